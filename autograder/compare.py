@@ -1,0 +1,165 @@
+"""Judges for tasks of values: an answer is right where it equals the reference's, call by call.
+
+Each recognised mistake is a *mutant*: a function that makes exactly this mistake. An answer that
+equals a mutant's is that mistake.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from autograder.task import Answer, Case, Finding
+
+__all__ = ["by_reference", "same", "show"]
+
+Outcome = tuple[Any, ...]
+
+
+def same(expected: Any, got: Any) -> bool:
+    """Tell whether two plain values are the same to a grader.
+
+    Numbers are equal exactly, -0.0 differs from 0.0, and NaN equals NaN. An int counts as the
+    float of its value, a float does not count as an int, a bool counts as neither. Lists, tuples
+    and arrays of the same values count alike; dicts have exactly the same keys.
+
+    >>> same((1, 2.0), [1, 2.0]), same(0.0, -0.0), same(1, True)
+    (True, False, False)
+    """
+    if isinstance(expected, np.ndarray) and isinstance(got, np.ndarray):
+        return _same_arrays(expected, got)
+    expected, got = _unwrap(expected), _unwrap(got)
+    if isinstance(expected, bool) or isinstance(got, bool):
+        return expected is got
+    if isinstance(expected, float):
+        return isinstance(got, (int, float)) and _same_floats(expected, got)
+    if isinstance(expected, int):
+        return isinstance(got, int) and expected == got
+    if isinstance(expected, dict):
+        return (
+            isinstance(got, dict)
+            and expected.keys() == got.keys()
+            and all(same(expected[key], got[key]) for key in expected)
+        )
+    if isinstance(expected, list):
+        return (
+            isinstance(got, list)
+            and len(expected) == len(got)
+            and all(map(same, expected, got))
+        )
+    return type(expected) is type(got) and expected == got
+
+
+def _unwrap(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple):
+        return list(value)
+    return set(value) if isinstance(value, frozenset) else value
+
+
+def _same_floats(expected: float, got: float) -> bool:
+    if math.isnan(expected):
+        return math.isnan(got)
+    if expected == 0 == got:
+        return math.copysign(1, expected) == math.copysign(1, got)
+    return expected == got
+
+
+def _same_arrays(expected: np.ndarray, got: np.ndarray) -> bool:
+    if expected.shape != got.shape:
+        return False
+    if expected.dtype.kind in "iu" and got.dtype.kind in "iu":
+        return bool((expected == got).all())
+    return same(expected.tolist(), got.tolist())
+
+
+def by_reference(
+    reference: Callable[..., Any],
+    mutants: Mapping[str, Callable[..., Any]] | None = None,
+    *,
+    equal: Callable[[Any, Any], bool] = same,
+    write: Callable[..., str] | None = None,
+) -> Callable[[Case, Answer], Mapping[str, Finding]]:
+    """Return a judge for a probe that answers `call_each(function, calls)`.
+
+    The case's inputs hold `calls`, one list of arguments a call. The reference and the mutants
+    take the same arguments; where the reference raises, the student's function has to raise the
+    same type of exception. `equal(expected, got)` compares two values. `write(*arguments)` writes
+    a call as a student would; without it, the arguments are shown as they are.
+    """
+
+    def judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+        calls = case.inputs["calls"]
+        outcomes = answer.value
+        if not _are_outcomes(outcomes, len(calls)):
+            return dict.fromkeys(case.parts, Finding(False, "The answers came back garbled."))
+        for arguments, got in zip(calls, outcomes, strict=True):
+            expected = _outcome(reference, arguments)
+            if _agrees(expected, got, equal):
+                continue
+            explained = [
+                name
+                for name, mutant in (mutants or {}).items()
+                if all(
+                    _agrees(_outcome(mutant, a), o, equal)
+                    for a, o in zip(calls, outcomes, strict=True)
+                )
+            ]
+            said = _say(arguments, expected, got, write)
+            return dict.fromkeys(case.parts, Finding(False, said, tuple(explained)))
+        return dict.fromkeys(case.parts, Finding(True))
+
+    return judge
+
+
+def _are_outcomes(outcomes: Any, count: int) -> bool:
+    return (
+        isinstance(outcomes, (list, tuple))
+        and len(outcomes) == count
+        and all(isinstance(o, (list, tuple)) and len(o) >= 2 for o in outcomes)
+    )
+
+
+def _outcome(function: Callable[..., Any], arguments: Sequence[Any]) -> Outcome:
+    try:
+        return ("value", function(*arguments))
+    except Exception as error:
+        return ("raised", type(error).__name__, str(error))
+
+
+def _agrees(expected: Outcome, got: Sequence[Any], equal: Callable[[Any, Any], bool]) -> bool:
+    if expected[0] != got[0]:
+        return False
+    return equal(expected[1], got[1])
+
+
+def _say(
+    arguments: Sequence[Any],
+    expected: Outcome,
+    got: Sequence[Any],
+    write: Callable[..., str] | None,
+) -> str:
+    call = write(*arguments) if write else ", ".join(show(a) for a in arguments)
+    return f"For {call}: expected {_word(expected)}, but {_came(got)}."
+
+
+def _word(expected: Outcome) -> str:
+    return show(expected[1]) if expected[0] == "value" else f"a {expected[1]}"
+
+
+def _came(got: Sequence[Any]) -> str:
+    if got[0] == "value":
+        return f"got {show(got[1])}"
+    if got[0] == "changed":
+        return f"your function changed its argument number {got[1] + 1} in place"
+    return f"your function raised {got[1]}: {got[2] if len(got) > 2 else ''}".rstrip(": ")
+
+
+def show(value: Any, limit: int = 120) -> str:
+    """Return a value as a student would write it, cut to `limit` characters."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."

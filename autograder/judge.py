@@ -1,0 +1,109 @@
+"""A task and a student's answers in, a verdict out. No student code runs here."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from autograder.task import Answer, Case, Finding, Status, Task, Verdict
+
+__all__ = ["could_not_judge", "draw", "judge", "refuse"]
+
+_NOT_DEFINED = "NotDefined"
+_NOT_WRITTEN = "NotImplementedError"
+
+
+def draw(task: Task, secret: bytes, student: str, submission: bytes) -> list[Case]:
+    """Return the cases that one submission of one student is graded on.
+
+    They follow from an HMAC of all four, so grading again draws the same ones, and nobody can
+    write the answers to the next attempt's cases from the last attempt's feedback.
+    """
+    parts = (task.id.encode(), student.encode(), hashlib.sha256(submission).digest())
+    digest = hmac.new(secret, b"\0".join(parts), hashlib.sha256).digest()
+    return task.cases(np.random.default_rng(int.from_bytes(digest, "big")))
+
+
+def judge(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
+    """Return the verdict on `answers`, one for each of `cases`.
+
+    Each part is earned if every case that decides it passes. A part that a doubt hangs over is
+    not earned, and makes the whole verdict `could_not_judge` unless another part is plainly wrong.
+    """
+    findings = [_findings(task, c, a) for c, a in zip(cases, answers, strict=True)]
+    failed = [
+        (case, part, finding)
+        for case, by_part in zip(cases, findings, strict=True)
+        for part, finding in by_part.items()
+        if not finding.ok
+    ]
+    lost = {part for _, part, _ in failed}
+    earned = {part: 0.0 if part in lost else points for part, points in task.parts.items()}
+    if not failed:
+        return Verdict(task.id, "right", earned, task.points, "Right.")
+    doubts = [finding.doubt for _, _, finding in failed if finding.doubt]
+    if doubts and all(finding.doubt for _, _, finding in failed):
+        return Verdict(task.id, "could_not_judge", earned, task.points, doubts[0])
+    wrong = [entry for entry in failed if not entry[2].doubt]
+    mistake = _recognise(task, [finding for _, _, finding in wrong])
+    status: Status = "partly" if any(earned.values()) else "wrong"
+    message = _message(task, wrong, mistake, earned)
+    return Verdict(task.id, status, earned, task.points, message, mistake)
+
+
+def refuse(task: Task, message: str, mistake: str | None = None) -> Verdict:
+    """Return the verdict on work that earns nothing whatever it answers, such as a banned call."""
+    return Verdict(task.id, "wrong", dict.fromkeys(task.parts, 0.0), task.points, message, mistake)
+
+
+def could_not_judge(task: Task, message: str, status: Status = "could_not_judge") -> Verdict:
+    """Return the verdict on work that nobody has judged: no points, and no mistake either."""
+    return Verdict(task.id, status, dict.fromkeys(task.parts, 0.0), task.points, message)
+
+
+def _findings(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
+    if answer.lost is not None:
+        return dict.fromkeys(case.parts, Finding(False, answer.lost))
+    if answer.raised is not None:
+        return dict.fromkeys(case.parts, _raised(*answer.raised))
+    return task.judge(case, answer)
+
+
+def _raised(kind: str, message: str, trace: str) -> Finding:
+    if kind == _NOT_WRITTEN:
+        return Finding(False, "Not written yet: the cell still raises NotImplementedError.")
+    if kind == _NOT_DEFINED:
+        return Finding(False, message)
+    lines = f"\n{trace}" if trace else ""
+    return Finding(False, f"Your code raised {kind}: {message}{lines}")
+
+
+def _recognise(task: Task, findings: Sequence[Finding]) -> str | None:
+    """The likeliest mistake that explains every failing answer."""
+    for name in task.mistakes:
+        if findings and all(name in finding.mistakes for finding in findings):
+            return name
+    return None
+
+
+def _message(
+    task: Task,
+    failed: Sequence[tuple[Case, str, Finding]],
+    mistake: str | None,
+    earned: Mapping[str, float],
+) -> str:
+    sentences = []
+    if mistake is not None:
+        sentences.append(task.mistakes[mistake])
+    shown = next((f.said for case, _, f in failed if not case.fixed and f.said), None)
+    if shown is not None:
+        sentences.append(shown)
+    elif mistake is None:
+        sentences.append("A hidden case failed; try the corner cases that the exercise names.")
+    if len(task.parts) > 1:
+        missing = [part for part, points in earned.items() if not points]
+        sentences.append(f"Not earned: {', '.join(missing)}.")
+    return " ".join(sentences)

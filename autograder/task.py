@@ -1,0 +1,131 @@
+"""Task: what one exercise is graded on. Verdict: what came of grading it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from autograder.ban import NOTHING_BANNED, Ban
+
+__all__ = ["Answer", "Case", "Finding", "Lab", "Status", "Task", "Verdict"]
+
+Status = Literal["right", "partly", "wrong", "needs_gpu", "could_not_judge"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of a task's probe, and the parts of the exercise that its answer decides.
+
+    A drawn case may be shown to the student who failed it; a `fixed` one, the same for everybody,
+    never is.
+    """
+
+    parts: tuple[str, ...]
+    inputs: Mapping[str, Any]
+    fixed: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back from one call of a probe: a value, or an exception, or nothing at all.
+
+    `raised` is the exception as (type's name, message, traceback of the student's own lines).
+    `lost` says why there is no answer: the process was stopped, or what it sent was no plain data.
+    `asked` are the questions the probe put while it ran, each with the reply it got.
+    `resident_bytes` is by how much the process's resident memory rose between WATCH and UNWATCH,
+    seen from outside; None where the probe did not ask for it or the system cannot tell.
+    """
+
+    value: Any = None
+    raised: tuple[str, str, str] | None = None
+    lost: str | None = None
+    asked: tuple[tuple[Any, Any], ...] = ()
+    resident_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a judge says of one answer, for one part.
+
+    `said` is for the student: what was expected, what came back; it is shown for drawn cases only.
+    `mistakes` are the ids of all mistakes that would have produced this very answer.
+    `doubt` says why a measured figure cannot be believed; the part then cannot be judged.
+    """
+
+    ok: bool
+    said: str = ""
+    mistakes: tuple[str, ...] = ()
+    doubt: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One graded exercise.
+
+    `id` is nbgrader's grade_id too, such as `lab01-decode_fp32`. `parts` maps each part to its
+    points; a part is earned when all cases that decide it pass. `defines` are the names that the
+    student writes. `probe` is the name of a function in `peakmem.probes.labNN`. `cases(rng)` draws
+    the inputs, `judge(case, answer)` says of each part of the case whether it is right; it is
+    called only with an answer that has a value. `mistakes` maps a mistake's id to the sentence a
+    student reads, the likeliest first. `ask(inputs)` makes the function that replies to the
+    probe's questions, where it has any. A `measured` task trusts figures taken in the student's
+    process, so its judge compares them with `answer.resident_bytes`.
+    """
+
+    id: str
+    parts: Mapping[str, float]
+    defines: tuple[str, ...]
+    probe: str
+    cases: Callable[[np.random.Generator], list[Case]]
+    judge: Callable[[Case, Answer], Mapping[str, Finding]]
+    mistakes: Mapping[str, str] = field(default_factory=dict)
+    ban: Ban = NOTHING_BANNED
+    ask: Callable[[Mapping[str, Any]], Callable[[Any], Any]] | None = None
+    trust: Literal["value", "measured"] = "value"
+    needs_gpu: bool = False
+    seconds: float = 10.0
+
+    @property
+    def points(self) -> float:
+        return sum(self.parts.values())
+
+    @property
+    def name(self) -> str:
+        """The id without its lab, as the bank's folders are named: `decode_fp32`."""
+        return self.id.partition("-")[2]
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab's tasks, in the order of its notebook.
+
+    `hides` are the modules that hold this lab's answers: in the sandbox they cannot be imported.
+    """
+
+    name: str
+    tasks: tuple[Task, ...]
+    hides: tuple[str, ...] = ()
+
+    @property
+    def number(self) -> str:
+        """`lab01` of `lab01_formats`: what its task ids and its probes' module begin with."""
+        return self.name.partition("_")[0]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a student gets for one task: points by part, and one message in words."""
+
+    task: str
+    status: Status
+    earned: Mapping[str, float]
+    max_points: float
+    message: str
+    mistake: str | None = None
+
+    @property
+    def points(self) -> float:
+        return sum(self.earned.values())

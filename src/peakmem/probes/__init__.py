@@ -1,0 +1,71 @@
+"""Probes: plain functions that call a student's function and return plain data.
+
+`peakmem.probes.labNN` holds one probe an exercise. The grader runs it in the student's process, on
+inputs that it chose, and judges the answers elsewhere; students have the same file and may run it
+themselves. So nothing in a probe is secret, and nothing in it knows what is right.
+
+A probe is `probe(student, **inputs)`: `student.name` is the student's function of that name. One
+that needs an answer from the grader while it runs takes a parameter `ask` as well: `ask(question)`
+returns the grader's reply, both plain data. `ask(WATCH)` and `ask(UNWATCH)` are understood in
+every task: between the two the grader watches this process's memory from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from peakmem import plain
+from peakmem.errors import NotDefined
+
+__all__ = ["UNWATCH", "WATCH", "Namespace", "call_each"]
+
+WATCH = "watch"
+UNWATCH = "unwatch"
+
+
+class Namespace:
+    """The names a student's notebook defines, read as attributes.
+
+    >>> Namespace({"double": lambda x: 2 * x}).double(4)
+    8
+
+    Raises NotDefined, with the remedy, for a name that is not there.
+    """
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = names
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._names[name]
+        except KeyError:
+            raise NotDefined(
+                f"{name} is not defined. Define it in its exercise's cell, under exactly this "
+                "name, and run the notebook from the top."
+            ) from None
+
+
+def call_each(function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> list[tuple]:
+    """Call `function(*arguments)` for each item of `calls`; return one outcome a call, in order.
+
+    An outcome is ("value", what it returned), ("raised", type's name, message), or ("changed", i)
+    where it wrote into its argument number i.
+
+    >>> call_each(lambda x: 1 / x, [(2.0,), (0,)])
+    [('value', 0.5), ('raised', 'ZeroDivisionError', 'division by zero')]
+    """
+    return [_outcome(function, list(arguments)) for arguments in calls]
+
+
+def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple:
+    before = [plain.encode(argument) for argument in arguments]
+    try:
+        value = function(*arguments)
+        plain.encode(value)  # one answer that cannot be sent must not spoil the others
+    except Exception as error:
+        return ("raised", type(error).__name__, str(error)[:500])
+    for index, argument in enumerate(arguments):
+        if plain.encode(argument) != before[index]:
+            return ("changed", index)
+    return ("value", value)
