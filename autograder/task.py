@@ -19,12 +19,14 @@ Status = Literal["right", "partly", "wrong", "needs_gpu", "could_not_judge"]
 class Case:
     """One call of a task's probe, and the parts of the exercise that its answer decides.
 
-    A drawn case may be shown to the student who failed it; a `fixed` one, the same for everybody,
+    `inputs` are the probe's keyword arguments, plain data; `secret` is what the judge and the
+    replies to questions go by, and never leaves the grader. A drawn case may be shown to the student who failed it; a `fixed` one, the same for everybody,
     never is.
     """
 
     parts: tuple[str, ...]
     inputs: Mapping[str, Any]
+    secret: Mapping[str, Any] = field(default_factory=dict)
     fixed: bool = False
 
 
@@ -70,7 +72,7 @@ class Task:
     student writes. `probe` is the name of a function in `peakmem.probes.labNN`. `cases(rng)` draws
     the inputs, `judge(case, answer)` says of each part of the case whether it is right; it is
     called only with an answer that has a value. `mistakes` maps a mistake's id to the sentence a
-    student reads, the likeliest first. `ask(inputs)` makes the function that replies to the
+    student reads, the likeliest first. `ask(case)` makes the function that replies to the
     probe's questions, where it has any. A `measured` task trusts figures taken in the student's
     process, so its judge compares them with `answer.resident_bytes`.
     """
@@ -83,7 +85,7 @@ class Task:
     judge: Callable[[Case, Answer], Mapping[str, Finding]]
     mistakes: Mapping[str, str] = field(default_factory=dict)
     ban: Ban = NOTHING_BANNED
-    ask: Callable[[Mapping[str, Any]], Callable[[Any], Any]] | None = None
+    ask: Callable[[Case], Callable[[Any], Any]] | None = None
     trust: Literal["value", "measured"] = "value"
     needs_gpu: bool = False
     seconds: float = 10.0

@@ -1,0 +1,47 @@
+"""Result: what became of one submission. The journal keeps it; everything that leaves is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from autograder.task import Verdict
+
+__all__ = ["Result", "result_from_dict", "result_to_dict"]
+
+End = Literal["graded", "quarantined", "failed"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One submission's end.
+
+    `end` is `graded`; or `quarantined`, when what was handed in cannot be read as this lab's
+    notebook; or `failed`, when grading itself broke, which is never the student's fault. `reason`
+    says why in the last two cases. `verdicts` are in the lab's order, empty unless graded.
+    `notebook` is the submission as it was graded, in nbformat 4's JSON: released cells restored,
+    outputs those of the grader's own run, no hidden test in it. `notes` are sentences for the
+    student and the instructor about what was repaired. `isolated` is False where the code ran
+    without the sandbox.
+    """
+
+    student: str
+    lab: str
+    end: End
+    reason: str = ""
+    verdicts: tuple[Verdict, ...] = ()
+    notebook: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+    isolated: bool = True
+
+
+def result_to_dict(result: Result) -> dict[str, Any]:
+    """Return the result as JSON-ready data."""
+    return asdict(result)
+
+
+def result_from_dict(data: Mapping[str, Any]) -> Result:
+    """Return the result that `result_to_dict` wrote."""
+    verdicts = tuple(Verdict(**verdict) for verdict in data["verdicts"])
+    return Result(**{**data, "verdicts": verdicts, "notes": tuple(data["notes"])})

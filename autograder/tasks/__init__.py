@@ -1,0 +1,44 @@
+"""The hidden half of each lab: one module a lab, each with its `LAB`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from autograder.task import Lab, Task
+
+__all__ = ["find_lab", "find_task", "lab_names"]
+
+
+def lab_names() -> list[str]:
+    """Return the names of all labs, in order: `lab01_formats`, ..."""
+    modules = sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name.startswith("lab"))
+    return [_load(module).name for module in modules]
+
+
+def find_lab(name: str) -> Lab:
+    """Return the lab of this name; ValueError, with the names there are, for any other."""
+    try:
+        lab = _load(name.partition("_")[0])
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith(__name__):
+            raise
+        lab = None
+    if lab is None or lab.name != name:
+        raise ValueError(f"there is no lab named {name!r}; the labs are {', '.join(lab_names())}")
+    return lab
+
+
+def find_task(task_id: str) -> Task:
+    """Return the task of this id; ValueError, with the ids of its lab, for any other."""
+    lab = _load(task_id.partition("-")[0])
+    for task in lab.tasks:
+        if task.id == task_id:
+            return task
+    known = ", ".join(task.id for task in lab.tasks)
+    raise ValueError(f"{lab.name} has no task {task_id!r}; its tasks are {known}")
+
+
+def _load(module: str) -> Lab:
+    lab: Lab = importlib.import_module(f"{__name__}.{module}").LAB
+    return lab

@@ -1,0 +1,59 @@
+"""What a lab's first cell calls: which lab this is, on which device it runs, what it may not use."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+__all__ = ["HIDDEN_MODULES", "lab"]
+
+# Modules that hold the answers of a lab. The grader's sandbox hides the same ones for real.
+HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
+    "lab01_formats": ("peakmem.formats", "gfloat", "ml_dtypes"),
+    "lab03_adam": (),
+    "lab05_accumulation": (),
+    "lab07_mixed_precision": (),
+}
+
+
+class _Refusal(importlib.abc.MetaPathFinder):
+    """Refuses to import what would answer the lab's exercises: a courtesy, not security."""
+
+    def __init__(self, lab_name: str, modules: Sequence[str]) -> None:
+        self.lab_name = lab_name
+        self.modules = tuple(modules)
+
+    def find_spec(
+        self, name: str, path: object = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if any(name == module or name.startswith(module + ".") for module in self.modules):
+            raise ImportError(
+                f"{name} holds answers of {self.lab_name}, and the grader hides it too. "
+                "Write the function yourself; restart the kernel to use the module elsewhere."
+            )
+        return None
+
+
+def lab(name: str) -> None:
+    """Begin the lab `name`: print its device line and refuse the modules that would solve it.
+
+    Raises ValueError, with the known names, for any other name.
+    """
+    if name not in HIDDEN_MODULES:
+        known = ", ".join(HIDDEN_MODULES)
+        raise ValueError(f"there is no lab named {name!r}; the labs are {known}")
+    sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, _Refusal)]
+    sys.meta_path.insert(0, _Refusal(name, HIDDEN_MODULES[name]))
+    print(f"{name} on {_device()}")
+
+
+def _device() -> str:
+    import torch  # here, so that `import peakmem` stays light
+
+    if torch.cuda.is_available():
+        gib = torch.cuda.get_device_properties(0).total_memory / 2**30
+        return f"{torch.cuda.get_device_name(0)}, {gib:.1f} GiB. Measurements use the GPU."
+    return "the CPU (no CUDA GPU here). Exercises marked GPU are left out of your total."
