@@ -6,17 +6,14 @@ in the student's kernel anyway. `autograder.sandbox` has the student that is saf
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from autograder.task import Answer
 from peakmem import plain
-from peakmem.probes import UNWATCH, WATCH, Namespace
+from peakmem.probes import UNWATCH, WATCH, call_probe, describe
 
-__all__ = ["Ask", "LocalStudent", "Student", "call_probe", "describe"]
+__all__ = ["Ask", "LocalStudent", "Student"]
 
 Ask = Callable[[Any], Any]
 
@@ -49,30 +46,8 @@ class LocalStudent:
 
         try:
             # Through the encoding and back, so that both ways to run a task see the same values.
-            value = plain.decode(
-                plain.encode(call_probe(probe, self._names, plain.decode(plain.encode(dict(inputs))), record))
-            )
+            arguments = plain.decode(plain.encode(dict(inputs)))
+            value = plain.decode(plain.encode(call_probe(probe, self._names, arguments, record)))
         except Exception as error:
             return Answer(raised=describe(error), asked=tuple(asked))
         return Answer(value=value, asked=tuple(asked))
-
-
-def call_probe(probe: str, names: Mapping[str, Any], inputs: Mapping[str, Any], ask: Ask) -> Any:
-    """Call the probe `module:function` on a student's names; `ask` only where it takes one."""
-    module, _, function = probe.partition(":")
-    target = getattr(importlib.import_module(module), function)
-    extra = {"ask": ask} if "ask" in inspect.signature(target).parameters else {}
-    return target(Namespace(names), **inputs, **extra)
-
-
-def describe(error: BaseException) -> tuple[str, str, str]:
-    """Return an exception as (type's name, message, the lines of the student's own cells)."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if _is_cell(frame.filename)][-3:]
-    lines = [f"  line {frame.lineno}, in {frame.name}: {frame.line or ''}".rstrip() for frame in own]
-    return (type(error).__name__, str(error)[:500], "\n".join(lines))
-
-
-def _is_cell(filename: str) -> bool:
-    # IPython names a cell <ipython-input-...>, ipykernel /tmp/ipykernel_..., exec <string>.
-    return filename.startswith("<") or "ipykernel_" in filename

@@ -12,13 +12,16 @@ every task: between the two the grader watches this process's memory from outsid
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from peakmem import plain
 from peakmem.errors import NotDefined
 
-__all__ = ["UNWATCH", "WATCH", "Namespace", "call_each"]
+__all__ = ["UNWATCH", "WATCH", "Namespace", "call_each", "call_probe", "describe"]
 
 WATCH = "watch"
 UNWATCH = "unwatch"
@@ -69,3 +72,24 @@ def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple:
         if plain.encode(argument) != before[index]:
             return ("changed", index)
     return ("value", value)
+
+
+def call_probe(probe: str, names: Mapping[str, Any], inputs: Mapping[str, Any], ask: Callable[[Any], Any]) -> Any:
+    """Call the probe `module:function` on a student's names; `ask` only where it takes one."""
+    module, _, function = probe.partition(":")
+    target = getattr(importlib.import_module(module), function)
+    extra = {"ask": ask} if "ask" in inspect.signature(target).parameters else {}
+    return target(Namespace(names), **inputs, **extra)
+
+
+def describe(error: BaseException) -> tuple[str, str, str]:
+    """Return an exception as (type's name, message, the lines of the student's own cells)."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if _is_cell(frame.filename)][-3:]
+    lines = [f"  line {frame.lineno}, in {frame.name}: {frame.line or ''}".rstrip() for frame in own]
+    return (type(error).__name__, str(error)[:500], "\n".join(lines))
+
+
+def _is_cell(filename: str) -> bool:
+    # IPython names a cell <ipython-input-...>, ipykernel /tmp/ipykernel_..., exec <string>.
+    return filename.startswith("<") or "ipykernel_" in filename

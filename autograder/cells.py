@@ -1,0 +1,123 @@
+"""An IPython shell without a kernel: it runs cells and keeps what they show, within bounds."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+__all__ = ["Recorder", "make_shell"]
+
+MAX_TEXT = 20_000  # characters of one cell's text that are kept
+MAX_OUTPUTS = 200  # outputs of one cell
+MAX_DATA = 4 * 2**20  # bytes of one cell's figures and rich outputs
+
+
+class Recorder:
+    """Collects one cell's outputs in nbformat 4's form; a flood is cut, and says so."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self._outputs: list[dict[str, Any]] = []
+        self._text_left = MAX_TEXT
+        self._data_left = MAX_DATA
+
+    def outputs(self) -> list[dict[str, Any]]:
+        return self._outputs
+
+    def write(self, name: str, text: str) -> None:
+        if self._text_left <= 0:
+            return
+        kept = text[: self._text_left]
+        self._text_left -= len(text)
+        if self._text_left <= 0:
+            kept += f"\n[the output is cut after {MAX_TEXT:,} characters]\n"
+        last = self._outputs[-1] if self._outputs else {}
+        if last.get("output_type") == "stream" and last["name"] == name:
+            last["text"] += kept
+        else:
+            self._add({"output_type": "stream", "name": name, "text": kept})
+
+    def show(self, kind: str, data: dict[str, Any], **more: Any) -> None:
+        kept = {mime: body for mime, body in data.items() if isinstance(body, str)}
+        self._data_left -= sum(map(len, kept.values()))
+        if self._data_left >= 0:
+            self._add({"output_type": kind, "data": kept, "metadata": {}, **more})
+
+    def error(self, name: str, value: str, trace: list[str]) -> None:
+        kept = [line[:2000] for line in trace[:50]]
+        self._add({"output_type": "error", "ename": name, "evalue": value[:2000], "traceback": kept})
+
+    def _add(self, output: dict[str, Any]) -> None:
+        if len(self._outputs) < MAX_OUTPUTS:
+            self._outputs.append(output)
+
+
+class _Stream:
+    """Stands in for sys.stdout or sys.stderr."""
+
+    encoding = "utf-8"
+
+    def __init__(self, name: str, recorder: Recorder) -> None:
+        self._name = name
+        self._recorder = recorder
+
+    def write(self, text: str) -> int:
+        self._recorder.write(self._name, str(text))
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def isatty(self) -> bool:
+        return False
+
+
+def make_shell() -> tuple[InteractiveShell, Recorder]:
+    """Return a shell for notebook cells and the recorder of its outputs.
+
+    sys.stdout and sys.stderr are the recorder's from here on.
+    """
+    config = Config()
+    config.HistoryManager.enabled = False  # no history file, and no thread that writes it
+    config.InteractiveShell.colors = "NoColor"
+    shell = InteractiveShell.instance(config=config)
+    recorder = Recorder()
+
+    class Publisher(DisplayPublisher):
+        def publish(self, data: dict[str, Any], *_: Any, **__: Any) -> None:
+            recorder.show("display_data", data)
+
+    class Hook(DisplayHook):
+        def __call__(self, result: Any = None) -> None:
+            if result is not None and not self.quiet():
+                data, _ = self.compute_format_data(result)
+                self.update_user_ns(result)
+                number = self.shell.execution_count
+                recorder.show("execute_result", data, execution_count=number)
+
+    def show_traceback(kind: type, value: BaseException, lines: Any) -> None:
+        trace = lines if isinstance(lines, list) else [str(lines)]
+        recorder.error(kind.__name__, str(value), [str(line) for line in trace])
+
+    shell.display_pub = Publisher(shell=shell)
+    hook = Hook(shell=shell)
+    shell.displayhook = hook
+    shell.display_trap.hook = hook
+    shell._showtraceback = show_traceback
+    shell.run_line_magic("matplotlib", "inline")
+    sys.stdout, sys.stderr = _Stream("stdout", recorder), _Stream("stderr", recorder)  # type: ignore[assignment]
+    shell.run_cell("1 + 1", store_history=True)  # the first cell is slow; let it be this one
+    shell.reset(new_session=True)
+    recorder.clear()
+    return shell, recorder

@@ -1,0 +1,149 @@
+"""The process inside the sandbox: prepared once, then forked for each submission.
+
+Started as `python -m autograder.inside FD [--bare]`. It imports what labs need, and waits on the
+control socket FD. Each message there carries one end of a socket pair; a fork of this process
+serves it: it shuts itself in namespaces of its own, gives up every privilege, and then runs the
+student's cells and probes as the messages ask. Nothing in this file is secret, nothing in this
+process knows an expected value, and from the first student cell on nothing here is trusted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from autograder.jail import shut_in
+from autograder.student import call_probe, describe
+from autograder.wire import WireError, receive, send
+from peakmem.plain import PlainError
+
+__all__ = ["main"]
+
+
+class TimeLimit(BaseException):
+    """The cell or probe ran for too long. No `except Exception` of the student's stops it."""
+
+
+def main() -> None:
+    """Prepare, then fork a shell for every socket that arrives, until the control socket closes."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    bare = "--bare" in sys.argv
+    shell, recorder = _prepare()
+    gc.collect()
+    gc.freeze()
+    control.sendall(b"G" if _has_gpu() else b"C")
+    while True:
+        data, fds, _, _ = socket.recv_fds(control, 1, 1)
+        if not data:
+            return
+        pid = os.fork()
+        if pid == 0:
+            control.close()
+            _become_shell(socket.socket(fileno=fds[0]), shell, recorder, bare)
+        os.close(fds[0])
+        if not bare:
+            os.waitpid(pid, 0)  # the fork that made the namespaces; the shell is its child
+
+
+def _prepare() -> tuple[Any, Any]:
+    """Import and try out whatever every submission would otherwise wait for."""
+    import matplotlib
+    import numpy  # noqa: F401
+    import torch  # noqa: F401
+
+    from autograder.cells import make_shell
+
+    matplotlib.use("module://matplotlib_inline.backend_inline")
+    import matplotlib.pyplot  # noqa: F401
+
+    import peakmem.probes
+
+    shell, recorder = make_shell()
+    del peakmem
+    return shell, recorder
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    # is_available() would start CUDA here, and no fork of this process could use it any more.
+    return bool(torch.cuda.device_count())
+
+
+def _become_shell(connection: socket.socket, shell: Any, recorder: Any, bare: bool) -> None:
+    """Serve one submission and never return."""
+    try:
+        if bare:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        else:
+            limits = receive(connection)
+            shut_in(limits)  # returns in a process that is process 1 of its own namespace
+        _serve(connection, shell, recorder)
+    except (WireError, BrokenPipeError):
+        pass
+    except BaseException as error:
+        with contextlib.suppress(BaseException):
+            send(connection, {"fault": f"{type(error).__name__}: {error}"})
+    os._exit(0)
+
+
+def _serve(connection: socket.socket, shell: Any, recorder: Any) -> None:
+    signal.signal(signal.SIGALRM, _raise_time_limit)
+    send(connection, {"ready": True})
+    while True:
+        request = receive(connection)
+        reply = _cell(request, shell, recorder) if "cell" in request else _probe(request, shell, connection)
+        try:
+            send(connection, {"id": request["id"], **reply})
+        except PlainError as error:
+            send(connection, {"id": request["id"], "raised": ("PlainError", str(error), "")})
+
+
+def _cell(request: dict[str, Any], shell: Any, recorder: Any) -> dict[str, Any]:
+    recorder.clear()
+    with _time_limit(request["seconds"]):
+        shell.run_cell(request["cell"], store_history=True)
+    return {"outputs": recorder.outputs()}
+
+
+def _probe(request: dict[str, Any], shell: Any, connection: socket.socket) -> dict[str, Any]:
+    def ask(question: Any) -> Any:
+        send(connection, {"id": request["id"], "ask": question})
+        return receive(connection)["reply"]
+
+    try:
+        with _time_limit(request["seconds"]), contextlib.redirect_stdout(None):
+            value = call_probe(request["probe"], shell.user_ns, request["inputs"], ask)
+    except WireError:
+        raise
+    except TimeLimit:
+        return {"raised": ("TimeLimit", f"it ran for over {request['seconds']:g} s", "")}
+    except BaseException as error:
+        return {"raised": describe(error)}
+    return {"value": value}
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """A first, kind limit: it stops honest loops and leaves the process alive."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _raise_time_limit(_number: int, _frame: FrameType | None) -> None:
+    raise TimeLimit
+
+
+if __name__ == "__main__":
+    main()
