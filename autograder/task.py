@@ -99,6 +99,11 @@ class Task:
         """The id without its lab, as the bank's folders are named: `decode_fp32`."""
         return self.id.partition("-")[2]
 
+    @property
+    def probe_path(self) -> str:
+        """The probe as `Student.run` takes it: `peakmem.probes.lab01:decode_fp32`."""
+        return f"peakmem.probes.{self.id.partition('-')[0]}:{self.probe}"
+
 
 @dataclass(frozen=True)
 class Lab:
