@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""The one entry to the course: python3 course.py COMMAND; without a command it lists them.
+
+It needs nothing but Python, on Linux, macOS and Windows. The first command makes a virtual
+environment, .venv, beside this file and installs the course in it; later ones start at once.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Callable, NamedTuple
+
+OLDEST, NEWEST = (3, 11), (3, 13)
+DECIDES_SETUP = ("pyproject.toml", "autograder/pyproject.toml", "constraints.txt")
+
+
+class Stop(Exception):
+    """A sentence that tells the person what is wrong and what to do about it."""
+
+
+class SystemPackage(NamedTuple):
+    """A program that pip cannot install: the names it goes by, Debian's package, what it is for."""
+
+    programs: tuple[str, ...]
+    package: str
+    purpose: str
+
+
+BUBBLEWRAP = SystemPackage(("bwrap",), "bubblewrap", "runs students' code in a sandbox")
+CHROMIUM = SystemPackage(
+    ("chromium", "chromium-browser", "google-chrome"), "chromium", "opens labs in the tests"
+)
+
+Run = Callable[[list, Path], int]  # (arguments, folder) -> exit status
+
+
+def run_program(arguments: list[str], folder: Path) -> int:
+    """Run a program to its end; return its exit status as a shell would."""
+    sys.stdout.flush()
+    # The program decides what Ctrl-C means (JupyterLab asks back); we wait for it either way.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        status = subprocess.Popen(arguments, cwd=folder).wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return status if status >= 0 else 128 - status
+
+
+class Course:
+    """This folder, its virtual environment, and how programs are run."""
+
+    def __init__(self, root: Path, run: Run = run_program) -> None:
+        self.root = root
+        self.venv = root / ".venv"
+        self.stamp = self.venv / "course-setup.txt"
+        self.run = run
+
+    @property
+    def python(self) -> Path:
+        """The virtual environment's Python."""
+        windows = os.name == "nt"
+        return self.venv / ("Scripts/python.exe" if windows else "bin/python")
+
+    def module(self, name: str, *arguments: str, folder: Path | None = None) -> int:
+        """Run `python -m name arguments` in the virtual environment; return its exit status."""
+        return self.run([str(self.python), "-m", name, *arguments], folder or self.root)
+
+    def set_up(self, *, test_tools: bool = False) -> None:
+        """Install the course in .venv unless that is done; Stop where it fails."""
+        if self.is_set_up(test_tools):
+            return
+        print("Setting up .venv: once, for some minutes.")
+        self._require_venv_module()
+        self.stamp.unlink(missing_ok=True)
+        for arguments in self.setup_steps(test_tools):
+            if self.run(arguments, self.root) != 0:
+                raise Stop(
+                    "The setup failed; the lines above say why. "
+                    "The same command tries again and keeps what is already there."
+                )
+        tools = " test" if test_tools else ""
+        self.stamp.write_text(self.fingerprint() + tools, encoding="ascii")
+
+    def is_set_up(self, test_tools: bool) -> bool:
+        """Whether .venv holds what the files of this folder ask for."""
+        if not (self.stamp.is_file() and self.python.exists()):
+            return False
+        fingerprint, *tools = self.stamp.read_text(encoding="ascii").split()
+        return fingerprint == self.fingerprint() and (not test_tools or tools == ["test"])
+
+    def fingerprint(self) -> str:
+        """A hash of all that decides what .venv holds; the folder too, as a venv cannot move."""
+        import hashlib
+
+        digest = hashlib.sha256(f"{sys.version}\n{self.root}".encode())
+        for name in DECIDES_SETUP:
+            digest.update(b"\0" + (self.root / name).read_bytes())
+        return digest.hexdigest()
+
+    def setup_steps(self, test_tools: bool) -> list[list[str]]:
+        """The commands that make .venv and install the course in it."""
+        # pip and setuptools come first, so that they too have the versions in constraints.txt.
+        install = [str(self.python), "-m", "pip", "install", "--disable-pip-version-check"]
+        install += ["-c", "constraints.txt"]
+        autograder = "./autograder[test]" if test_tools else "./autograder"
+        return [
+            [sys.executable, "-m", "venv", *self._clear(), str(self.venv)],
+            [*install, "pip", "setuptools"],
+            [*install, "--no-build-isolation", "-e", ".[lab]", "-e", autograder],
+        ]
+
+    def _clear(self) -> list[str]:
+        """`--clear` where .venv belongs to another version of Python."""
+        settings = self.venv / "pyvenv.cfg"
+        if not settings.is_file():
+            return []
+        version = ".".join(map(str, sys.version_info[:2])) + "."
+        lines = [line.partition("=") for line in settings.read_text(encoding="utf-8").splitlines()]
+        made_with = [value.strip() for key, _, value in lines if key.startswith("version")]
+        return [] if any(made.startswith(version) for made in made_with) else ["--clear"]
+
+    def _require_venv_module(self) -> None:
+        if importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip"):
+            return
+        package = "python{}.{}-venv".format(*sys.version_info)
+        if can_apt_get() and sys.base_prefix == "/usr" and self.apt_get(package):
+            return
+        raise Stop(
+            "This Python has no venv module. Install it "
+            f"(Debian, Ubuntu: sudo apt-get install {package}) or use Python from python.org."
+        )
+
+    def apt_get(self, package: str) -> bool:
+        """Install a Debian package; return whether that went well."""
+        environment = ["env", "DEBIAN_FRONTEND=noninteractive"]
+        install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]
+        update = ["apt-get", "update", "-q"]
+        return all(self.run([*environment, *step], self.root) == 0 for step in (update, install))
+
+    def missing(self, wanted: SystemPackage) -> str:
+        """Install `wanted` where we can; return "" or the sentence that says how to get it."""
+        if any(map(shutil.which, wanted.programs)):
+            return ""
+        if can_apt_get() and self.apt_get(wanted.package):
+            return ""
+        if sys.platform != "linux" and wanted is BUBBLEWRAP:
+            remedy = "it exists on Linux only: use a Linux machine, a container or WSL"
+        else:
+            remedy = f"install it (Debian, Ubuntu: sudo apt-get install {wanted.package})"
+        return f"{wanted.package} is missing, which {wanted.purpose}; {remedy}."
+
+    def released_labs(self) -> list[str]:
+        """Names of the labs that students get, in order."""
+        return sorted(path.name for path in (self.root / "labs").glob("lab*") if path.is_dir())
+
+
+def can_apt_get() -> bool:
+    """Whether this is root on Debian, Ubuntu or a relative of theirs."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def lab(course: Course, arguments: list[str]) -> int:
+    """Open a lab in JupyterLab, in a copy of the student's own that nothing ever overwrites."""
+    named = bool(arguments) and not arguments[0].startswith("-")
+    chosen = [find_lab(course, arguments[0])] if named else course.released_labs()
+    course.set_up()
+    work = course.root / "work"
+    for name in chosen:
+        copy_new_files(course.root / "labs" / name, work / name)
+    print(f"Your notebooks are in {work}; they are yours, and no command overwrites them.")
+    first = min((work / chosen[0]).glob("*.ipynb"), default=None) if named else None
+    page = f"/lab/tree/{first.relative_to(work).as_posix()}" if first else "/lab"
+    options = [f"--ServerApp.root_dir={work}", f"--LabApp.default_url={page}"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        options.append("--ServerApp.allow_root=True")  # containers have no other user
+    return course.module("jupyter", "lab", *options, *arguments[named:], folder=work)
+
+
+def find_lab(course: Course, name: str) -> str:
+    """The lab of this name, or of this beginning (`lab01`); Stop, with the names, for others."""
+    labs = course.released_labs()
+    found = [lab for lab in labs if name in (lab, lab.partition("_")[0])]
+    if not found:
+        raise Stop(f"There is no lab named {name}; the labs are {', '.join(labs)}.")
+    return found[0]
+
+
+def copy_new_files(released: Path, own: Path) -> None:
+    """Copy what `own` does not have yet from `released`; leave every file that is there alone."""
+    for source in sorted(path for path in released.rglob("*") if path.is_file()):
+        target = own / source.relative_to(released)
+        if target.exists():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # Copied under another name first: a copy cut short is not taken for the student's file.
+        partial = target.with_name(target.name + ".part")
+        shutil.copyfile(source, partial)
+        partial.rename(target)
+
+
+def grade(course: Course, arguments: list[str]) -> int:
+    """Grade a class of 24 with known scores in the sandbox, and compare."""
+    problem = course.missing(BUBBLEWRAP)
+    if problem:
+        raise Stop(problem)
+    course.set_up()
+    out = str(course.root / "graded")
+    return course.module("autograder", "demo", "--students", "24", "--out", out, *arguments)
+
+
+def build(course: Course, arguments: list[str]) -> int:
+    """Build the notebooks in solutions/ and labs/ from their sources."""
+    course.set_up()
+    return course.module("autograder", "build", *arguments)
+
+
+def test(course: Course, arguments: list[str]) -> int:
+    """Check style, types and built notebooks, and run the tests; --all adds the slow ones."""
+    problems = [course.missing(BUBBLEWRAP), course.missing(CHROMIUM)]
+    course.set_up(test_tools=True)
+    which = [] if "--all" in arguments else ["-m", "not slow"]
+    chosen = [argument for argument in arguments if argument != "--all"]
+    checks = {
+        "style": ["ruff", "check", "."],
+        "format": ["ruff", "format", "--check", "."],
+        "types": ["mypy"],
+        "built notebooks": ["autograder", "build", "--check"],
+        "tests": ["pytest", "-n", "2", *which, *chosen],
+    }
+    failed = []
+    for name, check in checks.items():
+        print(f"--- {name}: {' '.join(check)}")
+        if course.module(*check) != 0:
+            failed.append(name)
+    for problem in filter(None, problems):
+        print(f"Tests were left out: {problem}")
+    print(f"FAILED: {', '.join(failed)}" if failed else "All passed.")
+    return 1 if failed else 0
+
+
+COMMANDS: dict[str, Callable[[Course, list[str]], int]] = {
+    "lab": lab,
+    "grade": grade,
+    "test": test,
+    "build": build,
+}
+
+
+def usage() -> str:
+    """The commands, each with the first sentence of its function."""
+    lines = [f"  {name:8}{command.__doc__}" for name, command in COMMANDS.items()]
+    return "\n".join(["usage: python3 course.py COMMAND [options]", "", *lines])
+
+
+def main(arguments: list[str], root: Path = Path(__file__).resolve().parent) -> int:
+    """Run one command; return the exit status, 2 where the person has something to mend first."""
+    try:
+        require_python(sys.version_info[:2])
+        if arguments[:1] in (["-h"], ["--help"]):
+            print(usage())
+            return 0
+        if not arguments or arguments[0] not in COMMANDS:
+            print(usage(), file=sys.stderr)
+            return 2
+        return COMMANDS[arguments[0]](Course(root), arguments[1:])
+    except Stop as stop:
+        print(stop, file=sys.stderr)
+        return 2
+
+
+def require_python(version: tuple[int, ...]) -> None:
+    """Stop unless the course runs on this version of Python."""
+    if not OLDEST <= version <= NEWEST:
+        newest, oldest, this = ("{}.{}".format(*v) for v in (NEWEST, OLDEST, version))
+        raise Stop(
+            f"The course runs on Python {oldest} to {newest}, and this is {this}. Install "
+            f"Python {newest} and start again with it: python{newest} course.py"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
