@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Callable, NamedTuple
+from typing import Callable, List, NamedTuple
 
 OLDEST, NEWEST = (3, 11), (3, 13)
 DECIDES_SETUP = ("pyproject.toml", "autograder/pyproject.toml", "constraints.txt")
@@ -37,7 +37,7 @@ CHROMIUM = SystemPackage(
     ("chromium", "chromium-browser", "google-chrome"), "chromium", "opens labs in the tests"
 )
 
-Run = Callable[[list, Path], int]  # (arguments, folder) -> exit status
+Run = Callable[[List[str], Path], int]  # (arguments, folder) -> exit status
 
 
 def run_program(arguments: list[str], folder: Path) -> int:
@@ -258,7 +258,7 @@ def usage() -> str:
     return "\n".join(["usage: python3 course.py COMMAND [options]", "", *lines])
 
 
-def main(arguments: list[str], root: Path = Path(__file__).resolve().parent) -> int:
+def main(arguments: list[str], course: Course) -> int:
     """Run one command; return the exit status, 2 where the person has something to mend first."""
     try:
         require_python(sys.version_info[:2])
@@ -268,7 +268,7 @@ def main(arguments: list[str], root: Path = Path(__file__).resolve().parent) -> 
         if not arguments or arguments[0] not in COMMANDS:
             print(usage(), file=sys.stderr)
             return 2
-        return COMMANDS[arguments[0]](Course(root), arguments[1:])
+        return COMMANDS[arguments[0]](course, arguments[1:])
     except Stop as stop:
         print(stop, file=sys.stderr)
         return 2
@@ -278,11 +278,12 @@ def require_python(version: tuple[int, ...]) -> None:
     """Stop unless the course runs on this version of Python."""
     if not OLDEST <= version <= NEWEST:
         newest, oldest, this = ("{}.{}".format(*v) for v in (NEWEST, OLDEST, version))
+        command = f"py -{newest}" if os.name == "nt" else f"python{newest}"
         raise Stop(
-            f"The course runs on Python {oldest} to {newest}, and this is {this}. Install "
-            f"Python {newest} and start again with it: python{newest} course.py"
+            f"The course runs on Python {oldest} to {newest}, and this is {this}. "
+            f"Install Python {newest} and start again with it: {command} course.py"
         )
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:], Course(Path(__file__).resolve().parent)))
