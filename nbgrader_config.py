@@ -1,8 +1,8 @@
 """nbgrader's settings for this course; any `nbgrader` command run in this folder reads them."""
 
-from traitlets.config import Config, get_config
+from traitlets.config import Config
 
-c: Config = get_config()
+c: Config = get_config()  # noqa: F821  (whoever loads this file provides it)
 
 c.CourseDirectory.course_id = "peakmem"
 c.CourseDirectory.source_directory = "solutions"
