@@ -127,7 +127,7 @@ def _sources(root: Path, labs: Iterable[str] | None) -> list[Path]:
 
 def _read(source: Path, number: str) -> NotebookNode:
     """The percent source as a notebook whose cell ids are the same each time."""
-    notebook = jupytext.reads(source.read_text(encoding="utf-8"), fmt="py:percent")
+    notebook: NotebookNode = jupytext.reads(source.read_text(encoding="utf-8"), fmt="py:percent")
     # jupytext's pairing would put solutions back into a release opened beside a .py of its name.
     notebook.metadata = NotebookNode(kernelspec=notebook.metadata.get("kernelspec", {}))
     unnamed = 0

@@ -19,7 +19,7 @@ HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
 }
 
 
-class _Refusal(importlib.abc.MetaPathFinder):
+class Refusal(importlib.abc.MetaPathFinder):
     """Refuses to import what would answer the lab's exercises: a courtesy, not security."""
 
     def __init__(self, lab_name: str, modules: Sequence[str]) -> None:
@@ -45,8 +45,8 @@ def lab(name: str) -> None:
     if name not in HIDDEN_MODULES:
         known = ", ".join(HIDDEN_MODULES)
         raise ValueError(f"there is no lab named {name!r}; the labs are {known}")
-    sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, _Refusal)]
-    sys.meta_path.insert(0, _Refusal(name, HIDDEN_MODULES[name]))
+    sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, Refusal)]
+    sys.meta_path.insert(0, Refusal(name, HIDDEN_MODULES[name]))
     print(f"{name} on {_device()}")
 
 
