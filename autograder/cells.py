@@ -83,6 +83,33 @@ class _Stream:
         return False
 
 
+class _Shell(InteractiveShell):
+    """IPython's shell, with its outputs going to `recorder` and no window system to serve."""
+
+    recorder = Recorder()
+
+    def enable_gui(self, gui: str | None = None) -> None:
+        """Figures are shown inline; there is no event loop."""
+
+    def _showtraceback(self, etype: type, evalue: BaseException, stb: Any) -> None:
+        lines = stb if isinstance(stb, list) else [str(stb)]
+        self.recorder.error(etype.__name__, str(evalue), [str(line) for line in lines])
+
+
+class _Publisher(DisplayPublisher):
+    def publish(self, data: dict[str, Any], *_: Any, **__: Any) -> None:
+        self.shell.recorder.show("display_data", data)
+
+
+class _Hook(DisplayHook):
+    def __call__(self, result: Any = None) -> None:
+        if result is not None and not self.quiet():
+            data, _ = self.compute_format_data(result)
+            self.update_user_ns(result)
+            count = self.shell.execution_count
+            self.shell.recorder.show("execute_result", data, execution_count=count)
+
+
 def make_shell() -> tuple[InteractiveShell, Recorder]:
     """Return a shell for notebook cells and the recorder of its outputs.
 
@@ -91,30 +118,10 @@ def make_shell() -> tuple[InteractiveShell, Recorder]:
     config = Config()
     config.HistoryManager.enabled = False  # no history file, and no thread that writes it
     config.InteractiveShell.colors = "NoColor"
-    shell = InteractiveShell.instance(config=config)
-    recorder = Recorder()
-
-    class Publisher(DisplayPublisher):
-        def publish(self, data: dict[str, Any], *_: Any, **__: Any) -> None:
-            recorder.show("display_data", data)
-
-    class Hook(DisplayHook):
-        def __call__(self, result: Any = None) -> None:
-            if result is not None and not self.quiet():
-                data, _ = self.compute_format_data(result)
-                self.update_user_ns(result)
-                number = self.shell.execution_count
-                recorder.show("execute_result", data, execution_count=number)
-
-    def show_traceback(kind: type, value: BaseException, lines: Any) -> None:
-        trace = lines if isinstance(lines, list) else [str(lines)]
-        recorder.error(kind.__name__, str(value), [str(line) for line in trace])
-
-    shell.display_pub = Publisher(shell=shell)
-    hook = Hook(shell=shell)
-    shell.displayhook = hook
-    shell.display_trap.hook = hook
-    shell._showtraceback = show_traceback
+    shell = _Shell.instance(
+        config=config, display_pub_class=_Publisher, displayhook_class=_Hook
+    )
+    recorder = shell.recorder
     shell.run_line_magic("matplotlib", "inline")
     sys.stdout, sys.stderr = _Stream("stdout", recorder), _Stream("stderr", recorder)  # type: ignore[assignment]
     shell.run_cell("1 + 1", store_history=True)  # the first cell is slow; let it be this one

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import resource
 import signal
 import socket
 import sys
@@ -21,9 +20,9 @@ from types import FrameType
 from typing import Any
 
 from autograder.jail import shut_in
-from autograder.student import call_probe, describe
 from autograder.wire import WireError, receive, send
 from peakmem.plain import PlainError
+from peakmem.probes import call_probe, describe
 
 __all__ = ["main"]
 
@@ -64,11 +63,7 @@ def _prepare() -> tuple[Any, Any]:
     matplotlib.use("module://matplotlib_inline.backend_inline")
     import matplotlib.pyplot  # noqa: F401
 
-    import peakmem.probes
-
-    shell, recorder = make_shell()
-    del peakmem
-    return shell, recorder
+    return make_shell()
 
 
 def _has_gpu() -> bool:
@@ -120,7 +115,7 @@ def _probe(request: dict[str, Any], shell: Any, connection: socket.socket) -> di
         return receive(connection)["reply"]
 
     try:
-        with _time_limit(request["seconds"]), contextlib.redirect_stdout(None):
+        with _time_limit(request["seconds"]):
             value = call_probe(request["probe"], shell.user_ns, request["inputs"], ask)
     except WireError:
         raise

@@ -1,0 +1,162 @@
+"""Isolation: the command that starts the sandbox, and whether this machine can run it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import site
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import peakmem
+
+__all__ = ["IsolationError", "command", "missing_layers"]
+
+_FIRST_USER = 61_000  # as root, sandboxes run as this user id and those after it
+_COURSE = "/course"  # where the course's own modules lie inside
+_INSIDE_MODULES = ("__init__", "inside", "jail", "cells", "wire")
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class IsolationError(RuntimeError):
+    """A layer of isolation is missing; the message says which, and how to get it."""
+
+
+def command(
+    control: int, hides: Sequence[str], slot: int, scratch: Path, *, isolated: bool
+) -> tuple[list[str], dict[str, str]]:
+    """Return the command line and the environment of a prepared process.
+
+    `control` is the file descriptor of its control socket; `scratch` an empty folder of the
+    caller's, for files that are shown inside.
+    """
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/tmp/home",
+        "LANG": "C.UTF-8",
+        "MPLCONFIGDIR": "/tmp/matplotlib",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",  # the same order of sets in every run
+        **dict.fromkeys(_ONE_THREAD, "1"),
+    }
+    inside = [sys.executable, "-s", "-P", "-m", "autograder.inside", str(control)]
+    if not isolated:
+        root = str(Path(__file__).parent.parent)
+        library = str(Path(peakmem.__file__).parent.parent)
+        return [*inside, "--bare"], {**environment, "PYTHONPATH": f"{root}:{library}"}
+    binds = [*_system_binds(), *_course_binds(), *_hiding_binds(hides, scratch)]
+    environment["PYTHONPATH"] = _COURSE
+    inner = [
+        *("bwrap", "--unshare-all", "--unshare-user", "--die-with-parent"),
+        *("--proc", "/proc", "--dev", "/dev", *_gpu_devices(), "--tmpfs", "/tmp"),
+    ]
+    if os.getuid() != 0:
+        return [inner[0], *binds, *inner[1:], "--chdir", "/tmp", *inside], environment
+    # Root prepares the binds, which may lie in folders that nobody else can read, and is then
+    # given up: the kernel counts no processes of root, and root in a sandbox is still root.
+    user = str(_FIRST_USER + slot)
+    outer = [
+        *("bwrap", *binds, "--bind", "/proc", "/proc", "--dev", "/dev", *_gpu_devices()),
+        *("--tmpfs", "/tmp", "--die-with-parent", "--cap-add", "CAP_SETUID"),
+        *("--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP", "--"),
+        *("setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--bounding-set=-all"),
+    ]
+    return [
+        *outer,
+        *(inner[0], "--ro-bind", "/", "/", *inner[1:], "--chdir", "/tmp", *inside),
+    ], environment
+
+
+def missing_layers() -> list[str]:
+    """Return a sentence for each layer of isolation that this machine lacks; none is well."""
+    if sys.platform != "linux":
+        return [
+            "Grading safely needs Linux namespaces. Grade in a Linux virtual machine, or under "
+            "WSL 2 on Windows."
+        ]
+    missing = [
+        f"{program} is not installed: `apt-get install {package}` (as root) gets it."
+        for program, package in (("bwrap", "bubblewrap"), ("setpriv", "util-linux"))
+        if shutil.which(program) is None
+    ]
+    return missing or _refused_layers()
+
+
+def _refused_layers() -> list[str]:
+    """Try the whole chain on a program that does nothing, as grading would run it."""
+    from autograder.sandbox import Limits, Sandbox  # the sandbox builds on this module
+
+    try:
+        with Sandbox(limits=Limits(cell_seconds=10)) as sandbox, sandbox.open() as student:
+            student.run_cell("pass")
+    except (IsolationError, OSError) as error:
+        return [
+            f"The sandbox does not work here: {error} "
+            "In a container, start it with --privileged; where the system forbids user "
+            "namespaces, allow them: `sysctl kernel.unprivileged_userns_clone=1` (Debian) or "
+            "`sysctl kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu), as root."
+        ]
+    return []
+
+
+def _system_binds() -> Iterator[str]:
+    """/usr and what belongs to it, and this Python wherever it lies."""
+    yield from ("--ro-bind", "/usr", "/usr")
+    for place in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
+        if os.path.islink(place):
+            yield from ("--symlink", os.readlink(place), place)
+        elif os.path.isdir(place):
+            yield from ("--ro-bind", place, place)
+    for place in ("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"):
+        yield from ("--ro-bind-try", place, place)
+    prefixes = {os.path.realpath(sys.base_prefix), os.path.abspath(sys.prefix)}
+    for prefix in sorted(p for p in prefixes if not p.startswith("/usr/") and p != "/usr"):
+        yield from _readable_parents(prefix)
+        yield from ("--ro-bind", prefix, prefix)
+
+
+def _course_binds() -> Iterator[str]:
+    library = Path(peakmem.__file__).parent
+    yield from _readable_parents(f"{_COURSE}/autograder/inside.py")
+    yield from ("--ro-bind", str(library), f"{_COURSE}/peakmem")
+    for module in _INSIDE_MODULES:
+        source = Path(__file__).with_name(f"{module}.py")
+        yield from ("--ro-bind", str(source), f"{_COURSE}/autograder/{module}.py")
+
+
+def _hiding_binds(hides: Sequence[str], scratch: Path) -> Iterator[str]:
+    """Lay a refusal over each module that holds the lab's answers."""
+    for name in hides:
+        origin = _origin(name)
+        if origin is None:
+            continue  # not installed, so not to be imported either
+        refusal = scratch / f"hidden-{name}.py"
+        refusal.write_text(f'raise ImportError("{name} holds answers of this lab")\n')
+        yield from ("--ro-bind", str(refusal), _seen_inside(origin))
+
+
+def _origin(name: str) -> Path | None:
+    spec = importlib.util.find_spec(name)
+    return Path(spec.origin) if spec is not None and spec.origin else None
+
+
+def _seen_inside(path: Path) -> str:
+    library = Path(peakmem.__file__).parent
+    if path.is_relative_to(library):
+        return f"{_COURSE}/peakmem/{path.relative_to(library)}"
+    return str(path)
+
+
+def _readable_parents(path: str) -> Iterator[str]:
+    # bubblewrap makes missing parents readable by their owner only, which is not the student.
+    for parent in reversed(Path(path).parents):
+        if str(parent) != "/":
+            yield from ("--perms", "0755", "--dir", str(parent))
+
+
+def _gpu_devices() -> Iterator[str]:
+    for device in sorted(Path("/dev").glob("nvidia*")):
+        yield from ("--dev-bind", str(device), str(device))

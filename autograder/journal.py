@@ -1,0 +1,70 @@
+"""Journal: what was answered and what came of it, on disk before anything else is told of it.
+
+One submission has two files, each written whole or not at all: `<student>.answers.gz`, the cases'
+answers, which are all that judging again needs; then `<student>.json`, the Result. Where the second
+is there, the submission is done, whatever happens to the machine afterwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from autograder.files import inside, write_whole
+from autograder.result import Result, result_from_dict, result_to_dict
+from autograder.task import Answer
+from peakmem import plain
+
+__all__ = ["Journal"]
+
+_VERSION = 1
+
+
+class Journal:
+    """The journal under `out/journal`. A result counts only for the very bytes it was made from."""
+
+    def __init__(self, out: Path) -> None:
+        self._root = out / "journal"
+
+    def find(self, lab: str, student: str, raw: bytes, *, isolated: bool) -> Result | None:
+        """Return the result of exactly this submission, or None where it is still to be graded."""
+        try:
+            entry = json.loads(self._path(lab, student, "json").read_bytes())
+        except (FileNotFoundError, ValueError):
+            return None
+        key = _key(raw, isolated=isolated)
+        return result_from_dict(entry["result"]) if entry.get("key") == key else None
+
+    def keep(
+        self,
+        result: Result,
+        raw: bytes,
+        answers: Mapping[str, Sequence[Answer]],
+    ) -> None:
+        """Write down a submission's answers and its result, for good once this returns."""
+        said = {task: [dataclasses.asdict(a) for a in given] for task, given in answers.items()}
+        packed = gzip.compress(plain.encode(said), compresslevel=1, mtime=0)
+        write_whole(self._path(result.lab, result.student, "answers.gz"), packed)
+        entry = {"key": _key(raw, isolated=result.isolated), "result": result_to_dict(result)}
+        text = json.dumps(entry, sort_keys=True)
+        write_whole(self._path(result.lab, result.student, "json"), text.encode())
+
+    def answers(self, lab: str, student: str) -> dict[str, list[Answer]]:
+        """Return what a graded submission answered, by task."""
+        data = gzip.decompress(self._path(lab, student, "answers.gz").read_bytes())
+        return {
+            task: [Answer(**{**one, "asked": tuple(map(tuple, one["asked"]))}) for one in given]
+            for task, given in plain.decode(data).items()
+        }
+
+    def _path(self, lab: str, student: str, ending: str) -> Path:
+        return inside(self._root, lab, f"{student}.{ending}")
+
+
+def _key(raw: bytes, *, isolated: bool) -> dict[str, Any]:
+    return {"version": _VERSION, "submission": hashlib.sha256(raw).hexdigest(), "isolated": isolated}

@@ -1,0 +1,74 @@
+"""Memory of a student's processes, read from outside through /proc."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["Watch", "peak_bytes", "reset_peak"]
+
+
+class Watch:
+    """Tells whether a process and all its descendants hold more than `limit_bytes`.
+
+    What the process held when the watch began (the libraries it was forked with) does not count.
+    """
+
+    def __init__(self, pid: int, limit_bytes: int) -> None:
+        self._pid = pid
+        self._limit = limit_bytes
+        self._start = _status_bytes(pid, "VmRSS") or 0
+
+    def exceeded(self) -> bool:
+        tree = list(_tree(self._pid))
+        # Resident sizes count a shared page once for each process. They are cheap to read; only
+        # where they alarm are the proportional sizes read, which count it once in all.
+        if sum(_status_bytes(pid, "VmRSS") or 0 for pid in tree) - self._start <= self._limit:
+            return False
+        return sum(map(_proportional_bytes, tree)) - self._start > self._limit
+
+
+def reset_peak(pid: int) -> int | None:
+    """Set the peak resident size (VmHWM) back to the resident size; return that, or None."""
+    try:
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
+    except OSError:
+        return None
+    return _status_bytes(pid, "VmRSS")
+
+
+def peak_bytes(pid: int) -> int | None:
+    """Return the peak resident size since `reset_peak`, or None where it cannot be read."""
+    return _status_bytes(pid, "VmHWM")
+
+
+def _tree(pid: int) -> Iterator[int]:
+    # Orphans go to process 1 of their namespace, which is `pid`: nobody leaves this tree.
+    waiting = [pid]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        try:
+            for task in Path(f"/proc/{current}/task").iterdir():
+                waiting += map(int, (task / "children").read_text().split())
+        except OSError:
+            continue
+
+
+def _status_bytes(pid: int, field: str) -> int | None:
+    return _field_bytes(Path(f"/proc/{pid}/status"), field)
+
+
+def _proportional_bytes(pid: int) -> int:
+    rollup = _field_bytes(Path(f"/proc/{pid}/smaps_rollup"), "Pss")
+    return (_status_bytes(pid, "VmRSS") or 0) if rollup is None else rollup
+
+
+def _field_bytes(path: Path, field: str) -> int | None:
+    try:
+        for line in path.read_text().splitlines():
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None

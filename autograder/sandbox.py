@@ -1,0 +1,334 @@
+"""Sandbox: runs a student's cells and probes where they can reach nothing and harm nobody.
+
+bubblewrap makes a file system of Python and the course's library, read-only, without network,
+home, gradebook, other submissions, solutions or tasks. A process prepared in there (`inside`) is
+forked for each submission into namespaces of its own (`jail`). This side, outside, holds the
+clock, watches the memory and reads plain data off one socket; it believes nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from autograder import memory
+from autograder.isolation import IsolationError, command
+from autograder.student import Ask
+from autograder.task import Answer
+from autograder.wire import WireError, receive, send
+from peakmem.plain import PlainError
+from peakmem.probes import UNWATCH, WATCH
+
+__all__ = ["Limits", "ProcessLost", "Sandbox", "SandboxStudent"]
+
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+_TICK = 0.05  # seconds between looks at the clock and the memory
+_GRACE = 2.0  # seconds between the kind time limit inside and the hard one out here
+_START = 120.0  # seconds that preparing may take
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one submission may use. Time is wall-clock time."""
+
+    cell_seconds: float = 30.0
+    submission_seconds: float = 300.0
+    memory_bytes: int = 2 * 2**30
+    tmp_bytes: int = 128 * 2**20
+    shm_bytes: int = 64 * 2**20
+    files: int = 4096
+    processes: int = 64
+
+
+class ProcessLost(Exception):
+    """The student's process is no more; the message says why, in words for the student."""
+
+
+class Sandbox:
+    """One prepared process. `open()` forks it into a `SandboxStudent`, one at a time.
+
+    `hides` are modules that the students must not import. `slot` tells sandboxes that run at the
+    same time apart: as root each gets an unprivileged user of its own. `isolated=False` runs the
+    code with no protection at all.
+    """
+
+    def __init__(
+        self,
+        hides: Sequence[str] = (),
+        *,
+        slot: int = 0,
+        limits: Limits | None = None,
+        isolated: bool = True,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.isolated = isolated
+        self._scratch = tempfile.TemporaryDirectory(prefix="autograder-")
+        self._errors = Path(self._scratch.name) / "stderr"
+        self._control, theirs = socket.socketpair()
+        with theirs, self._errors.open("wb") as errors:
+            arguments, environment = command(
+                theirs.fileno(), hides, slot, Path(self._scratch.name), isolated=isolated
+            )
+            self._process = subprocess.Popen(
+                arguments,
+                env=environment,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+            )
+        self.has_gpu = self._await_start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self) -> SandboxStudent:
+        """Return a fresh student, in whose process nothing has run yet."""
+        ours, theirs = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        with theirs:
+            socket.send_fds(self._control, [b"F"], [theirs.fileno()])
+        return SandboxStudent(ours, self.limits, isolated=self.isolated)
+
+    def close(self) -> None:
+        """End the prepared process, and with its namespace everything that it ever forked."""
+        self._control.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._scratch.cleanup()
+
+    def _await_start(self) -> bool:
+        self._control.settimeout(_START)
+        try:
+            word = self._control.recv(1)
+        except TimeoutError:
+            word = b""
+        self._control.settimeout(None)
+        if not word:
+            told = self._errors.read_text(errors="replace").strip()[-2000:]
+            self.close()
+            raise IsolationError(
+                f"the sandbox did not start: {told or 'it ended without a word'}. "
+                "Run `autograder doctor` to see which layer is missing."
+            )
+        return word == b"G"
+
+
+class SandboxStudent:
+    """A student whose code runs in the sandbox. Everything it sends is a claim, not a fact."""
+
+    def __init__(self, connection: socket.socket, limits: Limits, *, isolated: bool) -> None:
+        self._connection = connection
+        self._limits = limits
+        self._deadline = time.monotonic() + limits.submission_seconds
+        self._count = 0
+        self._lost: str | None = None
+        if isolated:
+            send(connection, self._jail_limits())
+        self._pid = self._meet()
+        self._handle = os.pidfd_open(self._pid)
+        self._memory = memory.Watch(self._pid, limits.memory_bytes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def run_cell(self, source: str) -> list[dict[str, Any]]:
+        """Run one cell and return its outputs as sent; ProcessLost where it took the process."""
+        seconds = self._limits.cell_seconds
+        reply = self._request({"cell": source, "seconds": seconds}, seconds, None, [])
+        outputs = reply.get("outputs")
+        return outputs if isinstance(outputs, list) else []
+
+    def run(
+        self,
+        probe: str,
+        inputs: Mapping[str, Any],
+        ask: Ask | None = None,
+        seconds: float | None = None,
+    ) -> Answer:
+        """Run a probe and return what came back; a process that is lost makes a lost answer."""
+        seconds = seconds or self._limits.cell_seconds
+        asked: list[tuple[Any, Any]] = []
+        request = {"probe": probe, "inputs": dict(inputs), "seconds": seconds}
+        watched = _Watched(self._pid)
+        try:
+            reply = self._request(request, seconds, _Replies(ask, asked, watched), asked)
+        except ProcessLost as error:
+            return Answer(lost=str(error), asked=tuple(asked))
+        raised = reply.get("raised")
+        if raised is not None:
+            return Answer(raised=_three_texts(raised), asked=tuple(asked))
+        return Answer(reply.get("value"), asked=tuple(asked), resident_bytes=watched.rise_bytes)
+
+    def close(self) -> None:
+        """Kill the process and everything that it started."""
+        try:
+            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        os.close(self._handle)
+        self._connection.close()
+
+    def _jail_limits(self) -> dict[str, int]:
+        limits = self._limits
+        return {
+            "memory_bytes": limits.memory_bytes,
+            "tmp_bytes": limits.tmp_bytes,
+            "shm_bytes": limits.shm_bytes,
+            "files": limits.files,
+            "processes": limits.processes,
+            "cpu_seconds": int(2 * limits.submission_seconds),
+        }
+
+    def _meet(self) -> int:
+        """Read the first message, and the sender's process id that the kernel vouches for."""
+        self._connection.settimeout(_START)
+        _, ancillary, _, _ = self._connection.recvmsg(
+            8, socket.CMSG_SPACE(_CREDENTIALS.size), socket.MSG_PEEK
+        )
+        self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+        first = receive(self._connection)
+        if "ready" not in first:
+            raise IsolationError(f"a student's process could not be shut in: {first.get('fault')}")
+        for level, kind, data in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+                return int(_CREDENTIALS.unpack(data[: _CREDENTIALS.size])[0])
+        raise IsolationError("the system did not name the student's process")
+
+    def _request(
+        self, request: dict[str, Any], seconds: float, replies: _Replies | None, asked: list[Any]
+    ) -> dict[str, Any]:
+        if self._lost is not None:
+            raise ProcessLost(self._lost)
+        self._count += 1
+        number = self._count
+        end = min(time.monotonic() + seconds + _GRACE, self._deadline)
+        try:
+            self._connection.settimeout(_GRACE)
+            send(self._connection, {"id": number, **request})
+            while True:
+                self._wait(end, seconds)
+                reply = receive(self._connection)
+                if not isinstance(reply, dict) or reply.get("id") != number:
+                    raise ProcessLost("Your code's process sent something that is no answer.")
+                if "ask" not in reply:
+                    return reply
+                if replies is None or len(asked) >= 100_000:
+                    raise ProcessLost("Your code's process asked what it had no business to ask.")
+                send(self._connection, {"reply": replies.to(reply["ask"])})
+        except ProcessLost as error:
+            self._give_up(str(error))
+        except (WireError, PlainError, TimeoutError) as error:
+            ended = isinstance(error, WireError) and "gone" in str(error)
+            self._give_up(
+                "Your code ended its own process (os._exit, a crash, or no memory left)."
+                if ended
+                else f"Your code's answer could not be taken: {error}."
+            )
+        raise ProcessLost(self._lost or "")
+
+    def _wait(self, end: float, seconds: float) -> None:
+        """Wait for the first byte of a message, with an eye on the clock and the memory."""
+        self._connection.settimeout(_TICK)
+        while True:
+            try:
+                self._connection.recv(1, socket.MSG_PEEK)
+                self._connection.settimeout(_GRACE)
+                return
+            except TimeoutError:
+                if self._memory.exceeded():
+                    limit = self._limits.memory_bytes / 2**30
+                    raise ProcessLost(
+                        f"Your code used more than {limit:.1f} GiB of memory and was stopped."
+                    ) from None
+                if time.monotonic() >= self._deadline:
+                    total = self._limits.submission_seconds
+                    raise ProcessLost(
+                        f"The whole notebook may take {total:g} s; that time was used up."
+                    ) from None
+                if time.monotonic() >= end:
+                    raise ProcessLost(
+                        f"Your code ran for over {seconds:g} s and was stopped."
+                    ) from None
+            except OSError as error:
+                raise WireError(f"the other side has gone: {error}") from None
+
+    def _give_up(self, reason: str) -> None:
+        self._lost = reason
+        try:
+            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+class _Watched:
+    """By how much the resident memory of a process rose between two questions, seen from outside."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._before: int | None = None
+        self.rise_bytes: int | None = None
+
+    def begin(self) -> None:
+        self._before = memory.reset_peak(self._pid)
+
+    def end(self) -> None:
+        peak = memory.peak_bytes(self._pid)
+        if self._before is None or peak is None:
+            return
+        rise = peak - self._before
+        self.rise_bytes = max(rise, self.rise_bytes or 0)
+
+
+class _Replies:
+    """Answers a probe's questions: the memory watch's own, all others by the task."""
+
+    def __init__(self, ask: Ask | None, asked: list[tuple[Any, Any]], watched: _Watched) -> None:
+        self._ask = ask
+        self._asked = asked
+        self._watched = watched
+
+    def to(self, question: Any) -> Any:
+        if question == WATCH:
+            self._watched.begin()
+            return None
+        if question == UNWATCH:
+            self._watched.end()
+            return None
+        if self._ask is None:
+            raise ProcessLost("Your code's process asked what it had no business to ask.")
+        reply = self._ask(question)
+        self._asked.append((question, reply))
+        return reply
+
+
+def _three_texts(raised: Any) -> tuple[str, str, str]:
+    """An exception as sent: believed only in its form, and cut to a bearable length."""
+    texts = [str(text)[:1000] for text in raised] if isinstance(raised, (list, tuple)) else []
+    kind, message, trace = (*texts, "", "", "")[:3]
+    return kind, message, trace
