@@ -1,0 +1,301 @@
+"""course.py: what it installs and when, what it copies, and what it says when it cannot go on."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import course as course_module  # beside pyproject.toml
+from course import Course, Stop, copy_new_files, find_lab, main, require_python
+
+PYPROJECT = """
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "{name}"
+version = "1"
+[project.optional-dependencies]
+{extra} = []
+[tool.setuptools]
+"""
+
+
+class Recorder:
+    """Runs nothing: notes the commands, and makes what the setup would have made."""
+
+    def __init__(self, fails: str = "nothing") -> None:
+        self.commands: list[list[str]] = []
+        self.fails = fails
+
+    def __call__(self, arguments: list[str], folder: Path) -> int:
+        self.commands.append(arguments)
+        if arguments[1:3] == ["-m", "venv"]:
+            python = Course(folder).python
+            python.parent.mkdir(parents=True, exist_ok=True)
+            python.touch()
+        return 1 if self.fails in arguments else 0
+
+    def modules(self) -> list[str]:
+        """What was run with `python -m`, and forgets it."""
+        names = [command[2] for command in self.commands if command[1] == "-m"]
+        self.commands.clear()
+        return names
+
+
+@pytest.fixture
+def folder(repository: Path, tmp_path: Path) -> Path:
+    """A course as small as can be: two packages that need nothing, and one lab."""
+    root = tmp_path / "course"
+    (root / "autograder").mkdir(parents=True)
+    shutil.copy(repository / "course.py", root)
+    shutil.copy(repository / "constraints.txt", root)
+    (root / "pyproject.toml").write_text(
+        PYPROJECT.format(name="peakmem", extra="lab") + "packages = []\n"
+    )
+    tools = PYPROJECT.format(name="peakmem-autograder", extra="test")
+    tools += 'package-dir = { "autograder" = "." }\npackages = ["autograder"]\n'
+    (root / "autograder/pyproject.toml").write_text(tools)
+    (root / "autograder/__init__.py").touch()
+    (root / "autograder/__main__.py").write_text("import sys\nprint(sys.prefix, sys.argv[1:])\n")
+    (root / "labs/lab01_formats").mkdir(parents=True)
+    (root / "labs/lab01_formats/lab01_formats.ipynb").write_text("released")
+    return root
+
+
+# What it says
+
+
+def test_it_speaks_on_an_old_python(repository: Path) -> None:
+    ast.parse((repository / "course.py").read_text("utf-8"), feature_version=(3, 7))
+    for version in [(3, 11), (3, 12), (3, 13)]:
+        require_python(version)
+    for version in [(3, 7), (3, 10), (3, 14)]:
+        with pytest.raises(Stop, match=r"Python 3\.11 to 3\.13, and this is 3.* Install"):
+            require_python(version)
+
+
+@pytest.mark.parametrize("arguments", [[], ["lobster"]])
+def test_an_unknown_command_gets_the_usage(
+    folder: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments, Course(folder, Recorder())) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("usage: python3 course.py")
+    assert all(f"\n  {name} " in said for name in course_module.COMMANDS)
+
+
+def test_help_is_no_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"], Course(folder, Recorder())) == 0
+    assert "lab " in capsys.readouterr().out
+
+
+def test_a_python_without_venv_gets_one_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Debian's python3 without python3-venv lacks ensurepip, and only that.
+    monkeypatch.setitem(sys.modules, "ensurepip", None)
+    monkeypatch.setattr("sys.base_prefix", "/elsewhere")
+    recorder = Recorder()
+    assert main(["build"], Course(folder, recorder)) == 2
+    assert "no venv module. Install it" in capsys.readouterr().err
+    assert recorder.commands == []
+
+
+# What it installs, and when
+
+
+def test_setup_happens_once(folder: Path) -> None:
+    recorder = Recorder()
+    course = Course(folder, recorder)
+    assert main(["build", "lab01_formats"], course) == 0
+    *setup, build = recorder.commands
+    assert [step[2] for step in setup] == ["venv", "pip", "pip"]
+    assert setup[-1][-4:] == ["-e", ".[lab]", "-e", "./autograder"]
+    assert all("constraints.txt" in step for step in setup[1:])
+    assert build[1:] == ["-m", "autograder", "build", "lab01_formats"]
+    recorder.commands.clear()
+    assert main(["build"], course) == 0
+    assert recorder.modules() == ["autograder"]
+
+
+def change_a_range(root: Path) -> None:
+    with (root / "pyproject.toml").open("a") as file:
+        file.write("# another range\n")
+
+
+def change_a_pin(root: Path) -> None:
+    with (root / "constraints.txt").open("a") as file:
+        file.write("another==1\n")
+
+
+def remove_python(root: Path) -> None:
+    Course(root).python.unlink()
+
+
+@pytest.mark.parametrize("change", [change_a_range, change_a_pin, remove_python])
+def test_setup_is_repeated_after_a_change(folder: Path, change: Callable[[Path], None]) -> None:
+    recorder = Recorder()
+    course = Course(folder, recorder)
+    course.set_up()
+    change(folder)
+    recorder.commands.clear()
+    course.set_up()
+    assert recorder.modules() == ["venv", "pip", "pip"]
+
+
+def test_setup_is_repeated_where_the_folder_moved(folder: Path, tmp_path: Path) -> None:
+    Course(folder, Recorder()).set_up()
+    moved = folder.rename(tmp_path / "elsewhere")
+    assert not Course(moved, Recorder()).is_set_up(test_tools=False)
+
+
+def test_test_tools_come_with_test_alone_and_stay(folder: Path) -> None:
+    course = Course(folder, Recorder())
+    course.set_up()
+    assert not course.is_set_up(test_tools=True)
+    assert course.setup_steps(test_tools=True)[-1][-1] == "./autograder[test]"
+    course.set_up(test_tools=True)
+    assert course.is_set_up(test_tools=True)
+    assert course.is_set_up(test_tools=False)
+
+
+@pytest.mark.parametrize("fails", ["venv", "setuptools", "./autograder"])
+def test_a_failed_setup_is_not_taken_for_done(
+    folder: Path, fails: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["build"], Course(folder, Recorder(fails))) == 2
+    assert "The setup failed" in capsys.readouterr().err
+    assert not Course(folder).is_set_up(test_tools=False)
+
+
+@pytest.mark.parametrize(("minor", "clears"), [(sys.version_info[1], False), (6, True)])
+def test_an_environment_of_another_python_is_cleared(
+    folder: Path, minor: int, clears: bool
+) -> None:
+    (folder / ".venv").mkdir()
+    (folder / ".venv/pyvenv.cfg").write_text(f"home = /usr\nversion = 3.{minor}.2\n")
+    assert ("--clear" in Course(folder).setup_steps(test_tools=False)[0]) == clears
+
+
+def test_the_real_setup(folder: Path) -> None:
+    def start() -> tuple[subprocess.CompletedProcess[str], float]:
+        before = time.perf_counter()
+        command = [sys.executable, folder / "course.py", "build", "--check"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done, time.perf_counter() - before
+
+    first, _ = start()
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert first.stdout.endswith(f"{folder / '.venv'} ['build', '--check']\n")
+    again = [start() for _ in range(3)]
+    assert all(done.stdout.count("\n") == 1 for done, _ in again), "nothing is installed twice"
+    assert min(seconds for _, seconds in again) < 1
+
+
+# The student's folder
+
+
+def test_lab_opens_the_students_copy(folder: Path) -> None:
+    recorder = Recorder()
+    assert main(["lab", "lab01", "--no-browser"], Course(folder, recorder)) == 0
+    assert (folder / "work/lab01_formats/lab01_formats.ipynb").read_text() == "released"
+    jupyter = recorder.commands[-1]
+    assert jupyter[1:4] == ["-m", "jupyter", "lab"]
+    assert f"--ServerApp.root_dir={folder / 'work'}" in jupyter
+    assert "--LabApp.default_url=/lab/tree/lab01_formats/lab01_formats.ipynb" in jupyter
+    assert jupyter[-1] == "--no-browser"
+
+
+def test_lab_without_a_name_copies_all_of_them(folder: Path) -> None:
+    shutil.copytree(folder / "labs/lab01_formats", folder / "labs/lab03_adam")
+    recorder = Recorder()
+    assert main(["lab", "--no-browser"], Course(folder, recorder)) == 0
+    assert {path.name for path in (folder / "work").iterdir()} == {"lab01_formats", "lab03_adam"}
+    assert "--LabApp.default_url=/lab" in recorder.commands[-1]
+
+
+def test_lab_never_overwrites_a_students_file(folder: Path) -> None:
+    released, own = folder / "labs/lab01_formats", folder / "work/lab01_formats"
+    own.mkdir(parents=True)
+    (own / "lab01_formats.ipynb").write_text("my answers")
+    (own / "notes.txt").write_text("my notes")
+    (released / "figure.png").write_bytes(b"new")
+    (own / "figure.png.part").write_bytes(b"n")  # a copy that was cut short
+    copy_new_files(released, own)
+    assert (own / "lab01_formats.ipynb").read_text() == "my answers"
+    assert (own / "notes.txt").read_text() == "my notes"
+    assert (own / "figure.png").read_bytes() == b"new"
+    assert {path.name for path in own.iterdir()} == {
+        *("lab01_formats.ipynb", "notes.txt", "figure.png")
+    }
+
+
+def test_an_unknown_lab_gets_the_names(folder: Path) -> None:
+    assert find_lab(Course(folder), "lab01_formats") == "lab01_formats"
+    with pytest.raises(Stop, match=r"no lab named lab99; the labs are lab01_formats\."):
+        find_lab(Course(folder), "lab99")
+
+
+# System packages and checks
+
+
+@pytest.fixture
+def empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+
+@pytest.mark.usefixtures("empty_path")
+def test_grade_stops_where_the_sandbox_is_missing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorder = Recorder()
+    assert main(["grade"], Course(folder, recorder)) == 2
+    assert "bubblewrap is missing, which runs students' code" in capsys.readouterr().err
+    assert recorder.commands == []
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="apt-get is for root")
+@pytest.mark.usefixtures("empty_path")
+def test_root_on_debian_gets_the_sandbox(folder: Path, tmp_path: Path) -> None:
+    apt_get = tmp_path / "bin/apt-get"
+    apt_get.touch(mode=0o755)
+    recorder = Recorder()
+    assert main(["grade"], Course(folder, recorder)) == 0
+    assert [command[2:4] for command in recorder.commands[:2]] == [
+        ["apt-get", "update"],
+        ["apt-get", "install"],
+    ]
+    assert recorder.commands[1][-1] == "bubblewrap"
+    assert recorder.commands[-1][2:6] == ["autograder", "demo", "--students", "24"]
+
+
+@pytest.mark.usefixtures("empty_path")
+def test_test_goes_on_after_a_failure_and_says_what_failed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorder = Recorder(fails="mypy")
+    assert main(["test", "-k", "units"], Course(folder, recorder)) == 1
+    pytest_command = recorder.commands[-1]
+    assert pytest_command[-4:] == ["-m", "not slow", "-k", "units"]
+    assert recorder.modules()[-5:] == ["ruff", "ruff", "mypy", "autograder", "pytest"]
+    said = capsys.readouterr().out
+    assert "FAILED: types\n" in said
+    assert "Tests were left out: bubblewrap is missing" in said
+    assert "Tests were left out: chromium is missing" in said
+
+
+def test_test_all_runs_the_slow_ones_too(folder: Path) -> None:
+    recorder = Recorder()
+    assert main(["test", "--all"], Course(folder, recorder)) == 0
+    assert "not slow" not in recorder.commands[-1]
+    assert "--all" not in recorder.commands[-1]

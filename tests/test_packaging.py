@@ -1,0 +1,212 @@
+"""What is installed: by students the library alone, by everybody the versions that were tested."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+import peakmem
+
+OURS = {"peakmem", "peakmem-autograder"}
+
+
+def project(folder: Path) -> dict:
+    return tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def requirements(folder: Path) -> list[Requirement]:
+    """All that a distribution asks for itself, its extras included."""
+    table = project(folder)
+    extras = [line for lines in table["optional-dependencies"].values() for line in lines]
+    return [Requirement(line) for line in [*table["dependencies"], *extras]]
+
+
+def pins(constraints: Path) -> dict[str, Requirement]:
+    lines = constraints.read_text("utf-8").splitlines()
+    found = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    return {canonicalize_name(pin.name): pin for pin in found}
+
+
+# The wheels
+
+
+def build_wheel(source: Path, out: Path) -> set[str]:
+    """Names of the files in the wheel that pip builds from the distribution in `source`."""
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*build, "--quiet", "--wheel-dir", out, source], check=True)
+    (wheel,) = out.glob("*.whl")
+    return set(zipfile.ZipFile(wheel).namelist())
+
+
+@pytest.fixture(scope="session")
+def copy(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository's tracked kind of files, copied: building leaves files in its source."""
+    target = tmp_path_factory.mktemp("packaging") / "course"
+    made = (".*", "work", "graded", "build", "*.egg-info", "__pycache__")
+    shutil.copytree(repository, target, ignore=shutil.ignore_patterns(*made))
+    return target
+
+
+def modules_of(folder: Path, package: str) -> set[str]:
+    paths = (path.relative_to(folder).as_posix() for path in folder.rglob("*.py"))
+    return {f"{package}/{path}" for path in paths}
+
+
+def test_students_wheel_holds_the_library_alone(copy: Path, tmp_path: Path) -> None:
+    library = modules_of(copy / "src/peakmem", "peakmem")
+    wheel = build_wheel(copy, tmp_path)
+    assert {name for name in wheel if ".dist-info/" not in name} == library
+
+
+def test_a_package_put_into_the_students_wheel_is_found(copy: Path, tmp_path: Path) -> None:
+    source = shutil.copytree(copy, tmp_path / "course")
+    (source / "src/autograder").mkdir()
+    (source / "src/autograder/__init__.py").touch()
+    out = tmp_path / "out"
+    assert "autograder/__init__.py" in build_wheel(source, out)
+
+
+def test_instructors_wheel_holds_every_module_of_autograder(copy: Path, tmp_path: Path) -> None:
+    modules = modules_of(copy / "autograder", "autograder")
+    wheel = build_wheel(copy / "autograder", tmp_path)
+    assert {name for name in wheel if name.endswith(".py")} == modules
+
+
+def test_both_distributions_have_one_version(repository: Path) -> None:
+    assert project(repository / "autograder")["version"] == peakmem.__version__
+    assert (
+        project(repository / "autograder")["requires-python"]
+        == (project(repository)["requires-python"])
+    )
+
+
+# The versions
+
+
+def unmet(pinned: dict[str, Requirement], installed: dict[str, str]) -> list[str]:
+    """Pins whose distribution is installed in another version."""
+    return [
+        f"{pin} but {installed[name]} is installed"
+        for name, pin in pinned.items()
+        if name in installed and Version(installed[name]) not in pin.specifier
+    ]
+
+
+def needed(roots: list[Requirement]) -> Iterator[Requirement]:
+    """The requirements of `roots` on this system, and theirs in turn."""
+    seen: set[str] = set()
+    waiting = [(root, "") for root in roots]
+    while waiting:
+        requirement, extra = waiting.pop()
+        key = f"{canonicalize_name(requirement.name)}{sorted(requirement.extras)}"
+        if key in seen or (
+            requirement.marker and not requirement.marker.evaluate({"extra": extra})
+        ):
+            continue
+        seen.add(key)
+        yield requirement
+        for line in importlib.metadata.requires(requirement.name) or []:
+            waiting += [(Requirement(line), extra) for extra in ("", *requirement.extras)]
+
+
+def not_pinned(roots: list[Requirement], pinned: dict[str, Requirement]) -> set[str]:
+    # Who asks for one exact version has pinned it; so torch does with CUDA's libraries.
+    open_to_choice = (r for r in needed(roots) if not str(r.specifier).startswith("=="))
+    return {canonicalize_name(r.name) for r in open_to_choice} - pinned.keys() - OURS
+
+
+def test_installed_versions_are_the_pinned_ones(repository: Path) -> None:
+    installed = {
+        canonicalize_name(distribution.metadata["Name"]): distribution.version
+        for distribution in importlib.metadata.distributions()
+    }
+    assert unmet(pins(repository / "constraints.txt"), installed) == []
+
+
+def test_another_version_is_found() -> None:
+    pinned = {"numpy": Requirement("numpy==2.4.6"), "torch": Requirement("torch==2.13.0")}
+    assert unmet(pinned, {"numpy": "2.4.5", "torch": "2.13.0+cpu"}) == [
+        "numpy==2.4.6 but 2.4.5 is installed"
+    ]
+
+
+def test_direct_dependencies_are_pinned_within_their_ranges(repository: Path) -> None:
+    pinned = pins(repository / "constraints.txt")
+    direct = [*requirements(repository), *requirements(repository / "autograder")]
+    for requirement in (r for r in direct if r.name not in OURS):
+        ((comparison, version),) = (
+            (clause.operator, clause.version)
+            for clause in pinned[canonicalize_name(requirement.name)].specifier
+        )
+        assert comparison == "=="
+        assert version in requirement.specifier, f"{requirement} but {version} is pinned"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the pins are those of Linux")
+def test_all_that_comes_with_them_is_pinned(repository: Path) -> None:
+    direct = [*requirements(repository), *requirements(repository / "autograder")]
+    roots = [requirement for requirement in direct if requirement.name not in OURS]
+    pinned = pins(repository / "constraints.txt")
+    assert not_pinned(roots, pinned) == set()
+    del pinned["tornado"]  # comes with JupyterLab, several steps down
+    assert not_pinned(roots, pinned) == {"tornado"}
+
+
+def test_no_package_host_is_named(repository: Path) -> None:
+    for name in ("constraints.txt", "pyproject.toml", "autograder/pyproject.toml", "course.py"):
+        text = (repository / name).read_text("utf-8")
+        assert not re.search(r"https?://|index-url|find-links", text), name
+
+
+# conda
+
+
+CONDA_NAMES = {"torch": "pytorch"}  # where conda-forge's differs from PyPI's
+
+
+def test_environment_yml_has_the_ranges_of_pyproject(repository: Path) -> None:
+    environment = yaml.safe_load((repository / "environment.yml").read_text("utf-8"))
+    *conda, last = environment["dependencies"]
+    table = project(repository)
+    wanted = [*table["dependencies"], *table["optional-dependencies"]["lab"]]
+    wanted.append(f"python{table['requires-python']}")
+    expected = {
+        CONDA_NAMES.get(requirement.name, requirement.name): requirement.specifier
+        for requirement in map(Requirement, wanted)
+    }
+    *from_pip, itself = last["pip"]
+    named = [Requirement(line) for line in [*conda, *from_pip] if line != "pip"]
+    assert {requirement.name: requirement.specifier for requirement in named} == expected
+    assert itself == "-e .[lab]"
+    assert "pip" in conda
+    assert environment["channels"][0] == "conda-forge"
+
+
+# The command
+
+
+def test_autograder_is_a_command_and_a_module(repository: Path) -> None:
+    scripts = project(repository / "autograder")["scripts"]
+    assert scripts == {"autograder": "autograder.cli:main"}
+    done = subprocess.run(
+        [sys.executable, "-m", "autograder", "--help"],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "grade" in done.stdout
