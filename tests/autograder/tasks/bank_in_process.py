@@ -26,7 +26,7 @@ BANK = Path(__file__).parents[2] / "bank"
 def graded_bank(lab: Lab, task: Task, bank: Path = BANK) -> Iterator[tuple[Path, Verdict]]:
     """Yield each file of the task's folder in the bank, with the verdict on it."""
     for file in sorted((bank / lab.name / task.name).glob("*.py")):
-        yield file, _grade(lab, task, file)
+        yield file, _grade(task, file)
 
 
 def check_bank(lab: Lab, task: Task, bank: Path = BANK) -> None:
@@ -44,7 +44,7 @@ def check_bank(lab: Lab, task: Task, bank: Path = BANK) -> None:
     assert not complaints, "\n".join(complaints)
 
 
-def _grade(lab: Lab, task: Task, file: Path) -> Verdict:
+def _grade(task: Task, file: Path) -> Verdict:
     source = file.read_text(encoding="utf-8")
     if used := banned_uses(task.ban, task.defines, [source]):
         return refuse(task, f"{task.ban.reason} You used {', '.join(used)}.")
@@ -54,8 +54,10 @@ def _grade(lab: Lab, task: Task, file: Path) -> Verdict:
     exec(compile(source, f"<{file.name}>", "exec"), names)
     student = LocalStudent(names)
     cases = draw(task, b"the bank's secret", file.stem, source.encode())
-    probe = f"peakmem.probes.{lab.number}:{task.probe}"
-    answers = [student.run(probe, c.inputs, task.ask(c) if task.ask else None) for c in cases]
+    answers = [
+        student.run(task.probe_path, case.inputs, task.ask(case) if task.ask else None)
+        for case in cases
+    ]
     return judge(task, cases, answers)
 
 
