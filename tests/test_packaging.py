@@ -82,7 +82,8 @@ def test_a_package_put_into_the_students_wheel_is_found(copy: Path, tmp_path: Pa
 def test_instructors_wheel_holds_every_module_of_autograder(copy: Path, tmp_path: Path) -> None:
     modules = modules_of(copy / "autograder", "autograder")
     wheel = build_wheel(copy / "autograder", tmp_path)
-    assert {name for name in wheel if name.endswith(".py")} == modules
+    remedy = "[tool.setuptools] packages in autograder/pyproject.toml names each folder"
+    assert {name for name in wheel if name.endswith(".py")} == modules, remedy
 
 
 def test_both_distributions_have_one_version(repository: Path) -> None:
