@@ -80,9 +80,9 @@ class NumberFormat:
                 f"{self.name}: specials={self.specials!r} is unknown; "
                 "use 'ieee', 'one_nan' or 'none'"
             )
-        if self.exponent_bits < 1 or self.mantissa_bits < 1:
+        if self.exponent_bits < 1 or not 1 <= self.mantissa_bits <= 52:
             raise ValueError(
-                f"{self.name}: expected at least 1 exponent bit and 1 mantissa bit, "
+                f"{self.name}: expected at least 1 exponent bit and 1 to 52 mantissa bits, "
                 f"but got {self.exponent_bits} and {self.mantissa_bits}"
             )
         top_exponent = (self.largest_pattern >> self.mantissa_bits) - self.bias
@@ -106,9 +106,8 @@ class NumberFormat:
     @property
     def largest_pattern(self) -> int:
         """The pattern of the largest finite number; those above it, without sign, are special."""
-        all_ones = (1 << (self.width - 1)) - 1
-        set_aside = {"ieee": 2**self.mantissa_bits, "one_nan": 1, "none": 0}
-        return all_ones - set_aside[self.specials]
+        set_aside = {"ieee": 1 << self.mantissa_bits, "one_nan": 1, "none": 0}
+        return (1 << (self.width - 1)) - 1 - set_aside[self.specials]
 
     @property
     def has_inf(self) -> bool:
