@@ -1,0 +1,154 @@
+"""Intake of submissions: from a folder of files that anybody may have written to Submissions.
+
+The layout is nbgrader's, DIR/<student>/<lab>/<lab>.ipynb. Only that one file of a student is ever
+opened, and only if nothing on the way to it is a link, it is a plain file with a single name, and
+it is not too large. Everything else about a student's folder is left unread.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from autograder.notebook import MAX_FILE_BYTES, parse_notebook
+from autograder.released import read_release
+from autograder.restore import restore
+from autograder.submission import Quarantine, Submission
+
+__all__ = ["find_submissions", "read_submission", "take_in", "take_in_bytes"]
+
+# Letters, digits, and what student numbers, e-mail addresses and Moodle's folders have besides.
+_STUDENT = re.compile(r"\w(?:[\w.@ -]{0,98}[\w.@-])?")
+_OTHER_LAB = re.compile(r"lab\d\d_\w+")
+
+
+def find_submissions(submitted: Path, lab: str) -> list[tuple[str, Path]]:
+    """Return (student, path of the notebook) for each student who handed in the lab, by name.
+
+    Everything in `submitted` is listed but hidden files and students who handed in other labs
+    only: what is no plain notebook at its place is listed too, so that `take_in` quarantines it
+    with a reason and nobody's work is passed over in silence. A folder whose name cannot be a
+    student's id is listed under a made-up one.
+
+    Raises NotADirectoryError where there is no such folder.
+    """
+    if not submitted.is_dir():
+        raise NotADirectoryError(
+            f"{submitted} is no folder; expected one laid out as <student>/{lab}/{lab}.ipynb"
+        )
+    found = []
+    for entry in sorted(os.scandir(submitted), key=lambda entry: entry.name):
+        if entry.name.startswith(".") or _handed_in_others_only(entry, lab):
+            continue
+        student = entry.name if _STUDENT.fullmatch(entry.name) else _made_up_id(entry.name)
+        found.append((student, submitted / entry.name / lab / f"{lab}.ipynb"))
+    return found
+
+
+def take_in(student: str, lab: str, path: Path, release_notebook: Mapping[str, Any]) -> Submission:
+    """Return the submission at `path`, one of those that `find_submissions` listed.
+
+    `release_notebook` is the lab's released notebook, nbformat 4's JSON: the truth of all that is
+    given. Raises Quarantine, with a sentence that says why, where there is no notebook of this lab.
+    """
+    return take_in_bytes(student, lab, read_submission(path), release_notebook)
+
+
+def take_in_bytes(
+    student: str, lab: str, raw: bytes, release_notebook: Mapping[str, Any]
+) -> Submission:
+    """Return the submission whose file has the content `raw`; see `take_in`."""
+    cells, notes = parse_notebook(raw)
+    notebook, to_run, repairs = restore(read_release(release_notebook), cells)
+    return Submission(student, lab, raw, notebook, to_run, (*notes, *repairs))
+
+
+def read_submission(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """Return the bytes of the file `path`, whose last three parts are student, lab and file.
+
+    No link is followed below the folder that holds the students. Raises Quarantine where the file
+    is missing, is no plain file with a single name, or has over `max_bytes`.
+    """
+    student, lab, name = path.parts[-3:]
+    if not _STUDENT.fullmatch(student):
+        raise Quarantine(
+            f"The folder {student!r} has no name that a student's id can be: letters, digits, "
+            "spaces and . _ - @, at most 100, beginning with a letter or a digit. Rename it."
+        )
+    with ExitStack() as stack:
+        folder = _opened(stack, os.open(path.parents[2], os.O_RDONLY | os.O_DIRECTORY))
+        for depth, part in enumerate((student, lab), start=1):
+            shown = "/".join((student, lab)[:depth])
+            folder = _opened(stack, _open(folder, part, shown, os.O_DIRECTORY))
+        file = _opened(stack, _open(folder, name, f"{student}/{lab}/{name}", os.O_NONBLOCK))
+        return _read(file, max_bytes)
+
+
+def _opened(stack: ExitStack, descriptor: int) -> int:
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _open(folder: int, name: str, shown: str, flags: int) -> int:
+    """Open the entry `name` of a folder: a folder where flags say so, else a plain file."""
+    try:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        wanted = stat.S_ISDIR(mode) if flags & os.O_DIRECTORY else stat.S_ISREG(mode)
+        if wanted:
+            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | flags, dir_fd=folder)
+    except FileNotFoundError:
+        raise Quarantine(f"There is no {shown}; {_what_is_there(folder)}.") from None
+    except OSError as error:
+        # It was swapped for something else between the look and the opening.
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
+            raise
+        mode = 0
+    expected = "a folder" if flags & os.O_DIRECTORY else "a plain file"
+    found = "a link" if stat.S_ISLNK(mode) else "something else"
+    raise Quarantine(f"{shown} has to be {expected}, but it is {found}, so it was not opened.")
+
+
+def _what_is_there(folder: int) -> str:
+    names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    if not names:
+        return "its folder is empty"
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"its folder holds {', '.join(repr(name[:80]) for name in names[:5])}{more}"
+
+
+def _read(file: int, max_bytes: int) -> bytes:
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
+        raise Quarantine("The notebook is no plain file, so it was not read.")
+    if status.st_nlink != 1:
+        raise Quarantine(
+            "The notebook's file has a second name elsewhere (a hard link), so it was not read. "
+            "Put a copy of it in its place."
+        )
+    with open(file, "rb", closefd=False) as stream:
+        raw = stream.read(max_bytes + 1)  # the file may be growing
+    if len(raw) > max_bytes:
+        raise Quarantine(
+            f"The notebook has over {max_bytes / 2**20:g} MiB. Clear its outputs and hand it in "
+            "again."
+        )
+    return raw
+
+
+def _made_up_id(name: str) -> str:
+    return f"unnamed-{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}"
+
+
+def _handed_in_others_only(entry: os.DirEntry[str], lab: str) -> bool:
+    """Whether a student's folder holds other labs, and nothing that may be meant as this one."""
+    if not entry.is_dir(follow_symlinks=False):
+        return False
+    names = [path.name for path in Path(entry).iterdir() if not path.name.startswith(".")]
+    return bool(names) and lab not in names and all(map(_OTHER_LAB.fullmatch, names))
