@@ -1,0 +1,183 @@
+"""What a student wrote or printed, made safe to show to other people.
+
+Two rules. HTML leaves here only through `clean_html`, the last step, which keeps what is on a list
+and drops the rest: script, style, class, id, frame, form, SVG, any address that a browser fetches.
+Outputs are rebuilt from the few kinds that are known, not filtered.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import nh3
+
+__all__ = ["clean_html", "inert_markdown", "plain_text", "safe_image", "safe_output", "text_of"]
+
+_TEXT_TAGS = (
+    "a abbr b blockquote br caption code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img "
+    "ins kbd li ol p pre q s samp small span strong sub summary sup table tbody td tfoot th thead "
+    "tr u ul var"
+)
+_MATH_TAGS = (
+    "math menclose mfrac mi mmultiscripts mn mo mover mphantom mroot mrow mspace msqrt mstyle msub "
+    "msubsup msup mtable mtd mtext mtr munder munderover"
+)
+_ATTRIBUTES: dict[str, set[str]] = {
+    "*": set(),
+    "a": {"href"},
+    "img": {"src", "alt"},
+    "ol": {"start"},
+    "td": {"colspan", "rowspan", "align"},
+    "th": {"colspan", "rowspan", "align"},
+    "math": {"display"},
+    "menclose": {"notation"},
+    "mfrac": {"linethickness"},
+    "mi": {"mathvariant"},
+    "mn": {"mathvariant"},
+    "mo": {"fence", "form", "movablelimits", "separator", "stretchy"},
+    "mover": {"accent"},
+    "mspace": {"width"},
+    "mstyle": {"displaystyle", "mathvariant", "scriptlevel"},
+    "mtable": {"columnalign", "columnlines", "rowlines"},
+    "mtd": {"columnalign"},
+    "mtext": {"mathvariant"},
+    "munder": {"accentunder"},
+}
+# What the value of an attribute has to be, where not any would do.
+_VALUES = {
+    "href": re.compile(r"(https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE),
+    "src": re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+"),
+    "width": re.compile(r"\d(\.\d{1,4})?em"),  # wider, or negative, would paint over other text
+    "colspan": re.compile(r"\d{1,2}"),
+    "rowspan": re.compile(r"\d{1,3}"),
+}
+_CLEANER = nh3.Cleaner(
+    tags={*_TEXT_TAGS.split(), *_MATH_TAGS.split()},
+    clean_content_tags={"script", "style", "title", "iframe", "object", "svg", "template"},
+    attributes=_ATTRIBUTES,
+    attribute_filter=lambda _tag, name, value: _allowed(name, value),
+    url_schemes={"http", "https", "mailto", "data"},
+    link_rel="noopener noreferrer nofollow",
+)
+
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b.?")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_RETURNED = re.compile(r"[^\n]*\r(?!\n)(?=[^\n])")
+# SVG is not among them: it can hold scripts.
+_MAGIC = {
+    "image/png": b"\x89PNG\r\n\x1a\n",
+    "image/jpeg": b"\xff\xd8\xff",
+    "image/gif": b"GIF8",
+    "image/webp": b"RIFF",
+}
+
+
+def clean_html(source: str) -> str:
+    """Return HTML with nothing in it but text, tables, formulas, links and inlined pictures.
+
+    >>> clean_html('<p onclick="steal()">a<script>alert(1)</script> <b>b</b></p>')
+    '<p>a <b>b</b></p>'
+    """
+    return _CLEANER.clean(source)
+
+
+def _allowed(name: str, value: str) -> str | None:
+    pattern = _VALUES.get(name)
+    return value if pattern is None or pattern.fullmatch(value) else None
+
+
+def text_of(value: object) -> str:
+    """Return a text of nbformat's JSON, a string or a list of strings, as one string."""
+    if isinstance(value, list):
+        return "".join(part for part in value if isinstance(part, str))
+    return value if isinstance(value, str) else ""
+
+
+def plain_text(value: object) -> str:
+    r"""Return what a terminal shows in the end: no colour codes, only the last progress bar.
+
+    >>> plain_text("10%\r100%\n\x1b[31mred\x1b[0m")
+    '100%\nred'
+    """
+    text = _ANSI.sub("", text_of(value)).replace("\r\n", "\n")
+    return _CONTROL.sub("", _RETURNED.sub("", text))
+
+
+def safe_image(kind: str, value: object) -> str | None:
+    """Return a picture's base64 on one line; None where it is none, or not of this mime type."""
+    if kind not in _MAGIC:
+        return None
+    encoded = "".join(text_of(value).split())
+    try:
+        data = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return encoded if data.startswith(_MAGIC[kind]) else None
+
+
+def safe_output(output: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one output of a cell, rebuilt from what is safe in it, as nbformat 4's JSON."""
+    kind = output.get("output_type")
+    if kind == "stream":
+        name = "stderr" if output.get("name") == "stderr" else "stdout"
+        return {"output_type": "stream", "name": name, "text": plain_text(output.get("text"))}
+    if kind == "error":
+        trace = output.get("traceback")
+        lines = [plain_text(line) for line in trace] if isinstance(trace, list) else []
+        return {
+            "output_type": "error",
+            "ename": plain_text(output.get("ename")),
+            "evalue": plain_text(output.get("evalue")),
+            "traceback": lines,
+        }
+    data = output.get("data")
+    safe = _safe_data(data if isinstance(data, Mapping) else {})
+    return {"output_type": "display_data", "data": safe, "metadata": {}}
+
+
+def _safe_data(data: Mapping[str, Any]) -> dict[str, str]:
+    safe: dict[str, str] = {}
+    for kind in _MAGIC:
+        image = safe_image(kind, data.get(kind))
+        if image is not None:
+            safe[kind] = image
+    shown = clean_html(text_of(data.get("text/html")))
+    if re.sub(r"<(?!img)[^>]*>|\s", "", shown):  # something is left to see
+        safe["text/html"] = shown
+    text = plain_text(data.get("text/plain"))
+    if text or not safe:
+        kinds = ", ".join(sorted(str(kind)[:60] for kind in data)) or "no kind"
+        safe["text/plain"] = text or f"(an output of {plain_text(kinds)}, which is not shown here)"
+    return safe
+
+
+_RAW_HTML = re.compile(r"<[a-z/!?]")
+_ACTIVE_LINK = re.compile(r"(javascript|vbscript|data):")
+
+
+def inert_markdown(source: str) -> str:
+    """Return markdown that renders as no HTML of its own, whatever shows it.
+
+    Formgrader renders markdown unsanitised, inside the instructor's session. So a cell with raw
+    HTML or a link that runs code is shown there as its source text.
+
+    >>> inert_markdown("so *it* fits")
+    'so *it* fits'
+    >>> print(inert_markdown("<script>alert(1)</script>"))
+    This cell may hold HTML; here is its source.
+    <BLANKLINE>
+    ```
+    <script>alert(1)</script>
+    ```
+    """
+    read = re.sub(r"[\s\\\x00-\x1f]", "", html.unescape(source)).lower()
+    if not (_RAW_HTML.search(read) or _ACTIVE_LINK.search(read)):
+        return source
+    longest = max((len(run) for run in re.findall("`+", source)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"This cell may hold HTML; here is its source.\n\n{fence}\n{source}\n{fence}"

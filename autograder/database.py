@@ -1,0 +1,237 @@
+"""Rows of one lab in nbgrader's database: its cells, and each submission's grades and comments.
+
+Cells are recorded by nbgrader's own code. Submissions are written in bulk, in one transaction a
+lab, and what people entered in formgrader is never written over.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import nbgrader
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from nbgrader import api
+from nbgrader.preprocessors import SaveCells
+from sqlalchemy import Connection, create_engine, event, insert, select, update
+from sqlalchemy.orm import Session
+
+__all__ = ["Entries", "complete_submissions", "save_cells", "save_entries"]
+
+_WAIT_SECONDS = 60  # for another writer, such as a person in formgrader
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What one submission has in the gradebook, by the cell's name.
+
+    `grades` holds (auto_score, needs a person), `comments` what the grader says.
+    """
+
+    grades: Mapping[str, tuple[float | None, bool]]
+    comments: Mapping[str, str | None]
+
+
+def save_cells(out: Path, lab: str, source: Mapping[str, Any]) -> None:
+    """Have nbgrader record the assignment `lab` and its cells, as `generate_assignment` does.
+
+    Raises ValueError where the gradebook holds submissions of the lab from when it had other cells.
+    """
+    _create(out)
+    with api.Gradebook(_url(out)) as gradebook:
+        if all(assignment.name != lab for assignment in gradebook.assignments):
+            gradebook.add_assignment(lab)
+    where = {"notebook": lab, "assignment": lab, "db_url": _url(out)}
+    try:
+        SaveCells().preprocess(nbformat.from_dict(source), {"nbgrader": where})
+    except RuntimeError as error:
+        raise ValueError(
+            f"{out / 'gradebook.db'} holds submissions of {lab} from when the lab had other "
+            "cells; grade into a new folder"
+        ) from error
+
+
+def save_entries(out: Path, lab: str, entries: Mapping[str, Entries]) -> None:
+    """Write `entries`, by student, into `out`/gradebook.db; rows that are right stay as they are.
+
+    A person's scores and comments stay. Where the score under a person's changes, the grade is
+    put up for a second look.
+    """
+    query = (
+        select(api.Notebook.id, api.Assignment.id)
+        .join(api.Assignment, api.Notebook.assignment_id == api.Assignment.id)
+        .where(api.Assignment.name == lab, api.Notebook.name == lab)
+    )
+    with _session(out) as session:
+        notebook_id, assignment_id = session.execute(query).one()
+        places = _submissions(session, notebook_id, assignment_id, list(entries))
+        _save_grades(session, notebook_id, places, entries)
+        _save_comments(session, notebook_id, places, entries)
+
+
+def complete_submissions(out: Path) -> set[tuple[str, str]]:
+    """Return (student, lab) of each submission in `out`/gradebook.db that has all its grades."""
+    if not (out / "gradebook.db").is_file():
+        return set()
+    cells: dict[str, set[str]] = defaultdict(set)
+    grades: dict[tuple[str, str], set[str]] = defaultdict(set)
+    with _session(out) as session:
+        of_labs = (
+            select(api.Assignment.name, api.GradeCell.id)
+            .select_from(api.Assignment)
+            .join(api.Notebook, api.Notebook.assignment_id == api.Assignment.id)
+            .join(api.GradeCell, api.GradeCell.notebook_id == api.Notebook.id)
+        )
+        for lab, cell in session.execute(of_labs):
+            cells[lab].add(cell)
+        submissions = (
+            select(api.SubmittedAssignment.student_id, api.Assignment.name, api.Grade.cell_id)
+            .select_from(api.SubmittedAssignment)
+            .join(api.Assignment, api.Assignment.id == api.SubmittedAssignment.assignment_id)
+            .join(
+                api.SubmittedNotebook,
+                api.SubmittedNotebook.assignment_id == api.SubmittedAssignment.id,
+            )
+            .join(api.Grade, api.Grade.notebook_id == api.SubmittedNotebook.id)
+        )
+        for student, lab, cell in session.execute(submissions):
+            grades[student, lab].add(cell)
+    return {(student, lab) for (student, lab), seen in grades.items() if seen == cells[lab]}
+
+
+def _url(out: Path) -> str:
+    return f"sqlite:///{out.resolve() / 'gradebook.db'}?timeout={_WAIT_SECONDS}"
+
+
+def _create(out: Path) -> None:
+    """Make the tables. nbgrader would run the command `alembic`, which may not be on the PATH."""
+    script = ScriptDirectory(str(Path(nbgrader.__file__).parent / "alembic"))
+    engine = create_engine(_url(out))
+    try:
+        with engine.begin() as connection:
+            api.Base.metadata.create_all(connection)
+            context = MigrationContext.configure(connection)
+            if context.get_current_revision() is None:
+                context.stamp(script, "head")
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _session(out: Path) -> Iterator[Session]:
+    """One transaction that nobody else writes into: the lock is taken at its start."""
+    engine = create_engine(_url(out))
+
+    @event.listens_for(engine, "connect")
+    def _leave_begin_to_us(connection: Any, _record: object) -> None:
+        connection.isolation_level = None
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    try:
+        with Session(engine) as session, session.begin():
+            yield session
+    finally:
+        engine.dispose()
+
+
+def _submissions(
+    session: Session, notebook_id: str, assignment_id: str, students: Sequence[str]
+) -> dict[str, str]:
+    """The id of each student's submitted notebook; what is missing is added."""
+    known = set(session.scalars(select(api.Student.id)))
+    _insert(session, api.Student, [{"id": s} for s in students if s not in known])
+    query = (
+        select(api.SubmittedAssignment.student_id, api.SubmittedNotebook.id)
+        .join(api.SubmittedNotebook)
+        .where(api.SubmittedNotebook.notebook_id == notebook_id)
+    )
+    places: dict[str, str] = dict(session.execute(query).all())
+    new = {s: (api.new_uuid(), api.new_uuid()) for s in students if s not in places}
+    _insert(
+        session,
+        api.SubmittedAssignment,
+        [
+            {"id": submission, "assignment_id": assignment_id, "student_id": student}
+            for student, (submission, _) in new.items()
+        ],
+    )
+    _insert(
+        session,
+        api.SubmittedNotebook,
+        [
+            {"id": place, "assignment_id": submission, "notebook_id": notebook_id}
+            for submission, place in new.values()
+        ],
+    )
+    return places | {student: place for student, (_, place) in new.items()}
+
+
+def _save_grades(
+    session: Session, notebook_id: str, places: Mapping[str, str], entries: Mapping[str, Entries]
+) -> None:
+    grade = api.Grade
+    cells = _cells(session, api.GradeCell, notebook_id)
+    query = (
+        select(grade.notebook_id, grade.cell_id, grade.id, grade.auto_score, grade.manual_score)
+        .join(api.SubmittedNotebook, grade.notebook_id == api.SubmittedNotebook.id)
+        .where(api.SubmittedNotebook.notebook_id == notebook_id)
+    )
+    old = {(place, cell): rest for place, cell, *rest in session.execute(query)}
+    added, changed = [], []
+    for student, entry in entries.items():
+        for name, (score, needs_person) in entry.grades.items():
+            key = (places[student], cells[name])
+            values = {"auto_score": score, "needs_manual_grade": needs_person}
+            if key not in old:
+                added.append({"notebook_id": key[0], "cell_id": key[1], **values})
+                continue
+            grade_id, old_score, by_hand = old[key]
+            if score != old_score:
+                values["needs_manual_grade"] = needs_person or by_hand is not None
+                changed.append({"id": grade_id, **values})
+    _insert(session, grade, added)
+    if changed:
+        session.execute(update(grade), changed)
+
+
+def _save_comments(
+    session: Session, notebook_id: str, places: Mapping[str, str], entries: Mapping[str, Entries]
+) -> None:
+    comment = api.Comment
+    cells = _cells(session, api.SolutionCell, notebook_id)
+    query = (
+        select(comment.notebook_id, comment.cell_id, comment.id, comment.auto_comment)
+        .join(api.SubmittedNotebook, comment.notebook_id == api.SubmittedNotebook.id)
+        .where(api.SubmittedNotebook.notebook_id == notebook_id)
+    )
+    old = {(place, cell): rest for place, cell, *rest in session.execute(query)}
+    added, changed = [], []
+    for student, entry in entries.items():
+        for name, text in entry.comments.items():
+            key = (places[student], cells[name])
+            if key not in old:
+                added.append({"notebook_id": key[0], "cell_id": key[1], "auto_comment": text})
+            elif text != old[key][1]:
+                changed.append({"id": old[key][0], "auto_comment": text})
+    _insert(session, comment, added)
+    if changed:
+        session.execute(update(comment), changed)
+
+
+def _cells(session: Session, kind: Any, notebook_id: str) -> dict[str, str]:
+    query = select(kind.name, kind.id).where(kind.notebook_id == notebook_id)
+    return dict(session.execute(query).all())
+
+
+def _insert(session: Session, model: Any, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        session.execute(insert(model), list(rows))

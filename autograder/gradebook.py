@@ -1,0 +1,114 @@
+"""The single writer into nbgrader's database, and the course folder that formgrader opens.
+
+OUT becomes an nbgrader course: nbgrader_config.py, gradebook.db, source/ and autograded/. It has no
+submitted/ on purpose: formgrader does without, and its button "autograde" would run submissions
+outside the sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from autograder.clean import inert_markdown
+from autograder.database import Entries, save_cells, save_entries
+from autograder.export import JUDGED, points, said
+from autograder.files import inside, write_whole
+from autograder.graded import graded_notebook, marks_of
+from autograder.questions import COURSE, questions_in, source_notebook
+from autograder.result import Result
+from autograder.task import Verdict
+
+__all__ = ["write_gradebook"]
+
+_CONFIG = '''"""Written by `autograder grade`. To grade by hand, start JupyterLab here."""
+
+from pathlib import Path
+
+c = get_config()  # noqa: F821
+root = Path(__file__).resolve().parent
+c.CourseDirectory.root = str(root)
+# Wait up to a minute for another writer, where SQLite would give up after 5 seconds.
+c.CourseDirectory.db_url = f"sqlite:///{root / 'gradebook.db'}?timeout=60"
+# Formgrader shows the work of many people inside your own session.
+c.HTMLExporter.sanitize_html = True
+'''
+
+Json = dict[str, Any]
+
+
+def write_gradebook(results: Sequence[Result], out: Path, root: Path = COURSE) -> None:
+    """Write the grades of `results` into `out`/gradebook.db, and what formgrader shows with them.
+
+    Points and cells are those of `root`/solutions. Exercises that were not judged, answers in
+    words, and all of a quarantined or failed submission wait for a person. Scores and comments that
+    people gave are left as they are; where the score under one changes, it is put up for a second
+    look. Writing the same results again changes nothing.
+
+    Raises ValueError where the gradebook holds submissions of a lab that had other cells then.
+    """
+    write_whole(out / "nbgrader_config.py", _CONFIG.encode())
+    by_lab: dict[str, list[Result]] = defaultdict(list)
+    for result in sorted(results, key=lambda r: (r.lab, r.student)):
+        by_lab[result.lab].append(result)
+    for lab, of_lab in by_lab.items():
+        source = source_notebook(lab, root)
+        write_whole(inside(out, "source", lab, f"{lab}.ipynb"), _json(source))
+        for result in of_lab:
+            path = inside(out, "autograded", result.student, lab, f"{lab}.ipynb")
+            write_whole(path, _json(_for_formgrader(result, source)))
+        save_cells(out, lab, source)
+        entries = {result.student: _entries(result, source) for result in of_lab}
+        save_entries(out, lab, entries)
+
+
+def _entries(result: Result, source: Json) -> Entries:
+    verdicts = {verdict.task: verdict for verdict in result.verdicts}
+    questions = {question.id: question for question in questions_in(source)}
+    grades: dict[str, tuple[float | None, bool]] = {}
+    comments: dict[str, list[str]] = {}
+    above = None  # formgrader has a box for comments at solution cells only
+    for marks in map(marks_of, source["cells"]):
+        name = marks.get("grade_id", "")
+        if marks.get("solution"):
+            above = name
+            comments[name] = [] if result.end == "graded" else [said(result, _not_graded(result))]
+        if not marks.get("grade"):
+            continue
+        verdict = verdicts.get(name)
+        if name not in questions:
+            grades[name] = (0.0, False)  # a self-check, worth no points
+        elif verdict is not None and verdict.status in JUDGED:
+            grades[name] = (verdict.points, False)
+        else:
+            grades[name] = (None, True)
+        if verdict is not None and above is not None:
+            comments[above].append(said(result, _remark(verdict)))
+    return Entries(grades, {name: "\n\n".join(said) or None for name, said in comments.items()})
+
+
+def _not_graded(result: Result) -> str:
+    return f"{result.end.capitalize()}: {result.reason}"
+
+
+def _remark(verdict: Verdict) -> str:
+    if verdict.status not in JUDGED:
+        return f"{verdict.status}: {verdict.message}"
+    return f"{points(verdict.points)} of {points(verdict.max_points)} points. {verdict.message}"
+
+
+def _for_formgrader(result: Result, source: Json) -> Json:
+    """The graded notebook, with what students wrote in markdown unable to run in formgrader."""
+    released = {"".join(cell["source"]) for cell in source["cells"]}
+    notebook = graded_notebook(result, source)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown" and cell["source"] not in released:
+            cell["source"] = inert_markdown(cell["source"])
+    return notebook
+
+
+def _json(notebook: Json) -> bytes:
+    return (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")
