@@ -45,13 +45,13 @@ _LOOP_CALLS = frozenset({"vectorize", "apply_along_axis", "frompyfunc", "map", "
 
 
 def banned_uses(ban: Ban, defines: Sequence[str], cells: Iterable[str]) -> list[str]:
-    """Return what `ban` forbids in the definitions of `defines` and all they lead to, by name.
+    r"""Return what `ban` forbids in the definitions of `defines` and all they lead to, by name.
 
     `cells` are the sources of the student's cells; one that does not parse is passed over, since
     it defines nothing.
 
     >>> banned_uses(Ban(names=frozenset({"float32"})), ["f"], ["def f(x): return g(x)",
-    ...     "import numpy as np\\ndef g(x): return np.float32(x)"])
+    ...     "import numpy as np\ndef g(x): return np.float32(x)"])
     ['float32']
     """
     if ban == NOTHING_BANNED:

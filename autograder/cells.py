@@ -52,7 +52,9 @@ class Recorder:
 
     def error(self, name: str, value: str, trace: list[str]) -> None:
         kept = [line[:2000] for line in trace[:50]]
-        self._add({"output_type": "error", "ename": name, "evalue": value[:2000], "traceback": kept})
+        self._add(
+            {"output_type": "error", "ename": name, "evalue": value[:2000], "traceback": kept}
+        )
 
     def _add(self, output: dict[str, Any]) -> None:
         if len(self._outputs) < MAX_OUTPUTS:
@@ -98,16 +100,16 @@ class _Shell(InteractiveShell):
 
 class _Publisher(DisplayPublisher):
     def publish(self, data: dict[str, Any], *_: Any, **__: Any) -> None:
-        self.shell.recorder.show("display_data", data)
+        _Shell.recorder.show("display_data", data)
 
 
 class _Hook(DisplayHook):
     def __call__(self, result: Any = None) -> None:
-        if result is not None and not self.quiet():
-            data, _ = self.compute_format_data(result)
-            self.update_user_ns(result)
-            count = self.shell.execution_count
-            self.shell.recorder.show("execute_result", data, execution_count=count)
+        if result is None or self.quiet():  # type: ignore[no-untyped-call]
+            return
+        data, _ = self.compute_format_data(result)  # type: ignore[no-untyped-call]
+        self.update_user_ns(result)  # type: ignore[no-untyped-call]
+        _Shell.recorder.show("execute_result", data, execution_count=None)
 
 
 def make_shell() -> tuple[InteractiveShell, Recorder]:
@@ -118,12 +120,12 @@ def make_shell() -> tuple[InteractiveShell, Recorder]:
     config = Config()
     config.HistoryManager.enabled = False  # no history file, and no thread that writes it
     config.InteractiveShell.colors = "NoColor"
-    shell = _Shell.instance(
+    shell: InteractiveShell = _Shell.instance(
         config=config, display_pub_class=_Publisher, displayhook_class=_Hook
     )
-    recorder = shell.recorder
+    recorder = _Shell.recorder
     shell.run_line_magic("matplotlib", "inline")
-    sys.stdout, sys.stderr = _Stream("stdout", recorder), _Stream("stderr", recorder)  # type: ignore[assignment]
+    sys.stdout, sys.stderr = _Stream("stdout", recorder), _Stream("stderr", recorder)
     shell.run_cell("1 + 1", store_history=True)  # the first cell is slow; let it be this one
     shell.reset(new_session=True)
     recorder.clear()

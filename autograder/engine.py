@@ -81,9 +81,7 @@ def run_all(
             _stop(worker)
 
 
-def _start(
-    context: Any, make_worker: MakeWorker[Item, Outcome], slot: int
-) -> _Worker[Item]:
+def _start(context: Any, make_worker: MakeWorker[Item, Outcome], slot: int) -> _Worker[Item]:
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, make_worker, slot), daemon=True)
     process.start()
@@ -118,9 +116,7 @@ def _stop(worker: _Worker[Any]) -> None:
         worker.process.join()
 
 
-def _work(
-    connection: Connection, make_worker: MakeWorker[Item, Outcome], slot: int
-) -> None:
+def _work(connection: Connection, make_worker: MakeWorker[Item, Outcome], slot: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the controller's to act on
     with make_worker(slot) as work:
         while True:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from autograder.ban import banned_uses
+from autograder.clean import safe_output
 from autograder.judge import could_not_judge, draw, judge, refuse
-from autograder.outputs import clean
 from autograder.result import Result
 from autograder.sandbox import ProcessLost, Sandbox, SandboxStudent
 from autograder.submission import RunCell, Submission
@@ -18,6 +19,8 @@ from autograder.task import Answer, Case, Lab, Task, Verdict
 __all__ = ["Graded", "grade"]
 
 _MAX_STARTS = 4  # how often one submission's process may be started again
+_MAX_OUTPUTS = 300  # of one cell
+_MAX_OUTPUT = 6_000_000  # characters of one cell's outputs as JSON, figures included
 _LOST = "The process was lost too often to go on."
 
 
@@ -125,16 +128,14 @@ def _run_cells(cells: Sequence[RunCell], student: SandboxStudent, run: _Run) -> 
         if cell.index in run.lost_cells:
             continue
         try:
-            run.outputs[cell.index] = clean(student.run_cell(cell.source))
+            run.outputs[cell.index] = _kept(student.run_cell(cell.source))
         except ProcessLost as error:
             run.lost_cells[cell.index] = str(error)
             run.outputs[cell.index] = [_error_output("Stopped", str(error))]
             raise
 
 
-def _run_task(
-    lab: Lab, task: Task, cases: Sequence[Case], student: SandboxStudent
-) -> list[Answer]:
+def _run_task(lab: Lab, task: Task, cases: Sequence[Case], student: SandboxStudent) -> list[Answer]:
     answers: list[Answer] = []
     for case in cases:
         ask = task.ask(case) if task.ask else None
@@ -178,6 +179,19 @@ def _with_outputs(submission: Submission, run: _Run) -> dict[str, Any]:
     for index, outputs in run.outputs.items():
         notebook["cells"][index]["outputs"] = outputs
     return notebook
+
+
+def _kept(outputs: Sequence[Any]) -> list[dict[str, Any]]:
+    """A cell's outputs as its process sent them, made safe, and within bounds."""
+    kept: list[dict[str, Any]] = []
+    left = _MAX_OUTPUT
+    for output in outputs[:_MAX_OUTPUTS]:
+        if isinstance(output, Mapping):
+            kept.append(safe_output(output))
+            left -= len(json.dumps(kept[-1]))
+        if left < 0:
+            return [_error_output("TooMuchOutput", f"over {_MAX_OUTPUT:,} characters of output")]
+    return kept
 
 
 def _error_output(name: str, message: str) -> dict[str, Any]:

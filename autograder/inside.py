@@ -55,7 +55,6 @@ def main() -> None:
 def _prepare() -> tuple[Any, Any]:
     """Import and try out whatever every submission would otherwise wait for."""
     import matplotlib
-    import numpy  # noqa: F401
     import torch  # noqa: F401
 
     from autograder.cells import make_shell
@@ -95,7 +94,11 @@ def _serve(connection: socket.socket, shell: Any, recorder: Any) -> None:
     send(connection, {"ready": True})
     while True:
         request = receive(connection)
-        reply = _cell(request, shell, recorder) if "cell" in request else _probe(request, shell, connection)
+        reply = (
+            _cell(request, shell, recorder)
+            if "cell" in request
+            else _probe(request, shell, connection)
+        )
         try:
             send(connection, {"id": request["id"], **reply})
         except PlainError as error:
@@ -137,7 +140,7 @@ def _time_limit(seconds: float) -> Iterator[None]:
 
 
 def _raise_time_limit(_number: int, _frame: FrameType | None) -> None:
-    raise TimeLimit
+    raise TimeLimit("this took too long and was stopped")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import site
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -105,22 +103,22 @@ def _refused_layers() -> list[str]:
 def _system_binds() -> Iterator[str]:
     """/usr and what belongs to it, and this Python wherever it lies."""
     yield from ("--ro-bind", "/usr", "/usr")
-    for place in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
-        if os.path.islink(place):
-            yield from ("--symlink", os.readlink(place), place)
-        elif os.path.isdir(place):
-            yield from ("--ro-bind", place, place)
+    for folder in map(Path, ("/bin", "/sbin", "/lib", "/lib32", "/lib64")):
+        if folder.is_symlink():
+            yield from ("--symlink", str(folder.readlink()), str(folder))
+        elif folder.is_dir():
+            yield from ("--ro-bind", str(folder), str(folder))
     for place in ("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"):
         yield from ("--ro-bind-try", place, place)
-    prefixes = {os.path.realpath(sys.base_prefix), os.path.abspath(sys.prefix)}
-    for prefix in sorted(p for p in prefixes if not p.startswith("/usr/") and p != "/usr"):
+    prefixes = {Path(sys.base_prefix).resolve(), Path(sys.prefix)}
+    for prefix in sorted(p for p in prefixes if not p.is_relative_to("/usr")):
         yield from _readable_parents(prefix)
-        yield from ("--ro-bind", prefix, prefix)
+        yield from ("--ro-bind", str(prefix), str(prefix))
 
 
 def _course_binds() -> Iterator[str]:
     library = Path(peakmem.__file__).parent
-    yield from _readable_parents(f"{_COURSE}/autograder/inside.py")
+    yield from _readable_parents(Path(_COURSE, "autograder", "inside.py"))
     yield from ("--ro-bind", str(library), f"{_COURSE}/peakmem")
     for module in _INSIDE_MODULES:
         source = Path(__file__).with_name(f"{module}.py")
@@ -150,9 +148,9 @@ def _seen_inside(path: Path) -> str:
     return str(path)
 
 
-def _readable_parents(path: str) -> Iterator[str]:
+def _readable_parents(path: Path) -> Iterator[str]:
     # bubblewrap makes missing parents readable by their owner only, which is not the student.
-    for parent in reversed(Path(path).parents):
+    for parent in reversed(path.parents):
         if str(parent) != "/":
             yield from ("--perms", "0755", "--dir", str(parent))
 

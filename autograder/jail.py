@@ -12,6 +12,7 @@ import os
 import resource
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 __all__ = ["shut_in"]
 
@@ -42,9 +43,9 @@ def shut_in(limits: Mapping[str, int]) -> None:
     _check(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
     namespaces = _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWIPC
     _check(_libc.unshare(namespaces | _CLONE_NEWNET | _CLONE_NEWUTS), "unshare")
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{_INSIDE_ID} {outer_user} 1")
-    _write("/proc/self/gid_map", f"{_INSIDE_ID} {outer_group} 1")
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{_INSIDE_ID} {outer_user} 1")
+    Path("/proc/self/gid_map").write_text(f"{_INSIDE_ID} {outer_group} 1")
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE, "")
     files = limits["files"]
     for place, size in (("/tmp", limits["tmp_bytes"]), ("/dev/shm", limits["shm_bytes"])):
@@ -52,8 +53,10 @@ def shut_in(limits: Mapping[str, int]) -> None:
     if os.fork():
         os._exit(0)
     _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, "")
-    _write("/proc/sys/user/max_user_namespaces", "0")  # no further namespaces for the student
-    os.makedirs("/tmp/home")
+    Path("/proc/sys/user/max_user_namespaces").write_text(
+        "0"
+    )  # no further namespaces for the student
+    Path("/tmp/home").mkdir()
     os.chdir("/tmp/home")
     os.setsid()
     _silence_terminal()
@@ -62,7 +65,7 @@ def shut_in(limits: Mapping[str, int]) -> None:
 
 
 def _set_limits(limits: Mapping[str, int]) -> None:
-    mapped = int(_read("/proc/self/statm").split()[0]) * resource.getpagesize()
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     for kind, limit in (
         (resource.RLIMIT_AS, mapped + limits["memory_bytes"]),
         (resource.RLIMIT_NPROC, limits["processes"]),
@@ -105,13 +108,3 @@ def _check(result: int, what: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{what} failed: {os.strerror(number)}")
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w") as file:
-        file.write(text)
-
-
-def _read(path: str) -> str:
-    with open(path) as file:
-        return file.read()

@@ -32,13 +32,20 @@ class Journal:
         self._root = out / "journal"
 
     def find(self, lab: str, student: str, raw: bytes, *, isolated: bool) -> Result | None:
-        """Return the result of exactly this submission, or None where it is still to be graded."""
-        try:
-            entry = json.loads(self._path(lab, student, "json").read_bytes())
-        except (FileNotFoundError, ValueError):
+        """Return the result of exactly this submission, or None where it is still to be graded.
+
+        One that failed by the grader's fault is to be graded again.
+        """
+        entry = self._entry(lab, student)
+        if entry is None or entry["key"] != _key(raw, isolated=isolated):
             return None
-        key = _key(raw, isolated=isolated)
-        return result_from_dict(entry["result"]) if entry.get("key") == key else None
+        result = result_from_dict(entry["result"])
+        return None if result.end == "failed" else result
+
+    def read(self, lab: str, student: str) -> Result | None:
+        """Return the result of this student's last graded submission, None where there is none."""
+        entry = self._entry(lab, student)
+        return None if entry is None else result_from_dict(entry["result"])
 
     def keep(
         self,
@@ -62,9 +69,20 @@ class Journal:
             for task, given in plain.decode(data).items()
         }
 
+    def _entry(self, lab: str, student: str) -> dict[str, Any] | None:
+        try:
+            entry: dict[str, Any] = json.loads(self._path(lab, student, "json").read_bytes())
+        except FileNotFoundError:
+            return None
+        return entry
+
     def _path(self, lab: str, student: str, ending: str) -> Path:
         return inside(self._root, lab, f"{student}.{ending}")
 
 
 def _key(raw: bytes, *, isolated: bool) -> dict[str, Any]:
-    return {"version": _VERSION, "submission": hashlib.sha256(raw).hexdigest(), "isolated": isolated}
+    return {
+        "version": _VERSION,
+        "submission": hashlib.sha256(raw).hexdigest(),
+        "isolated": isolated,
+    }

@@ -1,4 +1,4 @@
-"""Result: what became of one submission. The journal keeps it; everything that leaves is made of it."""
+"""Result: what became of one submission. All that leaves the grader is made of results."""
 
 from __future__ import annotations
 

@@ -8,12 +8,13 @@ clock, watches the memory and reads plain data off one socket; it believes nothi
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ from autograder import memory
 from autograder.isolation import IsolationError, command
 from autograder.student import Ask
 from autograder.task import Answer
-from autograder.wire import WireError, receive, send
+from autograder.wire import ConnectionClosed, WireError, receive, send
 from peakmem.plain import PlainError
 from peakmem.probes import UNWATCH, WATCH
 
@@ -36,6 +37,7 @@ _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 _TICK = 0.05  # seconds between looks at the clock and the memory
 _GRACE = 2.0  # seconds between the kind time limit inside and the hard one out here
 _START = 120.0  # seconds that preparing may take
+_END = 30.0  # seconds that killing may take
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,10 @@ class Sandbox:
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -153,7 +158,10 @@ class SandboxStudent:
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -186,11 +194,10 @@ class SandboxStudent:
         return Answer(reply.get("value"), asked=tuple(asked), resident_bytes=watched.rise_bytes)
 
     def close(self) -> None:
-        """Kill the process and everything that it started."""
-        try:
-            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        """Kill the process and everything that it started, and wait until all of it is gone."""
+        self._kill()
+        # Process 1 of a namespace is gone when all others in it are. A fork bomb takes a moment.
+        select.select([self._handle], [], [], _END)
         os.close(self._handle)
         self._connection.close()
 
@@ -242,15 +249,13 @@ class SandboxStudent:
                     raise ProcessLost("Your code's process asked what it had no business to ask.")
                 send(self._connection, {"reply": replies.to(reply["ask"])})
         except ProcessLost as error:
-            self._give_up(str(error))
-        except (WireError, PlainError, TimeoutError) as error:
-            ended = isinstance(error, WireError) and "gone" in str(error)
-            self._give_up(
+            raise self._give_up(str(error)) from None
+        except ConnectionClosed:
+            raise self._give_up(
                 "Your code ended its own process (os._exit, a crash, or no memory left)."
-                if ended
-                else f"Your code's answer could not be taken: {error}."
-            )
-        raise ProcessLost(self._lost or "")
+            ) from None
+        except (WireError, PlainError, TimeoutError) as error:
+            raise self._give_up(f"Your code's answer could not be taken: {error}.") from None
 
     def _wait(self, end: float, seconds: float) -> None:
         """Wait for the first byte of a message, with an eye on the clock and the memory."""
@@ -276,18 +281,20 @@ class SandboxStudent:
                         f"Your code ran for over {seconds:g} s and was stopped."
                     ) from None
             except OSError as error:
-                raise WireError(f"the other side has gone: {error}") from None
+                raise ConnectionClosed(str(error)) from None
 
-    def _give_up(self, reason: str) -> None:
+    def _give_up(self, reason: str) -> ProcessLost:
         self._lost = reason
-        try:
+        self._kill()
+        return ProcessLost(reason)
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._handle, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 class _Watched:
-    """By how much the resident memory of a process rose between two questions, seen from outside."""
+    """By how much a process's resident memory rose between two questions, seen from outside."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

@@ -20,8 +20,8 @@ class Case:
     """One call of a task's probe, and the parts of the exercise that its answer decides.
 
     `inputs` are the probe's keyword arguments, plain data; `secret` is what the judge and the
-    replies to questions go by, and never leaves the grader. A drawn case may be shown to the student who failed it; a `fixed` one, the same for everybody,
-    never is.
+    replies to questions go by, and never leaves the grader. A drawn case may be shown to the
+    student who failed it; a `fixed` one, the same for everybody, never is.
     """
 
     parts: tuple[str, ...]

@@ -8,14 +8,18 @@ from typing import Any
 
 from peakmem import plain
 
-__all__ = ["MAX_MESSAGE", "WireError", "receive", "send"]
+__all__ = ["MAX_MESSAGE", "ConnectionClosed", "WireError", "receive", "send"]
 
 MAX_MESSAGE = 32 * 2**20  # bytes of one message
 _LENGTH = struct.Struct(">Q")
 
 
 class WireError(ConnectionError):
-    """The other side has gone, or what it sends is no message."""
+    """What the other side sends is no message."""
+
+
+class ConnectionClosed(WireError):
+    """The other side has gone."""
 
 
 def send(connection: socket.socket, message: Any) -> None:
@@ -28,13 +32,13 @@ def send(connection: socket.socket, message: Any) -> None:
     try:
         connection.sendall(_LENGTH.pack(len(data)) + data)
     except OSError as error:
-        raise WireError(f"the other side has gone: {error}") from None
+        raise ConnectionClosed(str(error)) from None
 
 
 def receive(connection: socket.socket) -> Any:
     """Return the next message. A length over MAX_MESSAGE is refused before a byte of it is read.
 
-    Raises WireError, also where the socket's timeout passes (then it is a TimeoutError as well).
+    Raises WireError, and TimeoutError where the socket's timeout passes.
     """
     (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size))
     if length > MAX_MESSAGE:
@@ -53,8 +57,8 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
         except TimeoutError:
             raise
         except OSError as error:
-            raise WireError(f"the other side has gone: {error}") from None
+            raise ConnectionClosed(str(error)) from None
         if not chunk:
-            raise WireError("the other side has gone")
+            raise ConnectionClosed("the other side has gone")
         chunks += chunk
     return bytes(chunks)

@@ -25,7 +25,7 @@ class OutOfMemory(MemoryError):
 
 
 class Infeasible(ValueError):
-    """No plan keeps within the budget; `least_budget_bytes` is the smallest budget that would do."""
+    """No plan keeps within the budget; `least_budget_bytes` is the smallest that would do."""
 
     def __init__(self, message: str, *, least_budget_bytes: int | None = None) -> None:
         super().__init__(message)

@@ -18,6 +18,7 @@ import numpy as np
 __all__ = ["PlainError", "decode", "encode"]
 
 _ARRAY_KINDS = "biufc"  # bool, integers, floats, complex: never objects, strings or records
+_COLLECTIONS = (tuple, set, frozenset)
 _MAX_DEPTH = 64
 
 
@@ -66,10 +67,12 @@ def _to_json(value: Any, depth: int) -> Any:
     if isinstance(value, dict):
         pairs = dict.items(value)
         return {"dict": [[_to_json(k, depth + 1), _to_json(v, depth + 1)] for k, v in pairs]}
-    for kind, name in ((list, "list"), (tuple, "tuple"), (set, "set"), (frozenset, "frozenset")):
+    if isinstance(value, list):
+        return [_to_json(item, depth + 1) for item in list.__iter__(value)]
+    for kind in _COLLECTIONS:
         if isinstance(value, kind):
-            items = [_to_json(item, depth + 1) for item in kind.__iter__(value)]
-            return items if kind is list else {name: items}
+            items = (_to_json(item, depth + 1) for item in iter(value))
+            return {kind.__name__: list(items)}
     raise PlainError(
         f"a value of type {type(value).__name__} is not plain data; "
         "return numbers, text, lists, tuples, sets, dicts or numpy arrays"
@@ -113,7 +116,7 @@ def _from_json(value: Any, depth: int) -> Any:
         return _array_from(base64.b64decode(body, validate=True))
     if tag == "dict":
         return {_from_json(k, depth + 1): _from_json(v, depth + 1) for k, v in body}
-    for kind in (tuple, set, frozenset):
+    for kind in _COLLECTIONS:
         if tag == kind.__name__:
             return kind(_from_json(item, depth + 1) for item in body)
     raise PlainError(f"{tag!r} is not a tag of plain data")

@@ -1,4 +1,4 @@
-"""What a lab's first cell calls: which lab this is, on which device it runs, what it may not use."""
+"""What a lab's first cell calls: it names the lab and its device, and hides what would solve it."""
 
 from __future__ import annotations
 

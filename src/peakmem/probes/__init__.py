@@ -49,7 +49,9 @@ class Namespace:
             ) from None
 
 
-def call_each(function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> list[tuple]:
+def call_each(
+    function: Callable[..., Any], calls: Sequence[Sequence[Any]]
+) -> list[tuple[Any, ...]]:
     """Call `function(*arguments)` for each item of `calls`; return one outcome a call, in order.
 
     An outcome is ("value", what it returned), ("raised", type's name, message), or ("changed", i)
@@ -61,7 +63,7 @@ def call_each(function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> l
     return [_outcome(function, list(arguments)) for arguments in calls]
 
 
-def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple:
+def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple[Any, ...]:
     before = [plain.encode(argument) for argument in arguments]
     try:
         value = function(*arguments)
@@ -74,7 +76,9 @@ def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple:
     return ("value", value)
 
 
-def call_probe(probe: str, names: Mapping[str, Any], inputs: Mapping[str, Any], ask: Callable[[Any], Any]) -> Any:
+def call_probe(
+    probe: str, names: Mapping[str, Any], inputs: Mapping[str, Any], ask: Callable[[Any], Any]
+) -> Any:
     """Call the probe `module:function` on a student's names; `ask` only where it takes one."""
     module, _, function = probe.partition(":")
     target = getattr(importlib.import_module(module), function)
@@ -86,7 +90,7 @@ def describe(error: BaseException) -> tuple[str, str, str]:
     """Return an exception as (type's name, message, the lines of the student's own cells)."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if _is_cell(frame.filename)][-3:]
-    lines = [f"  line {frame.lineno}, in {frame.name}: {frame.line or ''}".rstrip() for frame in own]
+    lines = [f"  line {f.lineno}, in {f.name}: {f.line or ''}".rstrip() for f in own]
     return (type(error).__name__, str(error)[:500], "\n".join(lines))
 
 

@@ -1,0 +1,206 @@
+"""The command `autograder`: build the labs, grade a class, check that nobody was lost."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from autograder.questions import COURSE
+
+__all__ = ["main"]
+
+OK, PROBLEM, USAGE = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return 0, or 1 where it found a problem, or 2 for what it cannot take."""
+    options = _parser().parse_args(arguments)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # many graders run at once
+    try:
+        status: int = options.run(options)
+    except (ValueError, OSError, RuntimeError) as error:
+        print(f"autograder {options.command}: {error}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        print("\nStopped. The same command goes on from here.", file=sys.stderr)
+        return 130
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="autograder", description=__doc__)
+    parser.add_argument(
+        "--course",
+        type=Path,
+        default=COURSE,
+        metavar="DIR",
+        help="the course's folder, with solutions/ and labs/ in it (default: this one)",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_build(commands)
+    _add_grade(commands)
+    _add_audit(commands)
+    _add_bank(commands)
+    _add_sample(commands)
+    _add_demo(commands)
+    _add_doctor(commands)
+    return parser
+
+
+Commands = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def _add_build(commands: Commands) -> None:
+    command = commands.add_parser("build", help="build solutions/ and labs/ from the sources")
+    command.add_argument("labs", nargs="*", metavar="LAB", help="default: all labs")
+    command.add_argument("--check", action="store_true", help="write nothing; say what is stale")
+    command.set_defaults(run=_build)
+
+
+def _build(options: argparse.Namespace) -> int:
+    from autograder.build import build, check
+
+    labs = options.labs or None
+    if options.check:
+        stale = check(options.course, labs)
+        print("\n".join(stale) or "All built notebooks are what their sources build.")
+        return PROBLEM if stale else OK
+    for path in build(options.course, labs):
+        print(f"built {path}")
+    return OK
+
+
+def _add_grade(commands: Commands) -> None:
+    command = commands.add_parser("grade", help="grade the submissions of one lab")
+    command.add_argument("lab", metavar="LAB")
+    command.add_argument(
+        "--submitted",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="the notebooks, laid out as DIR/<student>/<lab>/<lab>.ipynb",
+    )
+    command.add_argument("--out", type=Path, required=True, metavar="DIR")
+    _add_running(command)
+    command.set_defaults(run=_grade)
+
+
+def _add_running(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--workers",
+        type=_positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="submissions graded at the same time (default: one a processor)",
+    )
+    command.add_argument(
+        "--insecure",
+        action="store_true",
+        help="run students' code WITHOUT the sandbox, and mark every result",
+    )
+
+
+def _grade(options: argparse.Namespace) -> int:
+    from autograder import classroom
+    from autograder.audit import audit
+    from autograder.export import summary
+
+    if not options.insecure and _doctor(options, quiet=True) != OK:
+        return USAGE
+    room = classroom.Classroom(
+        lab=options.lab,
+        out=options.out,
+        root=options.course,
+        secret=classroom.course_secret(options.course / ".course_secret"),
+        isolated=not options.insecure,
+    )
+    handed = classroom.take(room, options.submitted)
+    _grade_with_progress(room, handed, options.workers)
+    results = classroom.publish(options.out, options.course)
+    print(summary([r for r in results if r.lab == options.lab], options.course))
+    print(f"\nGrades: {options.out / 'grades.csv'}   Feedback: {options.out / 'feedback'}")
+    return _report(audit(options.out))
+
+
+def _grade_with_progress(
+    room: classroom.Classroom, handed: Sequence[classroom.Handed], workers: int
+) -> None:
+    from tqdm import tqdm
+
+    from autograder import classroom
+
+    with tqdm(total=len(handed), desc=room.lab, unit="submission", disable=None) as bar:
+        for _ in classroom.grade_all(room, handed, workers):
+            bar.update()
+
+
+def _add_audit(commands: Commands) -> None:
+    command = commands.add_parser("audit", help="check that no submission was lost")
+    command.add_argument("out", type=Path, metavar="OUT")
+    command.set_defaults(run=_audit)
+
+
+def _audit(options: argparse.Namespace) -> int:
+    from autograder.audit import audit
+
+    return _report(audit(options.out))
+
+
+def _report(problems: Sequence[str]) -> int:
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return PROBLEM if problems else OK
+
+
+def _add_bank(commands: Commands) -> None:
+    command = commands.add_parser("bank", help="grade a bank of right and wrong answers")
+    command.add_argument("dir", type=Path, metavar="DIR")
+    command.add_argument("--lab", metavar="LAB", help="default: every lab that DIR has answers to")
+    _add_running(command)
+    command.set_defaults(run=_bank)
+
+
+def _add_sample(commands: Commands) -> None:
+    command = commands.add_parser("sample", help="make a class of submissions with known scores")
+    command.add_argument("lab", metavar="LAB")
+    command.add_argument("--students", type=_positive, required=True, metavar="N")
+    command.add_argument("--seed", type=int, default=0, metavar="S")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR")
+    command.set_defaults(run=_sample)
+
+
+def _add_demo(commands: Commands) -> None:
+    command = commands.add_parser("demo", help="sample a class, grade it, compare with the truth")
+    command.add_argument("--students", type=_positive, default=24, metavar="N")
+    command.add_argument("--seed", type=int, default=0, metavar="S")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR")
+    _add_running(command)
+    command.set_defaults(run=_demo)
+
+
+def _add_doctor(commands: Commands) -> None:
+    command = commands.add_parser("doctor", help="say whether this machine can grade safely")
+    command.set_defaults(run=_doctor)
+
+
+def _doctor(_: argparse.Namespace, *, quiet: bool = False) -> int:
+    from autograder.isolation import missing_layers
+
+    missing = missing_layers()
+    for sentence in missing:
+        print(sentence, file=sys.stderr)
+    if missing:
+        print("Nothing is graded without these layers, or with --insecure only.", file=sys.stderr)
+    elif not quiet:
+        print("The sandbox works here: this machine can grade.")
+    return PROBLEM if missing else OK
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of at least 1")
+    return number
