@@ -1,0 +1,116 @@
+"""Plots show the data they are given, label both axes, and leave nothing out of the picture."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from peakmem import plots
+
+
+@pytest.fixture
+def ax():
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure.add_subplot()
+
+
+FP4 = [-6, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 6]
+FP4_GAPS = [(-6, -4, 2), (-4, -2, 1), (-2, 2, 0.5), (2, 4, 1), (4, 6, 2)]
+CURVES = {
+    "fp32": ([2.0**-149, 2.0**-126, 2.0**127], [1.0, 2.0**-23, 2.0**-23]),
+    "bf16": ([2.0**-133, 2.0**-126, 2.0**127], [1.0, 2.0**-7, 2.0**-7]),
+    "fp16": ([2.0**-24, 2.0**-14, 2.0**15], [1.0, 2.0**-10, 2.0**-10]),
+    "fp8 E4M3": ([2.0**-9, 2.0**-6, 2.0**8], [1.0, 2.0**-3, 2.0**-3]),
+    "fp8 E5M2": ([2.0**-16, 2.0**-14, 2.0**15], [1.0, 2.0**-2, 2.0**-2]),
+}
+
+
+def draw_number_line(ax):
+    return plots.number_line(ax, FP4, FP4_GAPS, label="number")
+
+
+def draw_relative_spacing(ax):
+    return plots.relative_spacing(ax, CURVES)
+
+
+def draw_running_sum(ax):
+    sums = {"exact": 0.01 * np.arange(4001), "fp16": np.minimum(0.01 * np.arange(4001), 32)}
+    return plots.running_sum(ax, sums, stalls_at=32.0)
+
+
+every_plot = pytest.mark.parametrize(
+    "draw", [draw_number_line, draw_relative_spacing, draw_running_sum]
+)
+
+
+@every_plot
+def test_a_plot_returns_its_axes_labelled(ax, draw):
+    assert draw(ax) is ax
+    assert ax.get_xlabel()
+    assert ax.get_ylabel() or not ax.get_yticks().size
+
+
+@every_plot
+def test_nothing_is_clipped_and_all_text_is_large_enough(ax, draw):
+    draw(ax)
+    ax.figure.canvas.draw()
+    width, height = ax.figure.canvas.get_width_height()
+    drawn = ax.get_tightbbox()
+    assert 0 <= drawn.x0 < drawn.x1 <= width
+    assert 0 <= drawn.y0 < drawn.y1 <= height
+    assert all(text.get_fontsize() >= 10 for text in ax.findobj(Text) if text.get_text())
+
+
+def test_a_number_line_has_a_tick_for_each_number_and_each_gap_written(ax):
+    draw_number_line(ax)
+    (ticks,) = ax.collections
+    assert sorted(segment[0][0] for segment in ticks.get_segments()) == FP4
+    assert [text.get_text() for text in ax.texts] == ["2", "1", "0.5", "1", "2"]
+    colours = [text.get_color() for text in ax.texts]
+    assert colours == colours[::-1]
+    assert all(a != b for a, b in pairwise(colours))
+
+
+def test_a_number_line_needs_no_gaps(ax):
+    plots.number_line(ax, np.array(FP4))
+    assert not ax.texts
+    assert not ax.get_title()
+
+
+def test_spacing_curves_show_their_data_on_axes_of_powers_of_two(ax):
+    draw_relative_spacing(ax)
+    for line, (name, (values, spacings)) in zip(ax.lines, CURVES.items(), strict=True):
+        assert line.get_label() == name
+        assert list(line.get_xdata()) == values
+        assert list(line.get_ydata()) == spacings
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    ticks = [tick for tick in ax.get_xticks() if low <= tick <= high]
+    assert len(ticks) >= 4
+    assert all(np.log2(tick) % 32 == 0 for tick in ticks)
+
+
+def test_curves_differ_without_their_colour(ax):
+    draw_relative_spacing(ax)
+    assert len({line.get_linestyle() + str(line._dash_pattern) for line in ax.lines}) == len(CURVES)
+    assert len({to_rgb(line.get_color()) for line in ax.lines}) == len(CURVES)
+
+
+def test_a_running_sum_begins_at_no_additions_and_marks_the_stall(ax):
+    draw_running_sum(ax)
+    exact, fp16, stall = ax.lines
+    assert exact.get_xdata()[0] == 0
+    assert fp16.get_ydata()[-1] == 32
+    assert set(stall.get_ydata()) == {32.0}
+    assert [text.get_text() for text in ax.texts] == ["stalls at 32"]
+
+
+def test_a_running_sum_needs_no_stall(ax):
+    plots.running_sum(ax, {"fp32": [0.0, 1.0]})
+    assert len(ax.lines) == 1
+    assert not ax.texts
