@@ -7,12 +7,12 @@ equals a mutant's is that mistake.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from autograder.task import Answer, Case, Finding
+from autograder.task import NOT_WRITTEN, Answer, Case, Finding
 
 __all__ = ["by_reference", "same", "show"]
 
@@ -45,11 +45,7 @@ def same(expected: Any, got: Any) -> bool:
             and all(same(expected[key], got[key]) for key in expected)
         )
     if isinstance(expected, list):
-        return (
-            isinstance(got, list)
-            and len(expected) == len(got)
-            and all(map(same, expected, got))
-        )
+        return isinstance(got, list) and len(expected) == len(got) and all(map(same, expected, got))
     return type(expected) is type(got) and expected == got
 
 
@@ -93,25 +89,26 @@ def by_reference(
     """
 
     def judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
-        calls = case.inputs["calls"]
-        outcomes = answer.value
+        return dict.fromkeys(case.parts, compared(case.inputs["calls"], answer.value))
+
+    def compared(calls: Sequence[Sequence[Any]], outcomes: Any) -> Finding:
         if not _are_outcomes(outcomes, len(calls)):
-            return dict.fromkeys(case.parts, Finding(False, "The answers came back garbled."))
+            return Finding(False, "The answers came back garbled.")
         for arguments, got in zip(calls, outcomes, strict=True):
             expected = _outcome(reference, arguments)
             if _agrees(expected, got, equal):
                 continue
-            explained = [
-                name
-                for name, mutant in (mutants or {}).items()
-                if all(
-                    _agrees(_outcome(mutant, a), o, equal)
-                    for a, o in zip(calls, outcomes, strict=True)
-                )
-            ]
+            if tuple(got[:2]) == ("raised", "NotImplementedError"):
+                return NOT_WRITTEN
             said = _say(arguments, expected, got, write)
-            return dict.fromkeys(case.parts, Finding(False, said, tuple(explained)))
-        return dict.fromkeys(case.parts, Finding(True))
+            return Finding(False, said, tuple(explanations(calls, outcomes)))
+        return Finding(True)
+
+    def explanations(calls: Sequence[Sequence[Any]], outcomes: Any) -> Iterator[str]:
+        for name, mutant in (mutants or {}).items():
+            expected = (_outcome(mutant, arguments) for arguments in calls)
+            if all(_agrees(e, got, equal) for e, got in zip(expected, outcomes, strict=True)):
+                yield name
 
     return judge
 

@@ -8,12 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from autograder.task import Answer, Case, Finding, Status, Task, Verdict
+from autograder.task import NOT_WRITTEN, Answer, Case, Finding, Status, Task, Verdict
+from peakmem.errors import NotDefined
 
 __all__ = ["could_not_judge", "draw", "judge", "refuse"]
-
-_NOT_DEFINED = "NotDefined"
-_NOT_WRITTEN = "NotImplementedError"
 
 
 def draw(task: Task, secret: bytes, student: str, submission: bytes) -> list[Case]:
@@ -73,9 +71,9 @@ def _findings(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _raised(kind: str, message: str, trace: str) -> Finding:
-    if kind == _NOT_WRITTEN:
-        return Finding(False, "Not written yet: the cell still raises NotImplementedError.")
-    if kind == _NOT_DEFINED:
+    if kind == NotImplementedError.__name__:
+        return NOT_WRITTEN
+    if kind == NotDefined.__name__:
         return Finding(False, message)
     lines = f"\n{trace}" if trace else ""
     return Finding(False, f"Your code raised {kind}: {message}{lines}")
@@ -103,7 +101,7 @@ def _message(
         sentences.append(shown)
     elif mistake is None:
         sentences.append("A hidden case failed; try the corner cases that the exercise names.")
-    if len(task.parts) > 1:
+    if any(earned.values()):
         missing = [part for part, points in earned.items() if not points]
         sentences.append(f"Not earned: {', '.join(missing)}.")
     return " ".join(sentences)

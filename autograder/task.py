@@ -10,7 +10,7 @@ import numpy as np
 
 from autograder.ban import NOTHING_BANNED, Ban
 
-__all__ = ["Answer", "Case", "Finding", "Lab", "Status", "Task", "Verdict"]
+__all__ = ["NOT_WRITTEN", "Answer", "Case", "Finding", "Lab", "Status", "Task", "Verdict"]
 
 Status = Literal["right", "partly", "wrong", "needs_gpu", "could_not_judge"]
 
@@ -61,6 +61,9 @@ class Finding:
     said: str = ""
     mistakes: tuple[str, ...] = ()
     doubt: str = ""
+
+
+NOT_WRITTEN = Finding(False, "Not written yet: the cell still raises NotImplementedError.")
 
 
 @dataclass(frozen=True)
