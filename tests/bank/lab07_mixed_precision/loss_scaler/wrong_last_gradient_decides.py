@@ -1,4 +1,4 @@
-"""Assigns the flag in the loop, so the last parameter decides."""
+"""Assigns the flag in the loop, so the last parameter decides. [earns 1]"""
 import torch
 
 
