@@ -43,12 +43,19 @@ Run = Callable[[List[str], Path], int]  # (arguments, folder) -> exit status
 def run_program(arguments: list[str], folder: Path) -> int:
     """Run a program to its end; return its exit status as a shell would."""
     sys.stdout.flush()
-    # The program decides what Ctrl-C means (JupyterLab asks back); we wait for it either way.
-    before = signal.signal(signal.SIGINT, lambda *_: None)
+    # The program decides what Ctrl-C means (JupyterLab asks back), and is stopped when we are.
+    stops: list[int] = []
+    on_interrupt = signal.signal(signal.SIGINT, lambda *_: None)
+    on_stop = signal.signal(signal.SIGTERM, lambda number, _: stops.append(number))
     try:
-        status = subprocess.Popen(arguments, cwd=folder).wait()
+        program = subprocess.Popen(arguments, cwd=folder)
+        signal.signal(signal.SIGTERM, lambda *_: program.terminate())
+        if stops:  # it came while the program was being started
+            program.terminate()
+        status = program.wait()
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, on_interrupt)
+        signal.signal(signal.SIGTERM, on_stop)
     return status if status >= 0 else 128 - status
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -199,6 +200,40 @@ def test_the_real_setup(folder: Path) -> None:
     again = [start() for _ in range(3)]
     assert all(done.stdout.count("\n") == 1 for done, _ in again), "nothing is installed twice"
     assert min(seconds for _, seconds in again) < 1
+
+
+# The programs it starts
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals as on Linux and macOS")
+@pytest.mark.parametrize(
+    ("sent", "inner", "status"),
+    [
+        (signal.SIGTERM, "sys.stdin.read()", 128 + signal.SIGTERM),
+        (signal.SIGINT, "sys.exit(sys.stdin.readline() != 'go on\\n')", 0),
+    ],
+)
+def test_a_signal_is_left_to_the_program(
+    repository: Path, sent: int, inner: str, status: int
+) -> None:
+    program = f"import sys; print('ready', flush=True); {inner}"
+    outer = (
+        "import sys; from pathlib import Path; from course import run_program;"
+        f"sys.exit(run_program([sys.executable, '-c', {program!r}], Path()))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", outer],
+        cwd=repository,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        running.send_signal(sent)
+        # Both processes hold the pipe: this returns once both have ended.
+        left, _ = running.communicate("go on\n" if sent == signal.SIGINT else None, timeout=30)
+        assert (left, running.returncode) == ("", status)
 
 
 # The student's folder
