@@ -1,0 +1,11 @@
+"""Goes on with E - 127 at E = 0, the formula that the slide corrects. [earns 3]"""
+import math
+
+
+def decode_fp32(bits):
+    sign = -1.0 if bits >> 31 else 1.0
+    exponent, fraction = bits >> 23 & 0xFF, (bits & 0x7FFFFF) / 2**23
+    if exponent == 255:
+        return math.nan if fraction else sign * math.inf
+    hidden = 1 if exponent else 0
+    return sign * (hidden + fraction) * 2.0 ** (exponent - 127)
