@@ -114,8 +114,9 @@ def _cell_list(notebook: Mapping[str, Any]) -> list[Any]:
     elif version == 3:
         cells = _cells_of_version_3(notebook.get("worksheets"))
     elif "cells" in notebook or "nbformat" in notebook:
+        found = str(version)[:20] if isinstance(version, int) else "no known version"
         raise Quarantine(
-            f"The notebook is of nbformat {str(version)[:20]}; 4 and 3 are read. "
+            f"The notebook is of nbformat {found}; 4 and 3 are read. "
             "Open it in JupyterLab and save it again."
         )
     else:

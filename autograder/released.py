@@ -22,8 +22,6 @@ __all__ = [
     "task_of",
 ]
 
-LABS = Path(__file__).resolve().parents[1] / "labs"
-
 # Definitions that begin a line. Read by pattern, so that a cell with a syntax error is found too.
 _DEFINITION = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
@@ -64,8 +62,8 @@ class Release:
     metadata: Mapping[str, Any]
 
 
-def release_of(lab: str, labs: Path = LABS) -> dict[str, Any]:
-    """Return the released notebook of the lab of this name, as nbformat 4's JSON.
+def release_of(lab: str, labs: Path) -> dict[str, Any]:
+    """Return the released notebook of `lab` in the folder `labs`, as nbformat 4's JSON.
 
     Raises FileNotFoundError, with the remedy, where it was not built.
     """
@@ -114,7 +112,7 @@ def _released(index: int, cell: Mapping[str, Any]) -> Released:
 def defined_names(source: str) -> set[str]:
     r"""Return the functions, classes and variables that the code defines at its top level.
 
-    >>> sorted(defined_names("limit = 3\\n\\ndef f(x):\\n    y = x"))
+    >>> sorted(defined_names("limit = 3\n\ndef f(x):\n    y = x"))
     ['f', 'limit']
     """
     return {*_DEFINITION.findall(source), *_ASSIGNMENT.findall(source)}

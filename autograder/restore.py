@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -96,8 +97,9 @@ def _find_by_names(
         if cell.kind == "code" or (known and known.role != "solution"):
             continue
         # Code turned into text: by mistake, or beside a cell of code, to be put away.
-        if known is None and _is_code(cell.source):
-            known = next(iter(_answered(solutions, cell)), None)
+        answered = _answered(solutions, cell) if known is None else []
+        if answered and _is_code(cell.source):
+            known = answered[0]
         found[i] = known if known not in coded else None
     return list(labels)
 
@@ -109,7 +111,9 @@ def _answered(solutions: Iterable[Released], cell: Cell) -> list[Released]:
 
 def _is_code(source: str) -> bool:
     try:
-        return bool(ast.parse(source).body)
+        with warnings.catch_warnings(action="ignore"):
+            ast.parse(source)
+        return True
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
 
@@ -118,15 +122,17 @@ def _refuse_strangers(
     release: Release, cells: Sequence[Cell], found: Sequence[Released | None]
 ) -> None:
     own = {r.cell.grade_id.partition("-")[0] for r in release.cells if r.cell.grade_id}
-    foreign = [
-        c.grade_id
-        for c in cells
-        if c.grade_id and _LAB_ID.match(c.grade_id) and c.grade_id.partition("-")[0] not in own
-    ]
-    belonging = sum(r is not None for r in found)
+    foreign: list[str] = []
+    belonging = 0
+    for cell, released in zip(cells, found, strict=True):
+        name = cell.grade_id or ""
+        if _LAB_ID.match(name) and name.partition("-")[0] not in own:
+            foreign.append(name)
+        elif released is not None:
+            belonging += 1
     if len(foreign) > belonging:
         raise Quarantine(f"This is another lab's notebook: it has the cell {foreign[0][:60]!r}.")
-    if not belonging and any(c.source.strip() for c in cells):
+    if not any(found) and any(c.source.strip() for c in cells):
         raise Quarantine(
             "This notebook has no cell of this lab, and defines nothing that the lab asks for."
         )
