@@ -80,9 +80,9 @@ class NumberFormat:
                 f"{self.name}: specials={self.specials!r} is unknown; "
                 "use 'ieee', 'one_nan' or 'none'"
             )
-        if self.exponent_bits < 1 or not 1 <= self.mantissa_bits <= 52:
+        if self.exponent_bits < 2 or not 1 <= self.mantissa_bits <= 52:
             raise ValueError(
-                f"{self.name}: expected at least 1 exponent bit and 1 to 52 mantissa bits, "
+                f"{self.name}: expected at least 2 exponent bits and 1 to 52 mantissa bits, "
                 f"but got {self.exponent_bits} and {self.mantissa_bits}"
             )
         top_exponent = (self.largest_pattern >> self.mantissa_bits) - self.bias
@@ -127,9 +127,9 @@ FP16 = NumberFormat("fp16", exponent_bits=5, mantissa_bits=10, bias=15)  # IEEE 
 BF16 = NumberFormat("bf16", exponent_bits=8, mantissa_bits=7, bias=127)
 # NVIDIA's tensor cores read an fp32 pattern's upper 19 bits. In memory it takes 32, as fp32 does.
 TF32 = NumberFormat("tf32", exponent_bits=8, mantissa_bits=10, bias=127)
-# OCP 8-bit Floating Point Specification (OFP8), 2023. Its E4M3 gives up the infinities for more
-# numbers. OFP8 leaves it open whether overflow saturates; here it does not (NaN), as in ml_dtypes
-# and torch. To saturate, clip to -max..max first.
+# OCP 8-bit Floating Point Specification (OFP8), 2023. E4M3 gives up the infinities for more
+# numbers. OFP8 defines overflow with and without saturation. Here it is without (E5M2: infinity,
+# E4M3: NaN), as in ml_dtypes. torch saturates E4M3; clip to -448..448 first to have the same.
 FP8_E5M2 = NumberFormat("fp8_e5m2", exponent_bits=5, mantissa_bits=2, bias=15)
 FP8_E4M3 = NumberFormat("fp8_e4m3", exponent_bits=4, mantissa_bits=3, bias=7, specials="one_nan")
 # OCP Microscaling Formats (MX), 2023: all 16 patterns are numbers, so overflow saturates.
@@ -198,8 +198,8 @@ def encode(
 ) -> Any:
     """Return the pattern of the number that `x` rounds to (an array: unsigned, same shape).
 
-    >>> hex(encode(BF16, 3.14159)), hex(encode(BF16, 3.14159, "toward_zero"))
-    ('0x4049', '0x4049')
+    >>> hex(encode(BF16, 0.1)), hex(encode(BF16, 0.1, "toward_zero"))
+    ('0x3dcd', '0x3dcc')
 
     "nearest_even" takes the nearer number, of two equally near the one with the even pattern.
     "stochastic" takes the one farther from zero with the probability that makes the result right
@@ -268,7 +268,7 @@ def fields(fmt: NumberFormat, bits: int) -> Fields:
     exponent, mantissa = divmod(unsigned, 2**fmt.mantissa_bits)
     kind: Kind = "normal" if exponent else "subnormal" if mantissa else "zero"
     if unsigned > fmt.largest_pattern:
-        kind = "infinity" if fmt.has_inf and mantissa == 0 else "nan"
+        kind = "nan" if mantissa else "infinity"
     return Fields(sign, exponent, mantissa, kind)
 
 
@@ -287,7 +287,7 @@ def limits(fmt: NumberFormat) -> Limits:
 
 
 def ulp(fmt: NumberFormat, x: float) -> float:
-    """Return the gap between the format's numbers at `x`: upwards, where `x` is a power of two.
+    """Return the gap between the format's numbers around `x`: at a power of two, the outer gap.
 
     `x` need not be a number of the format. Raises ValueError beyond the largest one, and for NaN.
 
@@ -349,7 +349,7 @@ def powers_of_two(fmt: NumberFormat, bits: int) -> tuple[int, ...]:
 
 
 def _exponent(fmt: NumberFormat, magnitude: Any) -> npt.NDArray[np.int32]:
-    """Return the power of two below each number, at least that of the subnormal numbers."""
+    """Return the power of two at or below each number, at least that of the subnormal ones."""
     power = np.where(magnitude > 0, np.frexp(magnitude)[1] - 1, fmt.min_exponent)
     return np.maximum(power, fmt.min_exponent)
 
