@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from autograder.compare import show
 from autograder.task import Answer, Case, Finding, Lab, Task
 from peakmem.session import HIDDEN_MODULES
 
-# largest_micro_batch: the threshold and the count of runs stay on this side.
+__all__ = ["LAB", "largest_micro_batch"]
+
+# largest_micro_batch: what fits, and the count of runs, stay on this side.
 
 
 def _micro_batch_cases(rng: np.random.Generator) -> list[Case]:
@@ -33,9 +37,7 @@ def _micro_batch_cases(rng: np.random.Generator) -> list[Case]:
 
 def _micro_batch_runs(case: Case) -> Callable[[Any], Any]:
     def reply(question: Any) -> str:
-        if not isinstance(question, int) or isinstance(question, bool):
-            return "broken"
-        if case.secret["broken"]:
+        if case.secret["broken"] or type(question) is not int:
             return "broken"
         return "fits" if question <= case.secret["fits"] else "out of memory"
 
@@ -43,41 +45,57 @@ def _micro_batch_runs(case: Case) -> Callable[[Any], Any]:
 
 
 def _judge_micro_batch(case: Case, answer: Answer) -> Mapping[str, Finding]:
-    upper, fits = case.inputs["upper"], case.secret["fits"]
-    runs = len(answer.asked)
+    if not (isinstance(answer.value, (list, tuple)) and len(answer.value) == 2):
+        return dict.fromkeys(case.parts, Finding(False, "The answer came back garbled."))
+    kind, found = answer.value
     if case.secret["broken"]:
-        return {"right": _passes_errors_on(answer)}
+        return {"right": _passes_errors_on(kind, found)}
+    upper = case.inputs["upper"]
+    right = _finds(case.secret["fits"], upper, found)
     allowed = math.ceil(math.log2(upper)) + 2
-    right = _finds(fits, upper, answer, runs)
+    runs = len(answer.asked)
     if runs <= allowed:
-        return {"right": right, "few runs": Finding(right.ok, right.said, right.mistakes)}
+        return {"right": right, "few runs": right}  # few runs to a wrong answer earn nothing
     said = f"For upper={upper}: expected at most {allowed} runs, but it took {runs}."
-    return {"right": right, "few runs": Finding(False, said, ("linear_search",))}
+    return {"right": right, "few runs": Finding(False, said, _wastes(answer.asked))}
 
 
-def _passes_errors_on(answer: Answer) -> Finding:
-    if tuple(answer.value) == ("raised", "ValueError"):
+def _passes_errors_on(kind: Any, found: Any) -> Finding:
+    if kind == "raised":
         return Finding(True)
     return Finding(
         False,
         "A run that raised ValueError: expected your function to let it pass, "
-        f"but it returned {answer.value[1]!r}.",
+        f"but it returned {show(found)}.",
         ("catches_everything",),
     )
 
 
-def _finds(fits: int, upper: int, answer: Answer, runs: int) -> Finding:
-    kind, found = answer.value
-    if kind == "value" and type(found) is int and found == fits:
+def _finds(fits: int, upper: int, found: Any) -> Finding:
+    if type(found) is int and found == fits:
         return Finding(True)
-    near = {fits + 1: "one_too_many", fits - 1: "one_too_few"}
-    mistakes = [near[found]] if kind == "value" and found in near else []
-    if kind == "value" and found == 2 ** int(math.log2(fits or 1)) and found != fits:
-        mistakes.append("powers_of_two_only")
-    if any(question == 0 for question, _ in answer.asked):
-        mistakes.insert(0, "runs_zero_samples")
-    said = f"For upper={upper} where {fits} fit: expected {fits}, but got {found!r}."
-    return Finding(False, said, tuple(mistakes))
+    explains = {
+        "assumes_one_fits": fits == 0 and found == 1,
+        "powers_of_two_only": fits > 0 and found == 2 ** (fits.bit_length() - 1),
+        "one_too_many": found == fits + 1,
+        "one_too_few": found == fits - 1,
+    }
+    mistakes = tuple(name for name, made in explains.items() if made)
+    said = f"For upper={upper} where {fits} fit: expected {fits}, but got {show(found)}."
+    return Finding(False, said, mistakes)
+
+
+def _wastes(asked: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
+    """What makes a search run too often, read off the sizes that it ran."""
+    sizes = [size for size, _ in asked if type(size) is int]
+    steps = {later - earlier for earlier, later in itertools.pairwise(sizes)}
+    if steps in ({1}, {-1}):
+        return ("linear_search",)
+    if len(set(sizes)) < len(sizes):
+        return ("runs_a_size_twice",)
+    if sizes[:4] == [1, 2, 4, 8]:
+        return ("doubles_first",)
+    return ()
 
 
 largest_micro_batch = Task(
@@ -92,12 +110,18 @@ largest_micro_batch = Task(
         "catches_everything": "Your search takes every error for a full memory. Catch "
         "peakmem.OutOfMemory alone: other errors are bugs, and have to reach the person.",
         "linear_search": "Your search tries the sizes one after another. Halve the interval with "
-        "each run instead: 1024 sizes need 10 runs, not 1024.",
+        "each run instead: 1024 sizes need about 10 runs, not 1024.",
+        "runs_a_size_twice": "Your search runs the same size more than once. Remember what the "
+        "first run told.",
+        "doubles_first": "Your search doubles the size until it no longer fits, and halves the "
+        "interval after that: about two runs for each bit of the answer. `upper` is known, so "
+        "halve from the start.",
+        "assumes_one_fits": "Where not even one sample fits, the answer is 0. Your search takes "
+        "for granted that one does.",
         "powers_of_two_only": "Your search stops at the largest power of two that fits. Go on "
         "between it and the next one.",
         "one_too_many": "Your answer is one too large: it is the smallest size that does not fit.",
         "one_too_few": "Your answer is one too small. Check the last size of the interval too.",
-        "runs_zero_samples": "Your search runs a micro-batch of 0 samples, which tells nothing.",
     },
 )
 

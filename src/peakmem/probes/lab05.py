@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -14,17 +15,23 @@ __all__ = ["largest_micro_batch"]
 def largest_micro_batch(student: Namespace, upper: int, ask: Callable[[Any], Any]) -> Any:
     """Let the student search for the largest micro-batch; the grader decides what fits.
 
-    Returns ("value", answer) or ("raised", type's name) of what `largest_micro_batch` did.
+    Returns ("value", answer), or ("raised", "ValueError") where a run raised that error and
+    `largest_micro_batch` let it pass.
     """
+    broken = False
 
     def run(m: int) -> None:
-        reply = ask(m)
+        nonlocal broken
+        reply = ask(operator.index(m))  # a TypeError for 2.5: half a sample cannot be run
         if reply == "out of memory":
             raise OutOfMemory(f"{m} samples do not fit")
         if reply == "broken":
-            raise ValueError(f"a micro-batch of {m} is not a case that this model can run")
+            broken = True
+            raise ValueError(f"this model has a bug, which shows with {m} samples")
 
     try:
         return ("value", student.largest_micro_batch(run, upper))
-    except ValueError as error:
-        return ("raised", type(error).__name__)
+    except ValueError:
+        if not broken:
+            raise
+        return ("raised", "ValueError")

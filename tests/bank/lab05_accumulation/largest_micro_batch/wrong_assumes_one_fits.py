@@ -1,0 +1,14 @@
+"""Begins with 1 as a size that fits."""
+import peakmem
+
+
+def largest_micro_batch(run, upper):
+    fits, too_large = 1, upper + 1
+    while too_large - fits > 1:
+        middle = (fits + too_large) // 2
+        try:
+            run(middle)
+            fits = middle
+        except peakmem.OutOfMemory:
+            too_large = middle
+    return fits

@@ -1,0 +1,16 @@
+"""Turns another error into 0. [earns 1]"""
+import peakmem
+
+
+def largest_micro_batch(run, upper):
+    fits, too_large = 0, upper + 1
+    while too_large - fits > 1:
+        middle = (fits + too_large) // 2
+        try:
+            run(middle)
+            fits = middle
+        except peakmem.OutOfMemory:
+            too_large = middle
+        except ValueError:
+            return 0
+    return fits

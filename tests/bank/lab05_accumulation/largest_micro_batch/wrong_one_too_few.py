@@ -1,0 +1,14 @@
+"""Takes the upper end for one that does not fit."""
+import peakmem
+
+
+def largest_micro_batch(run, upper):
+    fits, too_large = 0, upper
+    while too_large - fits > 1:
+        middle = (fits + too_large) // 2
+        try:
+            run(middle)
+            fits = middle
+        except peakmem.OutOfMemory:
+            too_large = middle
+    return fits

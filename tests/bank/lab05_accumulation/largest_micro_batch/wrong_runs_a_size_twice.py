@@ -1,0 +1,15 @@
+"""Runs each size once to see whether it fits and once more to be sure. [earns 3]"""
+import peakmem
+
+
+def largest_micro_batch(run, upper):
+    fits, too_large = 0, upper + 1
+    while too_large - fits > 1:
+        middle = (fits + too_large) // 2
+        try:
+            run(middle)
+            run(middle)
+            fits = middle
+        except peakmem.OutOfMemory:
+            too_large = middle
+    return fits
