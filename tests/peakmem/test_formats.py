@@ -199,17 +199,16 @@ def test_quantize_as_the_libraries_do(fmt):
 # Random patterns.
 
 
-def test_ten_million_fp32_patterns_as_numpy_does():
-    rng = np.random.default_rng(20261121)
-    for _ in range(10):
-        patterns = rng.integers(2**32, size=10**6, dtype=np.uint32)
-        with np.errstate(invalid="ignore"):  # signalling NaN
-            numbers = patterns.view(np.float32).astype(np.float64)
-        assert same(decode(FP32, patterns), numbers)
-        not_nan = ~np.isnan(numbers)
-        assert np.array_equal(encode(FP32, numbers)[not_nan], patterns[not_nan])
-        assert same(quantize(FP16, numbers), cast(numbers, np.float16))
-        assert same(quantize(BF16, numbers), cast(patterns.view(np.float32), ml_dtypes.bfloat16))
+@pytest.mark.parametrize("seed", range(10))  # ten million in all, shared among processes
+def test_a_million_fp32_patterns_as_numpy_does(seed):
+    patterns = np.random.default_rng(seed).integers(2**32, size=10**6, dtype=np.uint32)
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        numbers = patterns.view(np.float32).astype(np.float64)
+    assert same(decode(FP32, patterns), numbers)
+    not_nan = ~np.isnan(numbers)
+    assert np.array_equal(encode(FP32, numbers)[not_nan], patterns[not_nan])
+    assert same(quantize(FP16, numbers), cast(numbers, np.float16))
+    assert same(quantize(BF16, numbers), cast(patterns.view(np.float32), ml_dtypes.bfloat16))
 
 
 def test_fp64_patterns_to_fp64_and_fp32_as_numpy_does():
