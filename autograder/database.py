@@ -22,7 +22,7 @@ from nbgrader.preprocessors import SaveCells
 from sqlalchemy import Connection, create_engine, event, insert, select, update
 from sqlalchemy.orm import Session
 
-__all__ = ["Entries", "complete_submissions", "save_cells", "save_entries"]
+__all__ = ["Entries", "save_cells", "save_entries", "scores_in"]
 
 _WAIT_SECONDS = 60  # for another writer, such as a person in formgrader
 
@@ -75,34 +75,27 @@ def save_entries(out: Path, lab: str, entries: Mapping[str, Entries]) -> None:
         _save_comments(session, notebook_id, places, entries)
 
 
-def complete_submissions(out: Path) -> set[tuple[str, str]]:
-    """Return (student, lab) of each submission in `out`/gradebook.db that has all its grades."""
+def scores_in(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
+    """Return the grader's scores in `out`/gradebook.db: (student, lab) -> grade cell -> score.
+
+    None is a score that a person has to give. People's own scores are not looked at.
+    """
+    scores: dict[tuple[str, str], dict[str, float | None]] = defaultdict(dict)
     if not (out / "gradebook.db").is_file():
-        return set()
-    cells: dict[str, set[str]] = defaultdict(set)
-    grades: dict[tuple[str, str], set[str]] = defaultdict(set)
+        return scores
+    submission, notebook = api.SubmittedAssignment, api.SubmittedNotebook
+    query = (
+        select(submission.student_id, api.Assignment.name, api.GradeCell.name, api.Grade.auto_score)
+        .select_from(submission)
+        .join(api.Assignment, api.Assignment.id == submission.assignment_id)
+        .join(notebook, notebook.assignment_id == submission.id)
+        .join(api.Grade, api.Grade.notebook_id == notebook.id)
+        .join(api.GradeCell, api.GradeCell.id == api.Grade.cell_id)
+    )
     with _session(out) as session:
-        of_labs = (
-            select(api.Assignment.name, api.GradeCell.id)
-            .select_from(api.Assignment)
-            .join(api.Notebook, api.Notebook.assignment_id == api.Assignment.id)
-            .join(api.GradeCell, api.GradeCell.notebook_id == api.Notebook.id)
-        )
-        for lab, cell in session.execute(of_labs):
-            cells[lab].add(cell)
-        submissions = (
-            select(api.SubmittedAssignment.student_id, api.Assignment.name, api.Grade.cell_id)
-            .select_from(api.SubmittedAssignment)
-            .join(api.Assignment, api.Assignment.id == api.SubmittedAssignment.assignment_id)
-            .join(
-                api.SubmittedNotebook,
-                api.SubmittedNotebook.assignment_id == api.SubmittedAssignment.id,
-            )
-            .join(api.Grade, api.Grade.notebook_id == api.SubmittedNotebook.id)
-        )
-        for student, lab, cell in session.execute(submissions):
-            grades[student, lab].add(cell)
-    return {(student, lab) for (student, lab), seen in grades.items() if seen == cells[lab]}
+        for student, lab, cell, score in session.execute(query):
+            scores[student, lab][cell] = score
+    return scores
 
 
 def _url(out: Path) -> str:

@@ -10,7 +10,7 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ __all__ = ["feedback_html", "write_feedback"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LONGEST_TEXT = 20_000  # characters of one output; code above this is not coloured either
+_KEPT = 256  # rendered cells that are kept: a lab's own are the same on every page
 
 # Icon and words of each status, so that no meaning hangs on a colour.
 _WORDS = {
@@ -75,20 +76,15 @@ class _Mark:
     parts: tuple[tuple[str, float], ...]
 
 
-def write_feedback(results: Sequence[Result], out: Path, root: Path = COURSE) -> None:
-    """Write `out`/feedback/<student>/<lab>.html for each of `results`, each page in one step."""
-    sources = {lab: source_notebook(lab, root) for lab in sorted({r.lab for r in results})}
-    for result in results:
-        path = inside(out, "feedback", result.student, f"{result.lab}.html")
-        write_whole(path, _page(result, sources[result.lab]).encode(errors="replace"))
+def write_feedback(result: Result, out: Path, root: Path = COURSE) -> None:
+    """Write `out`/feedback/<student>/<lab>.html in one step."""
+    path = inside(out, "feedback", result.student, f"{result.lab}.html")
+    write_whole(path, feedback_html(result, root).encode(errors="replace"))
 
 
 def feedback_html(result: Result, root: Path = COURSE) -> str:
     """Return the feedback page of one submission; `root` holds the course's `solutions`."""
-    return _page(result, source_notebook(result.lab, root))
-
-
-def _page(result: Result, source: Mapping[str, Any]) -> str:
+    source = source_notebook(result.lab, root)
     verdicts = {verdict.task: verdict for verdict in result.verdicts}
     questions = questions_in(source)
     marks = {q.id: _mark(q, result, verdicts.get(q.id)) for q in questions}
@@ -116,6 +112,7 @@ def _template() -> Template:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     environment.filters["points"] = points
     return environment.get_template("feedback.html.j2")
@@ -125,7 +122,8 @@ def _template() -> Template:
 def _style() -> tuple[str, str]:
     """The page's style sheet, and the policy that lets this very text apply and nothing else."""
     style = (_TEMPLATES / "feedback.css").read_text(encoding="utf-8")
-    style += HtmlFormatter(style="xcode").get_style_defs("pre.code")
+    formatter = HtmlFormatter(style="xcode")
+    style += formatter.get_style_defs("pre.code")  # type: ignore[no-untyped-call]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return style, (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
@@ -139,7 +137,8 @@ def _title(source: Mapping[str, Any]) -> str:
 
 
 def _mark(question: Question, result: Result, verdict: Verdict | None) -> _Mark:
-    score, mistake, parts = "–", "", ()
+    score, mistake = "-", ""
+    parts: tuple[tuple[str, float], ...] = ()
     if result.end != "graded":
         status, message = str(result.end), ""
     elif question.by_person:
@@ -200,8 +199,7 @@ def _cells(
         }
         if mark is None or not given:
             if cell["cell_type"] == "markdown":
-                attached = cell.get("attachments")
-                shown["text"] = Markup(markdown_to_html(cell["source"], attached))
+                shown["text"] = _rendered(cell["source"], cell.get("attachments"))
             else:
                 shown["code"] = _coloured(cell["source"])
                 shown["outputs"] = [_output(output) for output in cell["outputs"]]
@@ -209,6 +207,16 @@ def _cells(
     return cells
 
 
+def _rendered(source: str, attachments: Mapping[str, Any] | None) -> Markup:
+    if attachments:
+        return Markup(markdown_to_html(source, attachments))
+    return Markup(_cached_markdown(source))
+
+
+_cached_markdown = lru_cache(_KEPT)(markdown_to_html)
+
+
+@lru_cache(_KEPT)
 def _coloured(source: str) -> Markup:
     """Code as HTML; pygments escapes all of it."""
     if len(source) > _LONGEST_TEXT:

@@ -1,0 +1,121 @@
+"""Audit: the gate that nothing is missing from what leaves the grader."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from autograder.classroom import taken
+from autograder.database import scores_in
+from autograder.export import COLUMNS, FOR_A_PERSON, JUDGED, cell_text, points
+from autograder.files import inside
+from autograder.questions import Question, questions_in
+
+__all__ = ["audit"]
+
+_NOT_JUDGED = {"needs_gpu", "could_not_judge", FOR_A_PERSON, "quarantined", "failed"}
+_AGAIN = "run `autograder grade` again"
+
+Key = tuple[str, str]
+Row = dict[str, str]
+
+
+def audit(out: Path) -> list[str]:
+    """Return a sentence for each gap in `out`; none means that every submission has its end.
+
+    Every submission that was taken in has to have a row for each question in grades.csv, the same
+    scores in the gradebook, and a whole feedback page. Rows of nobody who was taken in are gaps of
+    the list that was taken in, and are named too.
+    """
+    submissions = taken(out)
+    if not submissions:
+        return [f"{out} has no submission that was taken in; {_AGAIN} with the submissions' folder"]
+    rows = _rows(out / "grades.csv")
+    scores = scores_in(out)
+    questions = {lab: _questions(out, lab) for lab in {lab for _, lab in submissions}}
+    problems = []
+    for student, lab in submissions:
+        name = f"{student}, {lab}"
+        own = rows.pop((cell_text(student), cell_text(lab)), [])
+        found = [
+            *_table_gaps(own, questions[lab]),
+            *_gradebook_gaps(own, scores.get((student, lab), {}), questions[lab]),
+            *_page_gaps(out, student, lab),
+        ]
+        problems += [f"{name}: {gap}; {_AGAIN}" for gap in found]
+    problems += [
+        f"{student}, {lab}: grades.csv has rows of it, but it was never taken in; {_AGAIN}"
+        for student, lab in rows
+    ]
+    return problems
+
+
+def _questions(out: Path, lab: str) -> tuple[Question, ...]:
+    path = inside(out, "source", lab, f"{lab}.ipynb")
+    return questions_in(json.loads(path.read_bytes())) if path.is_file() else ()
+
+
+def _rows(path: Path) -> dict[Key, list[Row]]:
+    rows: dict[Key, list[Row]] = {}
+    if path.is_file():
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                whole = {column: row.get(column) or "" for column in COLUMNS}
+                rows.setdefault((whole["student"], whole["lab"]), []).append(whole)
+    return rows
+
+
+def _table_gaps(rows: Sequence[Row], questions: Sequence[Question]) -> Iterator[str]:
+    if not rows:
+        yield "grades.csv has no row of it"
+        return
+    expected = [question.id for question in questions]
+    got = [row["task"] for row in rows]
+    if got != expected:
+        yield f"grades.csv has rows of {', '.join(got)}, but expected {', '.join(expected)}"
+    for row in rows:
+        judged = row["status"] in JUDGED
+        if not judged and row["status"] not in _NOT_JUDGED:
+            yield f"grades.csv gives {row['task']} the status {row['status']!r}, which is none"
+        elif judged != _is_score(row):
+            yield (
+                f"grades.csv gives {row['task']} the score {row['score']!r} of "
+                f"{row['max_score']!r}, which does not fit its status {row['status']}"
+            )
+
+
+def _is_score(row: Row) -> bool:
+    try:
+        return 0 <= float(row["score"]) <= float(row["max_score"])
+    except ValueError:
+        return False
+
+
+def _gradebook_gaps(
+    rows: Sequence[Row], scores: Mapping[str, float | None], questions: Sequence[Question]
+) -> Iterator[str]:
+    if not scores:
+        yield "the gradebook has no entry of it"
+        return
+    table = {row["task"]: row["score"] for row in rows}
+    for question in questions:
+        if question.id not in scores:
+            yield f"the gradebook has no grade of {question.id}"
+            continue
+        score = scores[question.id]
+        written = "" if score is None else points(score)
+        if question.id in table and table[question.id] != written:
+            yield (
+                f"the gradebook has the score {written!r} of {question.id}, "
+                f"but grades.csv has {table[question.id]!r}"
+            )
+
+
+def _page_gaps(out: Path, student: str, lab: str) -> Iterator[str]:
+    path = inside(out, "feedback", student, f"{lab}.html")
+    if not path.is_file():
+        yield "it has no feedback page"
+    elif not path.read_bytes().endswith(b"</html>\n"):
+        yield f"its feedback page {path} is not whole"
