@@ -108,6 +108,7 @@ def _system_binds() -> Iterator[str]:
             yield from ("--symlink", str(folder.readlink()), str(folder))
         elif folder.is_dir():
             yield from ("--ro-bind", str(folder), str(folder))
+    yield from _readable_parents(Path("/etc/ld.so.cache"))
     for place in ("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"):
         yield from ("--ro-bind-try", place, place)
     prefixes = {Path(sys.base_prefix).resolve(), Path(sys.prefix)}

@@ -1,0 +1,98 @@
+import pytest
+
+from autograder.judge import could_not_judge, draw, judge, refuse
+from autograder.task import Answer, Case, Finding, Task
+
+
+def make_task():
+    """A task of two parts whose judge gives the findings that the answers' values name."""
+    return Task(
+        id="lab99-example",
+        parts={"easy": 1.0, "hard": 2.5},
+        defines=("example",),
+        probe="example",
+        cases=lambda rng: [Case(("easy",), {"x": int(rng.integers(1 << 40))})],
+        judge=lambda case, answer: dict.fromkeys(case.parts, answer.value),
+        mistakes={"first": "You made the first mistake.", "second": "You made the second."},
+    )
+
+
+TASK = make_task()
+EASY, HARD = Case(("easy",), {}), Case(("hard",), {})
+FIXED = Case(("hard",), {}, fixed=True)
+
+
+def verdict_on(*pairs):
+    cases, findings = zip(*pairs, strict=True)
+    return judge(TASK, cases, [Answer(finding) for finding in findings])
+
+
+def test_all_right():
+    verdict = verdict_on((EASY, Finding(True)), (HARD, Finding(True)))
+    assert (verdict.status, verdict.points, verdict.max_points) == ("right", 3.5, 3.5)
+
+
+def test_a_part_is_earned_only_if_all_its_cases_pass():
+    verdict = verdict_on((EASY, Finding(True)), (HARD, Finding(True)), (HARD, Finding(False, "no")))
+    assert (verdict.status, dict(verdict.earned)) == ("partly", {"easy": 1.0, "hard": 0.0})
+    assert verdict.message == "no Not earned: hard."
+
+
+def test_a_mistake_has_to_explain_every_failure():
+    both = Finding(False, "said", ("second", "first"))
+    assert verdict_on((EASY, both), (HARD, both)).mistake == "first"
+    only = Finding(False, "said", ("second",))
+    assert verdict_on((EASY, both), (HARD, only)).mistake == "second"
+    assert verdict_on((EASY, both), (HARD, Finding(False, "said"))).mistake is None
+
+
+def test_a_fixed_case_is_never_shown():
+    verdict = verdict_on((FIXED, Finding(False, "the hidden input")))
+    assert "hidden input" not in verdict.message
+    drawn_too = verdict_on((FIXED, Finding(False, "the hidden input")), (EASY, Finding(False, "x")))
+    assert drawn_too.message.startswith("x")
+    assert "hidden input" not in drawn_too.message
+
+
+def test_a_doubt_is_neither_right_nor_wrong():
+    doubt = Finding(False, doubt="the figures disagree")
+    verdict = verdict_on((EASY, Finding(True)), (HARD, doubt))
+    assert (verdict.status, verdict.message) == ("could_not_judge", "the figures disagree")
+    assert verdict_on((EASY, Finding(False, "no")), (HARD, doubt)).status == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answer(lost="It ran too long."), "It ran too long."),
+        (Answer(raised=("KeyError", "'x'", "  line 3, in f")), "raised KeyError: 'x'\n  line 3"),
+        (Answer(raised=("NotImplementedError", "", "")), "Not written yet"),
+        (Answer(raised=("NotDefined", "f is not defined.", "")), "f is not defined."),
+    ],
+)
+def test_answers_without_a_value(answer, words):
+    verdict = judge(TASK, [EASY], [answer])
+    assert words in verdict.message
+    assert verdict.earned["easy"] == 0
+
+
+def test_every_case_wants_its_answer():
+    with pytest.raises(ValueError, match="zip"):
+        judge(TASK, [EASY, HARD], [Answer(Finding(True))])
+
+
+def test_refused_and_unjudged_work_earns_nothing():
+    assert refuse(TASK, "no").points == 0
+    unjudged = could_not_judge(TASK, "no GPU", "needs_gpu")
+    assert (unjudged.status, unjudged.points, unjudged.max_points) == ("needs_gpu", 0, 3.5)
+
+
+def test_cases_follow_from_secret_task_student_and_submission():
+    def drawn(secret=b"s", student="anna", submission=b"notebook"):
+        return draw(TASK, secret, student, submission)[0].inputs["x"]
+
+    assert drawn() == drawn()
+    others = {drawn(secret=b"t"), drawn(student="ben"), drawn(submission=b"other")}
+    assert len(others | {drawn()}) == 4
+    # A name and a secret cannot be shifted into each other.
+    assert drawn(student="ab") != drawn(student="a")

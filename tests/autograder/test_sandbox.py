@@ -1,0 +1,360 @@
+"""The sandbox, tried by code that wants out of it. Each attack is run for real."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from autograder.isolation import IsolationError, missing_layers
+from autograder.sandbox import Limits, ProcessLost, Sandbox
+from peakmem import plain
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
+)
+
+MIB = 2**20
+LIMITS = Limits(cell_seconds=2, submission_seconds=60, memory_bytes=512 * MIB, tmp_bytes=32 * MIB)
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with Sandbox(hides=("gfloat", "peakmem.formats"), limits=LIMITS) as prepared:
+        yield prepared
+
+
+@pytest.fixture
+def student(sandbox):
+    with sandbox.open() as opened:
+        yield opened
+
+
+def printed(outputs):
+    return "".join(o["text"] for o in outputs if o["output_type"] == "stream")
+
+
+def error_of(outputs):
+    return next((o["ename"] for o in outputs if o["output_type"] == "error"), None)
+
+
+def probe(student, source, *calls):
+    """The outcomes of `largest_micro_batch`, a probe that is there, on a function of our own."""
+    student.run_cell(source)
+    return student.run("peakmem.probes.lab05:largest_micro_batch", {"upper": 8}, lambda m: "fits")
+
+
+# What honest code needs.
+
+
+def test_cells_share_names_and_their_outputs_come_back(student):
+    assert student.run_cell("import numpy as np\nx = 6") == []
+    outputs = student.run_cell("print('six', x)\nimport sys; print('err', file=sys.stderr)\nx * 7")
+    assert printed(outputs) == "six 6\nerr\n"
+    assert outputs[-1]["data"]["text/plain"] == "42"
+
+
+def test_a_figure_is_a_png(student):
+    outputs = student.run_cell("import matplotlib.pyplot as plt\nplt.plot([1, 2]);")
+    assert [o["data"]["image/png"][:8] for o in outputs] == ["iVBORw0K"]
+
+
+def test_an_error_ends_its_cell_only(student):
+    assert error_of(student.run_cell("x = 1\n1 / 0\nx = 2")) == "ZeroDivisionError"
+    assert error_of(student.run_cell("def broken(:")) == "SyntaxError"
+    assert printed(student.run_cell("print(x)")) == "1\n"
+
+
+def test_torch_trains_in_there(student):
+    source = "import torch\nw = torch.ones(3, requires_grad=True)\n(w * w).sum().backward()\n"
+    assert printed(student.run_cell(source + "print(w.grad.tolist())")) == "[2.0, 2.0, 2.0]\n"
+
+
+def test_students_do_not_see_each_other(sandbox):
+    with sandbox.open() as first, sandbox.open() as second:
+        first.run_cell("left_behind = 1\nopen('/tmp/left', 'w').write('x')")
+        assert error_of(second.run_cell("left_behind")) == "NameError"
+        assert printed(second.run_cell("import os\nprint(os.listdir('/tmp'))")) == "['home']\n"
+        seen = printed(second.run_cell("print([p for p in os.listdir('/proc') if p.isdigit()])"))
+        assert seen == "['1']\n"
+
+
+def test_the_probe_asks_and_its_answer_comes_back(student):
+    source = "def largest_micro_batch(run, upper):\n    run(3)\n    run(5)\n    return upper"
+    answer = probe(student, source)
+    assert answer.value == ("value", 8)
+    assert answer.asked == ((3, "fits"), (5, "fits"))
+
+
+def test_memory_is_watched_from_outside_between_the_marks(sandbox, tmp_path):
+    """The probe `watched` holds 64 MiB between WATCH and UNWATCH, and 8 MiB outside of them."""
+    source = (
+        "import peakmem.probes as probes, sys, types\n"
+        "module = types.ModuleType('watched_probe')\n"
+        "def watched(student, ask):\n"
+        "    bytearray(b'x' * (8 << 20))\n"
+        "    ask(probes.WATCH)\n"
+        "    block = bytearray(b'x' * (64 << 20))\n"
+        "    del block\n"
+        "    ask(probes.UNWATCH)\n"
+        "module.watched = watched\n"
+        "sys.modules['watched_probe'] = module\n"
+    )
+    with sandbox.open() as student:
+        student.run_cell(source)
+        rise = student.run("watched_probe:watched", {}).resident_bytes
+    assert rise is not None
+    assert 64 * MIB <= rise < 160 * MIB
+
+
+# What it must not reach.
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import socket; socket.create_connection(('127.0.0.1', {port}), timeout=1)",
+        "import socket; socket.create_connection(('10.0.0.1', 80), timeout=1)",
+        "import socket; socket.getaddrinfo('example.com', 80)",
+        "import socket; socket.socket(socket.AF_UNIX).connect('\\0peakmem-test')",
+        "import urllib.request; urllib.request.urlopen('http://127.0.0.1:{port}', timeout=1)",
+    ],
+)
+def test_there_is_no_network(student, source):
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
+        local.bind("\0peakmem-test")
+        local.listen()
+        outputs = student.run_cell(source.format(port=server.getsockname()[1]))
+    assert error_of(outputs) in {"OSError", "URLError", "gaierror", "ConnectionRefusedError"}
+
+
+def test_the_same_connection_works_outside():
+    # Shows that the test above would notice a network.
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        socket.create_connection(server.getsockname(), timeout=1).close()
+
+
+@pytest.mark.parametrize("name", ["solutions", "autograder/tasks", "tests/bank", ".git", "labs"])
+def test_the_course_is_not_there(student, repository, name):
+    there = repository / name
+    assert there.exists()
+    assert (
+        printed(student.run_cell(f"import os; print(os.path.exists({str(there)!r}))")) == "False\n"
+    )
+
+
+def test_nothing_of_the_grader_is_there_but_what_runs_it(student):
+    listed = printed(student.run_cell("import os; print(sorted(os.listdir('/course/autograder')))"))
+    expected = "['__init__.py', 'cells.py', 'inside.py', 'jail.py', 'wire.py']\n"
+    assert listed == expected
+    assert error_of(student.run_cell("import autograder.tasks")) == "ModuleNotFoundError"
+
+
+def test_files_of_this_machine_are_not_there(student, tmp_path):
+    secret = tmp_path / "gradebook.db"
+    secret.write_text("everybody's grades")
+    for path in (secret, Path("/etc/shadow"), Path("/etc/passwd"), Path.home() / ".bashrc"):
+        assert error_of(student.run_cell(f"open({str(path)!r})")) == "FileNotFoundError"
+
+
+def test_what_is_there_cannot_be_written(student):
+    for path in ("/course/peakmem/plain.py", "/usr/bin/x", f"{sys.prefix}/x", "/x"):
+        outputs = student.run_cell(f"open({path!r}, 'w')")
+        assert error_of(outputs) in {"OSError", "PermissionError"}
+
+
+def test_the_environment_holds_nothing_of_the_graders(monkeypatch):
+    monkeypatch.setenv("GRADERS_TOKEN", "canary")
+    with Sandbox(limits=LIMITS) as other, other.open() as student:
+        seen = printed(student.run_cell("import os; print(os.environ)"))
+    assert "canary" not in seen
+    assert "OMP_NUM_THREADS" in seen
+
+
+@pytest.mark.parametrize("module", ["gfloat", "peakmem.formats"])
+def test_modules_with_the_answers_are_hidden(student, module):
+    assert error_of(student.run_cell(f"import {module}")) == "ImportError"
+
+
+def test_only_the_labs_own_answers_are_hidden():
+    with Sandbox(limits=LIMITS) as other, other.open() as student:
+        assert student.run_cell("import gfloat, peakmem.formats") == []
+
+
+def test_no_privilege_is_left(student):
+    status = printed(student.run_cell("print(open('/proc/self/status').read())"))
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    assert [fields[name].strip("0") for name in ("CapPrm", "CapEff", "CapBnd")] == ["", "", ""]
+    assert fields["NoNewPrivs"] == "1"
+    source = (
+        "import ctypes; c = ctypes.CDLL(None)\nprint([c.unshare(f) for f in (0x10000000, 0x20000)])"
+    )
+    assert printed(student.run_cell(source)) == "[-1, -1]\n"
+    mount = "print(c.mount(b'tmpfs', b'/tmp', b'tmpfs', 0, None), c.umount2(b'/tmp', 2))"
+    assert printed(student.run_cell(mount)) == "-1 -1\n"
+
+
+def test_the_student_is_nobody_on_the_host(sandbox):
+    with sandbox.open() as student:
+        student.run_cell("import subprocess; subprocess.Popen(['sleep', '1234'])")
+        table = subprocess.run(
+            ["ps", "-eo", "uid=,args="], capture_output=True, text=True, check=True
+        )
+        owners = [line.split()[0] for line in table.stdout.splitlines() if "sleep 1234" in line]
+    assert owners
+    assert owners != ["0"]
+
+
+# What it must not use up.
+
+
+def lost(student, source):
+    with pytest.raises(ProcessLost) as caught:
+        student.run_cell(source)
+    return str(caught.value)
+
+
+def test_a_loop_is_stopped_and_the_process_lives(student):
+    assert error_of(student.run_cell("while True: pass")) == "TimeLimit"
+    assert printed(student.run_cell("print('alive')")) == "alive\n"
+
+
+def test_a_loop_that_swallows_every_exception_is_stopped(student):
+    endless = "def f():\n    while True:\n        try:\n            while True: pass\n"
+    deaf = "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\n"
+    source = deaf + endless + "        except BaseException: pass\nf()"
+    assert "2 s" in lost(student, source)
+    assert "2 s" in lost(student, "print('alive')"), "what is lost stays lost, and says why"
+
+
+def test_memory_is_bounded(student):
+    source = "blocks = []\nwhile True: blocks.append(bytearray(b'x' * (16 << 20)))"
+    assert error_of(student.run_cell(source)) == "MemoryError"
+
+
+def test_memory_of_all_processes_together_is_bounded(student):
+    source = (
+        "import os, time\n"
+        "for _ in range(8):\n"
+        "    if os.fork() == 0:\n"
+        "        block = bytearray(b'x' * (200 << 20))\n"
+        "        time.sleep(60)\n"
+        "time.sleep(60)\n"
+    )
+    assert "0.5 GiB" in lost(student, source)
+
+
+def test_shared_memory_and_files_are_bounded(student):
+    for folder in ("/dev/shm", "/tmp"):
+        source = f"with open('{folder}/big', 'wb') as f:\n    while True: f.write(b'x' * (1 << 20))"
+        assert error_of(student.run_cell(source)) == "OSError"
+    many = "n = 0\nwhile True:\n    open(f'/tmp/{n}', 'w').close()\n    n += 1"
+    assert error_of(student.run_cell(many)) == "OSError"
+    shared = "import mmap\nm = mmap.mmap(-1, 1 << 40)"
+    assert error_of(student.run_cell(shared)) in {"OSError", "MemoryError"}
+
+
+def test_a_fork_bomb_burns_out_and_nothing_of_it_is_left(sandbox):
+    bomb = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
+    with sandbox.open() as student:
+        lost(student, bomb)
+        assert len(descendants(sandbox)) <= LIMITS.processes + 5
+    assert len(descendants(sandbox)) <= 3
+    with sandbox.open() as next_student:
+        assert printed(next_student.run_cell("print('fine')")) == "fine\n"
+
+
+def descendants(sandbox):
+    found = psutil.Process(sandbox._process.pid).children(recursive=True)
+    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_daemon_does_not_outlive_its_submission(sandbox):
+    with sandbox.open() as student:
+        detach = (
+            "import subprocess; p = subprocess.Popen(['sleep', '4321'], start_new_session=True)"
+        )
+        student.run_cell(detach)
+        assert any("4321" in process.cmdline() for process in descendants(sandbox))
+    assert not any("4321" in process.cmdline() for process in descendants(sandbox))
+
+
+def test_an_output_flood_is_cut(student):
+    outputs = student.run_cell("for _ in range(10**5): print('x' * 1000)")
+    assert len(printed(outputs)) < 30_000
+    assert "is cut" in printed(outputs)
+    assert student.run_cell("import os\nfor _ in range(1000): os.write(2, b'x' * 10000)") == []
+
+
+# What it must not do to the conversation.
+
+
+def write_to_all(data):
+    """A cell that writes to every open file, the grader's socket among them."""
+    return (
+        "import os\n"
+        "for fd in range(3, 64):\n"
+        f"    try: os.write(fd, {data!r})\n"
+        "    except OSError: pass\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "end", ["import os; os._exit(0)", "import ctypes; ctypes.string_at(0)", "import os; os.abort()"]
+)
+def test_a_process_that_ends_itself_is_told_apart_from_a_wrong_answer(student, end):
+    assert "ended its own process" in lost(student, end)
+    assert student.run("peakmem.probes.lab05:largest_micro_batch", {"upper": 1}).lost
+
+
+def test_an_answer_that_is_too_large_is_not_taken(student):
+    answer = probe(student, "def largest_micro_batch(run, upper): return 'x' * (40 << 20)")
+    assert answer.raised is not None
+    assert "too large" in answer.raised[1]
+
+
+def test_an_announced_flood_is_refused_before_it_is_read(student):
+    assert "could not be taken" in lost(student, write_to_all(b"\xff" * 8))
+
+
+@pytest.mark.parametrize(
+    "message", [{"id": 7, "value": 1}, [], "text", {"value": 3}, {"id": 1, "ask": "anything"}]
+)
+def test_forged_messages_are_no_answers(student, message):
+    data = plain.encode(message)
+    frame = len(data).to_bytes(8, "big") + data
+    assert "Your code's process" in lost(student, write_to_all(frame))
+
+
+def test_what_cannot_be_sent_is_an_exception_of_the_probe(student):
+    answer = probe(student, "def largest_micro_batch(run, upper): return object()")
+    assert answer.raised is not None
+    assert answer.raised[0] == "PlainError"
+
+
+def test_a_sandbox_that_cannot_start_says_why(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(IsolationError, match=r"nowhere/python|doctor"):
+        Sandbox(limits=LIMITS)
+
+
+def test_without_isolation_the_same_code_runs_and_reaches_everything(tmp_path):
+    # Shows that the attacks above fail because of the sandbox, and not by themselves.
+    reachable = tmp_path / "reachable"
+    reachable.write_text("yes")
+    with Sandbox(limits=LIMITS, isolated=False) as bare, bare.open() as student:
+        assert printed(student.run_cell(f"print(open({str(reachable)!r}).read())")) == "yes\n"
+
+
+def test_closing_the_sandbox_ends_it(tmp_path):
+    prepared = Sandbox(limits=LIMITS)
+    pid = prepared._process.pid
+    prepared.close()
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        os.sched_yield()
+    assert not Path(f"/proc/{pid}").exists()
