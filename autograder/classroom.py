@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,13 +26,22 @@ from autograder.intake import find_submissions, read_submission, take_in_bytes
 from autograder.isolation import IsolationError
 from autograder.journal import Journal
 from autograder.released import release_of
-from autograder.result import Result
+from autograder.result import End, Result
 from autograder.sandbox import Limits, Sandbox
 from autograder.submission import Quarantine
 from autograder.task import Lab
 from autograder.tasks import find_lab
 
-__all__ = ["Classroom", "Handed", "course_secret", "grade_all", "publish", "take", "taken"]
+__all__ = [
+    "Classroom",
+    "Handed",
+    "course_secret",
+    "grade_all",
+    "grade_notebooks",
+    "publish",
+    "take",
+    "taken",
+]
 
 Handed = tuple[str, Path]  # a student, and the notebook that the student handed in
 
@@ -79,10 +88,26 @@ def grade_all(room: Classroom, handed: Sequence[Handed], workers: int) -> Iterat
     """Grade the submissions that the journal has no result of; yield each student when done."""
     preload = [__name__, f"autograder.tasks.{find_lab(room.lab).number}"]
     done = engine.run_all(handed, partial(_worker, room), workers, preload)
-    for (student, path), failure in done:
+    for (student, _), failure in done:
         if isinstance(failure, engine.Failure):
-            _keep(room, Result(student, room.lab, "failed", failure.reason), _bytes(path))
+            failed = _ended(room, student, "failed", failure.reason)
+            Journal(room.out).keep(failed.result, b"", {})
         yield student
+
+
+def grade_notebooks(
+    room: Classroom, notebooks: Sequence[Mapping[str, Any]], workers: int
+) -> list[Result]:
+    """Grade notebooks, nbformat 4's JSON, as if a class had handed them in; one result each."""
+    submitted = room.out / "submitted"
+    for number, notebook in enumerate(notebooks):
+        path = submitted / f"n{number:05}" / room.lab / f"{room.lab}.ipynb"
+        write_whole(path, json.dumps(notebook).encode())
+    handed = find_submissions(submitted, room.lab)
+    for _ in grade_all(room, handed, workers):
+        pass
+    results = [Journal(room.out).read(room.lab, student) for student, _ in handed]
+    return [result for result in results if result is not None]
 
 
 def publish(out: Path, root: Path) -> list[Result]:
@@ -157,22 +182,15 @@ def _grade_one(
         submission = take_in_bytes(student, room.lab, raw, release)
         graded = grade(lab, submission, sandbox(), room.secret)
     except Quarantine as reason:
-        graded = Graded(Result(student, room.lab, "quarantined", str(reason)), {})
+        graded = _ended(room, student, "quarantined", str(reason))
     except IsolationError:
         raise  # this worker cannot go on; another one may
     except Exception as error:
         reason = f"The grader failed at this submission: {type(error).__name__}: {error}"
-        graded = Graded(Result(student, room.lab, "failed", reason), {})
+        graded = _ended(room, student, "failed", reason)
     Journal(room.out).keep(graded.result, raw, graded.answers)
     write_feedback(graded.result, room.out, room.root)
 
 
-def _keep(room: Classroom, result: Result, raw: bytes) -> None:
-    Journal(room.out).keep(result, raw, {})
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return read_submission(path)
-    except Quarantine:
-        return b""
+def _ended(room: Classroom, student: str, end: End, reason: str) -> Graded:
+    return Graded(Result(student, room.lab, end, reason, isolated=room.isolated), {})

@@ -5,10 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from autograder.questions import COURSE
+
+if TYPE_CHECKING:  # each command imports what it needs, so that `--help` is quick
+    from autograder import classroom
+    from autograder.result import Result
 
 __all__ = ["main"]
 
@@ -50,7 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-Commands = "argparse._SubParsersAction[argparse.ArgumentParser]"
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def _add_build(commands: Commands) -> None:
@@ -110,19 +118,25 @@ def _grade(options: argparse.Namespace) -> int:
 
     if not options.insecure and _doctor(options, quiet=True) != OK:
         return USAGE
-    room = classroom.Classroom(
-        lab=options.lab,
-        out=options.out,
-        root=options.course,
-        secret=classroom.course_secret(options.course / ".course_secret"),
-        isolated=not options.insecure,
-    )
+    room = _classroom(options, options.lab, options.out)
     handed = classroom.take(room, options.submitted)
     _grade_with_progress(room, handed, options.workers)
     results = classroom.publish(options.out, options.course)
     print(summary([r for r in results if r.lab == options.lab], options.course))
     print(f"\nGrades: {options.out / 'grades.csv'}   Feedback: {options.out / 'feedback'}")
     return _report(audit(options.out))
+
+
+def _classroom(options: argparse.Namespace, lab: str, out: Path) -> classroom.Classroom:
+    from autograder import classroom
+
+    return classroom.Classroom(
+        lab=lab,
+        out=out,
+        root=options.course,
+        secret=classroom.course_secret(options.course / ".course_secret"),
+        isolated=not options.insecure,
+    )
 
 
 def _grade_with_progress(
@@ -163,6 +177,40 @@ def _add_bank(commands: Commands) -> None:
     command.set_defaults(run=_bank)
 
 
+def _bank(options: argparse.Namespace) -> int:
+    from autograder.bank import check_bank, read_bank
+    from autograder.released import release_of
+    from autograder.tasks import find_lab, lab_names
+
+    if not options.insecure and _doctor(options, quiet=True) != OK:
+        return USAGE
+    names = [options.lab] if options.lab else [n for n in lab_names() if (options.dir / n).is_dir()]
+    if not names:
+        raise FileNotFoundError(
+            f"{options.dir} holds no bank; expected folders named {', '.join(lab_names())}"
+        )
+    problems = 0
+    for name in names:
+        lab = find_lab(name)
+        entries = read_bank(options.dir, lab)
+        grade = partial(_grade_for_bank, options, name)
+        report = check_bank(lab, release_of(name, options.course / "labs"), entries, grade)
+        print("\n".join([*report.problems, *report.not_run]), end="\n" * bool(report.not_run))
+        print(f"{name}: {report.graded} answers graded, {len(report.problems)} problems")
+        problems += len(report.problems)
+    return PROBLEM if problems else OK
+
+
+def _grade_for_bank(
+    options: argparse.Namespace, lab: str, notebooks: Sequence[Mapping[str, Any]]
+) -> list[Result]:
+    from autograder import classroom
+
+    with TemporaryDirectory(prefix="autograder-bank-") as out:
+        room = _classroom(options, lab, Path(out))
+        return classroom.grade_notebooks(room, notebooks, options.workers)
+
+
 def _add_sample(commands: Commands) -> None:
     command = commands.add_parser("sample", help="make a class of submissions with known scores")
     command.add_argument("lab", metavar="LAB")
@@ -170,6 +218,14 @@ def _add_sample(commands: Commands) -> None:
     command.add_argument("--seed", type=int, default=0, metavar="S")
     command.add_argument("--out", type=Path, required=True, metavar="DIR")
     command.set_defaults(run=_sample)
+
+
+def _sample(options: argparse.Namespace) -> int:
+    raise NotImplementedError
+
+
+def _demo(options: argparse.Namespace) -> int:
+    raise NotImplementedError
 
 
 def _add_demo(commands: Commands) -> None:

@@ -47,6 +47,8 @@ def source_notebook(lab: str, root: Path = COURSE) -> dict[str, Any]:
             f"{path} is not there, so nobody knows the points of {lab}; "
             f"build it with: autograder build {lab}"
         ) from None
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])  # files hold a list of lines
     return notebook
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from autograder.task import Verdict
 
-__all__ = ["Result", "result_from_dict", "result_to_dict"]
+__all__ = ["End", "Result", "result_from_dict", "result_to_dict"]
 
 End = Literal["graded", "quarantined", "failed"]
 
