@@ -1,0 +1,114 @@
+"""Which answers may stand in one notebook: those that do not see each other's names."""
+
+from __future__ import annotations
+
+import ast
+import symtable
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol, TypeVar
+
+__all__ = ["Answer", "pack", "together"]
+
+
+class Answer(Protocol):
+    """What packing needs to know of an answer; `bank.Entry` is one."""
+
+    @property
+    def task(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+
+
+Some = TypeVar("Some", bound=Answer)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What a cell's code binds at its top level (name -> what to), and what it reads besides."""
+
+    bound: Mapping[str, str]
+    read: frozenset[str]
+
+
+def pack(entries: Iterable[Some], given: Sequence[str] = ()) -> list[list[Some]]:
+    """Put the entries into as few notebooks as first fit finds, each task at most once in each.
+
+    `given` are the sources of the lab's own cells: what they bind may be read by every answer.
+    Right and wrong answers are kept apart, for a wrong one may stop the process they share.
+    """
+    packs: list[list[Some]] = []
+    for entry in entries:
+        for others in packs:
+            if others[0].kind == entry.kind and together([*others, entry], given):
+                others.append(entry)
+                break
+        else:
+            packs.append([entry])
+    return packs
+
+
+def together(entries: Sequence[Answer], given: Sequence[str] = ()) -> bool:
+    """Tell whether the last entry may stand in a notebook with all those before it."""
+    *others, last = entries
+    everybodys = {name: what for cell in given for name, what in _names(cell).bound.items()}
+    mine = _names(last.source)
+    return all(
+        other.task != last.task and _apart(_names(other.source), mine, everybodys)
+        for other in others
+    )
+
+
+def _apart(one: _Names, other: _Names, everybodys: Mapping[str, str]) -> bool:
+    if any(other.bound.get(name, what) != what for name, what in one.bound.items()):
+        return False
+    return not any(
+        everybodys.get(name) != writer.bound[name]
+        for reader, writer in ((one, other), (other, one))
+        for name in reader.read & writer.bound.keys()
+    )
+
+
+@lru_cache(maxsize=4096)
+def _names(source: str) -> _Names:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            statements = ast.parse(source).body
+            table = symtable.symtable(source, "<cell>", "exec")
+    except (SyntaxError, ValueError, RecursionError):
+        return _Names({}, frozenset())  # it will run nothing
+    bound: dict[str, str] = {}
+    for statement in statements:
+        for name, what in _bindings(statement):
+            bound[name] = bound.get(name, "") + what
+    return _Names(bound, frozenset(_globals(table)) - bound.keys())
+
+
+def _bindings(statement: ast.stmt) -> Iterator[tuple[str, str]]:
+    """Each name that a top-level statement binds, with a text that is equal for equal bindings."""
+    if isinstance(statement, ast.Import):
+        for alias in statement.names:
+            top = alias.name.partition(".")[0]
+            yield alias.asname or top, f"module {alias.name if alias.asname else top}"
+    elif isinstance(statement, ast.ImportFrom):
+        for alias in statement.names:
+            yield alias.asname or alias.name, f"{statement.module}.{alias.name}"
+    elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield statement.name, ast.dump(statement)
+    else:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                yield node.id, ast.dump(statement)
+
+
+def _globals(table: symtable.SymbolTable) -> Iterator[str]:
+    """The names that code reads from its notebook, from within functions too."""
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (table.get_type() == "module" or symbol.is_global()):
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _globals(child)

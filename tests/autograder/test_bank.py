@@ -1,0 +1,298 @@
+"""The bank says what each answer earns; its check has to notice whatever earns anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from autograder.bank import Entry, check_bank, read_bank, submission_with
+from autograder.judge import could_not_judge, judge
+from autograder.packing import pack, together
+from autograder.result import Result
+from autograder.task import Answer, Case, Finding, Lab, Task, Verdict
+from tests.autograder.release_by_hand import LAB, STUBS, release
+
+MISTAKES = {"adds_one": "You add one.", "forgets": "You forget it."}
+Grade = Callable[[Sequence[dict[str, Any]]], list[Result]]
+
+
+def task(name: str, expected: float, *, needs_gpu: bool = False) -> Task:
+    """A task whose function is called on 4, with a second part that any number earns."""
+
+    def judged(case: Case, answer: Answer) -> dict[str, Finding]:
+        mistakes = ("adds_one",) if answer.value == expected + 1 else ()
+        number = isinstance(answer.value, (int, float))
+        return {
+            "value": Finding(answer.value == expected, mistakes=mistakes),
+            "number": Finding(number, mistakes=mistakes),
+        }
+
+    return Task(
+        id=f"lab05-{name}",
+        parts={"value": 1, "number": 1},
+        defines=(name,),
+        probe=name,
+        cases=lambda rng: [Case(("value", "number"), {})],
+        judge=judged,
+        mistakes=MISTAKES,
+        needs_gpu=needs_gpu,
+    )
+
+
+DOUBLE, HALVE = task("double", 8), task("halve", 2)
+SMALL_LAB = Lab(LAB, (DOUBLE, HALVE))
+
+
+def write(folder: Path, name: str, about: str, source: str, task_name: str = "double") -> Path:
+    path = folder / LAB / task_name / f"{name}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'"""{about}"""\n{source}\n', encoding="utf-8")
+    return path
+
+
+def returning(name: str, value: object) -> str:
+    return f"def {name}(x):\n    return {value!r}"
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Path:
+    for name, right in (("double", 8), ("halve", 2)):
+        for number in range(3):
+            write(tmp_path, f"right_{number}", "Right.", returning(name, right), name)
+        for number in range(4):
+            write(tmp_path, f"wrong_{number}", "Wrong.", returning(name, None), name)
+        write(tmp_path, "wrong_adds_one", "One more. [earns 1]", returning(name, right + 1), name)
+    return tmp_path
+
+
+def in_process(lab: Lab, seen: list[int] | None = None) -> Grade:
+    """Grade notebooks by running them here."""
+
+    def verdict(task: Task, names: dict[str, Any]) -> Verdict:
+        if task.needs_gpu:
+            return could_not_judge(task, "No GPU.", "needs_gpu")
+        try:
+            answer = Answer(names[task.defines[0]](4))
+        except Exception as error:
+            answer = Answer(raised=(type(error).__name__, str(error), ""))
+        return judge(task, task.cases(None), [answer])  # type: ignore[arg-type]
+
+    def grade(notebooks: Sequence[dict[str, Any]]) -> list[Result]:
+        if seen is not None:
+            seen.append(len(notebooks))
+        results = []
+        for notebook in notebooks:
+            names: dict[str, Any] = {}
+            for cell in notebook["cells"]:
+                if cell["id"].endswith("-solution"):
+                    exec(cell["source"], names)
+            verdicts = tuple(verdict(task, names) for task in lab.tasks)
+            results.append(Result("bank", lab.name, "graded", verdicts=verdicts))
+        return results
+
+    return grade
+
+
+def problems(bank: Path, lab: Lab = SMALL_LAB) -> tuple[str, ...]:
+    return check_bank(lab, release(), read_bank(bank, lab), in_process(lab)).problems
+
+
+# Reading.
+
+
+def test_reading_gives_what_the_files_say(bank: Path) -> None:
+    entries = read_bank(bank, SMALL_LAB)
+    assert [entry.task for entry in entries] == ["lab05-double"] * 8 + ["lab05-halve"] * 8
+    (path,) = (bank / LAB / "double").glob("wrong_adds_one.py")
+    assert entries[7] == Entry(
+        task="lab05-double",
+        path=path,
+        kind="wrong",
+        mistake="adds_one",
+        source=returning("double", 9),
+        earns=1.0,
+        about="One more. [earns 1]",
+    )
+    assert (entries[0].kind, entries[0].mistake, entries[0].earns) == ("right", None, 2)
+    assert (entries[3].kind, entries[3].mistake, entries[3].earns) == ("wrong", None, 0)
+
+
+def test_a_docstring_may_have_quotes(tmp_path: Path) -> None:
+    write(tmp_path, "right_a", 'Reads "x" as it is.', returning("double", 8))
+    (entry,) = read_bank(tmp_path, SMALL_LAB)
+    assert entry.about == 'Reads "x" as it is.'
+    assert entry.source == returning("double", 8)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("double/correct_a.py", '"""A."""', "right_<name>.py or wrong_<mistake>.py"),
+        ("double/right_a.txt", '"""A."""', "right_<name>.py or wrong_<mistake>.py"),
+        ("double/right_a.py", "x = 1", "docstring of one line"),
+        ("double/right_a.py", '"""A\nB"""', "docstring of one line"),
+        ("double/right_a.py", '"""A. [earns 1]"""', "wrong answer's docstring only"),
+        ("double/wrong_a.py", '"""A [earns 1] b."""', "at the end"),
+        ("double/wrong_a.py", '"""A. [earns one]"""', "a number N"),
+        ("double/wrong_a.py", '"""A. [earns 2]"""', "cannot earn 2 of 2"),
+        (
+            "triple/right_a.py",
+            '"""A."""',
+            "answers no task of lab05_accumulation: those are double",
+        ),
+    ],
+)
+def test_what_is_not_of_the_form_is_named(bank: Path, name: str, text: str, said: str) -> None:
+    file = bank / LAB / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    with pytest.raises(ValueError, match=said) as caught:
+        read_bank(bank, SMALL_LAB)
+    assert str(file if file.parent.name == "double" else file.parent) in str(caught.value)
+
+
+def test_no_bank_is_an_error_that_names_the_layout(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="right_<name>"):
+        read_bank(tmp_path, SMALL_LAB)
+
+
+# Notebooks.
+
+
+def test_a_submission_is_the_release_with_answers_in_it() -> None:
+    notebook = submission_with(release(), {"lab05-halve": "halve = 1"})
+    changed = [
+        (before["id"], after["source"])
+        for before, after in zip(release()["cells"], notebook["cells"], strict=True)
+        if before != after
+    ]
+    assert changed == [("lab05-halve-solution", "halve = 1")]
+    nbformat.validate(nbformat.from_dict(notebook))
+    with pytest.raises(ValueError, match="lab05-triple"):
+        submission_with(release(), {"lab05-triple": ""})
+
+
+# Packing.
+
+
+def entry(task: str, source: str, kind: str = "right") -> Entry:
+    path = Path(f"{task}_{len(source)}.py")
+    return Entry(task, path, kind, None, source, 0, "")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "may"),
+    [
+        ("import math\ndef f(): return math.pi", "import math\ndef g(): return math.e", True),
+        ("import numpy as np", "import torch as np", False),
+        ("def f(): return 1", "def g(): return 2", True),
+        ("def help(): return 1", "def help(): return 2", False),
+        ("def help(): return 1", "def help(): return 1", True),
+        ("def f(): return g()", "def g(): return 2", False),
+        ("def f():\n    g = 1\n    return g", "def g(): return 2", True),
+        ("def f(): return round(1.5)", "def round(x): return x", False),
+        ("def f(): return peakmem.lab", "import peakmem", True),
+        ("def f(): return peakmem.lab", "peakmem = None", False),
+        ("def f(:", "def g(): return 1", True),
+    ],
+)
+def test_answers_stand_together_if_neither_sees_the_others_names(
+    one: str, other: str, may: bool
+) -> None:
+    given = ["import peakmem", "%matplotlib inline"]
+    assert together([entry("a", one), entry("b", other)], given) is may
+    assert together([entry("b", other), entry("a", one)], given) is may
+    assert not together([entry("a", one), entry("a", other)], given)
+
+
+def test_ten_tasks_of_ten_answers_need_ten_notebooks() -> None:
+    entries = [
+        entry(f"t{t}", f"def t{t}():\n    return {n}", "right" if n < 3 else "wrong")
+        for t in range(10)
+        for n in range(10)
+    ]
+    packs = pack(entries)
+    assert len(packs) == 10
+    assert sorted(map(id, entries)) == sorted(id(e) for together in packs for e in together)
+
+
+# Checking.
+
+
+def test_a_good_bank_passes_in_few_notebooks(bank: Path) -> None:
+    seen: list[int] = []
+    report = check_bank(
+        SMALL_LAB, release(), read_bank(bank, SMALL_LAB), in_process(SMALL_LAB, seen)
+    )
+    assert report.problems == ()
+    assert report.graded == 16
+    assert seen == [8, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "about", "value", "said"),
+    [
+        ("right_0", "Right.", 9, "right_0.py is right, but earned 1 of 2"),
+        ("wrong_0", "Wrong.", 9, "wrong_0.py is wrong and may earn 0, but earned 1"),
+        ("wrong_0", "Wrong. [earns 1]", 8, "may earn 1, but earned 2"),
+        ("wrong_forgets", "Wrong. [earns 1]", 9, "not recognised as forgets, but as adds_one"),
+        ("wrong_forgets", "Wrong.", None, "not recognised as forgets, but as None"),
+    ],
+)
+def test_an_answer_graded_otherwise_is_a_problem(
+    bank: Path, name: str, about: str, value: object, said: str
+) -> None:
+    write(bank, name, about, returning("double", value))
+    (problem,) = problems(bank)
+    assert said in problem
+
+
+def test_too_few_answers_are_a_problem(bank: Path) -> None:
+    (bank / LAB / "double" / "right_0.py").unlink()
+    (bank / LAB / "halve" / "wrong_0.py").unlink()
+    assert problems(bank) == (
+        "lab05-double has 2 right and 5 wrong answers; expected at least 3 and 5.",
+        "lab05-halve has 3 right and 4 wrong answers; expected at least 3 and 5.",
+    )
+
+
+def test_an_answer_that_only_its_company_spoils_is_no_problem(bank: Path) -> None:
+    spoiler = "globals()['double'] = None\n" + returning("halve", 2)
+    write(bank, "right_0", "Writes into another's name.", spoiler, "halve")
+    assert problems(bank) == ()
+
+
+def test_a_notebook_that_was_not_graded_is_a_problem(bank: Path) -> None:
+    def failing(notebooks: Sequence[dict[str, Any]]) -> list[Result]:
+        return [Result("bank", LAB, "failed", "the sandbox is gone")] * len(notebooks)
+
+    found = check_bank(SMALL_LAB, release(), read_bank(bank, SMALL_LAB), failing).problems
+    assert len(found) == 16
+    assert "right_0.py was not judged: it was failed: the sandbox is gone" in found[0]
+
+
+def test_what_needs_a_gpu_is_not_run_and_not_passed(bank: Path) -> None:
+    lab = Lab(LAB, (DOUBLE, task("halve", 2, needs_gpu=True)))
+    report = check_bank(lab, release(), read_bank(bank, lab), in_process(lab))
+    assert report.problems == ()
+    assert report.not_run == ("lab05-halve: 8 answers were not run, for want of a GPU.",)
+    assert report.graded == 8
+
+
+def test_a_wrong_answer_may_earn_less_and_that_is_told(bank: Path) -> None:
+    write(bank, "wrong_0", "Wrong. [earns 1]", returning("double", None))
+    report = check_bank(SMALL_LAB, release(), read_bank(bank, SMALL_LAB), in_process(SMALL_LAB))
+    assert report.problems == ()
+    assert report.inexact == (
+        "lab05_accumulation/double/wrong_0.py earned 0, less than the 1 it says.",
+    )
+
+
+def test_the_release_itself_solves_nothing() -> None:
+    (result,) = in_process(SMALL_LAB)([submission_with(release(), {})])
+    assert [verdict.points for verdict in result.verdicts] == [0, 0]
+    assert STUBS["double"] in [cell["source"] for cell in release()["cells"]]
