@@ -236,7 +236,7 @@ def test_an_interrupt_ends_the_cell() -> None:
         score(TASK.id, run_solution(source))
 
 
-@pytest.mark.filterwarnings("default:from warnings")
+@pytest.mark.filterwarnings("ignore:from warnings")
 def test_stderr_is_shown_on_stdout(capfd: pytest.CaptureFixture[str]) -> None:
     source = NOISY.replace("logging.basicConfig()\n", "")
     assert score(TASK.id, run_solution(source)) == 4.0
