@@ -41,22 +41,35 @@ Run = Callable[[List[str], Path], int]  # (arguments, folder) -> exit status
 
 
 def run_program(arguments: list[str], folder: Path) -> int:
-    """Run a program to its end; return its exit status as a shell would."""
+    """Run a program to its end; return its exit status as a shell would.
+
+    The terminal sends Ctrl-C to the program too, which decides what it means (JupyterLab asks
+    back). Where the program ends for it, or we are told to stop, so do we.
+    """
     sys.stdout.flush()
-    # The program decides what Ctrl-C means (JupyterLab asks back), and is stopped when we are.
-    stops: list[int] = []
-    on_interrupt = signal.signal(signal.SIGINT, lambda *_: None)
-    on_stop = signal.signal(signal.SIGTERM, lambda number, _: stops.append(number))
+    received: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _: received.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         program = subprocess.Popen(arguments, cwd=folder)
-        signal.signal(signal.SIGTERM, lambda *_: program.terminate())
-        if stops:  # it came while the program was being started
+
+        def stop(number: int, _: object) -> None:
+            received.append(number)
+            program.terminate()
+
+        signal.signal(signal.SIGTERM, stop)
+        if signal.SIGTERM in received:  # it came while the program was being started
             program.terminate()
         status = program.wait()
     finally:
-        signal.signal(signal.SIGINT, on_interrupt)
-        signal.signal(signal.SIGTERM, on_stop)
-    return status if status >= 0 else 128 - status
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    status = status if status >= 0 else 128 - status
+    if signal.SIGTERM in received or (received and status != 0):
+        sys.exit(128 + received[-1])
+    return status
 
 
 class Course:

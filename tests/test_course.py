@@ -209,17 +209,18 @@ def test_the_real_setup(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("sent", "inner", "status"),
     [
-        (signal.SIGTERM, "sys.stdin.read()", 128 + signal.SIGTERM),
+        (signal.SIGTERM, "signal.pause()", 128 + signal.SIGTERM),
         (signal.SIGINT, "sys.exit(sys.stdin.readline() != 'go on\\n')", 0),
+        (signal.SIGINT, "sys.exit(sys.stdin.readline() == 'go on\\n')", 128 + signal.SIGINT),
     ],
 )
-def test_a_signal_is_left_to_the_program(
+def test_a_signal_ends_us_where_it_ends_the_program(
     repository: Path, sent: int, inner: str, status: int
 ) -> None:
-    program = f"import sys; print('ready', flush=True); {inner}"
+    program = f"import signal, sys; print('ready', flush=True); {inner}"
     outer = (
         "import sys; from pathlib import Path; from course import run_program;"
-        f"sys.exit(run_program([sys.executable, '-c', {program!r}], Path()))"
+        f"sys.exit(run_program([sys.executable, '-c', {program!r}], Path()) and 'went on')"
     )
     with subprocess.Popen(
         [sys.executable, "-c", outer],
