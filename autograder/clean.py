@@ -67,7 +67,6 @@ _CLEANER = nh3.Cleaner(
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b.?")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_RETURNED = re.compile(r"[^\n]*\r(?!\n)(?=[^\n])")
 # SVG is not among them: it can hold scripts.
 _MAGIC = {
     "image/png": b"\x89PNG\r\n\x1a\n",
@@ -104,8 +103,9 @@ def plain_text(value: object) -> str:
     >>> plain_text("10%\r100%\n\x1b[31mred\x1b[0m")
     '100%\nred'
     """
-    text = _ANSI.sub("", text_of(value)).replace("\r\n", "\n")
-    return _CONTROL.sub("", _RETURNED.sub("", text))
+    lines = _ANSI.sub("", text_of(value)).split("\n")
+    last = (line.rstrip("\r").rpartition("\r")[2] for line in lines)
+    return _CONTROL.sub("", "\n".join(last))
 
 
 def safe_image(kind: str, value: object) -> str | None:
@@ -175,8 +175,9 @@ def inert_markdown(source: str) -> str:
     <script>alert(1)</script>
     ```
     """
-    read = re.sub(r"[\s\\\x00-\x1f]", "", html.unescape(source)).lower()
-    if not (_RAW_HTML.search(read) or _ACTIVE_LINK.search(read)):
+    read = html.unescape(source).replace("\\", "").lower()
+    unbroken = re.sub(r"[\s\x00-\x1f]", "", read)  # browsers pass over both within a scheme
+    if not (_RAW_HTML.search(read) or _ACTIVE_LINK.search(unbroken)):
         return source
     longest = max((len(run) for run in re.findall("`+", source)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autograder.export import cell_text, points, summary, write_grades
+from autograder.files import inside, write_whole
+from tests.autograder.class_by_hand import DOUBLE, HALVE, course, end_of, graded, verdict
+from tests.autograder.release_by_hand import LAB
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return course(tmp_path / "course")
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_file_is_exactly_this(tmp_path: Path, root: Path) -> None:
+    results = [
+        graded("zoe", verdicts=(verdict(status="partly"), verdict(HALVE, "needs_gpu"))),
+        end_of("bob", "quarantined", "The file is no notebook:\nit is a PDF."),
+        graded("ada"),
+    ]
+    write_grades(results, tmp_path / "grades.csv", root)
+    assert (tmp_path / "grades.csv").read_text(encoding="utf-8") == (
+        "student,lab,task,score,max_score,status,mistake,message\n"
+        f"ada,{LAB},lab05-double,2,2,right,,Right.\n"
+        f"ada,{LAB},lab05-halve,0,1,wrong,squares,It is x / 2.\n"
+        f'ada,{LAB},lab05-explain,,2,for_a_person,,"An answer in words, which a person reads."\n'
+        f"bob,{LAB},lab05-double,,2,quarantined,,The file is no notebook: it is a PDF.\n"
+        f"bob,{LAB},lab05-halve,,1,quarantined,,The file is no notebook: it is a PDF.\n"
+        f"bob,{LAB},lab05-explain,,2,quarantined,,The file is no notebook: it is a PDF.\n"
+        f"zoe,{LAB},lab05-double,1.5,2,partly,,Not earned: edges.\n"
+        f"zoe,{LAB},lab05-halve,,1,needs_gpu,,Not earned: edges.\n"
+        f'zoe,{LAB},lab05-explain,,2,for_a_person,,"An answer in words, which a person reads."\n'
+    )
+
+
+def test_the_order_of_the_results_changes_no_byte(tmp_path: Path, root: Path) -> None:
+    results = [graded(name) for name in ("c", "a", "b")]
+    write_grades(results, tmp_path / "one.csv", root)
+    write_grades(results[::-1], tmp_path / "two.csv", root)
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+
+
+def test_an_exercise_without_a_verdict_has_its_row(tmp_path: Path, root: Path) -> None:
+    write_grades([graded(verdicts=(verdict(HALVE),))], tmp_path / "grades.csv", root)
+    row = table(tmp_path / "grades.csv")[0]
+    assert (row["task"], row["status"], row["score"]) == (DOUBLE, "could_not_judge", "")
+
+
+def test_the_students_metadata_does_not_set_the_maximum(tmp_path: Path, root: Path) -> None:
+    result = graded()
+    assert result.notebook is not None
+    for cell in result.notebook["cells"]:
+        cell["metadata"].get("nbgrader", {})["points"] = 100
+    write_grades([result], tmp_path / "grades.csv", root)
+    assert [row["max_score"] for row in table(tmp_path / "grades.csv")] == ["2", "1", "2"]
+
+
+@pytest.mark.parametrize("result", [graded(isolated=False), graded()])
+def test_every_row_says_where_the_sandbox_was_missing(tmp_path: Path, root: Path, result) -> None:
+    write_grades([result], tmp_path / "grades.csv", root)
+    marked = {row["message"].startswith("NOT ISOLATED: ") for row in table(tmp_path / "grades.csv")}
+    assert marked == {not result.isolated}
+
+
+def test_no_text_of_a_student_is_a_formula(tmp_path: Path, root: Path) -> None:
+    evil = '=HYPERLINK("http://evil.example";"x")'
+    results = [graded("@SUM(1)", verdicts=(verdict(message=f"\t\r\n{evil}"),))]
+    write_grades(results, tmp_path / "grades.csv", root)
+    row = table(tmp_path / "grades.csv")[0]
+    assert (row["student"], row["message"]) == ("'@SUM(1)", f"'{evil}")
+
+
+@given(st.text())
+def test_a_cell_is_one_line_and_no_formula(text: str) -> None:
+    cell = cell_text(text)
+    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert len(cell.splitlines()) <= 1
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerow([cell, "end"])
+    assert list(csv.reader(io.StringIO(stream.getvalue(), newline=""))) == [[cell, "end"]]
+
+
+def test_points_are_plain_numbers() -> None:
+    assert [points(p) for p in (0.0, 4.0, 1.5, 0.1 + 0.2, 1 / 3)] == [
+        *("0", "4", "1.5", "0.3"),
+        "0.333333",
+    ]
+
+
+def test_a_write_that_breaks_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "grades.csv"
+    write_whole(path, b"old")
+    with pytest.raises(TypeError):
+        write_whole(path, "no bytes")  # type: ignore[arg-type]
+    assert [p.name for p in tmp_path.iterdir()] == ["grades.csv"]
+    assert path.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "a/b", "a\\b", "a\0"])
+def test_a_students_name_leads_nowhere_else(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="cannot name a file"):
+        inside(tmp_path, name)
+
+
+def test_the_summary_says_what_there_is_to_say(root: Path) -> None:
+    results = [
+        graded("zoe", verdicts=(verdict(status="partly"), verdict(HALVE, "needs_gpu"))),
+        end_of("bob", "failed", "x" * 200),
+        graded("a" * 60, isolated=False, verdicts=(verdict(status="could_not_judge"),)),
+    ]
+    text = summary(results, root)
+    assert max(map(len, text.splitlines())) <= 80
+    assert [" ".join(line.split()) for line in text.splitlines()][-6:] == [
+        "",
+        "Submissions: 3 in all, 2 graded, 1 failed",
+        "Exercises: 1 partly",
+        "For a person: 2 in words, 2 not judged",
+        "Left out of the points: 1 that need a GPU",
+        "NOT ISOLATED: 1 submissions ran outside the sandbox",
+    ]
+    assert f"zoe {LAB} 1.5 / 2 1 in words, 1 needs GPU" in " ".join(text.split())
+    assert f"bob {LAB} - failed: xxx" in " ".join(text.split())
