@@ -75,9 +75,10 @@ def _notebook_violations(notebook: NotebookNode, lab: Lab) -> Iterator[str]:
     for cell in notebook.cells:
         metadata = _metadata(cell)
         by_hand = cell.cell_type == "markdown"
-        if metadata.get("points") and not by_hand and metadata["grade_id"] not in known:
+        grade_id = metadata.get("grade_id")
+        if metadata.get("points") and not by_hand and grade_id not in known:
             yield (
-                f"cell {metadata['grade_id']}: it gives points, but {lab.name} has no task of this "
+                f"cell {grade_id}: it gives points, but {lab.name} has no task of this "
                 f"id; its tasks are {', '.join(sorted(known))}. Rename the cell, or add the task."
             )
 
@@ -167,6 +168,13 @@ def _check_faults(cell: NotebookNode, task: Task) -> Iterator[str]:
             'expected the tag "raises-exception", for otherwise Run All stops at the first '
             "exercise that is not solved. Add it."
         )
+    tree = _parse(cell.source)
+    last = tree.body[-1] if isinstance(tree, ast.Module) and tree.body else None
+    if isinstance(last, ast.Expr) and not _is_print(last.value):
+        yield (
+            "its last line may show a value, which nbgrader takes for points; one above 0 makes "
+            "it fail the whole submission. End in print(...) or an assert."
+        )
 
 
 def _grade_faults(cell: NotebookNode, task: Task) -> Iterator[str]:
@@ -227,6 +235,10 @@ def _parse(source: str) -> ast.Module | str:
 def _definition(tree: ast.Module, name: str) -> ast.stmt | None:
     kinds = (ast.FunctionDef, ast.ClassDef)
     return next((s for s in tree.body if isinstance(s, kinds) and s.name == name), None)
+
+
+def _is_print(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in {"print", "plt.show"}
 
 
 def _raises_not_written(node: ast.AST) -> bool:

@@ -7,6 +7,7 @@ nor hidden tests. The same source gives the same bytes anywhere, so both noteboo
 
 from __future__ import annotations
 
+import copy
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -183,7 +184,7 @@ def _release(name: str, source: str, config: Config) -> str:
             "GenerateAssignment": {"no_database": True},
             "SaveCells": {"enabled": False},
         }
-        config = Config(config)
+        config = copy.deepcopy(config)
         config.merge(Config(settings))
         path = Path(folder, _SOURCES, name, f"{name}.ipynb")
         path.parent.mkdir(parents=True)

@@ -176,6 +176,11 @@ FAULTS = {
         "# %%",
         f'cell {TASK}-check: expected the tag "raises-exception"',
     ),
+    "self-check that shows a value": (
+        '\nprint(f"Largest micro-batch found in',
+        '\nlen(f"Largest micro-batch found in',
+        f"cell {TASK}-check: its last line may show a value",
+    ),
     "another task is scored": (
         f'score("{TASK}"',
         'score("lab05-other"',
