@@ -23,7 +23,7 @@ from autograder.packing import pack
 from autograder.result import Result
 from autograder.task import Lab, Task, Verdict
 
-__all__ = ["BankReport", "Entry", "check_bank", "read_bank", "submission_with"]
+__all__ = ["BankReport", "Entry", "check_bank", "given_sources", "read_bank", "submission_with"]
 
 LEAST_RIGHT, LEAST_WRONG = 3, 5
 
@@ -159,7 +159,7 @@ def check_bank(
 
     `grade` turns notebooks into Results, one each and in the same order.
     """
-    packs = pack(entries, given=_given_sources(release))
+    packs = pack(entries, given=given_sources(release))
     verdicts = _verdicts(release, packs, grade)
     alone = [
         entry
@@ -198,7 +198,8 @@ def _inexact(entries: Sequence[Entry], verdicts: Mapping[Path, Verdict | str]) -
             yield f"{entry.label} earned {verdict.points:g}, less than the {entry.earns:g} it says."
 
 
-def _given_sources(release: Mapping[str, Any]) -> list[str]:
+def given_sources(release: Mapping[str, Any]) -> list[str]:
+    """Return the sources of a release's code cells but for the exercises' own."""
     return [
         "".join(cell["source"])
         for cell in release["cells"]
