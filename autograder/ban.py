@@ -2,7 +2,8 @@
 
 The check reads source text and runs nothing. It follows a task's solution into the helpers it
 names, so a banned call does not pass by standing in another cell, and a cell of another exercise
-that may use the thing is left alone.
+that may use the thing is left alone. It is no lock: who builds a banned name at run time is not
+seen. An honest solution accused is the worse fault, so what could be either passes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from autograder.definitions import DEFINITIONS, reachable
+
 __all__ = ["NOTHING_BANNED", "Ban", "banned_uses"]
 
 
@@ -19,23 +22,29 @@ __all__ = ["NOTHING_BANNED", "Ban", "banned_uses"]
 class Ban:
     """What one task's solution may not use.
 
-    `names` are identifiers, attributes and imported names (`float32`, `fromhex`); they count in
-    strings too where the string is exactly that name (`"float32"`, as dtype strings and `getattr`
-    take it). `modules` are imports, with all that is below them (`torch.optim`). `arguments` are
-    patterns that no string argument of the functions in `called` may match in full, such as the
-    format codes of `struct`. `loops` bans Python loops, comprehensions, `map` and np.vectorize.
-    `reason` is the sentence a student reads.
+    `names` are identifiers, attributes and imported names (`float32`); they count in strings too
+    where the string is exactly that name (`"float32"`, as dtype strings and `getattr` take it). A
+    name with a leading dot (`.half`) is never a variable of that name.
+    `modules` are imports, with all that is below them (`torch.optim`). `arguments` is a pattern
+    that no text given to the functions in `called` may match in full, such as the format codes of
+    `struct`. `methods` are methods of float (`hex`); since bytes have some of the same names, they
+    count where they are asked of `float`, `float(...)`, `abs(...)` or a parameter of the solution.
+    `loops` bans Python loops, comprehensions, `map` and np.vectorize. `reason` is the sentence a
+    student reads.
     """
 
     names: frozenset[str] = frozenset()
     modules: frozenset[str] = frozenset()
     called: frozenset[str] = frozenset()
     arguments: str = ""
+    methods: frozenset[str] = frozenset()
     loops: bool = False
     reason: str = ""
 
 
 NOTHING_BANNED = Ban()
+
+Texts = dict[str, list[str]]  # of a variable: the texts that it is set to
 
 _LOOPS = (
     *(ast.For, ast.AsyncFor, ast.While),
@@ -43,12 +52,15 @@ _LOOPS = (
 )
 _LOOP_CALLS = frozenset({"vectorize", "apply_along_axis", "frompyfunc", "map", "fromiter"})
 
+# Calls that ask about a type and convert nothing.
+_QUESTIONS = frozenset({"isinstance", "issubdtype", "issubclass", "finfo"})
+
 
 def banned_uses(ban: Ban, defines: Sequence[str], cells: Iterable[str]) -> list[str]:
     r"""Return what `ban` forbids in the definitions of `defines` and all they lead to, by name.
 
-    `cells` are the sources of the student's cells; one that does not parse is passed over, since
-    it defines nothing.
+    `cells` are the sources of the student's cells in the order they run; one that does not parse
+    is passed over, since it defines nothing.
 
     >>> banned_uses(Ban(names=frozenset({"float32"})), ["f"], ["def f(x): return g(x)",
     ...     "import numpy as np\ndef g(x): return np.float32(x)"])
@@ -56,120 +68,108 @@ def banned_uses(ban: Ban, defines: Sequence[str], cells: Iterable[str]) -> list[
     """
     if ban == NOTHING_BANNED:
         return []
+    statements, names = reachable(defines, cells)
+    texts = _texts(statements)
     found: dict[str, None] = {}
-    for statement in _reachable(defines, cells):
-        for use in _uses(ban, statement):
+    for statement in statements:
+        for use in _uses(ban, statement, defines, names, texts):
             found.setdefault(use)
     return list(found)
 
 
-def _reachable(defines: Sequence[str], cells: Iterable[str]) -> list[ast.stmt]:
-    """The top-level statements that bind `defines`, or a name that one of them mentions, and on."""
-    binders: dict[str, list[ast.stmt]] = {}
-    for cell in cells:
-        for statement in _parse(cell):
-            for name in _bound(statement):
-                binders.setdefault(name, []).append(statement)
-    reached: dict[int, ast.stmt] = {}
-    waiting = list(defines)
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        for statement in binders.get(name, ()):
-            reached[id(statement)] = statement
-            waiting += [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
-    return list(reached.values())
-
-
-def _parse(cell: str) -> list[ast.stmt]:
-    # Magics and shell escapes are no Python: those lines are blanked, the rest is still read.
-    lines = ["" if re.match(r"\s*[%!?]", line) else line for line in cell.splitlines()]
-    try:
-        return ast.parse("\n".join(lines)).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-
-
-def _bound(statement: ast.stmt) -> Iterator[str]:
-    """Every name that a top-level statement may bind, change or set an attribute of."""
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield statement.name
-        return
-    for node in ast.walk(statement):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.alias):
-            yield (node.asname or node.name).partition(".")[0]
-        elif isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
-            yield from (n.id for n in ast.walk(node) if isinstance(n, ast.Name))
-
-
-def _uses(ban: Ban, statement: ast.stmt) -> Iterator[str]:
-    harmless = _harmless(statement)
-    pattern = re.compile(ban.arguments) if ban.arguments else None
+def _uses(
+    ban: Ban, statement: ast.stmt, defines: Sequence[str], names: set[str], texts: Texts
+) -> Iterator[str]:
+    harmless = _harmless(statement, names)
+    parameters = _parameters(statement) if _name_of(statement) in defines else set()
     for node in ast.walk(statement):
         if node in harmless:
             continue
-        for name in _mentions(node):
-            if name in ban.names or (ban.loops and name in _LOOP_CALLS):
-                yield name
+        yield from (name for name in _mentions(node) if name in ban.names)
         for module in _imports(node):
             yield from (m for m in ban.modules if module == m or module.startswith(m + "."))
         dotted = _dotted(node)
         yield from (m for m in ban.modules if "." in m and dotted == m)
-        if ban.loops and isinstance(node, _LOOPS):
-            yield "a Python loop"
-        if pattern and isinstance(node, ast.Call) and _called(node) in ban.called:
-            yield from (repr(text) for text in _strings(node) if pattern.fullmatch(text))
+        if ban.loops:
+            yield from (name for name in _mentions(node) if name in _LOOP_CALLS)
+            if isinstance(node, _LOOPS):
+                yield "a Python loop"
+        if isinstance(node, ast.Call) and _called(node) in ban.called:
+            given = _arguments(node, texts)
+            yield from (repr(text) for text in given if re.fullmatch(ban.arguments, text))
+        if isinstance(node, ast.Attribute) and node.attr in ban.methods:
+            of = _called(node.value) if isinstance(node.value, ast.Call) else _dotted(node.value)
+            if of in parameters or of.rpartition(".")[2] in {"float", "float64", "abs"}:
+                yield f"{of}.{node.attr}"
 
 
-def _harmless(statement: ast.stmt) -> set[ast.AST]:
-    """Nodes that mention a name without using it: annotations, comparisons of a dtype, docs."""
-    nodes: set[ast.AST] = set()
+def _harmless(statement: ast.stmt, names: set[str]) -> set[ast.AST]:
+    """Nodes that mention a name without using it.
+
+    Annotations, texts that stand alone, questions about a type, and imports of names that nothing
+    reached asks for.
+    """
+    roots: list[ast.AST | None] = []
     for node in ast.walk(statement):
-        roots: list[ast.AST | None] = []
         if isinstance(node, ast.arg):
-            roots = [node.annotation]
+            roots.append(node.annotation)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            roots = [node.returns]
+            roots.append(node.returns)
         elif isinstance(node, ast.AnnAssign):
-            roots = [node.annotation]
+            roots.append(node.annotation)
         elif isinstance(node, ast.Compare):
             # `x.dtype == np.float32` asks; `np.float32(x) == y` casts, so calls stay in.
-            sides = [node.left, *node.comparators]
-            roots = [s for s in sides if not any(isinstance(n, ast.Call) for n in ast.walk(s))]
+            roots += [side for side in (node.left, *node.comparators) if not _casts(side)]
+        elif isinstance(node, ast.Call) and _called(node) in _QUESTIONS:
+            roots += [argument for argument in node.args[-1:] if not _casts(argument)]
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            roots = [node.value]
-        for root in roots:
-            if root is not None:
-                nodes.update(ast.walk(root))
-    return nodes
+            roots.append(node.value)
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        aliases = [alias for alias in statement.names if _asked_for(alias) not in names]
+        roots += aliases
+    return {node for root in roots if root is not None for node in ast.walk(root)}
+
+
+def _casts(side: ast.AST) -> bool:
+    return any(isinstance(n, ast.Call) and _called(n) != "dtype" for n in ast.walk(side))
+
+
+def _asked_for(alias: ast.alias) -> str:
+    return (alias.asname or alias.name).partition(".")[0]
+
+
+def _name_of(statement: ast.stmt) -> str:
+    return statement.name if isinstance(statement, DEFINITIONS) else ""
+
+
+def _parameters(statement: ast.stmt) -> set[str]:
+    return {node.arg for node in ast.walk(statement) if isinstance(node, ast.arg)}
 
 
 def _mentions(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Name):
         yield node.id
-    elif isinstance(node, ast.Attribute):
-        yield node.attr
+        return
+    if isinstance(node, ast.Attribute):
+        word = node.attr
     elif isinstance(node, ast.alias):
-        yield node.name.rpartition(".")[2]
+        word = node.name.rpartition(".")[2]
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield node.value.strip("<>=!|")
+        word = node.value.strip("<>=!|")
+    else:
+        return
+    yield word
+    yield f".{word}"
 
 
 def _imports(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
+    if isinstance(node, ast.alias):
+        yield node.name
     elif isinstance(node, ast.ImportFrom) and node.module:
         yield node.module
         yield from (f"{node.module}.{alias.name}" for alias in node.names)
     elif isinstance(node, ast.Call) and _called(node) in {"__import__", "import_module"}:
-        yield from _strings(node)
+        yield from _arguments(node, {})
 
 
 def _dotted(node: ast.AST) -> str:
@@ -187,8 +187,35 @@ def _called(call: ast.Call) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-def _strings(call: ast.Call) -> Iterator[str]:
+# Texts
+
+
+def _texts(statements: Iterable[ast.stmt]) -> Texts:
+    """The texts that variables are set to, anywhere in these statements."""
+    found: Texts = {}
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        found.setdefault(target.id, []).extend(_text(node.value, {}))
+    return found
+
+
+def _arguments(call: ast.Call, texts: Texts) -> Iterator[str]:
     for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
-        if isinstance(argument, ast.Constant) and isinstance(argument.value, (str, bytes)):
-            value = argument.value
-            yield value if isinstance(value, str) else value.decode("latin-1")
+        yield from _text(argument, texts)
+
+
+def _text(node: ast.AST, texts: Texts) -> Iterator[str]:
+    """The texts that an expression may stand for; what an f-string fills in is left out."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes)):
+        value = node.value
+        yield value if isinstance(value, str) else value.decode("latin-1")
+    elif isinstance(node, ast.Name):
+        yield from texts.get(node.id, ())
+    elif isinstance(node, ast.JoinedStr):
+        yield "".join(text for part in node.values for text in _text(part, texts))
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        lefts, rights = list(_text(node.left, texts)), list(_text(node.right, texts))
+        yield from (left + right for left in lefts for right in rights)

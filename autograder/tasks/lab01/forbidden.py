@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autograder.ban import Ban
 
 __all__ = ["NO_CASTS", "NO_CASTS_NO_LOOPS"]
@@ -10,7 +12,7 @@ __all__ = ["NO_CASTS", "NO_CASTS_NO_LOOPS"]
 _NAMES = frozenset(
     {"float16", "float32", "bfloat16", "c_float", ".half", ".single", "f2", "f4"}
     | {f"float8_{kind}" for kind in ("e4m3", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
-    | {"float.hex", "float.fromhex", "torch", "ml_dtypes", "gfloat"}
+    | {"torch", "ml_dtypes", "gfloat"}
 )
 _MODULES = frozenset({"torch", "ml_dtypes", "gfloat", "peakmem.formats"})
 
@@ -18,7 +20,7 @@ _MODULES = frozenset({"torch", "ml_dtypes", "gfloat", "peakmem.formats"})
 _CODED = frozenset(
     {"pack", "pack_into", "unpack", "unpack_from", "iter_unpack", "Struct", "calcsize", "cast"}
     | {"array", "asarray", "astype", "view", "dtype", "frombuffer", "fromstring", "full"}
-    | {"zeros", "ones", "empty", "fromiter", "typecodes", "ndarray", "sctypeDict", "type"}
+    | {"zeros", "ones", "empty", "fromiter", "ndarray"}
 )
 # Only characters of such codes, an e or f among them. `f8` and the like are sizes of numpy's.
 _HALF_OR_SINGLE = r"[@=<>!|]?[\dxcbB?hHiIlLqQnNdspPef\s]*[ef](?!\d+$)[\dxcbB?hHiIlLqQnNdspPef\s]*"
@@ -34,13 +36,11 @@ NO_CASTS = Ban(
     modules=_MODULES,
     called=_CODED,
     arguments=_HALF_OR_SINGLE,
+    methods=frozenset({"hex", "fromhex"}),
     reason=_REASON,
 )
-NO_CASTS_NO_LOOPS = Ban(
-    names=_NAMES,
-    modules=_MODULES,
-    called=_CODED,
-    arguments=_HALF_OR_SINGLE,
+NO_CASTS_NO_LOOPS = replace(
+    NO_CASTS,
     loops=True,
     reason=_REASON + " Nor may it loop in Python: one numpy operation works on all elements.",
 )

@@ -1,0 +1,99 @@
+"""Definitions: the statements of a notebook that a function is made of, helpers and all.
+
+Source text is read and nothing runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import symtable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+__all__ = ["DEFINITIONS", "reachable"]
+
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_REBINDING = (*DEFINITIONS, ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A statement at the top level of a cell.
+
+    `binds` are the names that it sets, `changes` those that it sets an attribute or an item of,
+    `takes` those that it finds at the top level; parameters and local variables are none of these.
+    """
+
+    place: int
+    node: ast.stmt
+    binds: frozenset[str]
+    changes: frozenset[str]
+    takes: frozenset[str]
+
+
+def reachable(names: Sequence[str], cells: Iterable[str]) -> tuple[list[ast.stmt], set[str]]:
+    """Return the top-level statements that make up `names`, and every name that they go by.
+
+    A function finds its names when it is called, so the last binding counts; a statement at the
+    top finds them as it runs, so the last one before it does. What only changes a name, or binds
+    it under a condition, counts along with what it was before. A cell that does not parse defines
+    nothing.
+    """
+    binders: dict[str, list[_Statement]] = {}
+    for place, node in enumerate(node for cell in cells for node in _parse(cell)):
+        statement = _statement(place, node)
+        for name in statement.binds | statement.changes:
+            binders.setdefault(name, []).append(statement)
+    reached: dict[int, ast.stmt] = {}
+    waiting = [(name, math.inf) for name in names]
+    seen = set(waiting)
+    while waiting:
+        name, before = waiting.pop()
+        for statement in reversed([s for s in binders.get(name, ()) if s.place < before]):
+            reached[statement.place] = statement.node
+            limit = math.inf if isinstance(statement.node, DEFINITIONS) else statement.place
+            more = {(other, limit) for other in statement.takes} - seen
+            seen |= more
+            waiting += more
+            if name in statement.binds and isinstance(statement.node, _REBINDING):
+                break
+    return [reached[place] for place in sorted(reached)], {name for name, _ in seen}
+
+
+def _parse(cell: str) -> list[ast.stmt]:
+    # Magics and shell escapes are no Python: those lines are blanked, the rest is still read.
+    lines = ["" if re.match(r"\s*[%!?]", line) else line for line in cell.splitlines()]
+    try:
+        return ast.parse("\n".join(lines)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+def _statement(place: int, node: ast.stmt) -> _Statement:
+    try:
+        top = symtable.symtable(ast.unparse(node), "cell", "exec")
+    except (SyntaxError, ValueError, RecursionError):
+        every = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+        return _Statement(place, node, every, every, every)
+    binds = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported()}
+    takes = {s.get_name() for s in top.get_symbols() if s.is_referenced()}
+    tables = list(top.get_children())
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        outer = [s for s in table.get_symbols() if s.is_global()]
+        binds |= {s.get_name() for s in outer if s.is_declared_global() and s.is_assigned()}
+        takes |= {s.get_name() for s in outer if s.is_referenced()}
+    targets = (ast.Attribute, ast.Subscript)
+    changes = {
+        _root(n) for n in ast.walk(node) if isinstance(n, targets) and isinstance(n.ctx, ast.Store)
+    }
+    return _Statement(place, node, frozenset(binds), frozenset(changes & takes), frozenset(takes))
+
+
+def _root(node: ast.AST) -> str:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
