@@ -37,6 +37,7 @@ __all__ = [
     "Handed",
     "course_secret",
     "grade_all",
+    "grade_handed",
     "grade_notebooks",
     "publish",
     "take",
@@ -161,18 +162,22 @@ def _worker(room: Classroom, slot: int) -> Iterator[Callable[[Handed], None]]:
             return prepared[0]
 
         def work(item: Handed) -> None:
-            _grade_one(room, lab, release, item, sandbox)
+            grade_handed(room, lab, release, item, sandbox)
 
         yield work
 
 
-def _grade_one(
+def grade_handed(
     room: Classroom,
     lab: Lab,
     release: dict[str, Any],
     item: Handed,
     sandbox: Callable[[], Sandbox],
 ) -> None:
+    """Grade one submission into the journal, and write its feedback page.
+
+    What it was journalled with already is left alone. `sandbox()` is called only where needed.
+    """
     student, path = item
     raw = b""
     try:
