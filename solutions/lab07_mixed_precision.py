@@ -379,7 +379,7 @@ score("lab07-gpu_speed", globals())
 # ## What you should now be able to say
 #
 # - Float16 loses small gradients because of its *range*, not its precision. Scaling the loss moves
-#   all gradients into the range, and dividing afterwards costs nothing.
+#   all gradients into the range, and dividing afterwards takes hardly any time.
 # - A scaler needs no tuning: it grows after good steps in a row, and backs off after an overflow.
 #   A step with an `inf` or a `NaN` is skipped as a whole.
 # - Clip true gradients: unscale first.
