@@ -167,7 +167,8 @@ def check_bank(
         for entry in together
         if len(together) > 1 and _complaints(entry, verdicts[entry.path])
     ]
-    verdicts |= _verdicts(release, [[entry] for entry in alone], grade)
+    if alone:
+        verdicts |= _verdicts(release, [[entry] for entry in alone], grade)
     problems = list(_missing(lab, entries))
     for entry in entries:
         problems += _complaints(entry, verdicts[entry.path])
