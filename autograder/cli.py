@@ -114,17 +114,25 @@ def _add_running(command: argparse.ArgumentParser) -> None:
 def _grade(options: argparse.Namespace) -> int:
     from autograder import classroom
     from autograder.audit import audit
-    from autograder.export import summary
 
     if not options.insecure and _doctor(options, quiet=True) != OK:
         return USAGE
     room = _classroom(options, options.lab, options.out)
     handed = classroom.take(room, options.submitted)
     _grade_with_progress(room, handed, options.workers)
-    results = classroom.publish(options.out, options.course)
-    print(summary([r for r in results if r.lab == options.lab], options.course))
-    print(f"\nGrades: {options.out / 'grades.csv'}   Feedback: {options.out / 'feedback'}")
+    _publish(options, options.out)
     return _report(audit(options.out))
+
+
+def _publish(options: argparse.Namespace, out: Path) -> list[Result]:
+    """Write all that leaves, and show the class as a table."""
+    from autograder.classroom import publish
+    from autograder.export import summary
+
+    results = publish(out, options.course)
+    print(summary(results, options.course))
+    print(f"\nGrades: {out / 'grades.csv'}   Feedback: {out / 'feedback'}")
+    return results
 
 
 def _classroom(options: argparse.Namespace, lab: str, out: Path) -> classroom.Classroom:
@@ -221,11 +229,20 @@ def _add_sample(commands: Commands) -> None:
 
 
 def _sample(options: argparse.Namespace) -> int:
-    raise NotImplementedError
+    from autograder.sample import sample
+    from autograder.tasks import find_lab
+
+    bank, releases = options.course / "tests" / "bank", options.course / "labs"
+    lab = find_lab(options.lab)
+    sample(lab, options.students, options.seed, options.out, bank, releases, has_gpu=_has_gpu())
+    print(f"{options.out / 'submitted'} holds the class, {options.out / 'truth.csv'} its scores.")
+    return OK
 
 
-def _demo(options: argparse.Namespace) -> int:
-    raise NotImplementedError
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def _add_demo(commands: Commands) -> None:
@@ -235,6 +252,27 @@ def _add_demo(commands: Commands) -> None:
     command.add_argument("--out", type=Path, required=True, metavar="DIR")
     _add_running(command)
     command.set_defaults(run=_demo)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from autograder import classroom, demo
+    from autograder.audit import audit
+    from autograder.tasks import lab_names
+
+    if not options.insecure and _doctor(options, quiet=True) != OK:
+        return USAGE
+    count, out = options.students, options.out
+    class_ = demo.prepare(out, count, options.seed, options.course, has_gpu=_has_gpu())
+    for name in lab_names():
+        room = _classroom(options, name, out / "graded")
+        handed = classroom.take(room, class_ / "submitted")
+        _grade_with_progress(room, handed, options.workers)
+    results = _publish(options, out / "graded")
+    differences = demo.compare(class_ / "truth.csv", out / "graded" / "grades.csv")
+    problems = [*differences, *audit(out / "graded")]
+    status = _report(problems)
+    print(demo.verdict(results, count, differences))
+    return status
 
 
 def _add_doctor(commands: Commands) -> None:
