@@ -163,13 +163,13 @@ _ACTIVE_LINK = re.compile(r"(javascript|vbscript|data):")
 def inert_markdown(source: str) -> str:
     """Return markdown that renders as no HTML of its own, whatever shows it.
 
-    Formgrader renders markdown unsanitised, inside the instructor's session. So a cell with raw
-    HTML or a link that runs code is shown there as its source text.
+    Formgrader renders markdown unsanitised, inside the instructor's session. So text with raw HTML
+    or a link that runs code is shown there as its source.
 
     >>> inert_markdown("so *it* fits")
     'so *it* fits'
     >>> print(inert_markdown("<script>alert(1)</script>"))
-    This cell may hold HTML; here is its source.
+    This text may hold HTML; here is its source.
     <BLANKLINE>
     ```
     <script>alert(1)</script>
@@ -181,4 +181,4 @@ def inert_markdown(source: str) -> str:
         return source
     longest = max((len(run) for run in re.findall("`+", source)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"This cell may hold HTML; here is its source.\n\n{fence}\n{source}\n{fence}"
+    return f"This text may hold HTML; here is its source.\n\n{fence}\n{source}\n{fence}"

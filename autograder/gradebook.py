@@ -1,8 +1,8 @@
 """The single writer into nbgrader's database, and the course folder that formgrader opens.
 
-OUT becomes an nbgrader course: nbgrader_config.py, gradebook.db, source/ and autograded/. It has no
-submitted/ on purpose: formgrader does without, and its button "autograde" would run submissions
-outside the sandbox.
+OUT becomes an nbgrader course: nbgrader_config.py, gradebook.db, source/, autograded/, submitted/.
+Formgrader counts the folders in submitted/. They are empty on purpose: its button "autograde" would
+run a notebook there outside the sandbox; without one it only says no.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ def write_gradebook(results: Sequence[Result], out: Path, root: Path = COURSE) -
         for result in of_lab:
             path = inside(out, "autograded", result.student, lab, f"{lab}.ipynb")
             write_whole(path, _json(_for_formgrader(result, source)))
+            inside(out, "submitted", result.student, lab).mkdir(parents=True, exist_ok=True)
         save_cells(out, lab, source)
         entries = {result.student: _entries(result, source) for result in of_lab}
         save_entries(out, lab, entries)
@@ -87,7 +88,9 @@ def _entries(result: Result, source: Json) -> Entries:
             grades[name] = (None, True)
         if verdict is not None and above is not None:
             comments[above].append(said(result, _remark(verdict)))
-    return Entries(grades, {name: "\n\n".join(said) or None for name, said in comments.items()})
+    # Stock feedback renders comments as markdown, and a message may quote what a student wrote.
+    texts = {name: inert_markdown("\n\n".join(lines)) or None for name, lines in comments.items()}
+    return Entries(grades, texts)
 
 
 def _not_graded(result: Result) -> str:
