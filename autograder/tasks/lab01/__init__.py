@@ -1,17 +1,34 @@
-"""Hidden half of lab 1, how numbers are stored: one module for each group of exercises."""
+"""Hidden half of lab 1, how numbers are stored: one module for an exercise or two."""
 
 from __future__ import annotations
 
 from autograder.task import Lab
 from autograder.tasks.lab01.bf16 import to_bf16
+from autograder.tasks.lab01.careful_sum import careful_sum
 from autograder.tasks.lab01.decode import decode_fp32
+from autograder.tasks.lab01.e4m3 import decode_e4m3
 from autograder.tasks.lab01.encode import encode_fp32
+from autograder.tasks.lab01.integers import fixed_point_value, integer_value
+from autograder.tasks.lab01.limits import format_limits
+from autograder.tasks.lab01.stall import stall_value
+from autograder.tasks.lab01.update_lost import update_lost
 from peakmem.session import HIDDEN_MODULES
 
 __all__ = ["LAB"]
 
 LAB = Lab(
     name="lab01_formats",
-    tasks=(decode_fp32, encode_fp32, to_bf16),
+    tasks=(
+        integer_value,
+        fixed_point_value,
+        decode_fp32,
+        encode_fp32,
+        format_limits,
+        to_bf16,
+        decode_e4m3,
+        stall_value,
+        careful_sum,
+        update_lost,
+    ),
     hides=HIDDEN_MODULES["lab01_formats"],
 )

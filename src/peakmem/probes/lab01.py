@@ -1,20 +1,46 @@
-"""Probes of lab 1, how numbers are stored: each calls one function on a list of arguments."""
+"""Probes of lab 1, how numbers are stored: each calls one function on many inputs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from peakmem.probes import Namespace, call_each
 
-__all__ = ["decode_fp32", "encode_fp32", "to_bf16"]
+__all__ = [
+    "Float16Adder",
+    "careful_sum",
+    "decode_e4m3",
+    "decode_fp32",
+    "encode_fp32",
+    "fixed_point_value",
+    "format_limits",
+    "integer_value",
+    "stall_value",
+    "to_bf16",
+    "update_lost",
+]
 
 Calls = Sequence[Sequence[Any]]
 Outcomes = list[tuple[Any, ...]]
 
 
+def integer_value(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `integer_value(bits, width, encoding)` for each of `calls`, as `call_each` does."""
+    return call_each(student.integer_value, calls)
+
+
+def fixed_point_value(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `fixed_point_value(bits, width, fraction_bits)` for each of `calls`."""
+    return call_each(student.fixed_point_value, calls)
+
+
 def decode_fp32(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `decode_fp32(bits)` for each of `calls`; outcomes as `call_each` gives them."""
+    """Call `decode_fp32(bits)` for each of `calls`."""
     return call_each(student.decode_fp32, calls)
 
 
@@ -23,6 +49,81 @@ def encode_fp32(student: Namespace, calls: Calls) -> Outcomes:
     return call_each(student.encode_fp32, calls)
 
 
+def format_limits(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `format_limits(exponent_bits, mantissa_bits)` for each of `calls`."""
+    return call_each(student.format_limits, calls)
+
+
 def to_bf16(student: Namespace, calls: Calls) -> Outcomes:
     """Call `to_bf16(x)` for each of `calls`; x is a float32 array."""
     return call_each(student.to_bf16, calls)
+
+
+def decode_e4m3(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `decode_e4m3(bits)` for each of `calls`."""
+    return call_each(student.decode_e4m3, calls)
+
+
+def stall_value(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `stall_value(step, exponent_bits, mantissa_bits)` for each of `calls`."""
+    return call_each(student.stall_value, calls)
+
+
+def update_lost(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `update_lost(param, update, exponent_bits, mantissa_bits)` for each of `calls`."""
+    return call_each(student.update_lost, calls)
+
+
+def careful_sum(student: Namespace, arrays: Sequence[NDArray[np.float16]]) -> list[dict[str, Any]]:
+    """Let the student sum each array; return what came of it and every addition it made.
+
+    For each array: `outcome` as `call_each` gives it, and `additions`, a float16 array of shape
+    (number of calls, 2) with the arguments of each call of `add`.
+    """
+    function = student.careful_sum
+    answers = []
+    for x in arrays:
+        add = Float16Adder(x)
+        (outcome,) = call_each(lambda array, add=add: function(array, add), [(x,)])
+        answers.append({"outcome": outcome, "additions": add.log()})
+    return answers
+
+
+class Float16Adder:
+    """`add(a, b)` of one sum: adds two numbers in float16, and counts.
+
+    Each argument is an element of `x`, a sum that this adder returned, the negative of one of
+    these, or 0; ValueError for anything else. A sum comes back as a Python float.
+
+    >>> add = Float16Adder(np.array([2048, 1], np.float16))
+    >>> add(2048, 1), add.calls
+    (2048.0, 1)
+    """
+
+    def __init__(self, x: NDArray[np.float16]) -> None:
+        self._known = {0.0, *np.abs(x).astype(float).tolist()}
+        self._pairs: list[tuple[float, float]] = []
+
+    def __call__(self, a: float, b: float) -> float:
+        pair = (float(a), float(b))
+        for argument in pair:
+            if abs(argument) not in self._known:
+                raise ValueError(
+                    f"add cannot take {argument!r}: it is no element of x, no sum that add "
+                    "returned, not the negative of one, and not 0"
+                )
+        exact = pair[0] + pair[1]  # two float16 numbers add up exactly in 64 bits
+        rounds_to_inf = abs(exact) >= 65520
+        total = math.copysign(math.inf, exact) if rounds_to_inf else float(np.float16(exact))
+        self._pairs.append(pair)
+        self._known.add(abs(total))
+        return total
+
+    @property
+    def calls(self) -> int:
+        """How many additions were made."""
+        return len(self._pairs)
+
+    def log(self) -> NDArray[np.float16]:
+        """Return the arguments of all additions, of shape (calls, 2)."""
+        return np.array(self._pairs, np.float16).reshape(-1, 2)
