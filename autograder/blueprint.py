@@ -123,6 +123,12 @@ def _exercise_violations(notebook: NotebookNode, task: Task) -> Iterator[str]:
         f"{task.id}-check": {"grade": True, "solution": False, "points": 0},
         task.id: {"grade": True, "solution": False, "points": task.points},
     }
+    if not roles.keys() & cells.keys():
+        yield (
+            f"task {task.id}: expected its code cells {', '.join(roles)}, but there is none. "
+            "Add them, or take the task out of its lab."
+        )
+        return
     places = []
     for grade_id, expected in roles.items():
         cell = cells.get(grade_id)

@@ -277,6 +277,13 @@ def test_what_nbgrader_refuses_is_told_in_its_words(course: Path) -> None:
         build(course)
 
 
+def test_a_task_without_cells_stops_the_build_in_one_sentence(course: Path) -> None:
+    source_of(course).write_text(source_of(course).read_text().replace(TASK, "lab05-renamed"))
+    with pytest.raises(BuildError, match=f"task {TASK}: expected its code cells") as caught:
+        build(course)
+    assert sum(TASK in said.partition(":")[0] for said in caught.value.violations) == 1
+
+
 def test_cells_out_of_order_stop_the_build(course: Path) -> None:
     chunks = source_of(course).read_text().split("\n# %%")
     grade = next(i for i, chunk in enumerate(chunks) if f'"{TASK}"' in chunk)
