@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, product
 
 from autograder.definitions import DEFINITIONS, reachable
 
@@ -51,6 +52,11 @@ _LOOPS = (
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
 )
 _LOOP_CALLS = frozenset({"vectorize", "apply_along_axis", "frompyfunc", "map", "fromiter"})
+
+# Of the texts that an expression may stand for, so many are looked at, each of so many characters:
+# format codes are short, and a pattern or a sum of texts could be made to take hours.
+_MAX_TEXTS = 20
+_MAX_TEXT = 200
 
 # Calls that ask about a type and convert nothing.
 _QUESTIONS = frozenset({"isinstance", "issubdtype", "issubclass", "finfo"})
@@ -211,11 +217,15 @@ def _text(node: ast.AST, texts: Texts) -> Iterator[str]:
     """The texts that an expression may stand for; what an f-string fills in is left out."""
     if isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes)):
         value = node.value
-        yield value if isinstance(value, str) else value.decode("latin-1")
+        if len(value) <= _MAX_TEXT:
+            yield value if isinstance(value, str) else value.decode("latin-1")
     elif isinstance(node, ast.Name):
-        yield from texts.get(node.id, ())
+        yield from texts.get(node.id, ())[:_MAX_TEXTS]
     elif isinstance(node, ast.JoinedStr):
-        yield "".join(text for part in node.values for text in _text(part, texts))
+        parts = [text for part in node.values for text in _text(part, texts)]
+        if sum(map(len, parts)) <= _MAX_TEXT:
+            yield "".join(parts)
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        lefts, rights = list(_text(node.left, texts)), list(_text(node.right, texts))
-        yield from (left + right for left in lefts for right in rights)
+        pairs = product(_text(node.left, texts), _text(node.right, texts))
+        sums = (left + right for left, right in islice(pairs, _MAX_TEXTS))
+        yield from (text for text in sums if len(text) <= _MAX_TEXT)

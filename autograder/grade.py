@@ -51,7 +51,11 @@ def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> 
     verdicts: dict[str, Verdict] = {}
     waiting: dict[str, list[Case]] = {}
     for task in lab.tasks:
-        uses = banned_uses(task.ban, task.defines, sources)
+        try:
+            uses = banned_uses(task.ban, task.defines, sources)
+        except RecursionError:
+            verdicts[task.id] = could_not_judge(task, _TOO_DEEP)
+            continue
         if uses:
             verdicts[task.id] = refuse(task, _banned(task, uses))
         elif task.needs_gpu and not sandbox.has_gpu:
@@ -78,6 +82,10 @@ def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> 
 _NEEDS_GPU = (
     "This exercise needs a GPU, and the machine that graded has none. Its points are left out of "
     "your total."
+)
+_TOO_DEEP = (
+    "The grader could not read your code: an expression in it is nested too deep. A person will "
+    "look at it."
 )
 
 
@@ -186,11 +194,15 @@ def _kept(outputs: Sequence[Any]) -> list[dict[str, Any]]:
     kept: list[dict[str, Any]] = []
     left = _MAX_OUTPUT
     for output in outputs[:_MAX_OUTPUTS]:
-        if isinstance(output, Mapping):
-            kept.append(safe_output(output))
-            left -= len(json.dumps(kept[-1]))
+        try:
+            text = json.dumps(output)
+        except (TypeError, ValueError):
+            continue  # no output that the recorder makes
+        left -= len(text)
         if left < 0:
             return [_error_output("TooMuchOutput", f"over {_MAX_OUTPUT:,} characters of output")]
+        if isinstance(output, Mapping):
+            kept.append(safe_output(json.loads(text)))
     return kept
 
 

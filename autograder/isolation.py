@@ -5,17 +5,22 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import socket
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import peakmem
+from autograder.questions import COURSE
 
 __all__ = ["IsolationError", "command", "missing_layers"]
 
 _FIRST_USER = 61_000  # as root, sandboxes run as this user id and those after it
 _COURSE = "/course"  # where the course's own modules lie inside
 _INSIDE_MODULES = ("__init__", "inside", "jail", "cells", "wire")
+_START = 60.0  # seconds that trying the chain may take
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -23,13 +28,27 @@ class IsolationError(RuntimeError):
     """A layer of isolation is missing; the message says which, and how to get it."""
 
 
-def command(
-    control: int, hides: Sequence[str], slot: int, scratch: Path, *, isolated: bool
-) -> tuple[list[str], dict[str, str]]:
-    """Return the command line and the environment of a prepared process.
+# The chain of the sandbox around a program that does nothing: a fork shuts itself in and says so.
+_TRIAL = """
+import os, sys
+from autograder.jail import shut_in
+control = int(sys.argv[1])
+if os.fork() == 0:
+    size = {"memory_bytes": 2**30, "tmp_bytes": 2**20, "shm_bytes": 2**20, "files": 64}
+    shut_in({**size, "processes": 64, "cpu_seconds": 60})
+    os.write(control, b"in")
+elif os.wait()[1] == 0:
+    os.read(control, 1)
+"""
 
-    `control` is the file descriptor of its control socket; `scratch` an empty folder of the
-    caller's, for files that are shown inside.
+
+def command(
+    program: Sequence[str], hides: Sequence[str], slot: int, scratch: Path, *, isolated: bool
+) -> tuple[list[str], dict[str, str]]:
+    """Return the command line and the environment of a Python in the sandbox.
+
+    `program` are Python's arguments; `scratch` is an empty folder of the caller's, for files that
+    are shown inside.
     """
     environment = {
         "PATH": "/usr/bin:/bin",
@@ -40,11 +59,11 @@ def command(
         "PYTHONHASHSEED": "0",  # the same order of sets in every run
         **dict.fromkeys(_ONE_THREAD, "1"),
     }
-    inside = [sys.executable, "-s", "-P", "-m", "autograder.inside", str(control)]
+    inside = [sys.executable, "-s", "-P", *program]
     if not isolated:
         root = str(Path(__file__).parent.parent)
         library = str(Path(peakmem.__file__).parent.parent)
-        return [*inside, "--bare"], {**environment, "PYTHONPATH": f"{root}:{library}"}
+        return inside, {**environment, "PYTHONPATH": f"{root}:{library}"}
     binds = [*_system_binds(), *_course_binds(), *_hiding_binds(hides, scratch)]
     environment["PYTHONPATH"] = _COURSE
     inner = [
@@ -85,24 +104,41 @@ def missing_layers() -> list[str]:
 
 def _refused_layers() -> list[str]:
     """Try the whole chain on a program that does nothing, as grading would run it."""
-    from autograder.sandbox import Limits, Sandbox  # the sandbox builds on this module
-
-    try:
-        with Sandbox(limits=Limits(cell_seconds=10)) as sandbox, sandbox.open() as student:
-            student.run_cell("pass")
-    except (IsolationError, OSError) as error:
-        return [
-            f"The sandbox does not work here: {error} "
-            "In a container, start it with --privileged; where the system forbids user "
-            "namespaces, allow them: `sysctl kernel.unprivileged_userns_clone=1` (Debian) or "
-            "`sysctl kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu), as root."
-        ]
-    return []
+    ours, theirs = socket.socketpair()
+    with tempfile.TemporaryDirectory(prefix="autograder-") as scratch, ours:
+        with theirs:
+            program = ["-c", _TRIAL, str(theirs.fileno())]
+            arguments, environment = command(program, (), 0, Path(scratch), isolated=True)
+            trial = subprocess.Popen(
+                arguments,
+                env=environment,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                errors="replace",
+            )
+        ours.settimeout(_START)
+        try:
+            works = ours.recv(2) == b"in"
+        except TimeoutError:
+            works = False
+            trial.kill()
+    _, told = trial.communicate()
+    if works:
+        return []
+    return [
+        f"The sandbox does not work here: {told.strip()[-500:] or 'it ended without a word'}. "
+        "In a container, start it with --privileged; where the system forbids user "
+        "namespaces, allow them: `sysctl kernel.unprivileged_userns_clone=1` (Debian) or "
+        "`sysctl kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu), as root."
+    ]
 
 
 def _system_binds() -> Iterator[str]:
     """/usr and what belongs to it, and this Python wherever it lies."""
     yield from ("--ro-bind", "/usr", "/usr")
+    yield from _masks(Path("/usr"))
     for folder in map(Path, ("/bin", "/sbin", "/lib", "/lib32", "/lib64")):
         if folder.is_symlink():
             yield from ("--symlink", str(folder.readlink()), str(folder))
@@ -112,9 +148,25 @@ def _system_binds() -> Iterator[str]:
     for place in ("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"):
         yield from ("--ro-bind-try", place, place)
     prefixes = {Path(sys.base_prefix).resolve(), Path(sys.prefix)}
-    for prefix in sorted(p for p in prefixes if not p.is_relative_to("/usr")):
+    for prefix in sorted(p for p in prefixes if not _lies_in_usr(p)):
         yield from _readable_parents(prefix)
         yield from ("--ro-bind", str(prefix), str(prefix))
+        yield from _masks(prefix)
+
+
+def _lies_in_usr(prefix: Path) -> bool:
+    # In a course below /usr, which is masked there, the course's own .venv is shown again.
+    return prefix.is_relative_to("/usr") and not prefix.is_relative_to(COURSE)
+
+
+def _masks(shown: Path) -> Iterator[str]:
+    """Lay emptiness over the course and the grader where they lie in a folder that is shown."""
+    secrets = [Path(__file__).parent]
+    if (COURSE / "solutions").is_dir():  # an installed grader's COURSE is the folder of packages
+        secrets.insert(0, COURSE)
+    for secret in secrets:
+        if secret.is_relative_to(shown):
+            yield from ("--tmpfs", str(secret))
 
 
 def _course_binds() -> Iterator[str]:

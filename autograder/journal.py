@@ -74,6 +74,8 @@ class Journal:
             entry: dict[str, Any] = json.loads(self._path(lab, student, "json").read_bytes())
         except FileNotFoundError:
             return None
+        except ValueError:
+            return None  # the disk lost part of it: the submission is to be graded again
         return entry
 
     def _path(self, lab: str, student: str, ending: str) -> Path:

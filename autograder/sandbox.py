@@ -27,7 +27,7 @@ from autograder import memory
 from autograder.isolation import IsolationError, command
 from autograder.student import Ask
 from autograder.task import Answer
-from autograder.wire import ConnectionClosed, WireError, receive, send
+from autograder.wire import MAX_MESSAGE, ConnectionClosed, WireError, decode, receive, send, take
 from peakmem.plain import PlainError
 from peakmem.probes import UNWATCH, WATCH
 
@@ -38,6 +38,8 @@ _TICK = 0.05  # seconds between looks at the clock and the memory
 _GRACE = 2.0  # seconds between the kind time limit inside and the hard one out here
 _START = 120.0  # seconds that preparing may take
 _END = 30.0  # seconds that killing may take
+_MAX_SENT = 128 * 2**20  # bytes of all messages that one student's process may send
+_MAX_ASKED = 100_000  # questions of one probe
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,11 @@ class Sandbox:
         self._errors = Path(self._scratch.name) / "stderr"
         self._control, theirs = socket.socketpair()
         with theirs, self._errors.open("wb") as errors:
+            program = ["-m", "autograder.inside", str(theirs.fileno())]
+            if not isolated:
+                program.append("--bare")
             arguments, environment = command(
-                theirs.fileno(), hides, slot, Path(self._scratch.name), isolated=isolated
+                program, hides, slot, Path(self._scratch.name), isolated=isolated
             )
             self._process = subprocess.Popen(
                 arguments,
@@ -147,6 +152,7 @@ class SandboxStudent:
         self._limits = limits
         self._deadline = time.monotonic() + limits.submission_seconds
         self._count = 0
+        self._left = _MAX_SENT
         self._lost: str | None = None
         if isolated:
             send(connection, self._jail_limits())
@@ -240,13 +246,13 @@ class SandboxStudent:
             send(self._connection, {"id": number, **request})
             while True:
                 self._wait(end, seconds)
-                reply = receive(self._connection)
-                if not isinstance(reply, dict) or reply.get("id") != number:
+                reply = self._take()
+                if not isinstance(reply, dict) or not _is_same(reply.get("id"), number):
                     raise ProcessLost("Your code's process sent something that is no answer.")
                 if "ask" not in reply:
                     return reply
-                if replies is None or len(asked) >= 100_000:
-                    raise ProcessLost("Your code's process asked what it had no business to ask.")
+                if replies is None or len(asked) >= _MAX_ASKED:
+                    raise ProcessLost(_NOT_TO_ASK)
                 send(self._connection, {"reply": replies.to(reply["ask"])})
         except ProcessLost as error:
             raise self._give_up(str(error)) from None
@@ -256,6 +262,12 @@ class SandboxStudent:
             ) from None
         except (WireError, PlainError, TimeoutError) as error:
             raise self._give_up(f"Your code's answer could not be taken: {error}.") from None
+
+    def _take(self) -> Any:
+        """Receive one message. What a process may send in all is bounded: this side keeps it."""
+        data = take(self._connection, min(MAX_MESSAGE, self._left))
+        self._left -= len(data)
+        return decode(data)
 
     def _wait(self, end: float, seconds: float) -> None:
         """Wait for the first byte of a message, with an eye on the clock and the memory."""
@@ -321,17 +333,28 @@ class _Replies:
         self._watched = watched
 
     def to(self, question: Any) -> Any:
-        if question == WATCH:
+        if _is_same(question, WATCH):
             self._watched.begin()
             return None
-        if question == UNWATCH:
+        if _is_same(question, UNWATCH):
             self._watched.end()
             return None
         if self._ask is None:
-            raise ProcessLost("Your code's process asked what it had no business to ask.")
-        reply = self._ask(question)
+            raise ProcessLost(_NOT_TO_ASK)
+        try:
+            reply = self._ask(question)
+        except Exception:  # a question of a form that no honest probe has
+            raise ProcessLost(_NOT_TO_ASK) from None
         self._asked.append((question, reply))
         return reply
+
+
+_NOT_TO_ASK = "Your code's process asked what it had no business to ask."
+
+
+def _is_same(sent: Any, expected: int | str) -> bool:
+    """Whether what was sent is this very value. An array compares, but has no truth value."""
+    return type(sent) is type(expected) and bool(sent == expected)
 
 
 def _three_texts(raised: Any) -> tuple[str, str, str]:

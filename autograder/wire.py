@@ -8,9 +8,10 @@ from typing import Any
 
 from peakmem import plain
 
-__all__ = ["MAX_MESSAGE", "ConnectionClosed", "WireError", "receive", "send"]
+__all__ = ["MAX_MESSAGE", "ConnectionClosed", "WireError", "decode", "receive", "send", "take"]
 
-MAX_MESSAGE = 32 * 2**20  # bytes of one message
+MAX_MESSAGE = 16 * 2**20  # bytes of one message
+_MAX_CONTAINERS = 400_000  # lists and dicts in one: small ones take much memory, for few bytes
 _LENGTH = struct.Struct(">Q")
 
 
@@ -36,17 +37,29 @@ def send(connection: socket.socket, message: Any) -> None:
 
 
 def receive(connection: socket.socket) -> Any:
-    """Return the next message. A length over MAX_MESSAGE is refused before a byte of it is read.
+    """Return the next message; what `take` and `decode` raise."""
+    return decode(take(connection))
+
+
+def take(connection: socket.socket, at_most: int = MAX_MESSAGE) -> bytes:
+    """Return the next message's bytes. A length over `at_most` is refused before any is read.
 
     Raises WireError, and TimeoutError where the socket's timeout passes.
     """
     (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size))
-    if length > MAX_MESSAGE:
-        raise WireError(f"a message of {length:,} bytes; at most {MAX_MESSAGE:,} are taken")
+    if length > at_most:
+        raise WireError(f"a message of {length:,} bytes; at most {at_most:,} are taken")
+    return _exactly(connection, length)
+
+
+def decode(data: bytes) -> Any:
+    """Return the message that these bytes encode; WireError, which quotes none of them, else."""
+    if data.count(b"[") + data.count(b"{") > _MAX_CONTAINERS:
+        raise WireError(f"a message of over {_MAX_CONTAINERS:,} lists and dicts")
     try:
-        return plain.decode(_exactly(connection, length))
-    except plain.PlainError as error:
-        raise WireError(str(error)) from None
+        return plain.decode(data)
+    except plain.PlainError:
+        raise WireError("a message that is no plain data") from None
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:

@@ -20,6 +20,7 @@ __all__ = ["PlainError", "decode", "encode"]
 _ARRAY_KINDS = "biufc"  # bool, integers, floats, complex: never objects, strings or records
 _COLLECTIONS = (tuple, set, frozenset)
 _MAX_DEPTH = 64
+_MAX_KEYS = 1000  # of one set or dict: keys may be chosen so that their table takes hours to build
 
 
 class PlainError(ValueError):
@@ -64,6 +65,8 @@ def _to_json(value: Any, depth: int) -> Any:
         return {"bytes": base64.b64encode(bytes(value)).decode()}
     if isinstance(value, np.ndarray):
         return _array_to_json(value)
+    if isinstance(value, (dict, set, frozenset)) and len(value) > _MAX_KEYS:
+        raise PlainError(_TOO_MANY_KEYS)
     if isinstance(value, dict):
         pairs = dict.items(value)
         return {"dict": [[_to_json(k, depth + 1), _to_json(v, depth + 1)] for k, v in pairs]}
@@ -77,6 +80,11 @@ def _to_json(value: Any, depth: int) -> Any:
         f"a value of type {type(value).__name__} is not plain data; "
         "return numbers, text, lists, tuples, sets, dicts or numpy arrays"
     )
+
+
+_TOO_MANY_KEYS = (
+    f"a set or a dict of plain data has at most {_MAX_KEYS:,} entries; return a list of them"
+)
 
 
 def _int_to_json(value: int) -> Any:
@@ -114,6 +122,8 @@ def _from_json(value: Any, depth: int) -> Any:
         return base64.b64decode(body, validate=True)
     if tag == "npy":
         return _array_from(base64.b64decode(body, validate=True))
+    if tag != "tuple" and len(body) > _MAX_KEYS:
+        raise PlainError(_TOO_MANY_KEYS)
     if tag == "dict":
         return {_from_json(k, depth + 1): _from_json(v, depth + 1) for k, v in body}
     for kind in _COLLECTIONS:
