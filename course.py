@@ -175,6 +175,12 @@ class Course:
             remedy = f"install it (Debian, Ubuntu: sudo apt-get install {wanted.package})"
         return f"{wanted.package} is missing, which {wanted.purpose}; {remedy}."
 
+    def require(self, wanted: SystemPackage) -> None:
+        """Stop where `wanted` is missing and cannot be installed."""
+        problem = self.missing(wanted)
+        if problem:
+            raise Stop(problem)
+
     def released_labs(self) -> list[str]:
         """Names of the labs that students get, in order."""
         return sorted(path.name for path in (self.root / "labs").glob("lab*") if path.is_dir())
@@ -226,12 +232,17 @@ def copy_new_files(released: Path, own: Path) -> None:
 
 def grade(course: Course, arguments: list[str]) -> int:
     """Grade a class of 24 with known scores in the sandbox, and compare."""
-    problem = course.missing(BUBBLEWRAP)
-    if problem:
-        raise Stop(problem)
+    course.require(BUBBLEWRAP)
     course.set_up()
     out = str(course.root / "graded")
     return course.module("autograder", "demo", "--students", "24", "--out", out, *arguments)
+
+
+def bench(course: Course, arguments: list[str]) -> int:
+    """Time the grader beside stock nbgrader on the same notebooks."""
+    course.require(BUBBLEWRAP)
+    course.set_up()
+    return course.module("autograder.bench", *arguments)
 
 
 def build(course: Course, arguments: list[str]) -> int:
@@ -269,6 +280,7 @@ COMMANDS: dict[str, Callable[[Course, list[str]], int]] = {
     "grade": grade,
     "test": test,
     "build": build,
+    "bench": bench,
 }
 
 
