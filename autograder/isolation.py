@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ __all__ = ["IsolationError", "command", "missing_layers"]
 
 _FIRST_USER = 61_000  # as root, sandboxes run as this user id and those after it
 _COURSE = "/course"  # where the course's own modules lie inside
+_PACKAGES = "/course/packages"  # where the installed packages lie inside
 _INSIDE_MODULES = ("__init__", "inside", "jail", "cells", "wire")
 _START = 60.0  # seconds that trying the chain may take
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -59,13 +61,15 @@ def command(
         "PYTHONHASHSEED": "0",  # the same order of sets in every run
         **dict.fromkeys(_ONE_THREAD, "1"),
     }
-    inside = [sys.executable, "-s", "-P", *program]
+    options = ["-s", "-P", *program]
     if not isolated:
         root = str(Path(__file__).parent.parent)
         library = str(Path(peakmem.__file__).parent.parent)
-        return inside, {**environment, "PYTHONPATH": f"{root}:{library}"}
+        return [sys.executable, *options], {**environment, "PYTHONPATH": f"{root}:{library}"}
     binds = [*_system_binds(), *_course_binds(), *_hiding_binds(hides, scratch)]
-    environment["PYTHONPATH"] = _COURSE
+    environment["PYTHONPATH"] = f"{_COURSE}:{_PACKAGES}"
+    # The virtual environment's own Python is a link; what it links to needs no such folder.
+    inside = [os.path.realpath(sys.executable), *options]
     inner = [
         *("bwrap", "--unshare-all", "--unshare-user", "--die-with-parent"),
         *("--proc", "/proc", "--dev", "/dev", *_gpu_devices(), "--tmpfs", "/tmp"),
@@ -138,7 +142,7 @@ def _refused_layers() -> list[str]:
 def _system_binds() -> Iterator[str]:
     """/usr and what belongs to it, and this Python wherever it lies."""
     yield from ("--ro-bind", "/usr", "/usr")
-    yield from _masks(Path("/usr"))
+    yield from _masks(Path("/usr"), "/usr")
     for folder in map(Path, ("/bin", "/sbin", "/lib", "/lib32", "/lib64")):
         if folder.is_symlink():
             yield from ("--symlink", str(folder.readlink()), str(folder))
@@ -147,35 +151,46 @@ def _system_binds() -> Iterator[str]:
     yield from _readable_parents(Path("/etc/ld.so.cache"))
     for place in ("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"):
         yield from ("--ro-bind-try", place, place)
-    prefixes = {Path(sys.base_prefix).resolve(), Path(sys.prefix)}
-    for prefix in sorted(p for p in prefixes if not _lies_in_usr(p)):
+    prefix = Path(sys.base_prefix).resolve()
+    if prefix.is_relative_to("/tmp"):
+        raise IsolationError(
+            f"Python lies in {prefix}, and the sandbox has a /tmp of its own. Install Python "
+            "elsewhere; a virtual environment may lie anywhere."
+        )
+    if not prefix.is_relative_to("/usr"):
         yield from _readable_parents(prefix)
         yield from ("--ro-bind", str(prefix), str(prefix))
-        yield from _masks(prefix)
+        yield from _masks(prefix, str(prefix))
 
 
-def _lies_in_usr(prefix: Path) -> bool:
-    # In a course below /usr, which is masked there, the course's own .venv is shown again.
-    return prefix.is_relative_to("/usr") and not prefix.is_relative_to(COURSE)
-
-
-def _masks(shown: Path) -> Iterator[str]:
+def _masks(shown: Path, within: str) -> Iterator[str]:
     """Lay emptiness over the course and the grader where they lie in a folder that is shown."""
     secrets = [Path(__file__).parent]
     if (COURSE / "solutions").is_dir():  # an installed grader's COURSE is the folder of packages
         secrets.insert(0, COURSE)
     for secret in secrets:
         if secret.is_relative_to(shown):
-            yield from ("--tmpfs", str(secret))
+            yield from ("--tmpfs", str(within / secret.relative_to(shown)))
 
 
 def _course_binds() -> Iterator[str]:
+    """The library, what runs inside, and the installed packages, at fixed places.
+
+    So it makes no difference where the course lies, and where that is does not show inside.
+    """
     library = Path(peakmem.__file__).parent
     yield from _readable_parents(Path(_COURSE, "autograder", "inside.py"))
+    yield from ("--ro-bind", str(_installed()), _PACKAGES)
+    yield from _masks(_installed(), _PACKAGES)
     yield from ("--ro-bind", str(library), f"{_COURSE}/peakmem")
     for module in _INSIDE_MODULES:
         source = Path(__file__).with_name(f"{module}.py")
         yield from ("--ro-bind", str(source), f"{_COURSE}/autograder/{module}.py")
+
+
+def _installed() -> Path:
+    """The folder that pip installs packages in; pure and compiled ones lie in one on Linux."""
+    return Path(sysconfig.get_path("platlib")).resolve()
 
 
 def _hiding_binds(hides: Sequence[str], scratch: Path) -> Iterator[str]:
@@ -195,9 +210,12 @@ def _origin(name: str) -> Path | None:
 
 
 def _seen_inside(path: Path) -> str:
-    library = Path(peakmem.__file__).parent
-    if path.is_relative_to(library):
-        return f"{_COURSE}/peakmem/{path.relative_to(library)}"
+    for outside, within in (
+        (Path(peakmem.__file__).parent, f"{_COURSE}/peakmem"),
+        (_installed(), _PACKAGES),
+    ):
+        if path.is_relative_to(outside):
+            return f"{within}/{path.relative_to(outside)}"
     return str(path)
 
 

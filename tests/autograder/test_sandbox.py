@@ -163,7 +163,13 @@ def test_files_of_this_machine_are_not_there(student, tmp_path):
 
 
 def test_what_is_there_cannot_be_written(student):
-    for path in ("/course/peakmem/plain.py", "/usr/bin/x", f"{sys.prefix}/x", "/x"):
+    for path in (
+        "/course/peakmem/plain.py",
+        "/course/packages/x",
+        "/usr/bin/x",
+        f"{sys.base_prefix}/x",
+        "/x",
+    ):
         outputs = student.run_cell(f"open({path!r}, 'w')")
         assert error_of(outputs) in {"OSError", "PermissionError"}
 
