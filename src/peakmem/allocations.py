@@ -10,7 +10,7 @@ import threading
 import tracemalloc
 import weakref
 from collections import deque
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from typing import Any
 
 import torch
@@ -19,45 +19,50 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 __all__ = ["CpuStorages", "CudaAllocator", "PythonMemory", "storages_of", "tensors_in"]
 
 
-def tensors_in(things: Any) -> Iterator[torch.Tensor]:
-    """Yield every tensor in nested lists, tuples and dicts, modules and optimizers.
+def tensors_in(things: Any) -> list[torch.Tensor]:
+    """Return every tensor in nested lists, tuples and dicts, modules and optimizers.
 
     A module has parameters, buffers and gradients; an optimizer has parameters and state. A tensor
     may come more than once.
     """
+    found: list[torch.Tensor] = []
+    _collect(things, found)
+    return found
+
+
+def _collect(things: Any, found: list[torch.Tensor]) -> None:
     if isinstance(things, torch.Tensor):
-        yield things
+        found.append(things)
     elif isinstance(things, (list, tuple)):
         for thing in things:
-            yield from tensors_in(thing)
+            _collect(thing, found)
     elif isinstance(things, dict):
-        yield from tensors_in(list(things.values()))
+        _collect(list(things.values()), found)
     elif isinstance(things, torch.nn.Module):
         parameters = list(things.parameters())
-        yield from parameters
-        yield from things.buffers()
-        yield from (p.grad for p in parameters if p.grad is not None)
+        _collect([parameters, list(things.buffers()), [p.grad for p in parameters]], found)
     elif isinstance(things, torch.optim.Optimizer):
-        yield from tensors_in([things.param_groups, list(things.state.values())])
+        _collect([things.param_groups, list(things.state.values())], found)
 
 
-def storages_of(tensor: torch.Tensor) -> Iterator[torch.UntypedStorage]:
-    """Yield the storages of a CPU tensor, and none for a tensor on another device.
+def storages_of(tensor: torch.Tensor) -> list[torch.UntypedStorage]:
+    """Return the storages of a CPU tensor, and none for a tensor on another device.
 
     A tensor that wraps others, such as a quantized one, has the storages of those. Raises
     NotImplementedError for a sparse tensor.
     """
     anything: Any = tensor
     if is_traceable_wrapper_subclass(anything):
-        for name in anything.__tensor_flatten__()[0]:
-            yield from storages_of(getattr(anything, name))
-    elif tensor.device.type == "cpu":
-        if tensor.layout != torch.strided:
-            raise NotImplementedError(
-                f"the meter counts strided tensors, and this one's layout is {tensor.layout}; "
-                "use a dense tensor (for an embedding, sparse=False)"
-            )
-        yield tensor.untyped_storage()
+        wrapped = [getattr(anything, name) for name in anything.__tensor_flatten__()[0]]
+        return [storage for inner in wrapped for storage in storages_of(inner)]
+    if tensor.device.type != "cpu":
+        return []
+    if tensor.layout != torch.strided:
+        raise NotImplementedError(
+            f"the meter counts strided tensors, and this one's layout is {tensor.layout}; "
+            "use a dense tensor (for an embedding, sparse=False)"
+        )
+    return [tensor.untyped_storage()]
 
 
 class CpuStorages:

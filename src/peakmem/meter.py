@@ -62,8 +62,9 @@ class MemoryMeter:
         baseline_bytes: live when the block began.
         peak_bytes: the most that was live at once, the baseline included.
         numpy_peak_bytes: the most that numpy and Python's own objects held at once beyond what
-            they held when the block began; None without `count_numpy`. The two peaks may come at
-            different times, so their sum is an upper bound of the peak of both together.
+            they held when the block began, the timeline's 16 bytes an operator among them; None
+            without `count_numpy`. The two peaks may come at different times, so their sum is an
+            upper bound of the peak of both together.
 
     Raises:
         RuntimeError: there is no such device; or nothing was live on it during the whole block,
@@ -91,19 +92,12 @@ class MemoryMeter:
         self._levels = array("q")
         self._operators = _Operators(self)
         self._entered = False
-        self._final: tuple[int, int] | None = None  # live on the device and in numpy at the end
+        self._final_bytes: int | None = None  # live when the block ended
 
     @property
     def live_bytes(self) -> int:
         """Bytes live now; after the block, those live at its end."""
-        return self._memory.read()[0] if self._final is None else self._final[0]
-
-    @property
-    def numpy_live_bytes(self) -> int | None:
-        """Bytes numpy and Python hold now beyond the block's beginning, as `numpy_peak_bytes`."""
-        if self._python is None or not self._entered:
-            return self.numpy_peak_bytes
-        return self._python.read()[0] if self._final is None else self._final[1]
+        return self._memory.read()[0] if self._final_bytes is None else self._final_bytes
 
     @property
     def timeline(self) -> list[tuple[str, int]]:
@@ -146,7 +140,7 @@ class MemoryMeter:
         try:
             self._memory.stop()
             self._keep_peaks()
-            self._final = (self._record("end"), self.numpy_live_bytes or 0)
+            self._final_bytes = self._record("end")
         finally:
             if self._python is not None:
                 self._python.stop()
@@ -207,6 +201,12 @@ class _Operators(TorchDispatchMode):
     def __init__(self, meter: MemoryMeter) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._meter = meter
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True, the default, would wrap __torch_dispatch__ in what imports torch._dynamo at the
+        # first operator: seconds, and tens of MiB in the middle of a measurement.
+        return False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None

@@ -1,0 +1,16 @@
+"""Hidden half of lab 3, the optimizer's state: one module for each exercise."""
+
+from __future__ import annotations
+
+from autograder.task import Lab
+from autograder.tasks.lab03.adam_step import adam_step
+from autograder.tasks.lab03.lean_adam_step import lean_adam_step
+from peakmem.session import HIDDEN_MODULES
+
+__all__ = ["LAB"]
+
+LAB = Lab(
+    name="lab03_adam",
+    tasks=(adam_step, lean_adam_step),
+    hides=HIDDEN_MODULES["lab03_adam"],
+)

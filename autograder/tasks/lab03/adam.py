@@ -1,0 +1,203 @@
+"""Adam by torch, what every answer is compared with, and Adam with each mistake that people make.
+
+A model here is what the probe is given: `parameters` (float64 arrays) and `gradients` (for each
+call one array a parameter, or None). A path is what came of it: after each call, all parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.optim.adam import adam as torch_adam
+
+__all__ = ["MUTANTS", "Model", "Path", "torch_paths"]
+
+Array = npt.NDArray[np.float64]
+Model = Mapping[str, Any]
+Path = list[list[Array]]
+
+
+def torch_paths(models: Sequence[Model], options: Mapping[str, Any]) -> list[Path]:
+    """Return the path of each model under torch's own Adam, in float64."""
+    return [_torch_path(model, **options) for model in models]
+
+
+def _torch_path(
+    model: Model,
+    lr: float = 1e-3,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+) -> Path:
+    # The function that torch.optim.Adam's step calls; the class would import torch._dynamo first.
+    parameters = [torch.tensor(array, dtype=torch.float64) for array in model["parameters"]]
+    states = [(torch.zeros_like(p), torch.zeros_like(p), torch.tensor(0.0)) for p in parameters]
+    path = []
+    for gradients in model["gradients"]:
+        there = [i for i, gradient in enumerate(gradients) if gradient is not None]
+        torch_adam(
+            [parameters[i] for i in there],
+            [torch.tensor(gradients[i], dtype=torch.float64) for i in there],
+            [states[i][0] for i in there],
+            [states[i][1] for i in there],
+            [],
+            [states[i][2] for i in there],
+            foreach=False,
+            amsgrad=False,
+            beta1=betas[0],
+            beta2=betas[1],
+            lr=lr,
+            weight_decay=0.0,
+            eps=eps,
+            maximize=False,
+        )
+        path.append([p.numpy().copy() for p in parameters])
+    return path
+
+
+@dataclass
+class _Moments:
+    """What one parameter has in the state."""
+
+    first: Array
+    second: Array
+    steps: int = 0
+
+
+@dataclass(frozen=True)
+class _Options:
+    lr: float = 1e-3
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+
+
+Update = Callable[[Array, _Moments, _Options], Array]
+
+
+def _moved(gradient: Array, own: _Moments, o: _Options, correction: int | None = None) -> Array:
+    """Take one right step: update the moments, return what is subtracted from the parameter."""
+    own.first = o.betas[0] * own.first + (1 - o.betas[0]) * gradient
+    own.second = o.betas[1] * own.second + (1 - o.betas[1]) * gradient**2
+    t = own.steps if correction is None else correction
+    first = own.first / (1 - o.betas[0] ** t)
+    second = own.second / (1 - o.betas[1] ** t)
+    return o.lr * first / (np.sqrt(second) + o.eps)
+
+
+def _no_bias_correction(gradient: Array, own: _Moments, o: _Options) -> Array:
+    _moved(gradient, own, o)
+    return o.lr * own.first / (np.sqrt(own.second) + o.eps)
+
+
+def _eps_inside_the_root(gradient: Array, own: _Moments, o: _Options) -> Array:
+    _moved(gradient, own, o)
+    first = own.first / (1 - o.betas[0] ** own.steps)
+    return o.lr * first / np.sqrt(own.second / (1 - o.betas[1] ** own.steps) + o.eps)
+
+
+def _eps_before_the_correction(gradient: Array, own: _Moments, o: _Options) -> Array:
+    _moved(gradient, own, o)
+    rate = o.lr * math.sqrt(1 - o.betas[1] ** own.steps) / (1 - o.betas[0] ** own.steps)
+    return rate * own.first / (np.sqrt(own.second) + o.eps)
+
+
+def _no_root(gradient: Array, own: _Moments, o: _Options) -> Array:
+    _moved(gradient, own, o)
+    second = own.second / (1 - o.betas[1] ** own.steps)
+    return o.lr * own.first / (1 - o.betas[0] ** own.steps) / (second + o.eps)
+
+
+def _betas_swapped(gradient: Array, own: _Moments, o: _Options) -> Array:
+    return _moved(gradient, own, _Options(o.lr, (o.betas[1], o.betas[0]), o.eps))
+
+
+def _weights_swapped(gradient: Array, own: _Moments, o: _Options) -> Array:
+    own.first = (1 - o.betas[0]) * own.first + o.betas[0] * gradient
+    own.second = (1 - o.betas[1]) * own.second + o.betas[1] * gradient**2
+    first = own.first / (1 - o.betas[0] ** own.steps)
+    return o.lr * first / (np.sqrt(own.second / (1 - o.betas[1] ** own.steps)) + o.eps)
+
+
+def _second_not_squared(gradient: Array, own: _Moments, o: _Options) -> Array:
+    own.first = o.betas[0] * own.first + (1 - o.betas[0]) * gradient
+    own.second = o.betas[1] * own.second + (1 - o.betas[1]) * np.abs(gradient)
+    first = own.first / (1 - o.betas[0] ** own.steps)
+    return o.lr * first / (np.sqrt(own.second / (1 - o.betas[1] ** own.steps)) + o.eps)
+
+
+def _corrected_moments_kept(gradient: Array, own: _Moments, o: _Options) -> Array:
+    moved = _moved(gradient, own, o)
+    own.first = own.first / (1 - o.betas[0] ** own.steps)
+    own.second = own.second / (1 - o.betas[1] ** own.steps)
+    return moved
+
+
+def _count_one_ahead(gradient: Array, own: _Moments, o: _Options) -> Array:
+    return _moved(gradient, own, o, own.steps + 1)
+
+
+def _wrong_sign(gradient: Array, own: _Moments, o: _Options) -> Array:
+    return -_moved(gradient, own, o)
+
+
+def _walk(
+    models: Sequence[Model],
+    options: Mapping[str, Any],
+    update: Update = _moved,
+    *,
+    count: str = "own",
+    none_as_zero: bool = False,
+) -> list[Path]:
+    """Return the models' paths under `update`.
+
+    `count` says whose steps the bias correction goes by: the parameter's "own", all "calls", or
+    the "updates" of all parameters together.
+    """
+    return [_walk_one(model, _Options(**options), update, count, none_as_zero) for model in models]
+
+
+def _walk_one(model: Model, o: _Options, update: Update, count: str, none_as_zero: bool) -> Path:
+    values = [np.array(array, dtype=np.float64) for array in model["parameters"]]
+    moments = [_Moments(np.zeros_like(value), np.zeros_like(value)) for value in values]
+    counted = 0
+    path = []
+    for gradients in model["gradients"]:
+        counted += count == "calls"
+        for i, gradient in enumerate(gradients):
+            if gradient is None and not none_as_zero:
+                continue
+            g = np.zeros_like(values[i]) if gradient is None else np.asarray(gradient)
+            counted += count == "updates"
+            moments[i].steps = moments[i].steps + 1 if count == "own" else counted
+            values[i] = values[i] - update(g, moments[i], o)
+        path.append(list(values))
+    return path
+
+
+Mutant = Callable[[Sequence[Model], Mapping[str, Any]], list[Path]]
+
+
+def _with(update: Update = _moved, **how: Any) -> Mutant:
+    return lambda models, options: _walk(models, options, update, **how)
+
+
+MUTANTS: dict[str, Mutant] = {
+    "no_bias_correction": _with(_no_bias_correction),
+    "eps_inside_the_root": _with(_eps_inside_the_root),
+    "eps_before_the_correction": _with(_eps_before_the_correction),
+    "one_count_for_all": _with(count="calls"),
+    "counts_every_parameter": _with(count="updates"),
+    "count_one_ahead": _with(_count_one_ahead),
+    "none_as_zero": _with(none_as_zero=True),
+    "betas_swapped": _with(_betas_swapped),
+    "weights_swapped": _with(_weights_swapped),
+    "no_root": _with(_no_root),
+    "second_not_squared": _with(_second_not_squared),
+    "corrected_moments_kept": _with(_corrected_moments_kept),
+    "wrong_sign": _with(_wrong_sign),
+}

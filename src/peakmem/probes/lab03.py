@@ -1,0 +1,212 @@
+"""Probes of lab 3, the optimizer's state."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from peakmem import allocations, meter
+from peakmem.probes import UNWATCH, WATCH, Namespace
+
+__all__ = ["adam_step", "large_tensors", "lean_adam_step"]
+
+Array = npt.NDArray[Any]
+Step = Callable[..., object]
+
+
+def adam_step(
+    student: Namespace, models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Train a few parameters with the student's `adam_step` and note them after every call.
+
+    Each model has `parameters` (arrays), `layouts` (a word each, see `_leaf`), and `gradients`:
+    for each call one array a parameter, or None. `options` are passed on. The models take turns:
+    each makes its first call before any makes its second, with a state of its own.
+
+    Returns one dict a model: `parameters` are the arrays after each call; `changed` names the
+    first thing that a call changed and should not have, None if there is none; `state_used` tells
+    whether anything is in the state in the end.
+    """
+    return _train(student.adam_step, models, options)
+
+
+def lean_adam_step(
+    student: Namespace,
+    ask: Callable[[Any], Any],
+    models: Sequence[Mapping[str, Any]] | None = None,
+    large: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Train with the student's `lean_adam_step`: small `models`, as `adam_step` does, or `large`.
+
+    `large` has `shapes`, `seed` (for `large_tensors`), `factors` (the gradients of each call are
+    those of the call before times one of these, the first 1) and `watched`: for each parameter,
+    the flat positions of the values to be returned.
+
+    Returns for `large` a dict: `models` has the one model's watched values, as above, a flat array
+    for each parameter; `rise_bytes` and `numpy_rise_bytes` are the peaks over all calls above
+    parameters and gradients, as the meter saw them; `kept_bytes` and `numpy_kept_bytes` are what
+    was still live after the last call.
+    """
+    if large is None:
+        return _train(student.lean_adam_step, models or [], options or {})
+    return _meter(student.lean_adam_step, ask, options or {}, **large)
+
+
+def large_tensors(shapes: Sequence[Sequence[int]], seed: int) -> tuple[list[Array], list[Array]]:
+    """Return float32 parameters and gradients of these shapes, the same for the same seed."""
+    rng = np.random.default_rng(seed)
+
+    def draw() -> list[Array]:
+        return [rng.random(tuple(shape), dtype=np.float32) - np.float32(0.5) for shape in shapes]
+
+    return draw(), draw()
+
+
+def _train(
+    step: Step, models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    runs = [_Run(model) for model in models]
+    for number in range(max(len(model["gradients"]) for model in models)):
+        for run in runs:
+            run.call(step, number, options)
+    return [
+        {"parameters": run.noted, "changed": run.changed, "state_used": bool(run.state)}
+        for run in runs
+    ]
+
+
+class _Run:
+    """One model, its state, and what it looked like after each call."""
+
+    def __init__(self, model: Mapping[str, Any]) -> None:
+        pairs = zip(model["parameters"], model["layouts"], strict=True)
+        self.parameters = [_leaf(array, layout) for array, layout in pairs]
+        self.gradients = model["gradients"]
+        self.state: dict[Any, Any] = {}
+        self.noted: list[list[Array]] = []
+        self.changed: str | None = None
+
+    def call(self, step: Step, number: int, options: Mapping[str, Any]) -> None:
+        """Make the call `number`, if this model has as many."""
+        if number >= len(self.gradients):
+            return
+        arrays = self.gradients[number]
+        gradients = [None if a is None else torch.tensor(a) for a in arrays]
+        given = (list(self.parameters), list(gradients))
+        step(*given, self.state, **options)
+        self.noted.append([p.detach().numpy().copy() for p in self.parameters])
+        if self.changed is None:
+            self.changed = self._change(given, gradients, arrays)
+
+    def _change(
+        self,
+        given: tuple[list[Any], list[Any]],
+        gradients: list[torch.Tensor | None],
+        arrays: Sequence[Array | None],
+    ) -> str | None:
+        for gradient, array in zip(gradients, arrays, strict=True):
+            if gradient is None or array is None:
+                continue
+            if not np.array_equal(gradient.numpy(), array):
+                return "gradients"
+        if not (_same_objects(given[0], self.parameters) and _same_objects(given[1], gradients)):
+            return "lists"
+        if not all(p.requires_grad and p.is_leaf for p in self.parameters):
+            return "requires_grad"
+        return None
+
+
+def _same_objects(a: Sequence[object], b: Sequence[object]) -> bool:
+    return list(map(id, a)) == list(map(id, b))
+
+
+def _leaf(array: Array, layout: str) -> torch.Tensor:
+    """A parameter with the array's values: its memory is "contiguous", "transposed", "strided"."""
+    if layout == "transposed":
+        tensor = torch.tensor(array.T.copy()).T
+    elif layout == "strided":  # every second value of a longer row
+        tensor = torch.zeros(*array.shape[:-1], 2 * array.shape[-1], dtype=torch.float64)[..., ::2]
+        tensor.copy_(torch.tensor(array))
+    else:
+        tensor = torch.tensor(array)
+    return tensor.requires_grad_()
+
+
+def _meter(
+    step: Step,
+    ask: Callable[[Any], Any],
+    options: Mapping[str, Any],
+    shapes: Sequence[Sequence[int]],
+    seed: int,
+    factors: Sequence[float],
+    watched: Sequence[Array],
+) -> dict[str, Any]:
+    _warm_up(step, len(factors))
+    arrays, gradient_arrays = large_tensors(shapes, seed)
+    parameters = [torch.from_numpy(array).requires_grad_() for array in arrays]
+    gradients = [torch.from_numpy(array) for array in gradient_arrays]
+    state: dict[Any, Any] = {}
+    noted, changed = [], None
+    tracemalloc.start()  # here, so that the meter leaves it on until what was kept is counted
+    try:
+        gc.collect()
+        ask(WATCH)
+        with meter.MemoryMeter("cpu", count_numpy=True).track(parameters, gradients) as measured:
+            for factor in factors:
+                for gradient in gradients:
+                    gradient.mul_(factor)
+                before = _at(watched, gradient_arrays)
+                step(parameters, gradients, state, **options)
+                noted.append(_at(watched, arrays))
+                if not all(map(np.array_equal, before, _at(watched, gradient_arrays))):
+                    changed = "gradients"
+            gc.collect()
+        ask(UNWATCH)
+        numpy_kept_bytes = _large_blocks()
+    finally:
+        tracemalloc.stop()
+    return {
+        "models": [{"parameters": noted, "changed": changed, "state_used": bool(state)}],
+        "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
+        "numpy_rise_bytes": measured.numpy_peak_bytes,
+        "kept_bytes": measured.live_bytes - measured.baseline_bytes,
+        "numpy_kept_bytes": numpy_kept_bytes,
+    }
+
+
+def _at(watched: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:
+    """The watched values of some arrays; each array shares its memory with a tensor."""
+    pairs = zip(arrays, watched, strict=True)
+    return [array.reshape(-1)[where] for array, where in pairs]
+
+
+def _large_blocks() -> int:
+    """Bytes traced in blocks of over 512 bytes, those of the meter and of this file left out.
+
+    Smaller ones are objects of Python's, of which a few hundred come and go with every run.
+    """
+    snapshot = tracemalloc.take_snapshot()
+    files = [meter.__file__, allocations.__file__, __file__]
+    own = [tracemalloc.Filter(False, file) for file in files]
+    return sum(trace.size for trace in snapshot.filter_traces(own).traces if trace.size > 512)
+
+
+def _warm_up(step: Step, calls: int) -> None:
+    """Make the same calls on tiny tensors, so that imports, caches and code pages are there.
+
+    They are no part of what an optimizer step costs, but the meter and the system would count
+    them.
+    """
+    parameters = [torch.zeros(shape, requires_grad=True) for shape in ((3,), (2, 2))]
+    gradients = [torch.ones(shape) for shape in ((3,), (2, 2))]
+    state: dict[Any, Any] = {}
+    with meter.MemoryMeter("cpu", count_numpy=True).track(parameters, gradients):
+        for _ in range(calls):
+            step(parameters, gradients, state)
