@@ -16,31 +16,211 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 1: how numbers are stored
 #
-# A training fits if its **peak memory is below the available memory**. All that fills this memory
-# is numbers: weights, gradients, the optimizer's state, activations. So every byte count in this
+# A training fits if its **peak memory is below the available memory**. What fills this memory is
+# numbers: weights, gradients, the optimizer's state, activations. So every byte count in this
 # course is *how many numbers* times *bytes per number*. This lab is about the second factor: what
-# a number of 4, 2 or 1 bytes can hold, and what it loses.
+# a number of 4, 2 or 1 bytes can hold, and what it loses. A format that halves the memory is only
+# a bargain if the training still works in it.
+#
+# **You will be able to**
+# - read and write the bits of integers, fixed-point numbers, fp32, bf16 and fp8;
+# - say from the number of exponent and mantissa bits what a format can hold;
+# - predict when a sum stops growing and when an update of a weight is lost;
+# - add up numbers in 16 bits without losing them.
 #
 # | exercise | minutes | points |
 # |---|---|---|
+# | 1.1 Integers, three ways | 10 | 2 |
+# | 1.2 Fixed point | 5 | 1 |
 # | 1.3 From bits to a number: fp32 | 15 | 4 |
-# | 1.4 From a number to bits: fp32 | 20 | 4 |
+# | 1.4 From a number to bits: fp32 | 25 | 4 |
+# | 1.5 What a format can hold | 10 | 2 |
 # | 1.6 Half the memory: bf16 | 15 | 3 |
+# | 1.7 A quarter of the memory: fp8 | 10 | 1 |
+# | 1.8 When a sum stops growing | 20 | 3 |
+# | 1.9 A careful sum | 20 | 2 |
+# | 1.10 The lost update | 10 | 1 |
+# | 1.11 In your own words | 5 | 2 |
+# | **total** | **145** | **25** |
+#
+# Each exercise has the same rhythm. You **predict** a number (a plain variable; it is not graded),
+# you **write** a function, the cell below **measures** and shows your prediction beside the result,
+# and you **explain** the difference to yourself before you go on. That cell also checks your
+# function with a few cases; when it passes, you are probably done. Grading tries many more.
+#
+# This lab needs no GPU.
 
 # %% nbgrader={"grade": false, "grade_id": "lab01-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
 
+import matplotlib.pyplot as plt
 import numpy as np
+import torch
+from IPython.display import display
 
 import peakmem
+from peakmem import plots
+from peakmem.probes.lab01 import Float16Adder
 
 peakmem.lab("lab01_formats")
+
+
+def show(figure, alt):
+    """Show a figure, with a text that says what is to be seen in it."""
+    display(figure, metadata={"image/png": {"alt": alt}})
+    plt.close(figure)
+
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-integer_value-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 1.1 Integers, three ways (2 points, 10 minutes)
+#
+# Bits mean nothing by themselves: an *encoding* says what they are worth. Weights that are
+# quantized to int8 or int4 are stored as the integers below, so we begin there. With *n* bits:
+#
+# | encoding | what the bits are worth | range |
+# |---|---|---|
+# | unsigned | 2^(n-1), ..., 4, 2, 1 | 0 ... 2^n - 1 |
+# | sign-magnitude | the highest bit is the sign (1 is minus), the others are 2^(n-2), ..., 2, 1 | -(2^(n-1) - 1) ... 2^(n-1) - 1 |
+# | two's complement | **-**2^(n-1), then 2^(n-2), ..., 2, 1 | -2^(n-1) ... 2^(n-1) - 1 |
+#
+# Sign-magnitude has two zeros. Two's complement has one, and so it has one negative number more;
+# besides, plain addition works on it. That is why hardware uses it.
+#
+# *If you compare with the lecture's slides:* they print the range -2^(n-1) - 1 ... 2^(n-1) - 1 for
+# both. Both lower ends are wrong there: 8 bits begin at -127 and at -128, not at -129.
+#
+# Write `integer_value(bits, width, encoding)`:
+# - `bits` is the pattern as an integer from 0 to 2^width - 1, `width` the number of bits.
+# - `encoding` is `"unsigned"`, `"sign-magnitude"` or `"twos-complement"`. Any other raises
+#   `ValueError`.
+# - Return a Python integer. Both zeros of sign-magnitude are 0.
+#
+# *Example:* the 8 bits `0b10110001` are 177 unsigned, -49 in sign-magnitude (minus `0110001`), and
+# -128 + 49 = -79 in two's complement.
+#
+# **Predict first.** Which 8 bits are -1 in two's complement? Write them as `0b...`.
+
+# %%
+predicted_bits_of_minus_one = None  # your prediction, such as 0b10000001
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab01-integer_value-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def integer_value(bits: int, width: int, encoding: str) -> int:
+    """Return the integer that `width` bits hold; ValueError for an unknown encoding."""
+    ### BEGIN SOLUTION
+    half = 1 << (width - 1)  # what the highest bit is worth without a sign
+    if encoding == "unsigned":
+        return bits
+    if encoding == "sign-magnitude":
+        return -(bits - half) if bits >= half else bits
+    if encoding == "twos-complement":
+        return bits - 2 * half if bits >= half else bits
+    raise ValueError(f"no encoding {encoding!r}: unsigned, sign-magnitude or twos-complement")
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-integer_value-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+for bits, width, encoding, value in [
+    (0b10110001, 8, "unsigned", 177),
+    (0b10110001, 8, "sign-magnitude", -49),
+    (0b10110001, 8, "twos-complement", -79),
+    (0b11001111, 8, "twos-complement", -49),
+    (0b10000000, 8, "sign-magnitude", 0),
+    (0b10000000, 8, "twos-complement", -128),
+    (0x8000, 16, "twos-complement", -32768),
+    (0x00FF, 16, "twos-complement", 255),
+]:
+    got = integer_value(bits, width, encoding)
+    assert got == value, f"{bits:0{width}b} is {value} in {encoding}, but you return {got}"
+try:
+    integer_value(1, 8, "signed")
+except ValueError:
+    pass
+else:
+    raise AssertionError("'signed' is none of the three encodings: raise ValueError")
+minus_one = next(b for b in range(256) if integer_value(b, 8, "twos-complement") == -1)
+predicted = predicted_bits_of_minus_one
+print(
+    f"-1 is 0b{minus_one:08b}; you predicted",
+    predicted if predicted is None else f"{predicted:#010b}",
+)
+
+# %% nbgrader={"grade": true, "grade_id": "lab01-integer_value", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# Exercise 1.1, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab01-integer_value", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-fixed_point_value-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 1.2 Fixed point (1 point, 5 minutes)
+#
+# To store fractions, put the binary point somewhere else. With *f* **fraction bits**, every bit is
+# worth 2^f times less: the lowest one 2^-f instead of 1. The bits stay an integer in two's
+# complement; only their unit changes. int8 weights work the same way, with a unit of their own for
+# each group of weights, called its *scale*.
+#
+# Write `fixed_point_value(bits, width, fraction_bits)`:
+# - `bits` and `width` as in 1.1; always two's complement; `fraction_bits` from 0 to `width`.
+# - Return a Python float.
+#
+# *Example:* `0b0011_0001` with 4 fraction bits is 0011.0001 = 2 + 1 + 1/16 = 3.0625, which is
+# 49 / 16.
+#
+# **Predict first.** What is the largest number with 8 bits, 4 of them fraction bits?
+
+# %%
+predicted_largest_fixed = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab01-fixed_point_value-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def fixed_point_value(bits: int, width: int, fraction_bits: int) -> float:
+    """Return the value of a fixed-point number in two's complement."""
+    ### BEGIN SOLUTION
+    return integer_value(bits, width, "twos-complement") / 2**fraction_bits
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-fixed_point_value-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+got = fixed_point_value(0b0011_0001, 8, 4)
+assert got == 3.0625, f"0011.0001 is 49 / 16 = 3.0625, but you return {got}"
+got = fixed_point_value(0b1100_1111, 8, 4)
+assert got == -3.0625, f"1100.1111 is -49 / 16 = -3.0625, but you return {got}"
+got = fixed_point_value(0b1000_0000, 8, 7)
+assert got == -1.0, f"1.0000000 is -128 / 128 = -1.0, but you return {got}"
+numbers = [fixed_point_value(bits, 8, 4) for bits in range(256)]
+print(f"8 bits with 4 fraction bits: {min(numbers)} to {max(numbers)} in steps of {2**-4}")
+print(f"you predicted {predicted_largest_fixed} for the largest")
+
+# %% nbgrader={"grade": true, "grade_id": "lab01-fixed_point_value", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# Exercise 1.2, 1 point: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab01-fixed_point_value", globals())
+### END HIDDEN TESTS
+
+# %% tags=["demo"] nbgrader={"grade": false, "grade_id": "lab01-number_line", "locked": true, "schema_version": 3, "solution": false, "task": false}
+positive = [0, 0.5, 1, 1.5, 2, 3, 4, 6]  # all that FP4 (E2M1) has, beside the negative ones
+spans = [(-6, -4, 2), (-4, -2, 1), (-2, 2, 0.5), (2, 4, 1), (4, 6, 2)]
+figure, ax = plt.subplots(figsize=(8, 2.2), layout="constrained")
+plots.number_line(ax, [-x for x in positive] + positive, spans, label="numbers of FP4 (E2M1)")
+show(
+    figure,
+    "Number line from -6 to 6 with a tick at each of the 15 values of FP4. "
+    "Their gap is 0.5 up to 2, 1 from 2 to 4, and 2 from 4 to 6, on both sides of zero.",
+)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-decode_fp32-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.3 From bits to a number: fp32 (4 points, 15 minutes)
 #
-# A fixed point wastes bits: it has the same gap everywhere. A *floating* point moves with the
-# number. `fp32` (IEEE 754 binary32, `torch.float32`) divides its 32 bits into three fields:
+# A fixed point has the same gap everywhere. Near 1000 that is finer than anyone needs, and near
+# 0.001 it is too coarse. A *floating* point moves with the number: large numbers have large gaps,
+# small numbers small ones. The picture above shows it for the smallest format in use, FP4 with
+# 1 sign bit, 2 exponent bits and 1 mantissa bit. At each power of two the gap doubles.
+#
+# `fp32` (IEEE 754 binary32, `torch.float32`) divides its 32 bits into three fields:
 #
 # | bit 31 | bits 30 to 23 | bits 22 to 0 |
 # |---|---|---|
@@ -203,6 +383,109 @@ from autograder.stock import score
 score("lab01-encode_fp32", globals())
 ### END HIDDEN TESTS
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-format_limits-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 1.5 What a format can hold (2 points, 10 minutes)
+#
+# fp32 is one of a family. With *e* exponent bits and *m* mantissa bits (the stored fraction), all
+# else follows: the bias is 2^(e-1) - 1, exponent field 0 holds zero and the subnormal numbers, and
+# the highest one, all ones, holds infinity and NaN. Exponent bits buy **range**, mantissa bits buy
+# **precision**, and together with the sign they cost 1 + e + m bits.
+#
+# Write `format_limits(exponent_bits, mantissa_bits)`, which returns a dict with exactly these keys:
+# - `"max"`, the largest finite number;
+# - `"min_normal"`, the smallest positive normal number (exponent field 1);
+# - `"min_subnormal"`, the smallest positive number of all;
+# - `"epsilon"`, the gap between 1 and the next number above it.
+#
+# All four are Python floats. They fit: exponent_bits is at most 11 and mantissa_bits at most 52,
+# which is Python's own format.
+#
+# *Points:* half a point for each key.
+#
+# *Example:* fp16 has *e* = 5 and *m* = 10. Its bias is 15, its largest number is
+# (2 - 2^-10) * 2^15 = 65504, and its epsilon is 2^-10.
+#
+# *Hint:* 2.0 ** 1024 is too large for a Python float. The largest number's own power of two is
+# 2 ** bias, which always fits.
+#
+# **Predict first.** bf16 has *e* = 8 and *m* = 7. By what factor is its largest number larger than
+# fp16's? A power of ten is enough.
+
+# %%
+predicted_ratio_of_largest = None  # your prediction, such as 1e3
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab01-format_limits-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def format_limits(exponent_bits: int, mantissa_bits: int) -> dict[str, float]:
+    """Return max, min_normal, min_subnormal and epsilon of an IEEE-like format."""
+    ### BEGIN SOLUTION
+    bias = 2 ** (exponent_bits - 1) - 1
+    return {
+        "max": (2 - 2.0**-mantissa_bits) * 2.0**bias,
+        "min_normal": 2.0 ** (1 - bias),
+        "min_subnormal": math.ldexp(1.0, 1 - bias - mantissa_bits),
+        "epsilon": 2.0**-mantissa_bits,
+    }
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-format_limits-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+for name, e, m in [("float16", 5, 10), ("bfloat16", 8, 7), ("float32", 8, 23), ("float64", 11, 52)]:
+    limits = format_limits(e, m)
+    torchs = torch.finfo(getattr(torch, name))
+    for key, expected in [
+        ("max", torchs.max),
+        ("min_normal", torchs.smallest_normal),
+        ("min_subnormal", torchs.smallest_normal * torchs.eps),
+        ("epsilon", torchs.eps),
+    ]:
+        got = limits[key]
+        assert got == expected, (
+            f"{key} of {name} ({e}, {m}) is {expected!r}, but you return {got!r}"
+        )
+    assert len(limits) == 4, f"exactly four keys are asked for, but you return {list(limits)}"
+    print(f"{name:9}" + "".join(f"  {key} {value:.3g}" for key, value in limits.items()))
+ratio = format_limits(8, 7)["max"] / format_limits(5, 10)["max"]
+print(f"bf16's largest is {ratio:.1e} times fp16's; you predicted {predicted_ratio_of_largest}")
+
+# %% nbgrader={"grade": true, "grade_id": "lab01-format_limits", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# Exercise 1.5, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab01-format_limits", globals())
+### END HIDDEN TESTS
+
+# %% tags=["demo"] nbgrader={"grade": false, "grade_id": "lab01-relative_spacing", "locked": true, "schema_version": 3, "solution": false, "task": false}
+formats = {  # name: exponent of the smallest normal number, of the largest number, mantissa bits
+    "fp32": (-126, 127, 23),
+    "fp16": (-14, 15, 10),
+    "bf16": (-126, 127, 7),
+    "fp8 E4M3": (-6, 8, 3),
+    "fp8 E5M2": (-14, 15, 2),
+}
+curves = {}
+for name, (lowest, highest, m) in formats.items():
+    k = np.arange(lowest - m, highest + 1)  # all powers of two that the format has
+    curves[name] = (2.0**k, 2.0 ** (np.maximum(k, lowest) - m - k))
+figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+plots.relative_spacing(ax, curves)
+show(
+    figure,
+    "Gap to the next number divided by the value, over the value, for five formats. Each curve is "
+    "flat over the normal numbers, at 2^-23 for fp32, 2^-10 for fp16, 2^-7 for bf16, 2^-3 and "
+    "2^-2 for fp8, and rises to 1 over the subnormal numbers. fp32 and bf16 reach from about "
+    "2^-149 and 2^-133 to 2^127; fp16 and fp8 cover a short stretch around 1.",
+)
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-relative_spacing-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the picture.** Each curve is flat over the normal numbers: a floating point has the same
+# *relative* precision everywhere. On the left it rises, where the subnormal numbers give up one bit
+# after another. Lower is more precise, wider is more range. fp16 and bf16 both take 2 bytes: fp16
+# spends them on precision, bf16 on range.
+#
+# The powers of two suffice to see it. Between them the relative gap falls to half and jumps back.
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-to_bf16-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.6 Half the memory: bf16 (3 points, 15 minutes)
 #
@@ -279,3 +562,347 @@ from autograder.stock import score
 
 score("lab01-to_bf16", globals())
 ### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-decode_e4m3-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 1.7 A quarter of the memory: fp8 (1 point, 10 minutes)
+#
+# With 8 bits every pattern counts. An IEEE-like format with 4 exponent bits would give 16 of its
+# 256 patterns to infinity and NaN. **E4M3**, as the Open Compute Project (OCP) defines it, gives
+# only two: it has no infinity, and only `S.1111.111` is NaN. All other patterns with the exponent
+# field 15 are ordinary numbers, which doubles the range.
+#
+# Write `decode_e4m3(bits)`:
+# - `bits` from 0 to 255: 1 sign bit, 4 exponent bits with bias 7, 3 mantissa bits. Return a float.
+# - Exponent field 0 holds zeros and subnormal numbers as in fp32, scaled by 2^-6. Keep -0.0.
+# - What is not allowed is the same as in 1.3.
+#
+# *Example:* `0b0_1000_100` has *E* = 8 and mantissa 4, so it is (1 + 4/8) * 2^(8-7) = 3.0.
+#
+# **Predict first.** What is the largest finite number?
+
+# %%
+predicted_largest_e4m3 = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab01-decode_e4m3-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def decode_e4m3(bits: int) -> float:
+    """Return the value of an FP8 E4M3 number (OCP)."""
+    ### BEGIN SOLUTION
+    sign = -1.0 if bits & 0x80 else 1.0
+    exponent, mantissa = bits >> 3 & 0xF, bits & 0x7
+    if exponent == 15 and mantissa == 7:
+        return math.nan
+    if exponent == 0:
+        return sign * mantissa / 8 * 2.0**-6
+    return sign * (1 + mantissa / 8) * 2.0 ** (exponent - 7)
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-decode_e4m3-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+for bits, value, hint in [
+    (0b0_1000_100, 3.0, "1.5 * 2**1: is the bias 7?"),
+    (0b1_0111_000, -1.0, "bit 7 is the sign"),
+    (0b0_0000_001, 2.0**-9, "exponent field 0: no leading 1, and 2**-6"),
+    (0b0_1111_000, 256.0, "exponent field 15 holds numbers too; there is no infinity"),
+]:
+    got = decode_e4m3(bits)
+    assert got == value, f"0b{bits:08b} is {value}, but you return {got}; {hint}"
+assert math.isnan(decode_e4m3(0b1_1111_111)), "S.1111.111 is NaN"
+largest = max(value for value in map(decode_e4m3, range(256)) if not math.isnan(value))
+print(f"the largest is {largest}; you predicted {predicted_largest_e4m3}")
+ieee_like = format_limits(4, 3)["max"]
+print(f"with infinity and NaN as IEEE has them it would be {ieee_like}")
+
+# %% nbgrader={"grade": true, "grade_id": "lab01-decode_e4m3", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# Exercise 1.7, 1 point: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab01-decode_e4m3", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-stall_value-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 1.8 When a sum stops growing (3 points, 20 minutes)
+#
+# Training adds small numbers to large ones all the time: gradients to their sum, a learning rate's
+# worth to a weight, losses to a running mean. In a floating-point sum, the gap grows with the sum,
+# and the step does not. Once the step is less than half the gap, it rounds away, and the sum
+# **stalls**. No error tells you.
+#
+# Write `stall_value(step, exponent_bits, mantissa_bits)`:
+# - Begin with s = 0.0. Add `step` exactly, round the sum to the format (nearest, ties to even), and
+#   go on. Return the first s with round(s + step) == s.
+# - The format is as in 1.5. Only the sums are rounded; `step` stays exact and is positive.
+# - Where even the first addition is lost, that is `0.0`. Where the sum grows past the largest
+#   number, it becomes infinity and stays there: `math.inf`.
+# - You may simulate it, but not for fp32: 0.01 takes some 40 million additions there. Think first.
+#
+# *Example:* fp16 has gaps of 2^-6 = 0.015625 between 16 and 32, and of 0.03125 from 32 on. A step of
+# 0.01 is more than half of the first and less than half of the second. So the answer is 32.0.
+#
+# *Hints:* Where do gaps change? What can you say about s there, and about a tie? A stall is always
+# at a number of one kind.
+#
+# **Predict first.** Add 0.01 a thousand times in fp16. The exact sum is 10. What do you get?
+
+# %%
+predicted_sum_in_fp16 = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab01-stall_value-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def stall_value(step: float, exponent_bits: int, mantissa_bits: int) -> float:
+    """Return where a sum of equal steps stops growing: a power of two, 0.0 or infinity."""
+    ### BEGIN SOLUTION
+    limits = format_limits(exponent_bits, mantissa_bits)
+    if step <= limits["min_subnormal"] / 2:
+        return 0.0  # a tie goes to 0, which is even
+    # From 2**k on the gap is 2**(k - m). The sum gets exactly to each power of two where the gap
+    # below it is less than twice the step; it stalls at the first where the gap is twice the step.
+    fraction, k = math.frexp(step)  # step <= 2**k
+    if fraction == 0.5:
+        k -= 1  # step is a power of two: the tie goes back to 2**k, which is even
+    stall = math.ldexp(1.0, k + mantissa_bits + 1)
+    return stall if stall <= limits["max"] else math.inf
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-stall_value-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+def running_sums(step, count):
+    """Return the sums 0, step, 2 * step, ... as float16 has them: each one is rounded."""
+    sums = [np.float16(0)]
+    for _ in range(count):
+        sums.append(np.float16(float(sums[-1]) + step))
+    return np.array(sums)
+
+
+for step, e, m, value, hint in [
+    (0.01, 5, 10, 32.0, "the gap is 2**-5 from 32 on"),
+    (1.0, 5, 10, 2048.0, "2048 + 1 is a tie, and 2048 is even"),
+    (0.01, 8, 7, 4.0, "bf16 has 3 bits less, and stalls at an 8th of fp16's sum"),
+    (0.01, 8, 23, 262144.0, "fp32 stalls too, but later"),
+    (2.0**-25, 5, 10, 0.0, "half the smallest number is a tie, and 0 is even"),
+    (2.0**-24, 5, 10, 2.0**-13, "the smallest number has a gap of its own size up to 2**-13"),
+    (100.0, 5, 10, math.inf, "the sum passes 65504"),
+]:
+    got = stall_value(step, e, m)
+    assert got == value, f"steps of {step} stall at {value} with e={e}, m={m}, not {got}; {hint}"
+assert stall_value(0.3, 5, 10) == running_sums(0.3, 5000)[-1], "0.3 in float16, by simulation"
+print(
+    f"1000 times 0.01 in fp16 is {running_sums(0.01, 1000)[-1]:.3f}, you predicted "
+    f"{predicted_sum_in_fp16}; it stalls at {stall_value(0.01, 5, 10)}"
+)
+
+# %% nbgrader={"grade": true, "grade_id": "lab01-stall_value", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# Exercise 1.8, 3 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab01-stall_value", globals())
+### END HIDDEN TESTS
+
+# %% tags=["demo"] nbgrader={"grade": false, "grade_id": "lab01-stalling_sum", "locked": true, "schema_version": 3, "solution": false, "task": false}
+step, count = 0.01, 4000
+sums = [np.float16(0)]
+for _ in range(count):
+    sums.append(np.float16(float(sums[-1]) + step))
+figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+curves = {"exact": step * np.arange(count + 1), "float16": np.array(sums, float)}
+plots.running_sum(ax, curves, stalls_at=32.0)
+show(
+    figure,
+    "Sum of 0.01 over the number of additions, exact and in float16. float16 falls below the exact "
+    "line, runs above it from 16 on, reaches 32 after 2798 additions and stays there for good.",
+)
+print(f"after 1000 additions: {sums[1000]:.3f}; stalls after {sums.index(sums[-1])}")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-stalling_sum-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the picture.** The curve is made of straight pieces: between two powers of two the gap is
+# the same, so every step of 0.01 is rounded to the same multiple of it. Up to 16 the errors stay
+# small. Between 16 and 32 the gap is 0.015625, and each step of 0.01 counts as a whole gap: the sum
+# grows too fast. At 32 each step counts as nothing.
+#
+# Note that the error is *systematic*. It does not average out, however many steps you take.
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-careful_sum-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 1.9 A careful sum (2 points, 20 minutes)
+#
+# You have only float16 to add with, and still want the sum of thousands of numbers. What an addition
+# loses can be computed, in float16, from its result. Give it back with the next element, and the
+# error stops growing with the number of terms. This is how optimizers keep weights in 16 bits
+# without a 32-bit copy.
+#
+# Write `careful_sum(x, add)`:
+# - `x` is a float16 array of one dimension, with sum(abs(x)) < 65504. Leave it unchanged.
+# - `add(a, b)` is the only adder: it adds in float16 and counts. Each argument is an element of
+#   `x`, a number that `add` returned, the negative of one of these, or 0.
+# - Return a number that `add` returned. For an empty `x` return 0.0 without calling it.
+# - Call `add` at most 4 * len(x) times.
+# - The error is at most 4 * 2^-11 * sum(abs(x)) + 2^-25 on **every** array that is allowed, of any
+#   length. (2^-11 is the largest relative error of one addition.) All or nothing: 2 points.
+#
+# *Example:* adding 1 to 2048 in float16 gives 2048, since 2049 is a tie. `add(2048, 1)` returns
+# 2048.0; `add(2048.0, -2048)` returns 0.0: of the 1 nothing arrived, so 1 is still owed.
+#
+# *Hint:* after `t = add(s, y)`, what did `s` really gain? Compare it with `y`.
+#
+# **Predict first.** Plain addition from left to right, a thousand elements of 20.0: what is the sum?
+
+# %%
+predicted_plain_sum = None  # your prediction, a number
+
+# %% nbgrader={"grade": false, "grade_id": "lab01-careful_sum-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+from collections.abc import Callable
+
+
+def careful_sum(x: np.ndarray, add: Callable[[float, float], float]) -> float:
+    """Return the sum of a float16 array, added in float16 with Kahan's compensation."""
+    ### BEGIN SOLUTION
+    total = too_much = 0.0
+    for element in x:
+        y = add(element, -too_much)
+        t = add(total, y)
+        too_much = add(add(t, -total), -y)  # what total gained, less what it should have
+        total = t
+    return total
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-careful_sum-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+def plain_sum(x, add):
+    """Return the sum from left to right."""
+    total = 0.0
+    for element in x:
+        total = add(total, element)
+    return total
+
+
+generator = np.random.default_rng(1)
+for name, numbers in [
+    ("a thousand times 20.0", np.full(1000, 20.0)),
+    ("a thousand times 0.3", np.full(1000, 0.3)),
+    ("random ones", generator.normal(0, 1, 1000)),
+    ("one large, then small ones", np.append(2048.0, np.ones(500))),
+    ("one element", np.array([1.5])),
+    ("none", np.array([])),
+]:
+    x = numbers.astype(np.float16)
+    exact, size = math.fsum(x.tolist()), math.fsum(np.abs(x).tolist())
+    add = Float16Adder(x)
+    got = careful_sum(x, add)
+    allowed = 4 * 2.0**-11 * size + 2.0**-25
+    assert abs(got - exact) <= allowed, f"{name}: {exact:.6g} within {allowed:.3g}, not {got:.6g}"
+    assert add.calls <= 4 * len(x), f"{name}: at most {4 * len(x)} calls of add, not {add.calls}"
+    if len(x):
+        returned = {add(0, 0)} | {float(a) + float(b) for a, b in add.log()}
+        plain = plain_sum(x, Float16Adder(x))
+        print(f"{name}: exact {exact:.6g}, yours {got:.6g}, plain {plain:.6g}")
+print(f"you predicted {predicted_plain_sum} for the plain sum of a thousand times 20.0")
+
+# %% nbgrader={"grade": true, "grade_id": "lab01-careful_sum", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# Exercise 1.9, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab01-careful_sum", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-update_lost-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 1.10 The lost update (1 point, 10 minutes)
+#
+# `param += -lr * grad` is such a sum. Near a weight of 1.0, bf16 has gaps of 2^-7, about 0.8 %.
+# An update below half of that changes nothing, in this step and in all later ones.
+#
+# Write `update_lost(param, update, exponent_bits, mantissa_bits)`:
+# - Round `param` and `update` to the format, add them, and round the sum. Return True if it is
+#   `param` (as rounded), and False if it moved.
+# - The format is as in 1.5, rounding is nearest even, and a sum past the largest number is infinity.
+#   Inputs are finite, of either sign.
+#
+# *Example:* in fp16, 1.0 + 2^-11 is a tie that goes back to 1.0: lost. But 1.0 - 2^-11 is there:
+# below a power of two the gap is half as wide.
+#
+# *Hint:* a function that rounds one float to the format makes this easy. It is your
+# `encode_fp32` again, with other numbers for 8 and 23.
+#
+# **Predict first.** Weights of a typical size (normal, standard deviation 0.02) get updates of
+# 0.00001. What share of them does not change at all, in bf16?
+
+# %%
+predicted_share_lost = None  # your prediction, between 0 and 1
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab01-update_lost-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def update_lost(param: float, update: float, exponent_bits: int, mantissa_bits: int) -> bool:
+    """Tell whether param + update rounds back to param in the format."""
+    ### BEGIN SOLUTION
+    limits = format_limits(exponent_bits, mantissa_bits)
+
+    def rounded(x: float) -> float:
+        if x == 0 or math.isinf(x):
+            return x
+        lowest = math.frexp(limits["min_normal"])[1]
+        exponent = max(math.frexp(x)[1], lowest) - 1 - mantissa_bits  # of the gap
+        nearest = math.ldexp(round(math.ldexp(x, -exponent)), exponent)
+        return nearest if abs(nearest) <= limits["max"] else math.copysign(math.inf, x)
+
+    stored = rounded(param)
+    return rounded(stored + rounded(update)) == stored
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-update_lost-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+for param, update, e, m, lost, hint in [
+    (1.0, 2.0**-11, 5, 10, True, "a tie goes back to the even number"),
+    (1.0 + 2.0**-10, 2.0**-11, 5, 10, False, "a tie moves on from an odd number"),
+    (1.0, -(2.0**-11), 5, 10, False, "below a power of two the gap is half as wide"),
+    (1.0, 2.0**-9, 8, 7, True, "a quarter of bf16's gap"),
+    (1.0, 2.0**-9, 8, 23, False, "fp32's gap is far smaller"),
+    (0.1, 1e-9, 5, 10, True, "both are rounded to the format first"),
+    (0.0, 2.0**-24, 5, 10, False, "the smallest number of fp16, added to zero"),
+]:
+    got = update_lost(param, update, e, m)
+    assert bool(got) is lost, (
+        f"update_lost({param}, {update}, {e}, {m}) is {lost}, not {got}; {hint}"
+    )
+weights = np.random.default_rng(0).normal(0, 0.02, 5000).tolist()
+for name, e, m in [("fp16", 5, 10), ("bf16", 8, 7), ("fp32", 8, 23)]:
+    share = sum(update_lost(weight, 1e-5, e, m) for weight in weights) / len(weights)
+    print(f"{name}: {share:.1%} of the updates are lost")
+print(f"you predicted {predicted_share_lost} for bf16")
+
+# %% nbgrader={"grade": true, "grade_id": "lab01-update_lost", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# Exercise 1.10, 1 point: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab01-update_lost", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 1.11 In your own words (2 points, 5 minutes)
+#
+# A friend trains a model with all weights in bf16, to halve their memory, and adds each update right
+# to them. The loss falls for a while and then stays where it is, though the gradients are not zero.
+# In two or three sentences: what happens to the updates, why would fp16 have lost fewer of them
+# although it takes 2 bytes too, and what could your friend keep in fp32, at how many bytes a weight?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "lab01-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# An update below half the gap around its weight rounds away, and bf16 with its 7 mantissa bits has
+# gaps of about 0.4 to 0.8 % of the weight. fp16 has 10 mantissa bits, so its gaps are 8 times
+# smaller (it pays with range). A copy of the weights in fp32, to which the updates are added, costs
+# 4 more bytes a weight; bf16 weights are rounded from it for each step.
+# ### END SOLUTION
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## What you should now be able to say
+#
+# - Bytes per number are a choice: 4 (fp32), 2 (fp16, bf16) or 1 (fp8), and every byte count of this
+#   course is multiplied by it.
+# - Exponent bits buy range, mantissa bits buy precision. bf16 is fp32 with 16 mantissa bits cut off,
+#   by rounding to the nearest, ties to even.
+# - The gap doubles at every power of two; the relative precision stays the same, down to the
+#   subnormal numbers.
+# - A sum stalls once the step is at most half a gap. In fp16, steps of 0.01 get no further than 32.
+# - `param += update` can change nothing at all. Lab 7 keeps a copy of the weights in fp32 for it,
+#   and counts what that costs; a compensated sum is the other way out.
