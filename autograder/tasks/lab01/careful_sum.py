@@ -124,7 +124,6 @@ def _recognisable(x: Half) -> Iterator[tuple[str, float]]:
         yield "one_after_another", float(np.add.accumulate(x, dtype=np.float16)[-1])
         yield "one_after_another", float(np.add.accumulate(x[::-1], dtype=np.float16)[-1])
         yield "sorted_first", float(np.add.accumulate(_by_size(x), dtype=np.float16)[-1])
-        yield "sorted_first", float(np.add.accumulate(_by_size(x)[::-1], dtype=np.float16)[-1])
         yield "sorted_first", float(np.add.accumulate(np.sort(x), dtype=np.float16)[-1])
         yield "pairs", float(_in_pairs(x))
         yield "loss_summed_apart", float(_losses_apart(x))
@@ -174,18 +173,18 @@ careful_sum = Task(
     mistakes={
         "pairs": "A tree of additions loses up to half a gap at each of its log2(n) levels, and "
         "there are arrays where all these losses add up. Carry what each addition loses instead.",
-        "one_after_another": "Adding one element after another stalls: once the sum is large, "
-        "small elements are less than half a gap. Carry what each addition loses to the next one.",
         "sorted_first": "Sorting helps where sizes differ, but a thousand equal numbers stall all "
         "the same. Carry what each addition loses to the next one.",
+        "one_after_another": "Adding one element after another stalls: once the sum is large, "
+        "small elements are less than half a gap. Carry what each addition loses to the next one.",
         "loss_summed_apart": "Yours adds up in float16 what the additions lose, and gives it back "
         "at the end. That second sum grows and stalls in its turn; give each loss back at once.",
         "compensation_added": "Mind the sign: (t - total) - y is what t has too much, so it is "
         "taken from the next element, not added to it.",
         "too_many_additions": "At most 4 additions an element are allowed.",
-        "not_by_add": "The result has to be a sum that add returned.",
         "one_element_not_added": "The result has to be a sum that add returned, for an array of "
         "one element too: add(x[0], 0).",
+        "not_by_add": "The result has to be a sum that add returned.",
         "empty_array": "The sum of no elements is 0.0, without an addition.",
         "no_number": "The result has to be a number.",
     },

@@ -163,7 +163,7 @@ fixed_point_value = Task(
         {
             "unsigned": lambda bits, width, f: bits / 2**f,
             "sign_magnitude": lambda bits, width, f: _sign_magnitude(bits, width) / 2**f,
-            "fraction_dropped": lambda bits, width, f: _twos_complement(bits, width) >> f,
+            "fraction_dropped": lambda bits, width, f: float(_twos_complement(bits, width) >> f),
             "scaled_up": lambda bits, width, f: _twos_complement(bits, width) * 2.0**f,
             "integer_bits_as_fraction": lambda bits, width, f: (
                 _twos_complement(bits, width) / 2 ** (width - f)

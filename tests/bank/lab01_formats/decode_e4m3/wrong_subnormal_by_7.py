@@ -1,0 +1,11 @@
+"""Goes on with E - 7 at E = 0."""
+import math
+
+
+def decode_e4m3(bits):
+    sign = -1.0 if bits & 0x80 else 1.0
+    exponent, mantissa = bits >> 3 & 0xF, bits & 0x7
+    if exponent == 15 and mantissa == 7:
+        return math.nan
+    hidden = 1 if exponent else 0
+    return sign * (hidden + mantissa / 8) * 2.0 ** (exponent - 7)

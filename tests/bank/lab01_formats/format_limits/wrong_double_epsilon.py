@@ -1,0 +1,10 @@
+"""Counts the leading 1 among the mantissa bits. [earns 1.5]"""
+
+def format_limits(e, m):
+    bias = 2 ** (e - 1) - 1
+    return {
+        "max": (2 - 2.0**-m) * 2.0**bias,
+        "min_normal": 2.0 ** (1 - bias),
+        "min_subnormal": 2.0 ** (1 - bias - m),
+        "epsilon": 2.0 ** -(m - 1),
+    }

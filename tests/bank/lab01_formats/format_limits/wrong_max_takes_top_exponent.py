@@ -1,0 +1,12 @@
+"""Gives the highest exponent field to numbers. [earns 1.5]"""
+import math
+
+
+def format_limits(e, m):
+    bias = 2 ** (e - 1) - 1
+    return {
+        "max": (2 - 2.0**-m) * (2.0 ** (bias + 1) if e < 11 else math.inf),
+        "min_normal": 2.0 ** (1 - bias),
+        "min_subnormal": 2.0 ** (1 - bias - m),
+        "epsilon": 2.0**-m,
+    }

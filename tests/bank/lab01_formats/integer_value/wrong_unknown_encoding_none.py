@@ -1,0 +1,11 @@
+"""Falls off the end without a word."""
+
+
+def integer_value(bits, width, encoding):
+    if encoding == "unsigned":
+        return bits
+    negative = bits >> (width - 1) & 1
+    if encoding == "sign-magnitude":
+        return -(bits - 2 ** (width - 1)) if negative else bits
+    if encoding == "twos-complement":
+        return bits - 2**width if negative else bits

@@ -1,0 +1,16 @@
+"""Rounds three times with frexp and ldexp."""
+import math
+
+
+def update_lost(param, update, e, m):
+    bias = 2 ** (e - 1) - 1
+
+    def rounded(x):
+        if x == 0 or math.isinf(x):
+            return x
+        exponent = max(math.frexp(x)[1] - 1, 1 - bias) - m
+        y = math.ldexp(round(math.ldexp(x, -exponent)), exponent)
+        return y if abs(y) <= (2 - 2.0**-m) * 2.0**bias else math.copysign(math.inf, x)
+
+    param = rounded(param)
+    return rounded(param + rounded(update)) == param
