@@ -151,17 +151,18 @@ def _walk(
     update: Update = _moved,
     *,
     count: str = "own",
-    none_as_zero: bool = False,
+    none: str = "skip",
 ) -> list[Path]:
     """Return the models' paths under `update`.
 
+    `none` is what a gradient of None does: "skip" its parameter, count as "zero", "stop" the call.
     `count` says whose steps the bias correction goes by: the parameter's "own", all "calls", or
     the "updates" of all parameters together.
     """
-    return [_walk_one(model, _Options(**options), update, count, none_as_zero) for model in models]
+    return [_walk_one(model, _Options(**options), update, count, none) for model in models]
 
 
-def _walk_one(model: Model, o: _Options, update: Update, count: str, none_as_zero: bool) -> Path:
+def _walk_one(model: Model, o: _Options, update: Update, count: str, none: str) -> Path:
     values = [np.array(array, dtype=np.float64) for array in model["parameters"]]
     moments = [_Moments(np.zeros_like(value), np.zeros_like(value)) for value in values]
     counted = 0
@@ -169,7 +170,9 @@ def _walk_one(model: Model, o: _Options, update: Update, count: str, none_as_zer
     for gradients in model["gradients"]:
         counted += count == "calls"
         for i, gradient in enumerate(gradients):
-            if gradient is None and not none_as_zero:
+            if gradient is None and none == "stop":
+                break
+            if gradient is None and none == "skip":
                 continue
             g = np.zeros_like(values[i]) if gradient is None else np.asarray(gradient)
             counted += count == "updates"
@@ -193,11 +196,12 @@ MUTANTS: dict[str, Mutant] = {
     "one_count_for_all": _with(count="calls"),
     "counts_every_parameter": _with(count="updates"),
     "count_one_ahead": _with(_count_one_ahead),
-    "none_as_zero": _with(none_as_zero=True),
+    "none_as_zero": _with(none="zero"),
+    "stops_at_none": _with(none="stop"),
     "betas_swapped": _with(_betas_swapped),
     "weights_swapped": _with(_weights_swapped),
     "no_root": _with(_no_root),
     "second_not_squared": _with(_second_not_squared),
     "corrected_moments_kept": _with(_corrected_moments_kept),
-    "wrong_sign": _with(_wrong_sign),
+    "sign": _with(_wrong_sign),
 }

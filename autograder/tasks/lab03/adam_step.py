@@ -13,7 +13,7 @@ from autograder.tasks.lab03.adam import Array, Model, torch_paths
 from autograder.tasks.lab03.paths import (
     error,
     first_difference,
-    moves,
+    moved_and_stood,
     mutants_like,
     paths_in,
 )
@@ -45,6 +45,8 @@ MISTAKES = {
     "not_in_place": "Your parameters did not move. The caller keeps the tensors of `params`, so "
     "change those in place, under torch.no_grad(): `param -= x` inside it does, "
     "`param = param - x` makes a new tensor.",
+    "flat_copies": "Your step moves only parameters that lie in one piece in memory. reshape(-1) "
+    "and flatten() copy all others; change the parameter itself, or views of it.",
     "no_bias_correction": "Your moments are not corrected for their start at zero. Divide the "
     "first by 1 - beta1**t and the second by 1 - beta2**t, where t counts from 1.",
     "eps_inside_the_root": "Your eps stands under the square root. Add it after the root: "
@@ -58,6 +60,8 @@ MISTAKES = {
     "count_one_ahead": "Your step count is one ahead: in the first step t is 1.",
     "none_as_zero": "Your step takes a gradient of None for a gradient of zero. None means that "
     "this parameter took no part: leave it, its moments and its count alone.",
+    "stops_at_none": "Your step ends at the first gradient of None. Go on with the parameters "
+    "after it: `continue`, not `return`.",
     "betas_swapped": "Your betas are swapped: the first is for the mean of the gradients, the "
     "second for the mean of their squares.",
     "weights_swapped": "Your moments weigh old and new the wrong way round: beta belongs to the "
@@ -67,7 +71,7 @@ MISTAKES = {
     "their squares.",
     "corrected_moments_kept": "Your state keeps the corrected moments. Keep the plain ones and "
     "correct a copy in each step, or the correction is applied again and again.",
-    "wrong_sign": "Your step goes uphill: subtract it.",
+    "sign": "Your step goes uphill: subtract it.",
     "state_outside": "Your step keeps something outside `state`: two models that take turns get "
     "into each other's way. All that has to last until the next call belongs into `state`.",
     "float32_moments": "Your moments are less precise than the parameters. Give them the "
@@ -153,13 +157,16 @@ def judge_models(
     off = error(models, expected, got)
     if off <= tolerance:
         return Finding(True)
-    if not moves(models, got):
-        mistakes = ["not_in_place"]
-    elif not any(one.get("state_used") for one in said):
-        mistakes = ["state_outside"]
-    else:
-        mistakes = mutants_like(models, options, got, _NEARER * min(off, 1.0))
-        mistakes += ["float32_moments"] if off <= _FLOAT32 else []
+    mistakes = mutants_like(models, options, got, _NEARER * min(off, 1.0))
+    moved, stood = moved_and_stood(models, expected, got)
+    if not any(one.get("state_used") for one in said):
+        mistakes.append("state_outside")
+    if off <= _FLOAT32:
+        mistakes.append("float32_moments")
+    if not moved:
+        mistakes.append("not_in_place")
+    elif stood and "contiguous" not in stood:
+        mistakes.append("flat_copies")
     difference = first_difference(models, options, expected, got, tolerance)
     return Finding(False, difference, tuple(mistakes))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from autograder.tasks.lab03.adam import MUTANTS, Array, Model, Path
 
-__all__ = ["error", "first_difference", "moves", "mutants_like", "paths_in"]
+__all__ = ["error", "first_difference", "moved_and_stood", "mutants_like", "paths_in"]
 
 
 def paths_in(models: Sequence[Model], value: Any) -> list[Path] | None:
@@ -111,14 +111,22 @@ def first_difference(
     return ""
 
 
-def moves(models: Sequence[Model], paths: Sequence[Path]) -> bool:
-    """Tell whether any parameter is ever anywhere but at its start."""
-    return any(
-        not np.array_equal(now, start)
-        for model, path in zip(models, paths, strict=True)
-        for after in path
-        for now, start in zip(after, model["parameters"], strict=True)
-    )
+def moved_and_stood(
+    models: Sequence[Model], expected: Sequence[Path], got: Sequence[Path]
+) -> tuple[set[str], set[str]]:
+    """Return how those parameters lie in memory that moved, and those that should have and stood.
+
+    "contiguous" is what a model without layouts has.
+    """
+    moved: set[str] = set()
+    stood: set[str] = set()
+    for model, right, path in zip(models, expected, got, strict=True):
+        layouts = model.get("layouts") or ["contiguous"] * len(model["parameters"])
+        for i, start in enumerate(model["parameters"]):
+            if not np.array_equal(right[-1][i], start):
+                stands = np.array_equal(path[-1][i], start)
+                (stood if stands else moved).add(layouts[i])
+    return moved, stood
 
 
 def _word(value: Any) -> str:

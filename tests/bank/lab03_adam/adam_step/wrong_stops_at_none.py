@@ -1,15 +1,13 @@
-"""All parameters wait where one gradient is None. [earns 4]"""
+"""Returns at the first None, and forgets the parameters after it. [earns 4]"""
 import torch
 
 
 @torch.no_grad()
 def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
     beta1, beta2 = betas
-    if any(g is None for g in grads):
-        return
     for i, (p, g) in enumerate(zip(params, grads)):
         if g is None:
-            continue
+            return
         if i not in state:
             state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
         s = state[i]
