@@ -186,8 +186,8 @@ def grade_handed(
             return
         submission = take_in_bytes(student, room.lab, raw, release)
         graded = grade(lab, submission, sandbox(), room.secret)
-    except Quarantine as reason:
-        graded = _ended(room, student, "quarantined", str(reason))
+    except Quarantine as refusal:
+        graded = _ended(room, student, "quarantined", str(refusal))
     except IsolationError:
         raise  # this worker cannot go on; another one may
     except Exception as error:

@@ -66,7 +66,8 @@ _CLEANER = nh3.Cleaner(
 )
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b.?")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+# The last range are halves of surrogate pairs, which no file and no database can be written with.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 # SVG is not among them: it can hold scripts.
 _MAGIC = {
     "image/png": b"\x89PNG\r\n\x1a\n",

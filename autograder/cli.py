@@ -16,10 +16,17 @@ from autograder.questions import COURSE
 if TYPE_CHECKING:  # each command imports what it needs, so that `--help` is quick
     from autograder import classroom
     from autograder.result import Result
+    from autograder.sandbox import Limits
 
 __all__ = ["main"]
 
 OK, PROBLEM, USAGE = 0, 1, 2
+
+_LIMITS = (
+    ("cell-seconds", "seconds that one cell may run", "30"),
+    ("submission-seconds", "seconds that one notebook may run, all in all", "300"),
+    ("memory-gib", "GiB of memory that one notebook may use", "2"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,18 +71,30 @@ if TYPE_CHECKING:
 def _add_build(commands: Commands) -> None:
     command = commands.add_parser("build", help="build solutions/ and labs/ from the sources")
     command.add_argument("labs", nargs="*", metavar="LAB", help="default: all labs")
-    command.add_argument("--check", action="store_true", help="write nothing; say what is stale")
+    how = command.add_mutually_exclusive_group()
+    how.add_argument("--check", action="store_true", help="write nothing; say what is stale")
+    how.add_argument(
+        "--pull",
+        action="store_true",
+        help="first carry what was edited in the built notebooks into their sources",
+    )
     command.set_defaults(run=_build)
 
 
 def _build(options: argparse.Namespace) -> int:
-    from autograder.build import build, check
+    from autograder.build import build, check, find_sources
 
     labs = options.labs or None
     if options.check:
         stale = check(options.course, labs)
         print("\n".join(stale) or "All built notebooks are what their sources build.")
         return PROBLEM if stale else OK
+    if options.pull:
+        from autograder.pull import pull
+
+        for source in find_sources(options.course, labs):
+            changes = pull(options.course, source.stem) or ["no edits to pull"]
+            print(f"{source.stem}:", *changes, sep="\n  ")
     for path in build(options.course, labs):
         print(f"built {path}")
     return OK
@@ -109,6 +128,13 @@ def _add_running(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run students' code WITHOUT the sandbox, and mark every result",
     )
+    for name, what, default in _LIMITS:
+        command.add_argument(
+            f"--{name}",
+            type=_positive_real,
+            metavar="N",
+            help=f"{what} (default: {default})",
+        )
 
 
 def _grade(options: argparse.Namespace) -> int:
@@ -143,8 +169,20 @@ def _classroom(options: argparse.Namespace, lab: str, out: Path) -> classroom.Cl
         out=out,
         root=options.course,
         secret=classroom.course_secret(options.course / ".course_secret"),
+        limits=_limits(options),
         isolated=not options.insecure,
     )
+
+
+def _limits(options: argparse.Namespace) -> Limits:
+    from autograder.sandbox import Limits
+
+    given = {
+        "cell_seconds": options.cell_seconds,
+        "submission_seconds": options.submission_seconds,
+        "memory_bytes": options.memory_gib and int(options.memory_gib * 2**30),
+    }
+    return Limits(**{name: value for name, value in given.items() if value is not None})
 
 
 def _grade_with_progress(
@@ -297,4 +335,11 @@ def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of at least 1")
+    return number
+
+
+def _positive_real(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
     return number

@@ -158,5 +158,8 @@ def _came(got: Sequence[Any]) -> str:
 
 def show(value: Any, limit: int = 120) -> str:
     """Return a value as a student would write it, cut to `limit` characters."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python refuses to write integers of over 4300 digits
+        text = "a number of thousands of digits"
     return text if len(text) <= limit else text[: limit - 3] + "..."

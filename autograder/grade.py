@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from autograder.task import Answer, Case, Lab, Task, Verdict
 __all__ = ["Graded", "grade"]
 
 _MAX_STARTS = 4  # how often one submission's process may be started again
+_MAX_TIMED_OUT = 2  # cases of a task that may use up their time; one that loops mostly always does
 _MAX_OUTPUTS = 300  # of one cell
 _MAX_OUTPUT = 6_000_000  # characters of one cell's outputs as JSON, figures included
 _LOST = "The process was lost too often to go on."
@@ -38,7 +39,7 @@ class _Run:
 
     outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     lost_cells: dict[int, str] = field(default_factory=dict)
-    answers: dict[str, list[Answer]] = field(default_factory=dict)
+    answers: dict[str, dict[int, Answer]] = field(default_factory=dict)  # by task, by case
 
 
 def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> Graded:
@@ -62,11 +63,13 @@ def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> 
             verdicts[task.id] = could_not_judge(task, _NEEDS_GPU, "needs_gpu")
         else:
             waiting[task.id] = draw(task, secret, submission.student, submission.raw)
-    run = _answers(lab, submission, sandbox, waiting)
+    run = _run(lab, submission, sandbox, waiting)
+    answers: dict[str, list[Answer]] = {}
     for task in lab.tasks:
         if task.id in waiting:
-            answers = run.answers[task.id] = _explain(task, run, submission.cells)
-            verdicts[task.id] = _judged(task, waiting[task.id], answers)
+            cases = waiting[task.id]
+            answers[task.id] = _explain(task, run, submission.cells, len(cases))
+            verdicts[task.id] = _judged(task, cases, answers[task.id])
     result = Result(
         student=submission.student,
         lab=lab.name,
@@ -76,7 +79,7 @@ def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> 
         notes=submission.notes,
         isolated=sandbox.isolated,
     )
-    return Graded(result, run.answers)
+    return Graded(result, answers)
 
 
 _NEEDS_GPU = (
@@ -106,28 +109,25 @@ def _judged(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Ver
         )
 
 
-def _answers(
+def _run(
     lab: Lab, submission: Submission, sandbox: Sandbox, waiting: Mapping[str, Sequence[Case]]
 ) -> _Run:
     """Collect the answers to all waiting cases, starting again after each loss."""
-    run = _Run()
-    todo = [task for task in lab.tasks if task.id in waiting]
+    run = _Run(answers={task: {} for task in waiting})
+    # Fixed cases come last: what is shown of a drawn case that failed cannot tell of them.
+    todo = [(t, fixed) for fixed in (False, True) for t in lab.tasks if t.id in waiting]
     for _ in range(_MAX_STARTS):
         with sandbox.open() as student:
             try:
                 _run_cells(submission.cells, student, run)
             except ProcessLost:
                 continue
-            while todo:
-                task = todo.pop(0)
-                answers = _run_task(lab, task, waiting[task.id], student)
-                run.answers[task.id] = answers
-                if answers and answers[-1].lost is not None:
-                    break
+            lost = False
+            while todo and not lost:
+                task, fixed = todo.pop(0)
+                lost = _run_cases(task, waiting[task.id], fixed, run.answers[task.id], student)
         if not todo:
-            return run
-    for task in todo:
-        run.answers[task.id] = [Answer(lost=_LOST)] * len(waiting[task.id])
+            break
     return run
 
 
@@ -143,21 +143,39 @@ def _run_cells(cells: Sequence[RunCell], student: SandboxStudent, run: _Run) -> 
             raise
 
 
-def _run_task(lab: Lab, task: Task, cases: Sequence[Case], student: SandboxStudent) -> list[Answer]:
-    answers: list[Answer] = []
-    for case in cases:
+def _run_cases(
+    task: Task,
+    cases: Sequence[Case],
+    fixed: bool,
+    answers: dict[int, Answer],
+    student: SandboxStudent,
+) -> bool:
+    """Add the answers to the fixed cases, or to the others; whether that lost the process.
+
+    After such a loss, or too many cases that used up their time, the cases that were not run yet
+    fail for the same reason.
+    """
+    for index, case in enumerate(cases):
+        if case.fixed != fixed or index in answers:
+            continue
         ask = task.ask(case) if task.ask else None
-        answer = student.run(task.probe_path, case.inputs, ask, task.seconds)
-        answers.append(answer)
-        if answer.lost is not None:
-            break
-    # What was not asked any more is lost for the same reason as the case that took the process.
-    return answers + [Answer(lost=answers[-1].lost)] * (len(cases) - len(answers))
+        answer = answers[index] = student.run(task.probe_path, case.inputs, ask, task.seconds)
+        if answer.lost is not None or _timed_out(answers.values()) == _MAX_TIMED_OUT:
+            rest = Answer(raised=answer.raised, lost=answer.lost)
+            for other in range(len(cases)):
+                answers.setdefault(other, rest)
+            return answer.lost is not None
+    return False
 
 
-def _explain(task: Task, run: _Run, cells: Sequence[RunCell]) -> list[Answer]:
-    """Where a name is missing because its cell failed, let the message say that instead."""
-    answers = run.answers[task.id]
+def _timed_out(answers: Iterable[Answer]) -> int:
+    return sum(a.raised is not None and a.raised[0] == "TimeLimit" for a in answers)
+
+
+def _explain(task: Task, run: _Run, cells: Sequence[RunCell], count: int) -> list[Answer]:
+    """A task's answers; where a name is missing because its cell failed, they say that instead."""
+    lost = Answer(lost=_LOST)
+    answers = [run.answers[task.id].get(index, lost) for index in range(count)]
     trouble = _trouble(task, run, cells)
     if trouble is None:
         return answers

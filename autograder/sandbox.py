@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from autograder import memory
+from autograder.clean import plain_text
 from autograder.isolation import IsolationError, command
 from autograder.student import Ask
 from autograder.task import Answer
@@ -359,6 +360,6 @@ def _is_same(sent: Any, expected: int | str) -> bool:
 
 def _three_texts(raised: Any) -> tuple[str, str, str]:
     """An exception as sent: believed only in its form, and cut to a bearable length."""
-    texts = [str(text)[:1000] for text in raised] if isinstance(raised, (list, tuple)) else []
+    texts = [plain_text(str(t)[:1000]) for t in raised] if isinstance(raised, (list, tuple)) else []
     kind, message, trace = (*texts, "", "", "")[:3]
     return kind, message, trace

@@ -1,0 +1,225 @@
+"""One class of honest and hostile submissions, graded once by the real command."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from autograder.isolation import missing_layers
+from tests.grading import LAB05, REPOSITORY, Class, cell_of, course_copy, released, solved
+from tests.hostile.deceive import DECEIVE
+from tests.hostile.reach import REACH
+from tests.hostile.use_up import USE_UP
+
+ATTACKS = [*DECEIVE, *REACH, *USE_UP]
+SECRET = "5ec2e7" * 11  # the course's secret, easy to find wherever it should not be
+CANARY = "canary-in-the-environment"
+LIMITS = (
+    "--cell-seconds",
+    "3",
+    "--submission-seconds",
+    "60",
+    "--memory-gib",
+    "1",
+    "--workers",
+    "2",
+)
+USER = 61_999  # somebody who is not root
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass
+class Hostile(Class):
+    """The class, and what its grading said and left: processes, connections, a marker file."""
+
+    status: int = -1
+    said: str = ""
+    left: tuple[str, ...] = ()  # processes that outlived the command
+    accepted: int = 0  # connections of students to sockets of this machine
+    daemon: str = "987654321"  # seconds that the daemon sleeps: tells it from any other
+
+    @property
+    def marker(self) -> Path:
+        """A file that only code which got out could make."""
+        return self.folder / "marker"
+
+
+@pytest.fixture(
+    scope="session", params=["as it is", pytest.param("as a user", marks=pytest.mark.slow)]
+)
+def hostile(request: pytest.FixtureRequest) -> Iterator[Hostile]:
+    """The whole class after grading; as an ordinary user too, where root runs the tests."""
+    if sys.platform != "linux" or missing_layers():
+        pytest.skip("the sandbox cannot run here")
+    as_user = request.param == "as a user"
+    if as_user and os.getuid() != 0:
+        pytest.skip("the tests run as a user already")
+    # Not pytest's folder for such things: only its owner may enter that one.
+    with tempfile.TemporaryDirectory(prefix="hostile-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        room = Hostile(folder, course_copy(folder / "course"))
+        (room.course / ".course_secret").write_text(SECRET)
+        with _listening() as (listeners, port):
+            _hand_in(room, port)
+            around = _as_user(folder) if as_user else ()
+            environment = {"TOKEN": CANARY}
+            with _seeing_what_stays(room):
+                done = room.grade(*LIMITS, environment=environment, around=around)
+            room.accepted = sum(map(_accepts, listeners))
+        room.status, room.said = done.returncode, done.stdout + done.stderr
+        yield room
+
+
+@contextmanager
+def _listening() -> Iterator[tuple[list[socket.socket], int]]:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
+        local.bind("\0peakmem-hostile")
+        local.listen()
+        yield [server, local], server.getsockname()[1]
+
+
+def _hand_in(room: Hostile, port: int) -> None:
+    room.hand_in("honest-a", solved())
+    room.hand_in("honest-z", solved())
+    room.hand_in("honest-half", _linear())
+    room.hand_in("untouched", released())
+    secret = room.course / ".course_secret"
+    places = [secret, room.course, room.course / "solutions", room.out, room.out / "gradebook.db"]
+    places += [room.out / "journal", room.submitted, room.submitted / "honest-a", room.folder]
+    places += [Path(__file__), "/home", "/etc/shadow", "/etc/passwd", "/proc/sys/kernel"]
+    for attack in ATTACKS:
+        notebook = attack.notebook(
+            places=[str(place) for place in places[:-1]],
+            port=port,
+            marker=room.marker,
+            daemon=room.daemon,
+        )
+        room.hand_in(attack.name, notebook)
+    room.hand_in("forged-marks", _forged_marks())
+    room.hand_in("formula=1+1", solved())
+    _links(room)
+
+
+def _linear() -> dict:
+    """Right, with one run a sample: 3 of 4 points."""
+    notebook = released()
+    cell_of(notebook, "lab05-largest_micro_batch-solution")["source"] = (
+        "def largest_micro_batch(run, upper):\n"
+        "    for m in range(1, upper + 1):\n"
+        "        try: run(m)\n"
+        "        except peakmem.OutOfMemory: return m - 1\n"
+        "    return upper\n"
+    )
+    return notebook
+
+
+def _forged_marks() -> dict:
+    """An unsolved notebook with changed points, ids, and the output of a passed grade cell."""
+    notebook = released()
+    grade = cell_of(notebook, "lab05-largest_micro_batch")
+    grade["metadata"]["nbgrader"]["points"] = 400
+    grade["source"] = "4.0"
+    grade["execution_count"] = 1
+    score = {"text/plain": "4.0"}
+    grade["outputs"] = [
+        {"output_type": "execute_result", "execution_count": 1, "data": score, "metadata": {}}
+    ]
+    check = cell_of(notebook, "lab05-largest_micro_batch-check")
+    check["metadata"]["nbgrader"] |= {"grade_id": "lab05-explain", "points": 2}
+    answer = cell_of(notebook, "lab05-explain")
+    answer["metadata"]["nbgrader"] |= {"grade_id": "lab05-largest_micro_batch", "points": 1e9}
+    notebook["metadata"]["nbgrader"] = {"score": 4, "max_score": 4}
+    return notebook
+
+
+def _links(room: Hostile) -> None:
+    """Submissions that are no files of their own."""
+    peer = room.submitted / "honest-a"
+    for name, target in (
+        ("link-to-secret", room.course / ".course_secret"),
+        ("link-to-peer", peer),
+    ):
+        path = room.submitted / name / LAB05 / f"{LAB05}.ipynb"
+        path.parent.mkdir(parents=True)
+        path.symlink_to(target if target.is_file() else peer / LAB05 / path.name)
+    (room.submitted / "link-of-a-folder").symlink_to(peer)
+    inner = room.submitted / "link-of-the-labs-folder"
+    inner.mkdir()
+    (inner / LAB05).symlink_to(peer / LAB05)
+    hard = room.submitted / "hard-link" / LAB05 / f"{LAB05}.ipynb"
+    hard.parent.mkdir(parents=True)
+    twin = room.folder / "twin.ipynb"
+    twin.write_bytes((peer / LAB05 / hard.name).read_bytes())
+    hard.hardlink_to(twin)
+
+
+@contextmanager
+def _seeing_what_stays(room: Hostile) -> Iterator[None]:
+    """Note the processes below this one that the block leaves behind.
+
+    Orphans come to this process instead of the system's first one, so none gets away.
+    """
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    before = set(_descendants())
+    try:
+        yield
+    finally:
+        fresh = [process for process in _descendants() if process not in before]
+        _, alive = psutil.wait_procs(fresh, timeout=10)
+        room.left = tuple(str(process) for process in alive)
+        prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def _descendants() -> list[psutil.Process]:
+    found = psutil.Process().children(recursive=True)
+    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def _accepts(listener: socket.socket) -> bool:
+    listener.setblocking(False)
+    try:
+        listener.accept()
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _as_user(folder: Path) -> list[str]:
+    """What to put before a command to run it as an ordinary user, to whom `folder` then belongs.
+
+    Where Python or this repository lies in a folder that only root may enter, the user gets a view
+    of the file system in which that folder holds nothing else, and may be entered.
+    """
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, USER, USER, follow_symlinks=False)
+    view = ["bwrap", "--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"]
+    needed = {Path(sys.base_prefix).resolve(), Path(sys.prefix), REPOSITORY}
+    for top in sorted({folder for path in needed for folder in _closed_above(path)}):
+        view += ["--perms", "0755", "--tmpfs", str(top)]
+        for path in sorted(p for p in needed if p.is_relative_to(top)):
+            view += ["--ro-bind", str(path), str(path)]
+    given_up = ["setpriv", "--reuid", str(USER), "--regid", str(USER), "--clear-groups"]
+    caps = [
+        word for name in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{name}")
+    ]
+    home = ["env", f"HOME={folder}", "PYTHONDONTWRITEBYTECODE=1"]
+    return [*view, "--die-with-parent", *caps, "--", *given_up, "--bounding-set=-all", *home]
+
+
+def _closed_above(path: Path) -> list[Path]:
+    """The topmost folder above `path` that others may not enter, if there is one."""
+    closed = [folder for folder in reversed(path.parents) if not folder.stat().st_mode & 0o001]
+    return closed[:1]

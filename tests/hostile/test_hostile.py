@@ -1,0 +1,153 @@
+"""Hostile submissions, through the real command: nothing unearned, nothing reached, nobody hurt."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from autograder.database import scores_in
+from autograder.sandbox import Limits, Sandbox
+from tests.grading import LAB05, SEARCH, cell_of
+from tests.hostile.conftest import ATTACKS, CANARY, SECRET
+from tests.hostile.reach import REACH
+
+HONEST = {"honest-a": "4", "honest-z": "4", "honest-half": "3", "untouched": "0"}
+LINKS = ["link-to-secret", "link-to-peer", "link-of-a-folder", "link-of-the-labs-folder"]
+UNNAMED = "formula=1+1"
+by_name = pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+
+
+def test_the_command_ends_well_and_loses_nobody(hostile):
+    assert hostile.status == 0, hostile.said
+    handed = {path.name for path in hostile.submitted.iterdir()} - {UNNAMED} | {_made_up(hostile)}
+    assert {row["student"] for row in hostile.rows()} == handed
+    assert not [row for row in hostile.rows() if row["status"] == "failed"]
+
+
+@by_name
+def test_an_attack_earns_what_its_solution_earns(hostile, attack):
+    row = hostile.row(attack.name)
+    assert row["score"] == str(attack.points), row["message"]
+    assert row["max_score"] == "4"
+    assert row["status"] == ("right" if attack.points == 4 else "wrong")
+
+
+@by_name
+def test_the_message_says_what_happened(hostile, attack):
+    message = hostile.row(attack.name)["message"]
+    assert re.search(attack.says, message), message
+    page = _outputs(hostile.page(attack.name))
+    assert re.search(attack.shows, page), page
+    assert "Traceback" not in message
+    assert len(message) < 2000
+
+
+@by_name
+def test_nothing_is_reached(hostile, attack):
+    shown = hostile.row(attack.name)["message"] + _outputs(hostile.page(attack.name))
+    found = re.search("REACHED[^<]*", shown)
+    assert found is None, found
+
+
+def _outputs(page: str) -> str:
+    """A page without the student's own code, which names what it looks for."""
+    return re.sub(r'<pre class="code.*?</pre>', "", page, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(("student", "score"), HONEST.items())
+def test_neighbours_get_exactly_what_they_earned(hostile, student, score):
+    assert hostile.row(student)["score"] == score
+
+
+def test_forged_marks_earn_nothing_and_change_no_maximum(hostile):
+    row = hostile.row("forged-marks")
+    assert (row["score"], row["max_score"]) == ("0", "4")
+    other = hostile.row("forged-marks", "lab05-explain")
+    assert (other["score"], other["max_score"], other["status"]) == ("", "2", "for_a_person")
+    assert "400" not in hostile.page("forged-marks")
+
+
+@pytest.mark.parametrize("student", [*LINKS, "hard-link", UNNAMED])
+def test_what_is_no_file_of_its_own_is_quarantined(hostile, student):
+    if student == UNNAMED:
+        student = _made_up(hostile)
+    row = hostile.row(student)
+    assert (row["status"], row["score"]) == ("quarantined", "")
+    assert re.search(r"link|Rename", row["message"])
+    assert "largest_micro_batch" not in hostile.page(student).replace(SEARCH, "")
+
+
+def _made_up(hostile):
+    """What the student is called whose folder has a name that a spreadsheet would run."""
+    (name,) = {r["student"] for r in hostile.rows() if r["student"].startswith("unnamed-")}
+    return name
+
+
+def test_nobody_was_spoken_to(hostile):
+    assert hostile.accepted == 0
+
+
+def test_no_process_is_left(hostile):
+    assert hostile.left == ()
+
+
+def test_no_pickle_was_opened(hostile):
+    assert not hostile.marker.exists()
+
+
+def test_no_script_is_on_a_page(hostile):
+    for path in (hostile.out / "feedback").rglob("*.html"):
+        page = path.read_text(encoding="utf-8")
+        assert "<script" not in page.lower()
+        assert not re.search(r"<[^>]*\s(on\w+|href=.javascript)", page, re.IGNORECASE)
+
+
+def test_no_cell_of_the_table_is_a_formula(hostile):
+    for row in hostile.rows():
+        texts = {key: value for key, value in row.items() if "score" not in key}
+        assert not [text for text in texts.values() if text.startswith(("=", "+", "-", "@", "\t"))]
+
+
+def test_nothing_that_leaves_holds_a_secret(hostile):
+    leaves = [hostile.out / "grades.csv", *(hostile.out / "feedback").rglob("*.html")]
+    leaves += (hostile.out / "autograded").rglob("*.ipynb")
+    recorded = [path for path in (hostile.out / "journal").rglob("*") if path.is_file()]
+    for path in (*leaves, *recorded):
+        text = _text(path)
+        # The attack's own code names the canary that it looks for, in quotes.
+        assert not re.search(rf"{CANARY}(?!\\?\"| in text|&quot;|&#34;|</span>)", text), path
+        assert SECRET[:12] not in text, path
+        assert "root:" not in text, path
+
+
+def _text(path: Path) -> str:
+    raw = path.read_bytes()
+    return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode(errors="replace")
+
+
+def test_the_gradebook_holds_the_same_scores(hostile):
+    scores = scores_in(hostile.out)
+    for row in hostile.rows():
+        if row["task"] == SEARCH and row["score"]:
+            assert scores[row["student"], LAB05][SEARCH] == float(row["score"])
+
+
+# The control: without the sandbox the same code does reach what it looks for.
+
+
+def test_the_same_attacks_reach_their_aim_outside_of_the_sandbox(tmp_path):
+    gradebook = tmp_path / "gradebook.db"
+    gradebook.write_text("everybody's grades")
+    with Sandbox(limits=Limits(cell_seconds=60), isolated=False) as bare, bare.open() as student:
+        for name in ("reads-the-graders-files", "imports-the-grader"):
+            (attack,) = (attack for attack in REACH if attack.name == name)
+            cells = attack.notebook(places=[str(gradebook)])["cells"]
+            outputs = student.run_cell(cell_of({"cells": cells}, "added-0")["source"])
+            assert "REACHED" in outputs[0]["text"]
+
+
+def test_every_attack_has_a_name_of_its_own():
+    assert len({attack.name for attack in ATTACKS}) == len(ATTACKS)
