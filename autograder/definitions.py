@@ -11,6 +11,7 @@ import re
 import symtable
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 __all__ = ["DEFINITIONS", "reachable"]
 
@@ -26,7 +27,6 @@ class _Statement:
     `takes` those that it finds at the top level; parameters and local variables are none of these.
     """
 
-    place: int
     node: ast.stmt
     binds: frozenset[str]
     changes: frozenset[str]
@@ -41,25 +41,31 @@ def reachable(names: Sequence[str], cells: Iterable[str]) -> tuple[list[ast.stmt
     it under a condition, counts along with what it was before. A cell that does not parse defines
     nothing.
     """
-    binders: dict[str, list[_Statement]] = {}
-    for place, node in enumerate(node for cell in cells for node in _parse(cell)):
-        statement = _statement(place, node)
+    binders: dict[str, list[tuple[int, _Statement]]] = {}
+    for place, statement in enumerate(s for cell in cells for s in _statements(cell)):
         for name in statement.binds | statement.changes:
-            binders.setdefault(name, []).append(statement)
+            binders.setdefault(name, []).append((place, statement))
     reached: dict[int, ast.stmt] = {}
     waiting = [(name, math.inf) for name in names]
     seen = set(waiting)
     while waiting:
         name, before = waiting.pop()
-        for statement in reversed([s for s in binders.get(name, ()) if s.place < before]):
-            reached[statement.place] = statement.node
-            limit = math.inf if isinstance(statement.node, DEFINITIONS) else statement.place
+        for place, statement in reversed(binders.get(name, ())):
+            if place >= before:
+                continue
+            reached[place] = statement.node
+            limit = math.inf if isinstance(statement.node, DEFINITIONS) else place
             more = {(other, limit) for other in statement.takes} - seen
             seen |= more
             waiting += more
             if name in statement.binds and isinstance(statement.node, _REBINDING):
                 break
     return [reached[place] for place in sorted(reached)], {name for name, _ in seen}
+
+
+@lru_cache(maxsize=1024)  # the same cells are asked about by every task
+def _statements(cell: str) -> list[_Statement]:
+    return [_statement(node) for node in _parse(cell)]
 
 
 def _parse(cell: str) -> list[ast.stmt]:
@@ -71,12 +77,12 @@ def _parse(cell: str) -> list[ast.stmt]:
         return []
 
 
-def _statement(place: int, node: ast.stmt) -> _Statement:
+def _statement(node: ast.stmt) -> _Statement:
     try:
         top = symtable.symtable(ast.unparse(node), "cell", "exec")
     except (SyntaxError, ValueError, RecursionError):
         every = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
-        return _Statement(place, node, every, every, every)
+        return _Statement(node, every, every, every)
     binds = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported()}
     takes = {s.get_name() for s in top.get_symbols() if s.is_referenced()}
     tables = list(top.get_children())
@@ -90,7 +96,7 @@ def _statement(place: int, node: ast.stmt) -> _Statement:
     changes = {
         _root(n) for n in ast.walk(node) if isinstance(n, targets) and isinstance(n.ctx, ast.Store)
     }
-    return _Statement(place, node, frozenset(binds), frozenset(changes & takes), frozenset(takes))
+    return _Statement(node, frozenset(binds), frozenset(changes & takes), frozenset(takes))
 
 
 def _root(node: ast.AST) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from autograder.task import Lab
 from autograder.tasks.lab01.bf16 import to_bf16
-from autograder.tasks.lab01.careful_sum import careful_sum
 from autograder.tasks.lab01.decode import decode_fp32
 from autograder.tasks.lab01.e4m3 import decode_e4m3
 from autograder.tasks.lab01.encode import encode_fp32
 from autograder.tasks.lab01.integers import fixed_point_value, integer_value
 from autograder.tasks.lab01.limits import format_limits
 from autograder.tasks.lab01.stall import stall_value
-from autograder.tasks.lab01.update_lost import update_lost
+from autograder.tasks.lab01.sums import careful_sum
+from autograder.tasks.lab01.updates import update_lost
 from peakmem.session import HIDDEN_MODULES
 
 __all__ = ["LAB"]

@@ -11,7 +11,7 @@ from autograder.compare import by_reference
 from autograder.task import Case, Task
 from autograder.tasks.lab01.rounding import floor_log2, gap, largest, power_of_two, rounded
 
-__all__ = ["stall_value"]
+__all__ = ["stall_value", "stalls_at"]
 
 _KNOWN = ((5, 10), (8, 7), (5, 2), (4, 3))
 
@@ -20,11 +20,12 @@ def _some_format(rng: np.random.Generator) -> tuple[int, int]:
     return int(rng.integers(3, 9)), int(rng.integers(2, 11))
 
 
-def _stall(step: float, e: int, m: int) -> float:
-    """Add exactly and round, as the exercise says; only equal additions in a row are taken at once.
+def stalls_at(step: float, e: int, m: int) -> float:
+    """Return where the sum stalls, by adding and rounding as the exercise says.
 
-    Between two powers of two the gap is the same, and so is the rounded addition, once the first
-    tie has made the last bit even. All is integers, in units small enough for every number here.
+    Only equal additions in a row are taken at once. Between two powers of two the gap is the same,
+    and so is the rounded addition, once the first tie has made the last bit even. All is integers,
+    in units small enough for every number here.
     """
     exact = Fraction(step)
     least = 2 - (1 << e - 1) - m  # the smallest gap is 2**least
@@ -92,30 +93,30 @@ def _by_formula(
 
 
 def _whole_gap_underflow(step: float, e: int, m: int) -> float:
-    return 0.0 if step < gap(Fraction(0), e, m) else _stall(step, e, m)
+    return 0.0 if step < gap(Fraction(0), e, m) else stalls_at(step, e, m)
 
 
 def _subnormals_flushed(step: float, e: int, m: int) -> float:
-    return 0.0 if step < gap(Fraction(0), e, m) * 2**m else _stall(step, e, m)
+    return 0.0 if step < gap(Fraction(0), e, m) * 2**m else stalls_at(step, e, m)
 
 
 def _no_underflow(step: float, e: int, m: int) -> float:
-    stall = _stall(step, e, m)
+    stall = stalls_at(step, e, m)
     return _by_formula(step, e, m, bounded=False) if stall == 0 else stall
 
 
 def _no_overflow(step: float, e: int, m: int) -> float:
-    stall = _stall(step, e, m)
+    stall = stalls_at(step, e, m)
     return _by_formula(step, e, m, bounded=False) if math.isinf(stall) else stall
 
 
 def _stays_at_max(step: float, e: int, m: int) -> float:
-    return min(_stall(step, e, m), float(largest(e, m)))
+    return min(stalls_at(step, e, m), float(largest(e, m)))
 
 
 def _step_rounded(step: float, e: int, m: int) -> float:
     first = float(rounded(Fraction(step), e, m))
-    return first if first == 0 or math.isinf(first) else _stall(first, e, m)
+    return first if first == 0 or math.isinf(first) else stalls_at(first, e, m)
 
 
 stall_value = Task(
@@ -125,7 +126,7 @@ stall_value = Task(
     probe="stall_value",
     cases=_cases,
     judge=by_reference(
-        _stall,
+        stalls_at,
         {
             "step_rounded": _step_rounded,
             "ties_move_on": lambda step, e, m: _by_formula(step, e, m, strictly=True),

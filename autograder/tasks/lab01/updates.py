@@ -11,14 +11,15 @@ from autograder.compare import by_reference
 from autograder.task import Case, Task
 from autograder.tasks.lab01.rounding import gap, largest, rounded
 
-__all__ = ["update_lost"]
+__all__ = ["is_lost", "update_lost"]
 
 
 def _some_format(rng: np.random.Generator) -> tuple[int, int]:
     return int(rng.integers(3, 9)), int(rng.integers(2, 11))
 
 
-def _lost(param: float, update: float, e: int, m: int) -> bool:
+def is_lost(param: float, update: float, e: int, m: int) -> bool:
+    """Tell by exact rounding whether an update changes nothing."""
     p, u = rounded(Fraction(param), e, m), rounded(Fraction(update), e, m)
     if isinstance(p, float) or isinstance(u, float):
         return float(p) + float(u) == p
@@ -72,7 +73,7 @@ def _up_to(share: float, *, signed: bool = False) -> Callable[[float, float, int
     def mutant(param: float, update: float, e: int, m: int) -> bool:
         p, u = rounded(Fraction(param), e, m), rounded(Fraction(update), e, m)
         if isinstance(p, float) or isinstance(u, float):
-            return _lost(param, update, e, m)
+            return is_lost(param, update, e, m)
         return (u if signed else abs(u)) <= share * gap(p, e, m)
 
     return mutant
@@ -89,7 +90,7 @@ update_lost = Task(
     probe="update_lost",
     cases=_cases,
     judge=by_reference(
-        _lost,
+        is_lost,
         {
             "inputs_not_rounded": _inputs_not_rounded,
             "compared_with_unrounded": _compared_with_unrounded,
