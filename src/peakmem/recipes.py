@@ -1,0 +1,234 @@
+"""How one device trains (`Recipe`), and how many devices share the work (`Parallelism`), as data.
+
+A recipe and a model's shape fix every tensor of a training step. What a library makes of a recipe
+(which tensors it keeps, which temporaries it needs) is not said here but in `predict`'s profiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, prod
+from types import MappingProxyType
+from typing import Literal
+
+from peakmem.formats import FORMATS
+
+__all__ = [
+    "OPTIMIZERS",
+    "PRECISIONS",
+    "Parallelism",
+    "Precision",
+    "Recipe",
+    "state_shapes",
+    "storage_bytes",
+]
+
+# Bits of one element of what `formats` does not describe: integers and truth values.
+_INTEGER_BITS = {"int64": 64, "int32": 32, "int8": 8, "uint8": 8, "int4": 4, "bool": 8}
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The formats of a recipe: what is stored, and what forward and backward compute in.
+
+    `master` is the format of a second copy of the weights that the optimizer updates, or None.
+    With `autocast` the operators on torch's lists cast their inputs to `compute` as they run;
+    without it everything is in `compute` from the start.
+    """
+
+    weights: str
+    gradients: str
+    master: str | None
+    states: str
+    compute: str
+    autocast: bool = False
+
+
+PRECISIONS: Mapping[str, Precision] = MappingProxyType(
+    {
+        "fp32": Precision("fp32", "fp32", None, "fp32", "fp32"),
+        # torch.autocast: weights stay in fp32, 16-bit copies of them are made as they are needed.
+        "amp_fp16": Precision("fp32", "fp32", None, "fp32", "fp16", autocast=True),
+        "amp_bf16": Precision("fp32", "fp32", None, "fp32", "bf16", autocast=True),
+        # Micikevicius et al. 2018 and ZeRO: 16-bit weights beside fp32 masters, 16 bytes in all.
+        "mixed": Precision("fp16", "fp16", "fp32", "fp32", "fp16"),
+        "mixed_fp32_grads": Precision("bf16", "fp32", "fp32", "fp32", "bf16"),
+        "bf16": Precision("bf16", "bf16", None, "bf16", "bf16"),
+    }
+)
+
+# Optimizers, with what each keeps for a parameter beside the parameter itself.
+OPTIMIZERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "sgd": (),
+        "momentum": ("momentum",),
+        "adam": ("first_moment", "second_moment"),
+        "adamw": ("first_moment", "second_moment"),
+        "adafactor": ("row_moment", "column_moment"),
+        "adam8bit": ("first_moment", "second_moment", "first_scale", "second_scale"),
+    }
+)
+
+Implementation = Literal["for-loop", "foreach", "fused"]
+Attention = Literal["standard", "flash"]
+Checkpointing = Literal["none", "every_k", "full"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One device's training step.
+
+    Attributes:
+        precision: a key of PRECISIONS.
+        optimizer: a key of OPTIMIZERS.
+        implementation: how torch runs its step; None for the profile's own default (a loop over
+            parameters on the CPU, all at once, "foreach", on CUDA).
+        batch: sequences a step on this device, all micro-batches together.
+        sequence: tokens a sequence.
+        micro_batches: equal parts that the batch is cut into; gradients add up over them.
+        attention: "standard" keeps the scores' matrices, "flash" does not.
+        dropout: probability; anything above 0 means masks.
+        checkpointing: "none" keeps every layer's activations, "full" only each layer's input,
+            "every_k" the input of every `checkpoint_every` layers.
+        checkpoint_every: length of a segment under "every_k".
+
+    Raises ValueError for a value out of range, with the range.
+
+    >>> Recipe(precision="amp_bf16", batch=8, micro_batches=4, sequence=512).micro_batch
+    2
+    """
+
+    precision: str = "fp32"
+    optimizer: str = "adamw"
+    implementation: Implementation | None = None
+    batch: int = 1
+    sequence: int = 1024
+    micro_batches: int = 1
+    attention: Attention = "flash"
+    dropout: float = 0.0
+    checkpointing: Checkpointing = "none"
+    checkpoint_every: int = 1
+
+    def __post_init__(self) -> None:
+        _require_one_of("precision", self.precision, PRECISIONS)
+        _require_one_of("optimizer", self.optimizer, OPTIMIZERS)
+        _require_one_of(
+            "implementation", self.implementation, (None, "for-loop", "foreach", "fused")
+        )
+        _require_one_of("attention", self.attention, ("standard", "flash"))
+        _require_one_of("checkpointing", self.checkpointing, ("none", "every_k", "full"))
+        for name in ("batch", "sequence", "micro_batches", "checkpoint_every"):
+            _require_whole(name, getattr(self, name))
+        if self.batch % self.micro_batches:
+            raise ValueError(
+                f"a batch of {self.batch} cannot be cut into {self.micro_batches} equal parts; "
+                "let micro_batches divide batch"
+            )
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"expected dropout from 0 to below 1, but got {self.dropout!r}")
+        if self.checkpointing == "full" and self.checkpoint_every != 1:
+            raise ValueError(
+                "checkpointing='full' has segments of 1 layer; use 'every_k' for "
+                f"checkpoint_every={self.checkpoint_every}"
+            )
+
+    @property
+    def micro_batch(self) -> int:
+        """Sequences in one micro-batch."""
+        return self.batch // self.micro_batches
+
+    @property
+    def segment(self) -> int:
+        """Layers a checkpointed segment; 0 where nothing is checkpointed."""
+        return 0 if self.checkpointing == "none" else self.checkpoint_every
+
+    @property
+    def formats(self) -> Precision:
+        """What the precision's name stands for."""
+        return PRECISIONS[self.precision]
+
+
+@dataclass(frozen=True)
+class Parallelism:
+    """Devices that share a training step.
+
+    Attributes:
+        data: replicas that each take a batch of their own.
+        zero: stage of ZeRO over them: what is cut into `data` parts is the optimizer's state and
+            masters (1), gradients too (2), parameters too (3), or nothing (0).
+        tensor: devices that share each layer's matrices.
+        sequence: they also share what lies between the matrices (Korthikanti et al. 2022).
+        pipeline: devices that share the layers.
+
+    >>> Parallelism(data=64, zero=3).devices
+    64
+    """
+
+    data: int = 1
+    zero: Literal[0, 1, 2, 3] = 0
+    tensor: int = 1
+    sequence: bool = False
+    pipeline: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("data", "tensor", "pipeline"):
+            _require_whole(name, getattr(self, name))
+        _require_one_of("zero", self.zero, (0, 1, 2, 3))
+
+    @property
+    def devices(self) -> int:
+        """All of them."""
+        return self.data * self.tensor * self.pipeline
+
+
+def storage_bytes(elements: int, dtype: str) -> int:
+    """Return the bytes of so many elements, rounded up; ValueError for an unknown dtype.
+
+    >>> storage_bytes(3, "bf16"), storage_bytes(3, "int4")
+    (6, 2)
+    """
+    if dtype in FORMATS:
+        bits = 32 if dtype == "tf32" else FORMATS[dtype].width  # tf32 lies in memory as fp32
+    else:
+        _require_one_of("dtype", dtype, _INTEGER_BITS)
+        bits = _INTEGER_BITS[dtype]
+    return ceil(elements * bits / 8)
+
+
+def state_shapes(
+    optimizer: str, shape: tuple[int, ...], dtype: str
+) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Return the optimizer's state of one parameter: name -> (shape, dtype), counters left out.
+
+    Adafactor factors what has two dimensions or more into means over the last and over the one
+    before it (Shazeer and Stern 2018), and keeps no first moment. 8-bit Adam has one fp32 scale
+    for each block of 256 elements (Dettmers et al. 2022), its tables of codes left out.
+
+    >>> state_shapes("adafactor", (100, 64), "fp32")["row_moment"]
+    ((100, 1), 'fp32')
+    """
+    _require_one_of("optimizer", optimizer, OPTIMIZERS)
+    names = OPTIMIZERS[optimizer]
+    if optimizer == "adam8bit":
+        scales = (ceil(prod(shape) / 256),)
+        return {
+            name: (scales, "fp32") if name.endswith("scale") else (shape, "uint8") for name in names
+        }
+    if optimizer == "adafactor" and len(shape) >= 2:
+        shapes = ((*shape[:-1], 1), (*shape[:-2], 1, shape[-1]))
+        return {name: (part, dtype) for name, part in zip(names, shapes, strict=True)}
+    if optimizer == "adafactor":
+        return {"second_moment": (shape, dtype)}
+    return dict.fromkeys(names, (shape, dtype))
+
+
+def _require_one_of(name: str, value: object, known: object) -> None:
+    choices = list(known)  # type: ignore[call-overload]
+    if value not in choices:
+        raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, choices))}")
+
+
+def _require_whole(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"expected {name} to be a whole number of at least 1, but got {value!r}")
