@@ -2,12 +2,13 @@
 
 A model here is what the probe is given: `parameters` (float64 arrays) and `gradients` (for each
 call one array a parameter, or None). A path is what came of it: after each call, all parameters.
+A mutant walks its path call by call, so that nobody walks further than where it leaves another's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +17,12 @@ import numpy.typing as npt
 import torch
 from torch.optim.adam import adam as torch_adam
 
-__all__ = ["MUTANTS", "Model", "Path", "torch_paths"]
+__all__ = ["MUTANTS", "Model", "Mutant", "Path", "torch_paths"]
 
 Array = npt.NDArray[np.float64]
 Model = Mapping[str, Any]
 Path = list[list[Array]]
+Walk = Iterator[list[Array]]
 
 
 def torch_paths(models: Sequence[Model], options: Mapping[str, Any]) -> list[Path]:
@@ -152,7 +154,7 @@ def _walk(
     *,
     count: str = "own",
     none: str = "skip",
-) -> list[Path]:
+) -> list[Walk]:
     """Return the models' paths under `update`.
 
     `none` is what a gradient of None does: "skip" its parameter, count as "zero", "stop" the call.
@@ -162,11 +164,10 @@ def _walk(
     return [_walk_one(model, _Options(**options), update, count, none) for model in models]
 
 
-def _walk_one(model: Model, o: _Options, update: Update, count: str, none: str) -> Path:
+def _walk_one(model: Model, o: _Options, update: Update, count: str, none: str) -> Walk:
     values = [np.array(array, dtype=np.float64) for array in model["parameters"]]
     moments = [_Moments(np.zeros_like(value), np.zeros_like(value)) for value in values]
     counted = 0
-    path = []
     for gradients in model["gradients"]:
         counted += count == "calls"
         for i, gradient in enumerate(gradients):
@@ -178,11 +179,10 @@ def _walk_one(model: Model, o: _Options, update: Update, count: str, none: str) 
             counted += count == "updates"
             moments[i].steps = moments[i].steps + 1 if count == "own" else counted
             values[i] = values[i] - update(g, moments[i], o)
-        path.append(list(values))
-    return path
+        yield list(values)
 
 
-Mutant = Callable[[Sequence[Model], Mapping[str, Any]], list[Path]]
+Mutant = Callable[[Sequence[Model], Mapping[str, Any]], list[Walk]]
 
 
 def _with(update: Update = _moved, **how: Any) -> Mutant:

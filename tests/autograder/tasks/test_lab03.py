@@ -1,9 +1,253 @@
+"""Lab 3: the bank's answers, torch as oracle of the mutants, and the budget's judge on figures."""
+
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import pytest
-from autograder.task import Task
-from autograder.tasks.lab03 import LAB
-from tests.autograder.tasks.bank_in_process import check_bank
+import torch
+
+from autograder.ban import banned_uses
+from autograder.judge import judge
+from autograder.student import LocalStudent
+from autograder.task import Answer, Case, Task, Verdict
+from autograder.tasks.lab03 import LAB, adam_step, lean_adam_step
+from autograder.tasks.lab03.adam import MUTANTS, _walk, torch_paths
+from autograder.tasks.lab03.adam_step import NO_TORCH_OPTIM, path_cases
+from autograder.tasks.lab03.lean_adam_step import NOISE_BYTES
+from tests.autograder.tasks.bank_in_process import BANK, check_bank
+
+MIB = 2**20
+
 
 @pytest.mark.parametrize("task", LAB.tasks, ids=lambda task: task.id)
 def test_bank(task: Task) -> None:
     check_bank(LAB, task)
+
+
+def test_every_mistake_of_adam_step_stands_in_the_bank() -> None:
+    files = {file.stem for file in (BANK / LAB.name / adam_step.name).iterdir()}
+    assert {f"wrong_{name}" for name in adam_step.mistakes} <= files
+
+
+def test_every_mutant_has_its_sentence() -> None:
+    assert MUTANTS.keys() <= adam_step.mistakes.keys()
+
+
+# The reference.
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_reference_is_torch_optim_adam_and_so_is_the_mutants_base(seed: int) -> None:
+    for case in path_cases(np.random.default_rng(seed)):
+        models, options = case.inputs["models"], case.inputs["options"]
+        for model, path, base in zip(
+            models, torch_paths(models, options), _walk(models, options), strict=True
+        ):
+            parameters = [torch.tensor(a, requires_grad=True) for a in model["parameters"]]
+            optimizer = torch.optim.Adam(parameters, foreach=False, **options)
+            for gradients, after, ours in zip(model["gradients"], path, base, strict=True):
+                for parameter, gradient in zip(parameters, gradients, strict=True):
+                    parameter.grad = None if gradient is None else torch.tensor(gradient)
+                optimizer.step()
+                for parameter, array, mine in zip(parameters, after, ours, strict=True):
+                    np.testing.assert_array_equal(parameter.detach().numpy(), array)
+                    np.testing.assert_allclose(mine, array, rtol=1e-12, atol=1e-18)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_mutant_is_told_from_torch_in_every_draw(seed: int) -> None:
+    cases = path_cases(np.random.default_rng(seed))
+    for name, mutant in MUTANTS.items():
+        answers = []
+        for case in cases:
+            with np.errstate(all="ignore"):
+                paths = map(list, mutant(case.inputs["models"], case.inputs["options"]))
+            said = [{"parameters": p, "changed": None, "state_used": True} for p in paths]
+            answers.append(Answer(said))
+        assert judge(adam_step, cases, answers).mistake == name
+
+
+def test_an_error_of_two_billionths_of_the_way_is_seen_and_half_a_billionth_is_not() -> None:
+    case = path_cases(np.random.default_rng(0))[0]
+    (path,) = torch_paths(case.inputs["models"], case.inputs["options"])
+    start = case.inputs["models"][0]["parameters"][0]
+    way = np.max(np.abs(path[0][0] - start))
+
+    def passes(part: float) -> bool:
+        moved = [[array.copy() for array in after] for after in path]
+        moved[0][0][0] += part * way
+        said = [{"parameters": moved, "changed": None, "state_used": True}]
+        return adam_step.judge(case, Answer(said))["first step"].ok
+
+    assert passes(0.5e-9)
+    assert not passes(2e-9)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, [], [None], [{}], [{"parameters": []}], {"parameters": []}, "x", 1.0),
+        [{"parameters": [[np.zeros(5), np.zeros(6), np.zeros((3, 4)), np.zeros((2, 2, 3))]]}],
+        [{"parameters": [[np.zeros(5, dtype=complex)] * 4]}],
+        [{"parameters": [[np.zeros(5)]]}],
+    ],
+)
+def test_garbled_answers_are_wrong_and_break_nothing(value: Any) -> None:
+    case = path_cases(np.random.default_rng(0))[0]
+    assert not adam_step.judge(case, Answer(value))["first step"].ok
+    large = lean_adam_step.cases(np.random.default_rng(0))[-1]
+    assert not lean_adam_step.judge(large, Answer(value))["under the budget"].ok
+
+
+# What a solution may not use.
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import torch\ndef adam_step(*a): torch.optim.Adam(a)",
+        "from torch.optim import Adam\ndef adam_step(*a): Adam(a)",
+        "from torch import optim as o\ndef adam_step(*a): o.Adam(a)",
+        "from torch.optim.adam import adam as helper\ndef adam_step(*a): helper(a)",
+        "import torch as t\ndef adam_step(*a): t._fused_adam_(*a)",
+        "import torch\ndef adam_step(*a): torch.ops.aten._fused_adamw_.default(*a)",
+        "import torch\ndef adam_step(*a): getattr(torch, 'optim').Adam(a)",
+        "import sys\ndef adam_step(*a): sys.modules['torch.optim'].Adam(a)",
+        "import importlib\ndef adam_step(*a): importlib.import_module('torch.optim').Adam(a)",
+    ],
+)
+def test_torchs_adam_is_banned_by_every_plain_route(source: str) -> None:
+    assert banned_uses(NO_TORCH_OPTIM, ("adam_step",), [source])
+
+
+def test_a_student_may_call_his_own_things_adam() -> None:
+    source = "class Adam: ...\ndef adam(): ...\ndef adam_step(*a): Adam(); adam()"
+    assert not banned_uses(NO_TORCH_OPTIM, ("adam_step",), [source])
+
+
+# The budget's judge.
+
+
+def _large(**changes: int) -> tuple[Case, dict[str, Any], int]:
+    """A large case, the answer of a perfect step with some figures changed, and P in bytes."""
+    case = lean_adam_step.cases(np.random.default_rng(3))[-1]
+    names: dict[str, Any] = {}
+    source = (BANK / LAB.name / "lean_adam_step" / "right_halving.py").read_text(encoding="utf-8")
+    exec(source, names)
+    value = LocalStudent(names).run(lean_adam_step.probe_path, case.inputs).value
+    parameter_bytes = 4 * sum(int(np.prod(shape)) for shape in case.inputs["large"]["shapes"])
+    figures = {"rise_bytes": 2 * parameter_bytes, "kept_bytes": 2 * parameter_bytes}
+    value |= {**figures, "numpy_rise_bytes": 0, "numpy_kept_bytes": 0}
+    return case, {**value, **changes}, parameter_bytes
+
+
+def _judged(case: Case, answer: Answer) -> Verdict:
+    only = [case]
+    return judge(lean_adam_step, only, [answer])
+
+
+@pytest.fixture(scope="module")
+def large() -> tuple[Case, dict[str, Any], int]:
+    return _large()
+
+
+def _with(value: dict[str, Any], **more: int) -> dict[str, Any]:
+    return {**value, **{name: value[name] + extra for name, extra in more.items()}}
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        *(("rise_bytes", MIB), ("numpy_rise_bytes", MIB)),
+        *(("kept_bytes", 64 * 1024), ("numpy_kept_bytes", 64 * 1024)),
+    ],
+)
+def test_the_budget_is_kept_to_the_byte(
+    large: tuple[Case, dict[str, Any], int], name: str, allowed: int
+) -> None:
+    case, value, _ = large
+    assert _judged(case, Answer(_with(value, **{name: allowed}))).status == "right"
+    assert _judged(case, Answer(_with(value, **{name: allowed + 1}))).status != "right"
+
+
+def test_the_budget_is_not_earned_by_a_step_that_is_not_adams(
+    large: tuple[Case, dict[str, Any], int],
+) -> None:
+    case, value, _ = large
+    moved = [[array * 1.001 for array in after] for after in value["models"][0]["parameters"]]
+    wrong = {**value, "models": [{**value["models"][0], "parameters": moved}]}
+    assert _judged(case, Answer(wrong)).earned["under the budget"] == 0
+
+
+def test_an_uncounted_copy_of_the_parameters_is_doubted_and_noise_is_not(
+    large: tuple[Case, dict[str, Any], int],
+) -> None:
+    case, value, parameter_bytes = large
+    rise = value["rise_bytes"]
+    assert parameter_bytes > NOISE_BYTES + 4 * MIB
+    for resident in (0, rise - parameter_bytes, rise, rise + NOISE_BYTES):
+        assert _judged(case, Answer(value, resident_bytes=resident)).status == "right"
+    doubted = _judged(case, Answer(value, resident_bytes=rise + parameter_bytes))
+    assert doubted.status == "could_not_judge"
+    assert doubted.earned["under the budget"] == 0
+
+
+def test_moments_that_the_meter_does_not_see_are_doubted(
+    large: tuple[Case, dict[str, Any], int],
+) -> None:
+    case, value, parameter_bytes = large
+    hidden = _with(value, rise_bytes=-parameter_bytes, kept_bytes=-parameter_bytes)
+    assert _judged(case, Answer(hidden)).status == "could_not_judge"
+
+
+def test_messages_of_a_measured_task_hold_no_measured_figures(
+    large: tuple[Case, dict[str, Any], int],
+) -> None:
+    case, value, parameter_bytes = large
+    for extra in (2 * MIB, 2 * MIB + 4096):
+        said = {
+            _judged(case, Answer(_with(value, **{name: extra}))).message
+            for name in ("rise_bytes", "kept_bytes")
+        }
+        assert len(said) == 2
+        assert not any(str(number) in text for text in said for number in (extra, parameter_bytes))
+
+
+# The probe.
+
+
+def _noted(step: Callable[..., None]) -> list[dict[str, Any]]:
+    case = path_cases(np.random.default_rng(0))[0]
+    answer = LocalStudent({"adam_step": step}).run(adam_step.probe_path, case.inputs)
+    assert answer.raised is None
+    found: list[dict[str, Any]] = answer.value
+    return found
+
+
+def test_the_probe_gives_leaves_in_three_layouts_and_an_empty_plain_dict() -> None:
+    def look(params: Any, grads: Any, state: Any, **_: float) -> None:
+        assert all(p.is_leaf and p.requires_grad for p in params)
+        assert [p.is_contiguous() for p in params] == [True, False, False, True]
+        assert [g.shape for g in grads] == [p.shape for p in params]
+        assert type(state) is dict
+        assert not state
+
+    assert _noted(look)[0]["changed"] is None
+    assert _noted(look)[0]["state_used"] is False
+
+
+def test_the_probe_notes_what_was_changed() -> None:
+    def gradients(params: Any, grads: Any, state: Any, **_: float) -> None:
+        grads[1].mul_(2)
+
+    def lists(params: Any, grads: Any, state: Any, **_: float) -> None:
+        grads[1] = grads[1] * 2
+
+    def leaves(params: Any, grads: Any, state: Any, **_: float) -> None:
+        params[0].requires_grad_(False)
+
+    found = [_noted(step)[0]["changed"] for step in (gradients, lists, leaves)]
+    assert found == ["gradients", "lists", "requires_grad"]
