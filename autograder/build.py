@@ -19,9 +19,10 @@ from nbformat import NotebookNode
 from traitlets.config.loader import Config, ConfigFileNotFound, PyFileConfigLoader
 
 from autograder.blueprint import release_violations, source_violations
+from autograder.record import digest, recorded, write_record
 from autograder.tasks import find_lab
 
-__all__ = ["BuildError", "build", "check"]
+__all__ = ["BuildError", "build", "check", "find_sources", "read_source"]
 
 _SOURCES = "solutions"
 _RELEASES = "labs"
@@ -38,11 +39,16 @@ class BuildError(ValueError):
 def build(root: Path, labs: Iterable[str] | None = None) -> list[Path]:
     """Build the labs of the course in `root`, all of them by default; return the files it changed.
 
-    Raises BuildError, with every fault of every source at once, before anything is written; and
-    ValueError, with the names there are, where a lab has no source.
+    Raises BuildError, with every fault of every source at once, before anything is written, and
+    where a notebook was edited, for its edits would be lost; and ValueError, with the names there
+    are, where a lab has no source.
     """
     changed = []
-    for path, content in _built(root, labs).items():
+    files = _built(root, labs)
+    edited = [path for path, content in files.items() if _is_edited(root, path, content)]
+    if edited:
+        raise BuildError(_edited(root, path) for path in edited)
+    for path, content in files.items():
         if path.is_file() and path.read_bytes() == content:
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,6 +70,8 @@ def check(root: Path, labs: Iterable[str] | None = None) -> list[str]:
         command = f"run `autograder build {path.stem}`"
         if not path.is_file():
             sentences.append(f"{name} is not there; {command}.")
+        elif _is_edited(root, path, content):
+            sentences.append(_edited(root, path))
         elif path.read_bytes() != content:
             sentences.append(f"{name} is not what {_SOURCES}/{path.stem}.py builds; {command}.")
     for path in _notebooks(root, labs):
@@ -73,12 +81,32 @@ def check(root: Path, labs: Iterable[str] | None = None) -> list[str]:
     return sentences
 
 
+def _is_edited(root: Path, path: Path, content: bytes) -> bool:
+    """Whether a source notebook was edited since it was built, and not to what is now built."""
+    if path.parent.parent != root / _SOURCES or not path.is_file():
+        return False
+    try:
+        there = nbformat.read(path, as_version=4)
+    except ValueError:  # a merge conflict, say: nothing that an editor saves
+        return False
+    built = nbformat.reads(content.decode(), as_version=4)
+    return recorded(there) not in (None, digest(there)) and digest(there) != digest(built)
+
+
+def _edited(root: Path, path: Path) -> str:
+    name = path.relative_to(root).as_posix()
+    return (
+        f"{name} was edited since it was built; run `autograder build --pull {path.stem}` to carry "
+        f"the edits into {_SOURCES}/{path.stem}.py, or delete the notebook to drop them."
+    )
+
+
 def _built(root: Path, labs: Iterable[str] | None) -> dict[Path, bytes]:
     """Every file that building would write, with its content."""
     config = _course_config(root)
     files: dict[Path, bytes] = {}
     violations: list[str] = []
-    for source in _sources(root, labs):
+    for source in find_sources(root, labs):
         name = source.stem
         label = f"{_SOURCES}/{source.name}"
         try:
@@ -86,7 +114,7 @@ def _built(root: Path, labs: Iterable[str] | None) -> dict[Path, bytes]:
         except ValueError as error:
             violations.append(f"{label}: {error}. Add its tasks, or rename the source.")
             continue
-        notebook = _read(source, lab.number)
+        notebook = read_source(source.read_text(encoding="utf-8"), lab.number)
         found = source_violations(label, notebook, lab)
         found += _strays(root, name)
         if not found:
@@ -115,7 +143,8 @@ def _course_config(root: Path) -> Config:
         ) from None
 
 
-def _sources(root: Path, labs: Iterable[str] | None) -> list[Path]:
+def find_sources(root: Path, labs: Iterable[str] | None) -> list[Path]:
+    """Return the source of each of these labs, of all labs for None; ValueError if one has none."""
     there = {path.stem: path for path in sorted((root / _SOURCES).glob("lab*.py"))}
     wanted = list(there) if labs is None else list(dict.fromkeys(labs))
     unknown = [name for name in wanted if name not in there]
@@ -126,9 +155,9 @@ def _sources(root: Path, labs: Iterable[str] | None) -> list[Path]:
     return [there[name] for name in wanted]
 
 
-def _read(source: Path, number: str) -> NotebookNode:
-    """The percent source as a notebook whose cell ids are the same each time."""
-    notebook: NotebookNode = jupytext.reads(source.read_text(encoding="utf-8"), fmt="py:percent")
+def read_source(text: str, number: str) -> NotebookNode:
+    """Return a percent source as a notebook whose cell ids are the same each time."""
+    notebook: NotebookNode = jupytext.reads(text, fmt="py:percent")
     # jupytext's pairing would put solutions back into a release opened beside a .py of its name.
     notebook.metadata = NotebookNode(kernelspec=notebook.metadata.get("kernelspec", {}))
     unnamed = 0
@@ -137,6 +166,7 @@ def _read(source: Path, number: str) -> NotebookNode:
         if grade_id is None:
             unnamed += 1
         cell["id"] = grade_id or f"{number}-cell-{unnamed}"
+    write_record(notebook)
     return notebook
 
 

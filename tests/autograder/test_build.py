@@ -94,7 +94,7 @@ def test_cell_ids_follow_the_source(course: Path) -> None:
     for cell in notebook.cells:
         metadata = cell.metadata.get("nbgrader", {"grade_id": "lab05-cell-1"})
         assert cell.id == metadata["grade_id"]
-    assert set(notebook.metadata) == {"kernelspec"}
+    assert set(notebook.metadata) == {"kernelspec", "peakmem"}
 
 
 def test_tags_reach_the_release(course: Path) -> None:
