@@ -81,7 +81,7 @@ def show(figure, alt):
 # |---|---|---|
 # | unsigned | 2^(n-1), ..., 4, 2, 1 | 0 ... 2^n - 1 |
 # | sign-magnitude | the highest bit is the sign (1 is minus), the others are 2^(n-2), ..., 2, 1 | -(2^(n-1) - 1) ... 2^(n-1) - 1 |
-# | two's complement | **-**2^(n-1), then 2^(n-2), ..., 2, 1 | -2^(n-1) ... 2^(n-1) - 1 |
+# | two's complement | minus 2^(n-1) for the highest bit, then 2^(n-2), ..., 2, 1 | -2^(n-1) ... 2^(n-1) - 1 |
 #
 # Sign-magnitude has two zeros. Two's complement has one, and so it has one negative number more;
 # besides, plain addition works on it. That is why hardware uses it.
@@ -94,6 +94,11 @@ def show(figure, alt):
 # - `encoding` is `"unsigned"`, `"sign-magnitude"` or `"twos-complement"`. Any other raises
 #   `ValueError`.
 # - Return a Python integer. Both zeros of sign-magnitude are 0.
+#
+# *Python's tools for bits,* which you will need throughout the lab: `bits >> k` drops the lowest k
+# bits, `bits & 0xFF` keeps the lowest 8 (0xFF is eight ones), `1 << k` is 2^k, `~bits` flips all
+# bits, and `f"{bits:08b}"` shows a pattern. `>>` and `<<` bind weaker than `+` and `-`, and `&`
+# weaker still: write parentheses.
 #
 # *Example:* the 8 bits `0b10110001` are 177 unsigned, -49 in sign-magnitude (minus `0110001`), and
 # -128 + 49 = -79 in two's complement.
@@ -201,6 +206,14 @@ from autograder.stock import score
 score("lab01-fixed_point_value", globals())
 ### END HIDDEN TESTS
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-number_line-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## From fixed to floating
+#
+# A fixed point has the same gap everywhere. Near 1000 that is finer than anyone needs, and near
+# 0.001 it is too coarse. A *floating* point moves with the number: large numbers have large gaps,
+# small numbers small ones. Here are all numbers of the smallest format in use, FP4, with 1 sign bit,
+# 2 exponent bits and 1 mantissa bit. From 2 on, the gap doubles at each power of two.
+
 # %% tags=["demo"] nbgrader={"grade": false, "grade_id": "lab01-number_line", "locked": true, "schema_version": 3, "solution": false, "task": false}
 positive = [0, 0.5, 1, 1.5, 2, 3, 4, 6]  # all that FP4 (E2M1) has, beside the negative ones
 spans = [(-6, -4, 2), (-4, -2, 1), (-2, 2, 0.5), (2, 4, 1), (4, 6, 2)]
@@ -214,11 +227,6 @@ show(
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-decode_fp32-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.3 From bits to a number: fp32 (4 points, 15 minutes)
-#
-# A fixed point has the same gap everywhere. Near 1000 that is finer than anyone needs, and near
-# 0.001 it is too coarse. A *floating* point moves with the number: large numbers have large gaps,
-# small numbers small ones. The picture above shows it for the smallest format in use, FP4 with
-# 1 sign bit, 2 exponent bits and 1 mantissa bit. At each power of two the gap doubles.
 #
 # `fp32` (IEEE 754 binary32, `torch.float32`) divides its 32 bits into three fields:
 #
@@ -301,7 +309,7 @@ score("lab01-decode_fp32", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-encode_fp32-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 1.4 From a number to bits: fp32 (4 points, 20 minutes)
+# ## 1.4 From a number to bits: fp32 (4 points, 25 minutes)
 #
 # Between two neighbours in fp32 lie many real numbers, and each has to go to one of the two. The
 # rule, here and in nearly all hardware, is **nearest, ties to even**: take the nearer one; exactly
@@ -313,7 +321,8 @@ score("lab01-decode_fp32", globals())
 # - A value that rounds past the largest number becomes infinity. The largest is
 #   (2 - 2^-23) * 2^127; the limit is half a gap above it, at 2^128 - 2^103, where the tie goes up.
 # - Below 2^-126 the gap stays at 2^-149. Up to half of that, 2^-150, rounds to zero.
-# - -0.0, the infinities and NaN have patterns too. Any NaN pattern is right for NaN.
+# - Zeros (0.0 and -0.0), the infinities and NaN have patterns of their own. Treat them apart. Any
+#   NaN pattern is right for NaN.
 # - What is not allowed is the same as in 1.3.
 #
 # *Points:* exact values 1, inexact ones and ties 1, overflow and underflow 1, zeros, infinity and
@@ -500,7 +509,8 @@ show(
 # - Past the largest bf16 number comes infinity. NaN stays NaN (any NaN pattern is right), and
 #   infinity stays infinity.
 # - What is not allowed is the same as in 1.3. `x` is float32 already, so you need not convert it;
-#   `x.view(np.uint32)` shows its bits.
+#   `x.view(np.uint32)` shows its bits. Mind that such a view shares its memory with `x`, and that
+#   uint32 wraps around without a warning.
 #
 # *Points:* nearest 1, ties to even 1, NaN and infinity 1.
 #
@@ -538,11 +548,11 @@ for pattern, expected, hint in [
     x = np.array([pattern], np.uint32).view(np.float32)
     got = to_bf16(x)
     assert got[0] == expected, (
-        f"0x{pattern:08X} becomes 0x{expected:04X}, not {got[0]:#06x}; {hint}"
+        f"0x{pattern:08X} becomes 0x{expected:04X}, not 0x{int(got[0]):04X}; {hint}"
     )
 for pattern in (0x7FC00000, 0x7FFFFFFF, 0x7F800001):
     got = to_bf16(np.array([pattern], np.uint32).view(np.float32))[0]
-    assert got & 0x7FFF > 0x7F80, f"0x{pattern:08X} is NaN, but yours becomes {got:#06x}"
+    assert got & 0x7FFF > 0x7F80, f"0x{pattern:08X} is NaN, but yours becomes 0x{int(got):04X}"
 assert to_bf16(np.zeros((2, 0, 3), np.float32)).shape == (2, 0, 3), "keep the shape"
 
 weights = np.random.default_rng(0).normal(0, 0.02, 1_000_000).astype(np.float32)
@@ -635,13 +645,15 @@ score("lab01-decode_e4m3", globals())
 # - The format is as in 1.5. Only the sums are rounded; `step` stays exact and is positive.
 # - Where even the first addition is lost, that is `0.0`. Where the sum grows past the largest
 #   number, it becomes infinity and stays there: `math.inf`.
-# - You may simulate it, but not for fp32: 0.01 takes some 40 million additions there. Think first.
+# - You may simulate the small formats, but not fp32: 0.01 takes millions of additions there, and
+#   grading stops what takes too long. Think first.
 #
 # *Example:* fp16 has gaps of 2^-6 = 0.015625 between 16 and 32, and of 0.03125 from 32 on. A step of
 # 0.01 is more than half of the first and less than half of the second. So the answer is 32.0.
 #
-# *Hints:* Where do gaps change? What can you say about s there, and about a tie? A stall is always
-# at a number of one kind.
+# *Hints:* What is the gap just below a power of two, and just above it? Suppose that the step is
+# between half a gap and a whole gap: which numbers does the sum go through? And when step is
+# exactly half a gap, which of the two neighbours is even?
 #
 # **Predict first.** Add 0.01 a thousand times in fp16. The exact sum is 10. What do you get?
 
@@ -651,7 +663,7 @@ predicted_sum_in_fp16 = None  # your prediction, a number
 
 # %% nbgrader={"grade": false, "grade_id": "lab01-stall_value-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def stall_value(step: float, exponent_bits: int, mantissa_bits: int) -> float:
-    """Return where a sum of equal steps stops growing: a power of two, 0.0 or infinity."""
+    """Return where a sum of equal steps stops growing."""
     ### BEGIN SOLUTION
     limits = format_limits(exponent_bits, mantissa_bits)
     if step <= limits["min_subnormal"] / 2:
@@ -710,16 +722,18 @@ curves = {"exact": step * np.arange(count + 1), "float16": np.array(sums, float)
 plots.running_sum(ax, curves, stalls_at=32.0)
 show(
     figure,
-    "Sum of 0.01 over the number of additions, exact and in float16. float16 falls below the exact "
-    "line, runs above it from 16 on, reaches 32 after 2798 additions and stays there for good.",
+    "Sum of 0.01 over the number of additions, exact and in float16. float16 follows the exact line "
+    "up to 8, grows slower from 8 to 16 and faster from 16 to 32, which it reaches after 2798 "
+    "additions, and stays there for good.",
 )
 print(f"after 1000 additions: {sums[1000]:.3f}; stalls after {sums.index(sums[-1])}")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-stalling_sum-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the picture.** The curve is made of straight pieces: between two powers of two the gap is
-# the same, so every step of 0.01 is rounded to the same multiple of it. Up to 16 the errors stay
-# small. Between 16 and 32 the gap is 0.015625, and each step of 0.01 counts as a whole gap: the sum
-# grows too fast. At 32 each step counts as nothing.
+# the same, so every step of 0.01 is rounded to the same multiple of it. Up to 8 that is nearly 0.01.
+# Between 8 and 16 the gap is 0.0078125, and each step counts as one gap: the sum grows too slowly.
+# Between 16 and 32 the gap is 0.015625, and each step counts as one gap again: too fast. At 32 each
+# step counts as nothing.
 #
 # Note that the error is *systematic*. It does not average out, however many steps you take.
 
@@ -728,17 +742,19 @@ print(f"after 1000 additions: {sums[1000]:.3f}; stalls after {sums.index(sums[-1
 #
 # You have only float16 to add with, and still want the sum of thousands of numbers. What an addition
 # loses can be computed, in float16, from its result. Give it back with the next element, and the
-# error stops growing with the number of terms. This is how optimizers keep weights in 16 bits
-# without a 32-bit copy.
+# error stops growing with the number of terms. Some optimizers keep their weights in 16 bits that
+# way, without a copy in 32 bits.
 #
 # Write `careful_sum(x, add)`:
 # - `x` is a float16 array of one dimension, with sum(abs(x)) < 65504. Leave it unchanged.
-# - `add(a, b)` is the only adder: it adds in float16 and counts. Each argument is an element of
-#   `x`, a number that `add` returned, the negative of one of these, or 0.
+# - `add(a, b)` is the only adder: it adds in float16, counts, and returns a Python float. Each
+#   argument is an element of `x`, a number that `add` returned, the negative of one of these, or 0.
+#   You may look at numbers, compare and sort them as you like; only adding goes through `add`.
 # - Return a number that `add` returned. For an empty `x` return 0.0 without calling it.
 # - Call `add` at most 4 * len(x) times.
 # - The error is at most 4 * 2^-11 * sum(abs(x)) + 2^-25 on **every** array that is allowed, of any
-#   length. (2^-11 is the largest relative error of one addition.) All or nothing: 2 points.
+#   length. (2^-11 is the largest relative error of one addition.) A method that is good on average
+#   is not enough. All or nothing: 2 points.
 #
 # *Example:* adding 1 to 2048 in float16 gives 2048, since 2049 is a tie. `add(2048, 1)` returns
 # 2048.0; `add(2048.0, -2048)` returns 0.0: of the 1 nothing arrived, so 1 is still owed.
@@ -755,9 +771,9 @@ from collections.abc import Callable
 
 
 def careful_sum(x: np.ndarray, add: Callable[[float, float], float]) -> float:
-    """Return the sum of a float16 array, added in float16 with Kahan's compensation."""
+    """Return the sum of a float16 array, added in float16."""
     ### BEGIN SOLUTION
-    total = too_much = 0.0
+    total = too_much = 0.0  # Kahan's compensated sum (1965)
     for element in x:
         y = add(element, -too_much)
         t = add(total, y)
@@ -793,7 +809,7 @@ for name, numbers in [
     assert abs(got - exact) <= allowed, f"{name}: {exact:.6g} within {allowed:.3g}, not {got:.6g}"
     assert add.calls <= 4 * len(x), f"{name}: at most {4 * len(x)} calls of add, not {add.calls}"
     if len(x):
-        returned = {add(0, 0)} | {float(a) + float(b) for a, b in add.log()}
+        assert got in add.log().sum(axis=1), f"{name}: {got} is no number that add returned"
         plain = plain_sum(x, Float16Adder(x))
         print(f"{name}: exact {exact:.6g}, yours {got:.6g}, plain {plain:.6g}")
 print(f"you predicted {predicted_plain_sum} for the plain sum of a thousand times 20.0")
@@ -809,8 +825,8 @@ score("lab01-careful_sum", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-update_lost-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.10 The lost update (1 point, 10 minutes)
 #
-# `param += -lr * grad` is such a sum. Near a weight of 1.0, bf16 has gaps of 2^-7, about 0.8 %.
-# An update below half of that changes nothing, in this step and in all later ones.
+# `param += -lr * grad` is a sum as well. Above a weight of 1.0, bf16 has gaps of 2^-7, about 0.8 %.
+# An update of less than half of that changes nothing, in this step and in all later ones.
 #
 # Write `update_lost(param, update, exponent_bits, mantissa_bits)`:
 # - Round `param` and `update` to the format, add them, and round the sum. Return True if it is
@@ -859,6 +875,7 @@ for param, update, e, m, lost, hint in [
     (1.0, 2.0**-9, 8, 23, False, "fp32's gap is far smaller"),
     (0.1, 1e-9, 5, 10, True, "both are rounded to the format first"),
     (0.0, 2.0**-24, 5, 10, False, "the smallest number of fp16, added to zero"),
+    (1e6, 1.0, 5, 10, True, "1e6 is infinity in fp16, and infinity stays what it is"),
 ]:
     got = update_lost(param, update, e, m)
     assert bool(got) is lost, (
@@ -903,6 +920,6 @@ score("lab01-update_lost", globals())
 #   by rounding to the nearest, ties to even.
 # - The gap doubles at every power of two; the relative precision stays the same, down to the
 #   subnormal numbers.
-# - A sum stalls once the step is at most half a gap. In fp16, steps of 0.01 get no further than 32.
+# - A sum stalls once the step is less than half a gap. In fp16, steps of 0.01 get no further than 32.
 # - `param += update` can change nothing at all. Lab 7 keeps a copy of the weights in fp32 for it,
-#   and counts what that costs; a compensated sum is the other way out.
+#   and counts what that costs; a compensated sum (Kahan, 1965), as in 1.9, is the other way out.
