@@ -36,16 +36,14 @@ class Journal:
 
         One that failed by the grader's fault is to be graded again.
         """
-        entry = self._entry(lab, student)
-        if entry is None or entry["key"] != _key(raw, isolated=isolated):
+        key, result = self._entry(lab, student)
+        if result is None or result.end == "failed" or key != _key(raw, isolated=isolated):
             return None
-        result = result_from_dict(entry["result"])
-        return None if result.end == "failed" else result
+        return result
 
     def read(self, lab: str, student: str) -> Result | None:
         """Return the result of this student's last graded submission, None where there is none."""
-        entry = self._entry(lab, student)
-        return None if entry is None else result_from_dict(entry["result"])
+        return self._entry(lab, student)[1]
 
     def keep(
         self,
@@ -69,14 +67,14 @@ class Journal:
             for task, given in plain.decode(data).items()
         }
 
-    def _entry(self, lab: str, student: str) -> dict[str, Any] | None:
+    def _entry(self, lab: str, student: str) -> tuple[Any, Result | None]:
+        """An entry's key and result; one that is not whole any more counts as none."""
+        path = self._path(lab, student, "json")
         try:
-            entry: dict[str, Any] = json.loads(self._path(lab, student, "json").read_bytes())
-        except FileNotFoundError:
-            return None
-        except ValueError:
-            return None  # the disk lost part of it: the submission is to be graded again
-        return entry
+            entry = json.loads(path.read_bytes())
+            return entry["key"], result_from_dict(entry["result"])
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return None, None
 
     def _path(self, lab: str, student: str, ending: str) -> Path:
         return inside(self._root, lab, f"{student}.{ending}")

@@ -21,6 +21,7 @@ __all__ = [
     "Class",
     "cell_of",
     "code_cell",
+    "command_environment",
     "course_copy",
     "grade_command",
     "released",
