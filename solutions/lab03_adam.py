@@ -1,0 +1,375 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: nbgrader,tags,slideshow,-all
+#     notebook_metadata_filter: kernelspec,-jupytext.text_representation.jupytext_version
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# # Lab 3: the optimizer's state
+#
+# A model of 7 billion parameters in float32 takes 28 GB. Train it with Adam, and 84 GB more are
+# needed before a single activation is stored. Two thirds of those belong to the optimizer, which
+# remembers two numbers for every parameter. In this lab you write Adam, see exactly what it
+# remembers, and then write it again so that it takes hardly a byte more than that.
+#
+# **You will be able to**
+# - write Adam's step, and say what its state is and why it starts biased;
+# - measure how many bytes a step takes, on the way and for good;
+# - keep the peak of a step down by working in place and on pieces.
+#
+# | exercise | minutes | points |
+# |---|---|---|
+# | 3.1 Adam's step | 25 | 5 |
+# | 3.2 Adam on a memory diet | 30 | 4 |
+# | 3.3 In your own words | 5 | 2 |
+#
+# In all, an hour and 11 points.
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import torch
+
+import peakmem
+from peakmem.meter import MemoryMeter, measure
+
+peakmem.lab("lab03_adam")
+print(
+    "All exercises of this lab measure on the CPU, with a GPU or without: the bytes are the same."
+)
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-adam_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 3.1 Adam's step (5 points, 25 minutes)
+#
+# Plain gradient descent moves every parameter by `lr` times its gradient. Where gradients are
+# large it leaps, and where they are small it hardly moves. Adam wants steps of about the same
+# size, `lr`, everywhere. So it divides the gradient by its usual size. And as the gradient of one
+# batch is noisy, it takes a mean over the last steps instead.
+#
+# For that it remembers two numbers for each parameter, the *moments*. After the gradient $g$ of
+# the parameter's $t$-th step ($t = 1, 2, \dots$):
+#
+# $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g \qquad\qquad v \leftarrow \beta_2 v + (1 - \beta_2)\, g^2$$
+#
+# $m$ is a running mean of the gradients, $v$ of their squares; $\sqrt{v}$ is the usual size. Both
+# start at 0, so at first they are too small: after one step $m$ is only $0.1\,g$ (with
+# $\beta_1 = 0.9$). The weights given to gradients so far add up to $1 - \beta_1^t$, and dividing
+# by that makes $m$ a true mean. The same goes for $v$. This is the *bias correction*:
+#
+# $$\hat m = \frac{m}{1 - \beta_1^t} \qquad\qquad \hat v = \frac{v}{1 - \beta_2^t}
+# \qquad\qquad \theta \leftarrow \theta - \mathrm{lr}\,\frac{\hat m}{\sqrt{\hat v} + \epsilon}$$
+#
+# The small $\epsilon$ keeps the division safe where $\hat v$ is 0. It stands *outside* the root.
+# The hats are made afresh in each step; what is remembered is $m$ and $v$.
+#
+# Write `adam_step(params, grads, state, lr, betas, eps)`, which makes one step and returns nothing.
+# - `params` are leaf tensors that require a gradient, as a model's parameters are: the same tensors
+#   in the same order at every call. Change them **in place**. Some are not contiguous in memory, so
+#   `view(-1)` is refused there and `reshape(-1)` makes a copy.
+# - `grads` has one gradient for each parameter. Leave the gradients as they are. A gradient may be
+#   `None`: this parameter took no part. Then leave it, its moments and its step count alone.
+# - `state` is a dict, empty at first. All that must last until the next call goes in there, under
+#   keys of your choice. Two models are trained in turns, each with a state of its own.
+# - Not allowed: `torch.optim`, or any other ready-made optimizer.
+#
+# You get 1 point for the first step, 2 for the bias correction over 25 steps, 1 for `None`, and
+# 1 for the place of `eps`. Your values are compared with torch's in float64. They may be off by a
+# billionth of the distance moved.
+#
+# *Example:* a parameter of 1.0 with gradient 0.5 and `lr=0.1`. In the first step
+# $\hat m = 0.5$ and $\hat v = 0.25$, so the new value is $1 - 0.1 \cdot 0.5 / 0.5 = 0.9$.
+#
+# **Predict first.** The same parameter, but with a gradient of 50 instead of 0.5: what is its value
+# after the first step?
+
+# %%
+predicted_value = None  # your prediction, a number
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-adam_step-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+import math
+
+
+def adam_step(
+    params: list[torch.Tensor],
+    grads: list[torch.Tensor | None],
+    state: dict,
+    lr: float = 1e-3,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+) -> None:
+    """Make one step of Adam on `params`, in place, and keep its moments in `state`."""
+    ### BEGIN SOLUTION
+    beta1, beta2 = betas
+    with torch.no_grad():
+        for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
+            if grad is None:
+                continue
+            if i not in state:
+                state[i] = {"t": 0, "m": torch.zeros_like(param), "v": torch.zeros_like(param)}
+            own = state[i]
+            own["t"] += 1
+            own["m"] = beta1 * own["m"] + (1 - beta1) * grad
+            own["v"] = beta2 * own["v"] + (1 - beta2) * grad**2
+            m_hat = own["m"] / (1 - beta1 ** own["t"])
+            v_hat = own["v"] / (1 - beta2 ** own["t"])
+            param -= lr * m_hat / (v_hat.sqrt() + eps)
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+def one_parameter(value, gradients, step, **options):
+    """Return the parameter's values after each call of `step`."""
+    param = torch.tensor([value], dtype=torch.float64, requires_grad=True)
+    state, values = {}, []
+    for gradient in gradients:
+        grad = None if gradient is None else torch.tensor([gradient], dtype=torch.float64)
+        step([param], [grad], state, **options)
+        values.append(param.item())
+        assert grad is None or grad.item() == gradient, "the step changed the gradient"
+    return values
+
+
+(value,) = one_parameter(1.0, [0.5], adam_step, lr=0.1)
+assert value != 1.0, "the parameter did not move: change it in place, under torch.no_grad()"
+assert abs(value - 0.683772) > 1e-4, "the moments start at 0: correct them for that"
+assert abs(value - 0.9) < 1e-6, f"the example's new value is 0.9, but yours is {value}"
+
+values = one_parameter(1.0, [0.5, -2.0, 1.0], adam_step, lr=0.1)
+assert abs(values[1] - 0.955950) < 1e-5, (
+    f"after gradients 0.5 and -2: 0.955950, not {values[1]:.6f}"
+)
+
+values = one_parameter(1.0, [0.5, None, -2.0], adam_step, lr=0.1)
+assert values[1] == values[0], "a gradient of None must leave the parameter alone"
+assert abs(values[2] - 0.955950) < 1e-5, "a gradient of None must leave moments and count alone"
+
+(value,) = one_parameter(0.0, [0.5], adam_step, lr=1.0, eps=0.5)
+assert abs(value + 0.5) < 1e-6, f"with eps=0.5 the step is 0.5 / (0.5 + 0.5), but yours is {-value}"
+
+(value,) = one_parameter(1.0, [50.0], adam_step, lr=0.1)
+print(f"With a gradient of 50 the new value is {value:.6f}; you predicted {predicted_value}.")
+print("The first step is as long as lr, however large the gradient is: it divides itself out.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab03-adam_step", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+# Exercise 3.1, 5 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab03-adam_step", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-meter-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## How much memory does a step take?
+#
+# Let $P$ be the bytes of all parameters. Gradients take $P$ too, and the two moments $2P$. So
+# between steps $4P$ are live. But *during* a step there are intermediate values as well, and the
+# training has to fit at its peak.
+#
+# `MemoryMeter` counts live bytes while a block of code runs. `track` hands it what is there
+# already; from then on it sees every operator, and every tensor that is freed. This is torch's own
+# Adam in its two usual ways: a loop over the parameters, and `foreach`, which treats all parameters
+# together in few large operators (quick on a GPU, and its default there).
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-meter", "locked": true, "schema_version": 3, "solution": false, "task": false}
+SHAPES = [(256, 1024)] * 8  # eight equal float32 matrices, 1 MiB each
+P = sum(4 * math.prod(shape) for shape in SHAPES)
+
+
+def new_model():
+    """Return parameters of those shapes, and gradients for them."""
+    torch.manual_seed(0)
+    params = [torch.randn(shape).requires_grad_() for shape in SHAPES]
+    return params, [torch.randn(shape) for shape in SHAPES]
+
+
+def torch_step(foreach):
+    """Return the meter's report on torch's first Adam step."""
+    params, grads = new_model()
+    for param, grad in zip(params, grads, strict=True):
+        param.grad = grad
+    optimizer = torch.optim.Adam(params, foreach=foreach)
+    return measure(optimizer.step, device="cpu", track=[params, grads])
+
+
+for name, foreach in (("for-loop", False), ("foreach", True)):
+    found = torch_step(foreach)
+    print(
+        f"torch, {name:8}: {found.live_before_bytes / P:.2f} P before the step, "
+        f"{found.peak_bytes / P:.2f} P at its peak, {found.live_after_bytes / P:.2f} P after it"
+    )
+
+# %% tags=["raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-meter-own", "locked": true, "schema_version": 3, "solution": false, "task": false}
+params, grads = new_model()
+with MemoryMeter("cpu").track(params, grads) as meter:
+    state = {}
+    adam_step(params, grads, state)
+print(
+    f"your adam_step: {meter.peak_bytes / P:.2f} P at its peak, {meter.live_bytes / P:.2f} P after"
+)
+event, live = max(meter.timeline, key=lambda entry: entry[1])
+print(f"The peak came with the operator {event}.")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-lean_adam_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 3.2 Adam on a memory diet (4 points, 30 minutes)
+#
+# A step that makes whole tensors on the way needs room for them, and the largest tensor of a
+# language model, its embedding, can be a gigabyte. Adam treats every value by itself, though. So
+# nothing forces a step to hold more than a few values at a time beside parameters, gradients and
+# moments.
+#
+# Write `lean_adam_step`, which does what `adam_step` does under the same rules, on a budget:
+# - **During any call**, the first one included, at most `params + grads + 2P + 1 MiB` may be live.
+# - **Between calls**, beside `params` and `grads`, at most `2P + 64 KiB` may be: the two moments,
+#   and some room for counters. What you keep in `state`, in globals or elsewhere all counts.
+# - Numpy's memory counts like torch's.
+#
+# You get 2 points for right results, and 2 for keeping the budget, which is measured on float32
+# parameters of a few MiB. The meter measures from inside, and the grader compares that with what
+# the system says from outside.
+#
+# Two hints. Operators that end in an underscore work in place: `m.mul_(beta1).add_(grad, alpha=x)`
+# makes no new tensor, `beta1 * m + x * grad` makes three. And a *view* of a tensor costs nothing:
+# `t.split(k, dim)` or `t[a:b]` give pieces of `t` that share its memory, so what you write into a
+# piece is written into `t`. Pieces of some ten thousand values are quick enough. Mind that one row
+# of a matrix may be larger than 1 MiB.
+#
+# *Example:* one parameter of 1,000,000 float32 values, $P$ = 4 MB. Parameter, gradient and
+# moments take 16 MB. The quotient $\hat m / (\sqrt{\hat v} + \epsilon)$ of the whole tensor would be
+# 4 MB more; of pieces of 10,000 values it is 40 KB at a time.
+#
+# **Predict first.** How many MiB above `params + grads + 2P` does a step reach on the eight
+# matrices of 1 MiB each, if it makes four intermediate values of a whole matrix at a time?
+
+# %%
+predicted_mib = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-lean_adam_step-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def lean_adam_step(
+    params: list[torch.Tensor],
+    grads: list[torch.Tensor | None],
+    state: dict,
+    lr: float = 1e-3,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+) -> None:
+    """As adam_step, with less than 1 MiB beside parameters, gradients and moments."""
+    ### BEGIN SOLUTION
+    beta1, beta2 = betas
+
+    def pieces(tensor, most=2**15):
+        """Views of at most `most` values, which together are the tensor; any layout will do."""
+        if tensor.numel() <= most:
+            yield tensor
+            return
+        longest = max(range(tensor.ndim), key=lambda dim: tensor.shape[dim])
+        for half in tensor.tensor_split(2, dim=longest):
+            yield from pieces(half)
+
+    with torch.no_grad():
+        for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
+            if grad is None:
+                continue
+            if i not in state:
+                state[i] = {"t": 0, "m": torch.zeros_like(param), "v": torch.zeros_like(param)}
+            own = state[i]
+            own["t"] += 1
+            step_size = lr / (1 - beta1 ** own["t"])
+            root = math.sqrt(1 - beta2 ** own["t"])
+            for p, g, m, v in zip(*map(pieces, (param, grad, own["m"], own["v"])), strict=True):
+                m.mul_(beta1).add_(g, alpha=1 - beta1)
+                v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
+                p.addcdiv_(m, v.sqrt().div_(root).add_(eps), value=-step_size)
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+values = one_parameter(1.0, [0.5, None, -2.0], lean_adam_step, lr=0.1)
+assert abs(values[2] - 0.955950) < 1e-5, f"after 0.5, None and -2: 0.955950, not {values[2]:.6f}"
+tall = torch.zeros(3, 2, dtype=torch.float64).T.requires_grad_()  # not contiguous
+lean_adam_step([tall], [torch.ones(2, 3, dtype=torch.float64)], {}, lr=0.1)
+assert (tall + 0.1).abs().max() < 1e-6, (
+    "a parameter that is not contiguous did not move as it should"
+)
+
+MIB = 2**20
+long_vector = torch.zeros(700_000, requires_grad=True)
+wide_matrix = torch.zeros(2, 500_000, requires_grad=True)
+params, grads = [long_vector, wide_matrix], [torch.ones(700_000), torch.ones(2, 500_000)]
+P = sum(param.nbytes for param in params)
+state = {}
+with MemoryMeter("cpu", count_numpy=True).track(params, grads) as meter:
+    lean_adam_step(params, grads, state)
+rise = meter.peak_bytes + meter.numpy_peak_bytes - meter.baseline_bytes
+kept = meter.live_bytes - meter.baseline_bytes
+print(f"above params + grads: {rise / MIB:.2f} MiB at the peak, {kept / MIB:.2f} MiB kept")
+print(f"the budget:           {2 * P / MIB + 1:.2f} MiB at the peak, {2 * P / MIB:.2f} MiB kept")
+assert rise <= 2 * P + MIB, (
+    f"the peak is {(rise - 2 * P - MIB) / MIB:.2f} MiB over the budget: work in place, on pieces, "
+    "and cut long vectors and rows too"
+)
+assert kept <= 2 * P + 64 * 1024, "more than two float32 moments a parameter is kept"
+
+# %% nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# Exercise 3.2, 4 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab03-lean_adam_step", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-diet-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### What was gained?
+#
+# The eight matrices again, with your two steps beside torch's. "Above" is what the step takes
+# beside parameters, gradients and moments.
+
+# %% tags=["raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-diet", "locked": true, "schema_version": 3, "solution": false, "task": false}
+P = sum(4 * math.prod(shape) for shape in SHAPES)
+
+
+def own_step(step):
+    """Return the meter's report on the first call of `step`."""
+    params, grads = new_model()
+    return measure(step, params, grads, {}, device="cpu")
+
+
+for name, found in (
+    ("torch, foreach", torch_step(foreach=True)),
+    ("torch, for-loop", torch_step(foreach=False)),
+    ("adam_step", own_step(adam_step)),
+    ("lean_adam_step", own_step(lean_adam_step)),
+):
+    print(f"{name:16} {(found.peak_bytes - 4 * P) / MIB:6.2f} MiB above 4 P")
+print(f"Four values of a whole matrix are 4 MiB; you predicted {predicted_mib}.")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 3.3 In your own words (2 points, 5 minutes)
+#
+# A friend fits a model with SGD and sees that memory is full to the last GB. He switches to Adam
+# and runs out of memory in the first step, although forward and backward still go through. In
+# two or three sentences: what came in addition, when, and does a smaller batch cure it?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "lab03-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# Adam keeps two moments for each parameter, 2P bytes that SGD does not need, and it makes them in
+# its first step, after forward and backward have gone through. They stay from then on. They do not
+# depend on the batch; a smaller batch only helps as far as it frees activations to make room, and
+# not at all in the step itself if the activations are gone by then.
+# ### END SOLUTION
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## What you should now be able to say
+#
+# - Adam remembers two numbers for each parameter: 8 bytes beside 4 of a float32 parameter and 4 of
+#   its gradient. They appear in the first step and stay.
+# - The moments start at 0; the bias correction makes true means of them.
+# - A step's peak is more than its state: intermediate values count, and foreach makes them for all
+#   parameters at once. In place and on pieces, they come down to almost nothing.
