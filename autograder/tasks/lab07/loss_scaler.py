@@ -44,7 +44,9 @@ def _trained(rng: np.random.Generator, interval: int) -> Case:
 
 
 def _clipped(rng: np.random.Generator) -> Case:
-    steps = [_finite(rng), _finite(rng), _spoiled(rng, math.inf), _finite(rng)]
+    # An overflow in every parameter: whether all are looked at is for the other cases to find.
+    overflow = [[math.inf, *values[1:]] for values in _finite(rng)]
+    steps = [_finite(rng), _finite(rng), overflow, _finite(rng)]
     settings = _settings(rng, interval=2)
     return Case((_UNSCALE,), {"settings": settings, "gradients": steps, "max_norm": 1.0})
 

@@ -32,8 +32,9 @@ def graded_bank(lab: Lab, task: Task, bank: Path = BANK) -> Iterator[tuple[Path,
 def check_bank(lab: Lab, task: Task, bank: Path = BANK) -> None:
     """Assert that every answer of the task's folder is graded as its name and first line say.
 
-    A right one loses nothing; a wrong one earns at most what it says, and is recognised where its
-    name is that of a mistake. What needs a GPU is skipped without one, and so never passes.
+    A right one loses nothing; a wrong one earns at most what it says. Where its name is that of a
+    mistake, it is recognised as that and earns exactly what it says, for sampled classes take that
+    for the truth. What needs a GPU is skipped without one, and so never passes.
     """
     if task.needs_gpu and not torch.cuda.is_available():
         pytest.skip(f"the answers to {task.id} are not run: they need a GPU, and there is none")
@@ -70,7 +71,10 @@ def _complaints(task: Task, file: Path, verdict: Verdict) -> Iterator[str]:
         return
     first_line = file.read_text(encoding="utf-8").partition("\n")[0]
     earns = re.search(r"\[earns ([\d.]+)\]", first_line)
-    if verdict.status == "right" or verdict.points > (float(earns[1]) if earns else 0):
+    most = float(earns[1]) if earns else 0.0
+    if verdict.status == "right" or verdict.points > most:
         yield f"{file.name} is wrong, but {got}"
+    if name in task.mistakes and verdict.points < most:
+        yield f"{file.name} says that it earns {most:g}, but {got}"
     if name in task.mistakes and verdict.mistake != name:
         yield f"{file.name} is not recognised: it {got}"

@@ -55,6 +55,7 @@ def test_a_bank_graded_as_it_says_passes(tmp_path: Path) -> None:
         ("wrong_1", _returns(0), "wrong_1.py is wrong, but earned 1"),
         ("wrong_1", _returns(1, '"""Wrong. [earns 2]"""'), "wrong_1.py is wrong, but earned 2"),
         ("wrong_off", "largest_micro_batch = None", "wrong_off.py is not recognised"),
+        ("wrong_off", _returns(-1, '"""Wrong. [earns 1]"""'), "says that it earns 1, but earned 0"),
     ],
 )
 def test_a_file_graded_otherwise_fails(

@@ -1,4 +1,4 @@
-"""Takes 2**7 for the bias, and leaves the very large to infinity. [earns 2]"""
+"""Takes 2**7 for the bias, and leaves the very large to infinity. [earns 1]"""
 import math
 
 

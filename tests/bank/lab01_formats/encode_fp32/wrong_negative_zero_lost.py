@@ -1,4 +1,4 @@
-"""Tests x < 0 for the sign. [earns 3]"""
+"""Tests x < 0 for the sign. [earns 2]"""
 import math
 
 

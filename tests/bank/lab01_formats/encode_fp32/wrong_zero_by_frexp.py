@@ -1,4 +1,4 @@
-"""Forgets that frexp(0.0) is (0.0, 0), so that zero gets the exponent field of 0.5. [earns 3]"""
+"""Forgets that frexp(0.0) is (0.0, 0), so that zero gets the exponent field of 0.5. [earns 2]"""
 import math
 
 
