@@ -1,7 +1,7 @@
 """Adam by torch, what every answer is compared with, and Adam with each mistake that people make.
 
-A model here is what the probe is given: `parameters` (float64 arrays) and `gradients` (for each
-call one array a parameter, or None). A path is what came of it: after each call, all parameters.
+A model here is what `peakmem.probes.lab03.adam_step` is given: start and gradients of some
+parameters. A path is what came of it: after each call, all parameters.
 A mutant walks its path call by call, so that nobody walks further than where it leaves another's.
 """
 
@@ -17,12 +17,19 @@ import numpy.typing as npt
 import torch
 from torch.optim.adam import adam as torch_adam
 
-__all__ = ["MUTANTS", "Model", "Mutant", "Path", "torch_paths"]
+from peakmem.probes.lab03 import gradients_of
+
+__all__ = ["MUTANTS", "Model", "Mutant", "Path", "calls_of", "torch_paths"]
 
 Array = npt.NDArray[np.float64]
 Model = Mapping[str, Any]
 Path = list[list[Array]]
 Walk = Iterator[list[Array]]
+
+
+def calls_of(model: Model) -> int:
+    """Return how many calls a model's gradients are for."""
+    return len(model["gradients"][0])
 
 
 def torch_paths(models: Sequence[Model], options: Mapping[str, Any]) -> list[Path]:
@@ -40,11 +47,12 @@ def _torch_path(
     parameters = [torch.tensor(array, dtype=torch.float64) for array in model["parameters"]]
     states = [(torch.zeros_like(p), torch.zeros_like(p), torch.tensor(0.0)) for p in parameters]
     path = []
-    for gradients in model["gradients"]:
-        there = [i for i, gradient in enumerate(gradients) if gradient is not None]
+    for call in range(calls_of(model)):
+        gradients = {i: g for i, g in enumerate(gradients_of(model, call)) if g is not None}
+        there = list(gradients)
         torch_adam(
             [parameters[i] for i in there],
-            [torch.tensor(gradients[i], dtype=torch.float64) for i in there],
+            [torch.tensor(gradient, dtype=torch.float64) for gradient in gradients.values()],
             [states[i][0] for i in there],
             [states[i][1] for i in there],
             [],
@@ -168,9 +176,9 @@ def _walk_one(model: Model, o: _Options, update: Update, count: str, none: str) 
     values = [np.array(array, dtype=np.float64) for array in model["parameters"]]
     moments = [_Moments(np.zeros_like(value), np.zeros_like(value)) for value in values]
     counted = 0
-    for gradients in model["gradients"]:
+    for call in range(calls_of(model)):
         counted += count == "calls"
-        for i, gradient in enumerate(gradients):
+        for i, gradient in enumerate(gradients_of(model, call)):
             if gradient is None and none == "stop":
                 break
             if gradient is None and none == "skip":

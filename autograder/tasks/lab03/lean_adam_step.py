@@ -116,8 +116,12 @@ def _watched_model(large: Mapping[str, Any]) -> Model:
         [array.reshape(-1)[where] for array, where in zip(arrays, large["watched"], strict=True)]
         for arrays in large_tensors(large["shapes"], large["seed"])
     )
-    by_call = [[factor * g for g in gradients] for factor in np.cumprod(large["factors"])]
-    return {"parameters": parameters, "gradients": by_call}
+    by_call = np.cumprod(large["factors"])
+    return {
+        "parameters": parameters,
+        "gradients": [np.multiply.outer(by_call, gradient) for gradient in gradients],
+        "skipped": [],
+    }
 
 
 lean_adam_step = Task(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from autograder.tasks.lab03.adam import MUTANTS, Array, Model, Mutant, Path
+from autograder.tasks.lab03.adam import MUTANTS, Array, Model, Mutant, Path, calls_of
 
 __all__ = ["error", "first_difference", "moved_and_stood", "mutants_like", "paths_in"]
 
@@ -17,23 +17,25 @@ def paths_in(models: Sequence[Model], value: Any) -> list[Path] | None:
     """Return the paths in a probe's answer, one a model; None where it has not their form."""
     if not isinstance(value, list) or len(value) != len(models):
         return None
-    paths = [said.get("parameters") if isinstance(said, dict) else None for said in value]
-    pairs = zip(models, paths, strict=True)
-    return paths if all(_is_path(model, path) for model, path in pairs) else None
+    paths = []
+    for model, said in zip(models, value, strict=True):
+        rows = said.get("parameters") if isinstance(said, dict) else None
+        if not _are_rows(rows, model):
+            return None
+        paths.append([[array[call] for array in rows] for call in range(calls_of(model))])
+    return paths
 
 
-def _is_path(model: Model, path: Any) -> bool:
+def _are_rows(rows: Any, model: Model) -> TypeGuard[list[Array]]:
     return (
-        isinstance(path, list)
-        and len(path) == len(model["gradients"])
-        and all(isinstance(after, list) and _like(after, model["parameters"]) for after in path)
-    )
-
-
-def _like(arrays: list[Any], others: Sequence[Array]) -> bool:
-    return len(arrays) == len(others) and all(
-        isinstance(a, np.ndarray) and a.dtype.kind == "f" and a.shape == b.shape
-        for a, b in zip(arrays, others, strict=True)
+        isinstance(rows, list)
+        and len(rows) == len(model["parameters"])
+        and all(
+            isinstance(array, np.ndarray)
+            and array.dtype.kind == "f"
+            and array.shape == (calls_of(model), *start.shape)
+            for array, start in zip(rows, model["parameters"], strict=True)
+        )
     )
 
 

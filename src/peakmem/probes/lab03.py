@@ -14,7 +14,7 @@ import torch
 from peakmem import allocations, meter
 from peakmem.probes import UNWATCH, WATCH, Namespace
 
-__all__ = ["adam_step", "large_tensors", "lean_adam_step"]
+__all__ = ["adam_step", "gradients_of", "large_tensors", "lean_adam_step"]
 
 Array = npt.NDArray[Any]
 Step = Callable[..., object]
@@ -25,13 +25,14 @@ def adam_step(
 ) -> list[dict[str, Any]]:
     """Train a few parameters with the student's `adam_step` and note them after every call.
 
-    Each model has `parameters` (arrays), `layouts` (a word each, see `_leaf`), and `gradients`:
-    for each call one array a parameter, or None. `options` are passed on. The models take turns:
-    each makes its first call before any makes its second, with a state of its own.
+    Each model has `parameters` (arrays), `layouts` (a word each, see `_leaf`), `gradients` (for
+    each parameter an array with one row a call) and `skipped` (pairs of a call and a parameter
+    whose gradient is None then). `options` are passed on. The models take turns: each makes its
+    first call before any makes its second, with a state of its own.
 
-    Returns one dict a model: `parameters` are the arrays after each call; `changed` names the
-    first thing that a call changed and should not have, None if there is none; `state_used` tells
-    whether anything is in the state in the end.
+    Returns one dict a model: `parameters` has for each parameter an array with one row a call, its
+    values after it; `changed` names the first thing that a call changed and should not have, None
+    if there is none; `state_used` tells whether anything is in the state in the end.
     """
     return _train(student.adam_step, models, options)
 
@@ -49,14 +50,21 @@ def lean_adam_step(
     those of the call before times one of these, the first 1) and `watched`: for each parameter,
     the flat positions of the values to be returned.
 
-    Returns for `large` a dict: `models` has the one model's watched values, as above, a flat array
-    for each parameter; `rise_bytes` and `numpy_rise_bytes` are the peaks over all calls above
-    parameters and gradients, as the meter saw them; `kept_bytes` and `numpy_kept_bytes` are what
-    was still live after the last call.
+    Returns for `large` a dict: `models` has the one model's watched values, in the form above;
+    `rise_bytes` and `numpy_rise_bytes` are the peaks over all calls above parameters and
+    gradients, as the meter saw them; `kept_bytes` and `numpy_kept_bytes` are what was still live
+    after the last call.
     """
     if large is None:
         return _train(student.lean_adam_step, models or [], options or {})
     return _meter(student.lean_adam_step, ask, options or {}, **large)
+
+
+def gradients_of(model: Mapping[str, Any], call: int) -> list[Array | None]:
+    """Return what a model's parameters are given in one call: an array each, or None."""
+    skipped = {tuple(pair) for pair in model["skipped"]}
+    rows = [gradients[call] for gradients in model["gradients"]]
+    return [None if (call, i) in skipped else row for i, row in enumerate(rows)]
 
 
 def large_tensors(shapes: Sequence[Sequence[int]], seed: int) -> tuple[list[Array], list[Array]]:
@@ -73,13 +81,10 @@ def _train(
     step: Step, models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     runs = [_Run(model) for model in models]
-    for number in range(max(len(model["gradients"]) for model in models)):
+    for number in range(max(run.calls for run in runs)):
         for run in runs:
             run.call(step, number, options)
-    return [
-        {"parameters": run.noted, "changed": run.changed, "state_used": bool(run.state)}
-        for run in runs
-    ]
+    return [run.report() for run in runs]
 
 
 class _Run:
@@ -88,22 +93,26 @@ class _Run:
     def __init__(self, model: Mapping[str, Any]) -> None:
         pairs = zip(model["parameters"], model["layouts"], strict=True)
         self.parameters = [_leaf(array, layout) for array, layout in pairs]
-        self.gradients = model["gradients"]
+        self.model = model
+        self.calls = len(model["gradients"][0])
         self.state: dict[Any, Any] = {}
         self.noted: list[list[Array]] = []
         self.changed: str | None = None
 
     def call(self, step: Step, number: int, options: Mapping[str, Any]) -> None:
         """Make the call `number`, if this model has as many."""
-        if number >= len(self.gradients):
+        if number >= self.calls:
             return
-        arrays = self.gradients[number]
+        arrays = gradients_of(self.model, number)
         gradients = [None if a is None else torch.tensor(a) for a in arrays]
         given = (list(self.parameters), list(gradients))
         step(*given, self.state, **options)
         self.noted.append([p.detach().numpy().copy() for p in self.parameters])
         if self.changed is None:
             self.changed = self._change(given, gradients, arrays)
+
+    def report(self) -> dict[str, Any]:
+        return _report(self.noted, self.changed, self.state)
 
     def _change(
         self,
@@ -121,6 +130,11 @@ class _Run:
         if not all(p.requires_grad and p.is_leaf for p in self.parameters):
             return "requires_grad"
         return None
+
+
+def _report(noted: list[list[Array]], changed: str | None, state: object) -> dict[str, Any]:
+    by_parameter = [np.stack(rows) for rows in zip(*noted, strict=True)]
+    return {"parameters": by_parameter, "changed": changed, "state_used": bool(state)}
 
 
 def _same_objects(a: Sequence[object], b: Sequence[object]) -> bool:
@@ -173,7 +187,7 @@ def _meter(
     finally:
         tracemalloc.stop()
     return {
-        "models": [{"parameters": noted, "changed": changed, "state_used": bool(state)}],
+        "models": [_report(noted, changed, state)],
         "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
         "numpy_rise_bytes": measured.numpy_peak_bytes,
         "kept_bytes": measured.live_bytes - measured.baseline_bytes,

@@ -17,6 +17,7 @@ from autograder.tasks.lab03 import LAB, adam_step, lean_adam_step
 from autograder.tasks.lab03.adam import MUTANTS, _walk, torch_paths
 from autograder.tasks.lab03.adam_step import NO_TORCH_OPTIM, path_cases
 from autograder.tasks.lab03.lean_adam_step import NOISE_BYTES
+from peakmem.probes.lab03 import gradients_of
 from tests.autograder.tasks.bank_in_process import BANK, check_bank
 
 MIB = 2**20
@@ -36,6 +37,12 @@ def test_every_mutant_has_its_sentence() -> None:
     assert MUTANTS.keys() <= adam_step.mistakes.keys()
 
 
+def _said(path: list[list[Any]]) -> dict[str, Any]:
+    """A path as the probe reports it."""
+    rows = [np.stack(values) for values in zip(*path, strict=True)]
+    return {"parameters": rows, "changed": None, "state_used": True}
+
+
 # The reference.
 
 
@@ -48,8 +55,8 @@ def test_the_reference_is_torch_optim_adam_and_so_is_the_mutants_base(seed: int)
         ):
             parameters = [torch.tensor(a, requires_grad=True) for a in model["parameters"]]
             optimizer = torch.optim.Adam(parameters, foreach=False, **options)
-            for gradients, after, ours in zip(model["gradients"], path, base, strict=True):
-                for parameter, gradient in zip(parameters, gradients, strict=True):
+            for call, (after, ours) in enumerate(zip(path, base, strict=True)):
+                for parameter, gradient in zip(parameters, gradients_of(model, call), strict=True):
                     parameter.grad = None if gradient is None else torch.tensor(gradient)
                 optimizer.step()
                 for parameter, array, mine in zip(parameters, after, ours, strict=True):
@@ -65,8 +72,7 @@ def test_every_mutant_is_told_from_torch_in_every_draw(seed: int) -> None:
         for case in cases:
             with np.errstate(all="ignore"):
                 paths = map(list, mutant(case.inputs["models"], case.inputs["options"]))
-            said = [{"parameters": p, "changed": None, "state_used": True} for p in paths]
-            answers.append(Answer(said))
+            answers.append(Answer([_said(path) for path in paths]))
         assert judge(adam_step, cases, answers).mistake == name
 
 
@@ -79,8 +85,7 @@ def test_an_error_of_two_billionths_of_the_way_is_seen_and_half_a_billionth_is_n
     def passes(part: float) -> bool:
         moved = [[array.copy() for array in after] for after in path]
         moved[0][0][0] += part * way
-        said = [{"parameters": moved, "changed": None, "state_used": True}]
-        return adam_step.judge(case, Answer(said))["first step"].ok
+        return adam_step.judge(case, Answer([_said(moved)]))["first step"].ok
 
     assert passes(0.5e-9)
     assert not passes(2e-9)
@@ -90,9 +95,10 @@ def test_an_error_of_two_billionths_of_the_way_is_seen_and_half_a_billionth_is_n
     "value",
     [
         *(None, [], [None], [{}], [{"parameters": []}], {"parameters": []}, "x", 1.0),
-        [{"parameters": [[np.zeros(5), np.zeros(6), np.zeros((3, 4)), np.zeros((2, 2, 3))]]}],
-        [{"parameters": [[np.zeros(5, dtype=complex)] * 4]}],
-        [{"parameters": [[np.zeros(5)]]}],
+        [{"parameters": [np.zeros((1, *s)) for s in ((5,), (6,), (3, 4), (2, 2, 3))]}],
+        [{"parameters": [np.zeros((2, *s)) for s in ((5,), (2, 3), (3, 4), (2, 2, 3))]}],
+        [{"parameters": [np.zeros((1, *s), int) for s in ((5,), (2, 3), (3, 4), (2, 2, 3))]}],
+        [{"parameters": [np.zeros((1, 5))]}],
     ],
 )
 def test_garbled_answers_are_wrong_and_break_nothing(value: Any) -> None:
@@ -177,7 +183,7 @@ def test_the_budget_is_not_earned_by_a_step_that_is_not_adams(
     large: tuple[Case, dict[str, Any], int],
 ) -> None:
     case, value, _ = large
-    moved = [[array * 1.001 for array in after] for after in value["models"][0]["parameters"]]
+    moved = [array * 1.001 for array in value["models"][0]["parameters"]]
     wrong = {**value, "models": [{**value["models"][0], "parameters": moved}]}
     assert _judged(case, Answer(wrong)).earned["under the budget"] == 0
 
