@@ -137,6 +137,7 @@ for bits, width, encoding, value in [
 ]:
     got = integer_value(bits, width, encoding)
     assert got == value, f"{bits:0{width}b} is {value} in {encoding}, but you return {got}"
+    assert not isinstance(got, float), f"an integer is asked for, but you return {got}"
 try:
     integer_value(1, 8, "signed")
 except ValueError:
@@ -194,6 +195,8 @@ got = fixed_point_value(0b1100_1111, 8, 4)
 assert got == -3.0625, f"1100.1111 is -49 / 16 = -3.0625, but you return {got}"
 got = fixed_point_value(0b1000_0000, 8, 7)
 assert got == -1.0, f"1.0000000 is -128 / 128 = -1.0, but you return {got}"
+got = fixed_point_value(0x00C0, 16, 8)
+assert got == 0.75, f"00000000.11000000 is 192 / 256 = 0.75, but you return {got}"
 numbers = [fixed_point_value(bits, 8, 4) for bits in range(256)]
 print(f"8 bits with 4 fraction bits: {min(numbers)} to {max(numbers)} in steps of {2**-4}")
 print(f"you predicted {predicted_largest_fixed} for the largest")
@@ -373,12 +376,14 @@ for x, bits, hint in [
     (2 - 2**-25, 0x40000000, "the significand rounds up to 2.0, and the exponent grows"),
     (2.0**-149, 0x00000001, "the smallest subnormal number"),
     (2.0**-150, 0x00000000, "a tie between 0 and the smallest one"),
+    (2.0**128 - 2.0**104 + 2.0**102, 0x7F7FFFFF, "a quarter of a gap above the largest number"),
     (1e39, 0x7F800000, "past the largest number"),
     (0.0, 0x00000000, "zero has no leading 1 to look for"),
     (-0.0, 0x80000000, "-0.0 has its own pattern, though -0.0 == 0.0"),
 ]:
     got = encode_fp32(x)
-    assert got == bits, f"encode_fp32({x!r}) is 0x{bits:08X}, but you return {got!r}; {hint}"
+    shown = f"0x{int(got):08X}"
+    assert got == bits, f"encode_fp32({x!r}) is 0x{bits:08X}, but you return {shown}; {hint}"
 nan = encode_fp32(math.nan)
 assert nan & 0x7FFFFFFF > 0x7F800000, "NaN: exponent field 255 and any fraction but 0"
 error = abs(decode_fp32(encode_fp32(0.1)) - 0.1) / 0.1
@@ -441,6 +446,8 @@ def format_limits(exponent_bits: int, mantissa_bits: int) -> dict[str, float]:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-format_limits-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 for name, e, m in [("float16", 5, 10), ("bfloat16", 8, 7), ("float32", 8, 23), ("float64", 11, 52)]:
     limits = format_limits(e, m)
+    keys = {"max", "min_normal", "min_subnormal", "epsilon"}
+    assert set(limits) == keys, f"the keys are {sorted(keys)}, but you return {sorted(limits)}"
     torchs = torch.finfo(getattr(torch, name))
     for key, expected in [
         ("max", torchs.max),
@@ -452,7 +459,6 @@ for name, e, m in [("float16", 5, 10), ("bfloat16", 8, 7), ("float32", 8, 23), (
         assert got == expected, (
             f"{key} of {name} ({e}, {m}) is {expected!r}, but you return {got!r}"
         )
-    assert len(limits) == 4, f"exactly four keys are asked for, but you return {list(limits)}"
     print(f"{name:9}" + "".join(f"  {key} {value:.3g}" for key, value in limits.items()))
 ratio = format_limits(8, 7)["max"] / format_limits(5, 10)["max"]
 print(f"bf16's largest is {ratio:.1e} times fp16's; you predicted {predicted_ratio_of_largest}")
@@ -553,7 +559,11 @@ for pattern, expected, hint in [
 for pattern in (0x7FC00000, 0x7FFFFFFF, 0x7F800001):
     got = to_bf16(np.array([pattern], np.uint32).view(np.float32))[0]
     assert got & 0x7FFF > 0x7F80, f"0x{pattern:08X} is NaN, but yours becomes 0x{int(got):04X}"
-assert to_bf16(np.zeros((2, 0, 3), np.float32)).shape == (2, 0, 3), "keep the shape"
+for shape in [(2, 3), (2, 0, 3)]:
+    x = np.ones(shape, np.float32)
+    got = to_bf16(x)
+    assert got.shape == shape, f"the shape is {shape}, but you return one of {got.shape}"
+    assert (x == 1).all(), "your function wrote into x: work on a copy of its bits"
 
 weights = np.random.default_rng(0).normal(0, 0.02, 1_000_000).astype(np.float32)
 patterns = to_bf16(weights)
@@ -618,6 +628,7 @@ for bits, value, hint in [
     got = decode_e4m3(bits)
     assert got == value, f"0b{bits:08b} is {value}, but you return {got}; {hint}"
 assert math.isnan(decode_e4m3(0b1_1111_111)), "S.1111.111 is NaN"
+assert math.copysign(1, decode_e4m3(0b1_0000_000)) == -1, "0b10000000 is -0.0: its sign is lost"
 largest = max(value for value in map(decode_e4m3, range(256)) if not math.isnan(value))
 print(f"the largest is {largest}; you predicted {predicted_largest_e4m3}")
 ieee_like = format_limits(4, 3)["max"]
@@ -793,11 +804,14 @@ def plain_sum(x, add):
 
 
 generator = np.random.default_rng(1)
+tree = np.zeros(512)
+tree[0], tree[[1, 2, 4, 8, 16, 32, 64, 128, 256]] = 1024, 0.498
 for name, numbers in [
     ("a thousand times 20.0", np.full(1000, 20.0)),
     ("a thousand times 0.3", np.full(1000, 0.3)),
     ("random ones", generator.normal(0, 1, 1000)),
     ("one large, then small ones", np.append(2048.0, np.ones(500))),
+    ("one small one at each level of a tree", tree),
     ("one element", np.array([1.5])),
     ("none", np.array([])),
 ]:
@@ -873,7 +887,8 @@ for param, update, e, m, lost, hint in [
     (1.0, -(2.0**-11), 5, 10, False, "below a power of two the gap is half as wide"),
     (1.0, 2.0**-9, 8, 7, True, "a quarter of bf16's gap"),
     (1.0, 2.0**-9, 8, 23, False, "fp32's gap is far smaller"),
-    (0.1, 1e-9, 5, 10, True, "both are rounded to the format first"),
+    (0.1, 1e-9, 5, 10, True, "0.1 is rounded to the format first, and compared as rounded"),
+    (1.00073, -0.0004, 5, 10, True, "param is rounded to 1 + 2**-10 first, and added then"),
     (0.0, 2.0**-24, 5, 10, False, "the smallest number of fp16, added to zero"),
     (1e6, 1.0, 5, 10, True, "1e6 is infinity in fp16, and infinity stays what it is"),
 ]:

@@ -450,6 +450,9 @@ def test_what_the_notebook_says_in_prose() -> None:
     assert f"{sums[999]:.3f}" == "9.953"
     assert sums[2797] == sums[-1] == 32 > sums[2796]
     assert 0.01 / np.spacing(np.float16(16)) > 0.5 > 0.01 / np.spacing(np.float16(32))
+    assert [float(np.spacing(np.float16(x))) for x in (8, 16, 32)] == [2**-7, 2**-6, 2**-5]
+    # In fp32 the last doubling alone, in steps of one gap, takes millions of additions.
+    assert np.spacing(np.float32(2**17)) == 2**-6 == 2**17 / 2**23
     assert float(np.float16(2048) + np.float16(1)) == 2048
     # E4M3 keeps 2 patterns for NaN; IEEE-like it would give 16 to infinity and NaN.
     assert sum(math.isnan(e4m3_by_gfloat(bits)) for bits in range(256)) == 2
