@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 
 from autograder.ban import banned_uses
 from autograder.judge import judge
+from autograder.sandbox import Sandbox
 from autograder.student import LocalStudent
 from autograder.task import Answer, Case, Task, Verdict
 from autograder.tasks.lab03 import LAB, adam_step, lean_adam_step
@@ -257,3 +259,44 @@ def test_the_probe_notes_what_was_changed() -> None:
 
     found = [_noted(step)[0]["changed"] for step in (gradients, lists, leaves)]
     assert found == ["gradients", "lists", "requires_grad"]
+
+
+# The check from outside, with a real process.
+
+_HIDES_FROM_THE_METER = """
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+def update(p, g, own, lr, betas, eps):
+    t = own["t"] = own["t"] + 1
+    own["m"].mul_(betas[0]).add_(g, alpha=1 - betas[0])
+    own["v"].mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
+    with _disable_current_modes():  # in here the meter is deaf
+        root = (own["v"] / (1 - betas[1] ** t)).sqrt() + eps
+        p -= lr / (1 - betas[0] ** t) * own["m"] / root
+
+@torch.no_grad()
+def lean_adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is not None:
+            if i not in state:
+                state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+            update(p, g, state[i], lr, betas, eps)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are watched through Linux's /proc")
+def test_memory_hidden_from_the_meter_is_seen_from_outside() -> None:
+    honest = (BANK / LAB.name / "lean_adam_step" / "right_flat_views.py").read_text(
+        encoding="utf-8"
+    )
+    case = lean_adam_step.cases(np.random.default_rng(0))[-1]
+    found = {}
+    with Sandbox(isolated=False) as sandbox:
+        for source in (honest, _HIDES_FROM_THE_METER):
+            with sandbox.open() as student:
+                student.run_cell(source)
+                answer = student.run(lean_adam_step.probe_path, case.inputs)
+            assert answer.resident_bytes is not None
+            found[source] = _judged(case, answer).status
+    assert found == {honest: "right", _HIDES_FROM_THE_METER: "could_not_judge"}
