@@ -146,10 +146,8 @@ else:
     raise AssertionError("'signed' is none of the three encodings: raise ValueError")
 minus_one = next(b for b in range(256) if integer_value(b, 8, "twos-complement") == -1)
 predicted = predicted_bits_of_minus_one
-print(
-    f"-1 is 0b{minus_one:08b}; you predicted",
-    predicted if predicted is None else f"{predicted:#010b}",
-)
+shown = f"0b{predicted:08b}" if isinstance(predicted, int) else predicted
+print(f"-1 is 0b{minus_one:08b}; you predicted {shown}")
 
 # %% nbgrader={"grade": true, "grade_id": "lab01-integer_value", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 1.1, 2 points: hidden cases are run here when your instructor grades the lab.
@@ -848,8 +846,8 @@ score("lab01-careful_sum", globals())
 # - The format is as in 1.5, rounding is nearest even, and a sum past the largest number is infinity.
 #   Inputs are finite, of either sign.
 #
-# *Example:* in fp16, 1.0 + 2^-11 is a tie that goes back to 1.0: lost. But 1.0 - 2^-11 is there:
-# below a power of two the gap is half as wide.
+# *Example:* in fp16, 1.0 + 2^-11 is a tie that goes back to 1.0: lost. But 1.0 - 2^-11 is
+# itself a number of fp16, since below a power of two the gap is half as wide: not lost.
 #
 # *Hint:* a function that rounds one float to the format makes this easy. It is your
 # `encode_fp32` again, with other numbers for 8 and 23.
