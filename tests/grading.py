@@ -62,6 +62,8 @@ def code_cell(source: str, **metadata: Any) -> dict[str, Any]:
 
 def _read(folder: str, lab: str) -> Notebook:
     notebook: Notebook = json.loads((REPOSITORY / folder / lab / f"{lab}.ipynb").read_bytes())
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
     return notebook
 
 

@@ -1,0 +1,111 @@
+"""The command line: what it cannot take is told in one sentence, with exit status 2."""
+
+import re
+
+import pytest
+
+from autograder import cli
+from autograder.sandbox import Limits
+from tests.grading import LAB05
+
+GRADE = ("grade", LAB05)
+
+
+def run(capsys, *arguments):
+    """The exit status, and what stands on standard output and standard error."""
+    try:
+        status = cli.main([str(argument) for argument in arguments])
+    except SystemExit as end:  # argparse's way out
+        status = end.code
+    return status, *capsys.readouterr()
+
+
+def refused(capsys, *arguments):
+    """The one sentence in which a command is refused."""
+    status, out, err = run(capsys, *arguments)
+    assert status == cli.USAGE
+    assert out == ""
+    assert "Traceback" not in err
+    return err.strip().splitlines()[-1]
+
+
+def test_a_lab_that_there_is_not_is_named_with_those_that_there_are(capsys, tmp_path):
+    (tmp_path / "in").mkdir()
+    said = refused(
+        capsys, "grade", "lab99_x", "--submitted", tmp_path / "in", "--out", tmp_path / "out"
+    )
+    assert "'lab99_x'" in said
+    assert LAB05 in said
+
+
+@pytest.mark.parametrize("lab", ["lab05", "lab05_accumulation2", "..", "tasks", ""])
+def test_a_lab_is_named_in_full(capsys, tmp_path, lab):
+    (tmp_path / "in").mkdir()
+    said = refused(capsys, "grade", lab, "--submitted", tmp_path / "in", "--out", tmp_path / "out")
+    assert LAB05 in said
+
+
+def test_a_folder_that_there_is_not_is_named_with_the_layout(capsys, tmp_path):
+    missing = tmp_path / "missing"
+    said = refused(capsys, *GRADE, "--submitted", missing, "--out", tmp_path / "out")
+    assert str(missing) in said
+    assert f"<student>/{LAB05}/{LAB05}.ipynb" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_course_without_its_notebooks_says_what_to_build(capsys, tmp_path):
+    (tmp_path / "in" / "ada" / LAB05).mkdir(parents=True)
+    arguments = ("--submitted", tmp_path / "in", "--out", tmp_path / "out")
+    said = refused(capsys, "--course", tmp_path, *GRADE, *arguments)
+    assert f"autograder build {LAB05}" in said
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--workers", value) for value in ("0", "-1", "two", "1.5")),
+        *(("--cell-seconds", value) for value in ("0", "-1", "nan", "inf", "soon")),
+        *((option, "0") for option in ("--submission-seconds", "--memory-gib")),
+    ],
+)
+def test_a_number_that_is_none_is_refused_by_name(capsys, option, value):
+    said = refused(capsys, *GRADE, "--submitted", "in", "--out", "out", f"{option}={value}")
+    assert option in said
+    assert value in said
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("mark",), ("grade",), (*GRADE, "--out", "out"), ("audit",)]
+)
+def test_what_is_missing_is_named(capsys, arguments):
+    assert "required" in (said := refused(capsys, *arguments)) or "choose from" in said
+
+
+def test_the_limits_reach_the_sandbox_and_their_defaults_are_those_of_the_help(capsys):
+    parse = cli._parser().parse_args
+    given = (*GRADE, "--submitted", "in", "--out", "out")
+    assert cli._limits(parse(given)) == Limits()
+    options = ("--cell-seconds", "2.5", "--submission-seconds", "60", "--memory-gib", "0.5")
+    assert cli._limits(parse([*given, *options])) == Limits(
+        cell_seconds=2.5, submission_seconds=60, memory_bytes=2**29
+    )
+    _, out, _ = run(capsys, "grade", "--help")
+    told = [float(number) for number in re.findall(r"\(default:\s+(\d+)\)", out)]
+    defaults = Limits()
+    expected = [defaults.cell_seconds, defaults.submission_seconds, defaults.memory_bytes / 2**30]
+    assert told[-3:] == expected
+
+
+def test_audit_of_a_folder_that_holds_nothing_is_a_problem_not_a_crash(capsys, tmp_path):
+    status, _, err = run(capsys, "audit", tmp_path / "nothing")
+    assert status == cli.PROBLEM
+    assert "run `autograder grade` again" in err
+
+
+def test_every_command_has_its_help(capsys):
+    status, out, _ = run(capsys, "--help")
+    assert status == 0
+    commands = re.findall(r"^    (\w+)", out, re.MULTILINE)
+    assert {"build", "grade", "audit", "bank", "sample", "doctor"} <= set(commands)
+    for command in commands:
+        assert run(capsys, command, "--help")[0] == 0

@@ -1,0 +1,249 @@
+"""Grading one submission, in the sandbox: honest messes, and what must not leave."""
+
+import copy
+import json
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from autograder.grade import grade
+from autograder.intake import take_in_bytes
+from autograder.isolation import missing_layers
+from autograder.sandbox import Limits, Sandbox
+from autograder.tasks import find_lab
+from tests.grading import LAB01, LAB05, SEARCH, cell_of, code_cell, released, solved
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
+)
+
+DECODE, ENCODE, TO_BF16 = "lab01-decode_fp32", "lab01-encode_fp32", "lab01-to_bf16"
+SECRET = b"a course's secret"
+LIMITS = Limits(cell_seconds=3, submission_seconds=120, memory_bytes=2**30)
+
+
+@pytest.fixture(scope="module")
+def sandboxes():
+    with (
+        Sandbox(find_lab(LAB01).hides, limits=LIMITS) as first,
+        Sandbox(find_lab(LAB05).hides, limits=LIMITS) as fifth,
+    ):
+        yield {LAB01: first, LAB05: fifth}
+
+
+@pytest.fixture
+def graded(sandboxes):
+    """Grades a notebook as a whole: what came of it, its verdicts by task."""
+
+    def run(notebook, lab=LAB01):
+        raw = json.dumps(notebook).encode()
+        submission = take_in_bytes("ada", lab, raw, released(lab))
+        result = grade(find_lab(lab), submission, sandboxes[lab], SECRET).result
+        asked = {cell["id"] for cell in released(lab)["cells"]}
+        return result, {v.task: v for v in result.verdicts if v.task in asked}
+
+    return run
+
+
+@pytest.fixture
+def notebook():
+    return solved(LAB01)
+
+
+def statuses(verdicts):
+    return {task: verdict.status for task, verdict in verdicts.items()}
+
+
+def only(verdicts, task, status="wrong"):
+    """Whether this exercise alone lost its points, and the others are right."""
+    found = statuses(verdicts)
+    return found.pop(task) == status and set(found.values()) == {"right"}
+
+
+def solution(notebook, task):
+    return cell_of(notebook, f"{task}-solution")
+
+
+def insert(notebook, before, source):
+    at = notebook["cells"].index(before)
+    notebook["cells"].insert(at, code_cell(source) | {"id": f"own-{at}"})
+
+
+# What honest people hand in.
+
+
+@pytest.mark.parametrize("lab", [LAB01, LAB05])
+def test_the_solution_gets_full_marks(graded, lab):
+    _, verdicts = graded(solved(lab), lab)
+    assert set(statuses(verdicts).values()) == {"right"}
+    assert all(v.points == v.max_points > 0 for v in verdicts.values())
+
+
+@pytest.mark.parametrize("lab", [LAB01, LAB05])
+def test_the_untouched_release_gets_nothing_and_is_told_why(graded, lab):
+    _, verdicts = graded(released(lab), lab)
+    assert set(statuses(verdicts).values()) == {"wrong"}
+    assert all(v.points == 0 for v in verdicts.values())
+    assert all("Not written yet" in v.message for v in verdicts.values())
+
+
+def test_an_empty_notebook_gets_nothing(graded):
+    _, verdicts = graded({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    assert all(v.points == 0 for v in verdicts.values())
+    assert "not defined" in verdicts[DECODE].message
+
+
+def test_a_syntax_error_costs_its_exercise_only_and_is_named(graded, notebook):
+    solution(notebook, ENCODE)["source"] += "\n    return (1"
+    _, verdicts = graded(notebook)
+    assert only(verdicts, ENCODE)
+    assert "SyntaxError" in verdicts[ENCODE].message
+
+
+def test_a_helper_in_an_added_cell_works(graded, notebook):
+    cell = solution(notebook, DECODE)
+    insert(notebook, cell, cell["source"].replace("def decode_fp32", "def helper"))
+    cell["source"] = "def decode_fp32(bits):\n    return helper(bits)"
+    _, verdicts = graded(notebook)
+    assert set(statuses(verdicts).values()) == {"right"}
+
+
+def test_a_copied_and_a_deleted_cell_cost_nobody_else_anything(graded, notebook):
+    copied = solution(notebook, DECODE)
+    notebook["cells"].insert(3, copy.deepcopy(copied))
+    notebook["cells"].remove(solution(notebook, TO_BF16))
+    result, verdicts = graded(notebook)
+    assert only(verdicts, TO_BF16)
+    assert any("2 cells" in note for note in result.notes)
+
+
+def test_of_a_split_cell_the_last_definition_counts(graded, notebook):
+    first = copy.deepcopy(solution(notebook, DECODE))
+    first["source"] = "def decode_fp32(bits):\n    return 7.0"
+    notebook["cells"].insert(3, first)
+    _, verdicts = graded(notebook)
+    assert set(statuses(verdicts).values()) == {"right"}
+
+
+def test_warnings_and_stderr_cost_nothing(graded, notebook):
+    noise = "import sys, warnings\nwarnings.warn('careful')\nprint('on stderr', file=sys.stderr)\n"
+    cell = solution(notebook, DECODE)
+    cell["source"] = noise + cell["source"].replace(
+        "):\n",
+        "):\n    import warnings, sys; warnings.warn('deep'); print(1, file=sys.stderr)\n",
+        1,
+    )
+    result, verdicts = graded(notebook)
+    assert set(statuses(verdicts).values()) == {"right"}
+    assert "on stderr" in json.dumps(result.notebook)
+
+
+def test_a_notebook_without_any_metadata_is_graded(graded, notebook):
+    for cell in notebook["cells"]:
+        cell["metadata"] = {}
+        del cell["id"]
+    _, verdicts = graded(notebook)
+    assert set(statuses(verdicts).values()) == {"right"}
+
+
+def test_a_cell_that_fails_before_the_definition_costs_its_exercise_only(graded, notebook):
+    cell = solution(notebook, DECODE)
+    cell["source"] = "1 / 0\n" + cell["source"]
+    _, verdicts = graded(notebook)
+    assert only(verdicts, DECODE)
+    assert "ZeroDivisionError" in verdicts[DECODE].message
+
+
+@pytest.mark.parametrize("end", ["import os; os._exit(3)", "import ctypes; ctypes.string_at(0)"])
+def test_a_cell_that_takes_the_process_with_it_costs_its_exercise_only(graded, notebook, end):
+    cell = solution(notebook, ENCODE)
+    cell["source"] = f"{end}\n{cell['source']}"
+    _, verdicts = graded(notebook)
+    assert only(verdicts, ENCODE)
+    assert "ended its own process" in verdicts[ENCODE].message
+
+
+def test_a_function_that_takes_the_process_with_it_costs_its_exercise_only(graded, notebook):
+    solution(notebook, DECODE)["source"] = "import os\ndef decode_fp32(bits): os._exit(0)"
+    solution(notebook, TO_BF16)["source"] = "import os\ndef to_bf16(x): os.abort()"
+    _, verdicts = graded(notebook)
+    lost = {DECODE: "wrong", TO_BF16: "wrong"}
+    assert statuses(verdicts) == dict.fromkeys(verdicts, "right") | lost
+    assert "ended its own process" in verdicts[DECODE].message
+
+
+def test_a_cell_that_runs_too_long_costs_its_exercise_only(graded, notebook):
+    solution(notebook, DECODE)["source"] += "\nwhile True: pass"
+    solution(notebook, ENCODE)["source"] = "while True: pass"
+    _, verdicts = graded(notebook)
+    assert only(verdicts, ENCODE), "what a cell defined before it was stopped stays defined"
+    assert "took too long" in verdicts[ENCODE].message
+
+
+# What must not leave, and what must not take for ever.
+
+
+def test_an_input_that_is_the_same_for_everybody_is_never_shown(graded, notebook):
+    """A function that remembers all that it was ever given and tells it where it may."""
+    teller = (
+        "seen = set()\n"
+        "def decode_fp32(bits):\n"
+        "    seen.add(bits)\n"
+        "    raise ValueError([b for b in seen if b in (0x3E880000, 0x3E200000, 0x00400000)])\n"
+    )
+    solution(notebook, DECODE)["source"] = teller
+    solution(notebook, ENCODE)["source"] = "def encode_fp32(x):\n    raise ValueError(list(seen))"
+    fixed = {str(0x3E88_0000), str(0x3E20_0000), str(0x0040_0000)}
+    result, verdicts = graded(notebook)
+    assert not [word for word in fixed if word in verdicts[DECODE].message]
+    assert not [word for word in fixed if word in verdicts[ENCODE].message]
+    assert not [word for word in fixed if word in json.dumps(result.notebook["cells"][-1])]
+
+
+def test_a_function_that_loops_is_stopped_after_two_cases_with_a_kind_message(sandboxes):
+    notebook = solved(LAB05)
+    cell_of(notebook, f"{SEARCH}-solution")["source"] = (
+        "def largest_micro_batch(run, upper):\n    while True: pass"
+    )
+    submission = take_in_bytes("ada", LAB05, json.dumps(notebook).encode(), released(LAB05))
+    lab = find_lab(LAB05)
+    impatient = replace(lab, tasks=(replace(lab.tasks[0], seconds=0.5),))
+    began = time.monotonic()
+    (verdict,) = grade(impatient, submission, sandboxes[LAB05], SECRET).result.verdicts
+    assert verdict.points == 0
+    assert "ran for over 0.5 s" in verdict.message
+    assert time.monotonic() - began < 0.5 * len(lab.tasks[0].cases(np.random.default_rng(0)))
+
+
+def test_the_cases_follow_from_the_submission_so_grading_again_says_the_same(graded):
+    notebook = solved(LAB05)
+    task = cell_of(notebook, f"{SEARCH}-solution")
+    task["source"] = "def largest_micro_batch(run, upper): return -upper"
+    first, again = (graded(notebook, LAB05)[0] for _ in range(2))
+    assert first == again
+    task["source"] += "\n"
+    other = graded(notebook, LAB05)[0]
+    assert other.verdicts[0].message != first.verdicts[0].message
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "struct.unpack('" + "e" * 20_000 + "!', b'')",
+        "struct.unpack(" + "+".join("f" * 60) + ", b'')",
+        "-" * 20_000 + "bits",
+        "bits" + ".real" * 20_000,
+        "bits" + "(0)" * 20_000,
+        "(" + "bits + " * 5_000 + "bits)",
+    ],
+    ids=lambda text: text[:16],
+)
+def test_code_that_is_hard_to_read_keeps_nobody_waiting(graded, notebook, expression):
+    parts = "import struct\nf = 'x'\nf = 'y'\n"
+    solution(notebook, DECODE)["source"] = f"{parts}def decode_fp32(bits):\n    {expression}"
+    _, verdicts = graded(notebook)
+    assert verdicts[DECODE].points == 0
+    assert verdicts[TO_BF16].status == "right"
