@@ -28,9 +28,9 @@ def is_lost(param: float, update: float, e: int, m: int) -> bool:
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     def around(param: float, e: int, m: int) -> list[list[float]]:
-        """Updates of about a quarter, a half and a whole gap, up and down."""
+        """Updates of about a quarter and a half of the gap, up and down."""
         near = float(gap(Fraction(param), e, m))
-        sizes = [near / 2 * f for f in (0.25, 0.5, 0.75, 1 - 2.0**-m, 1, 1 + 2.0**-m, 1.5, 2)]
+        sizes = [near / 2 * f for f in (0.5, 0.75, 1 - 2.0**-m, 1, 1 + 2.0**-m, 1.5)]
         return [[param, sign * size, e, m] for size in sizes for sign in (1.0, -1.0)]
 
     def number(e: int, m: int) -> float:
@@ -40,7 +40,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return float(rounded(Fraction(x), e, m))
 
     calls: list[list[float]] = []
-    for e, m in ((5, 10), (8, 7), (8, 23), _some_format(rng)):
+    for e, m in ((5, 10), (8, 7), _some_format(rng)):
         calls += around(in_format(number(e, m), e, m), e, m)
         calls += around(number(e, m), e, m)  # not in the format
         calls += around(2.0 ** float(rng.integers(-1, 2)), e, m)
