@@ -91,8 +91,11 @@ def _measure(name: str, count: int) -> Row:
         compute = [_compute(lab, release, notebook) for notebook in notebooks]
         stock = list(_stock(name, notebooks, Path(folder) / "stock"))
         start, ours = _ours(lab, notebooks, Path(folder) / "ours")
-    medians = (statistics.median(seconds[1:]) for seconds in (compute, stock, ours))
-    return Row(name, *medians, start)
+    return Row(name, _median(compute), _median(stock), _median(ours), start)
+
+
+def _median(seconds: Sequence[float]) -> float:
+    return statistics.median(seconds[1:])
 
 
 def _notebooks(lab: Lab, release: Mapping[str, Any], count: int) -> Iterator[Notebook]:

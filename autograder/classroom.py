@@ -18,7 +18,7 @@ from typing import Any
 
 from autograder import engine
 from autograder.export import write_grades
-from autograder.feedback import write_feedback
+from autograder.feedback import feedback_path, write_feedback
 from autograder.files import write_whole
 from autograder.grade import Graded, grade
 from autograder.gradebook import write_gradebook
@@ -120,7 +120,8 @@ def publish(out: Path, root: Path) -> list[Result]:
     results = [journal.read(lab, student) for student, lab in taken(out)]
     there = [result for result in results if result is not None]
     for result in there:
-        write_feedback(result, out, root)
+        if not feedback_path(result, out).is_file():
+            write_feedback(result, out, root)
     write_gradebook(there, out, root)
     write_grades(there, out / "grades.csv", root)
     return there

@@ -237,11 +237,11 @@ def _bank(options: argparse.Namespace) -> int:
         )
     problems = 0
     for name in names:
-        lab = find_lab(name)
-        entries = read_bank(options.dir, lab)
+        entries = read_bank(options.dir, find_lab(name))
         grade = partial(_grade_for_bank, options, name)
-        report = check_bank(lab, release_of(name, options.course / "labs"), entries, grade)
-        print("\n".join([*report.problems, *report.not_run]), end="\n" * bool(report.not_run))
+        report = check_bank(release_of(name, options.course / "labs"), entries, grade)
+        for line in (*report.problems, *report.inexact, *report.not_run):
+            print(line)
         print(f"{name}: {report.graded} answers graded, {len(report.problems)} problems")
         problems += len(report.problems)
     return PROBLEM if problems else OK

@@ -28,7 +28,7 @@ from autograder.questions import COURSE, Question, questions_in, source_notebook
 from autograder.result import Result
 from autograder.task import Verdict
 
-__all__ = ["feedback_html", "write_feedback"]
+__all__ = ["feedback_html", "feedback_path", "write_feedback"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LONGEST_TEXT = 20_000  # characters of one output; code above this is not coloured either
@@ -77,9 +77,14 @@ class _Mark:
 
 
 def write_feedback(result: Result, out: Path, root: Path = COURSE) -> None:
-    """Write `out`/feedback/<student>/<lab>.html in one step."""
-    path = inside(out, "feedback", result.student, f"{result.lab}.html")
-    write_whole(path, feedback_html(result, root).encode(errors="replace"))
+    """Write the feedback page of one submission below `out`, in one step."""
+    page = feedback_html(result, root).encode(errors="replace")
+    write_whole(feedback_path(result, out), page)
+
+
+def feedback_path(result: Result, out: Path) -> Path:
+    """Return where a submission's page lies: `out`/feedback/<student>/<lab>.html."""
+    return inside(out, "feedback", result.student, f"{result.lab}.html")
 
 
 def feedback_html(result: Result, root: Path = COURSE) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from autograder.ban import banned_uses
 from autograder.clean import safe_output
-from autograder.judge import could_not_judge, draw, judge, refuse
+from autograder.judge import could_not_judge, draw, judge_safely, refuse
 from autograder.result import Result
 from autograder.sandbox import ProcessLost, Sandbox, SandboxStudent
 from autograder.submission import RunCell, Submission
@@ -58,7 +58,7 @@ def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> 
             verdicts[task.id] = could_not_judge(task, _TOO_DEEP)
             continue
         if uses:
-            verdicts[task.id] = refuse(task, _banned(task, uses))
+            verdicts[task.id] = refuse(task, uses)
         elif task.needs_gpu and not sandbox.has_gpu:
             verdicts[task.id] = could_not_judge(task, _NEEDS_GPU, "needs_gpu")
         else:
@@ -69,7 +69,7 @@ def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> 
         if task.id in waiting:
             cases = waiting[task.id]
             answers[task.id] = _explain(task, run, submission.cells, len(cases))
-            verdicts[task.id] = _judged(task, cases, answers[task.id])
+            verdicts[task.id] = judge_safely(task, cases, answers[task.id])
     result = Result(
         student=submission.student,
         lab=lab.name,
@@ -90,23 +90,6 @@ _TOO_DEEP = (
     "The grader could not read your code: an expression in it is nested too deep. A person will "
     "look at it."
 )
-
-
-def _banned(task: Task, uses: Sequence[str]) -> str:
-    reason = task.ban.reason or "This exercise is about writing that yourself."
-    return f"Your solution uses {', '.join(uses)}, so it earns no points. {reason}"
-
-
-def _judged(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
-    try:
-        return judge(task, cases, answers)
-    except Exception as error:
-        # The judge met an answer that it was not written for. That is the grader's fault, and a
-        # person's to look at: it neither earns nor costs.
-        kind = type(error).__name__
-        return could_not_judge(
-            task, f"The grader could not read this answer ({kind}). A person will look at it."
-        )
 
 
 def _run(

@@ -11,7 +11,7 @@ import numpy as np
 from autograder.task import NOT_WRITTEN, Answer, Case, Finding, Status, Task, Verdict
 from peakmem.errors import NotDefined
 
-__all__ = ["could_not_judge", "draw", "judge", "refuse"]
+__all__ = ["could_not_judge", "draw", "judge", "judge_safely", "refuse"]
 
 
 def draw(task: Task, secret: bytes, student: str, submission: bytes) -> list[Case]:
@@ -52,9 +52,25 @@ def judge(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdi
     return Verdict(task.id, status, earned, task.points, message, mistake)
 
 
-def refuse(task: Task, message: str, mistake: str | None = None) -> Verdict:
-    """Return the verdict on work that earns nothing whatever it answers, such as a banned call."""
-    return Verdict(task.id, "wrong", dict.fromkeys(task.parts, 0.0), task.points, message, mistake)
+def judge_safely(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
+    """Return the verdict, or `could_not_judge` where the task's judge cannot read an answer.
+
+    That is the grader's fault, and a person's to look at: it neither earns nor is a mistake.
+    """
+    try:
+        return judge(task, cases, answers)
+    except Exception as error:
+        kind = type(error).__name__
+        return could_not_judge(
+            task, f"The grader could not read this answer ({kind}). A person will look at it."
+        )
+
+
+def refuse(task: Task, uses: Sequence[str]) -> Verdict:
+    """Return the verdict on work that uses what it may not: no points, whatever it answers."""
+    reason = task.ban.reason or "This exercise is about writing that yourself."
+    message = f"Your solution uses {', '.join(uses)}, so it earns no points. {reason}"
+    return Verdict(task.id, "wrong", dict.fromkeys(task.parts, 0.0), task.points, message)
 
 
 def could_not_judge(task: Task, message: str, status: Status = "could_not_judge") -> Verdict:

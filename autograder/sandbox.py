@@ -315,6 +315,7 @@ class _Watched:
         self.rise_bytes: int | None = None
 
     def begin(self) -> None:
+        self.end()  # beginning again must not make an earlier rise forgotten
         self._before = memory.reset_peak(self._pid)
 
     def end(self) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.ban import banned_uses
-from autograder.judge import could_not_judge, draw, judge, refuse
+from autograder.judge import could_not_judge, draw, judge_safely, refuse
 from autograder.student import LocalStudent
 from autograder.task import Task, Verdict
 from peakmem.session import Refusal
@@ -55,8 +55,7 @@ def score(task_id: str, names: Mapping[str, Any]) -> float:
 def _verdict(task: Task, names: Mapping[str, Any]) -> Verdict:
     uses = banned_uses(task.ban, task.defines, _own_cells(task, names))
     if uses:
-        said = f"Your solution uses {', '.join(uses)}, so it earns no points. {task.ban.reason}"
-        return refuse(task, said.rstrip())
+        return refuse(task, uses)
     if task.needs_gpu and not _has_gpu():
         return could_not_judge(
             task,
@@ -70,14 +69,7 @@ def _verdict(task: Task, names: Mapping[str, Any]) -> Verdict:
         student.run(task.probe_path, case.inputs, task.ask(case) if task.ask else None)
         for case in cases
     ]
-    try:
-        return judge(task, cases, answers)
-    except Exception as error:  # the judge met an answer that it was not written for
-        return could_not_judge(
-            task,
-            f"The grader could not read this answer ({type(error).__name__}). "
-            "Show this line to your instructor.",
-        )
+    return judge_safely(task, cases, answers)
 
 
 def _own_cells(task: Task, names: Mapping[str, Any]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 import pytest
 
-from autograder.judge import could_not_judge, draw, judge, refuse
+from autograder.judge import could_not_judge, draw, judge, judge_safely, refuse
 from autograder.task import Answer, Case, Finding, Task
 
 
@@ -76,13 +76,21 @@ def test_answers_without_a_value(answer, words):
     assert verdict.earned["easy"] == 0
 
 
+def test_a_judge_that_fails_is_not_the_students_mistake():
+    verdict = judge_safely(TASK, [EASY], [Answer("no finding")])
+    assert (verdict.status, verdict.points) == ("could_not_judge", 0)
+    assert judge_safely(TASK, [EASY], [Answer(Finding(True))]).status == "right"
+
+
 def test_every_case_wants_its_answer():
     with pytest.raises(ValueError, match="zip"):
         judge(TASK, [EASY, HARD], [Answer(Finding(True))])
 
 
 def test_refused_and_unjudged_work_earns_nothing():
-    assert refuse(TASK, "no").points == 0
+    refused = refuse(TASK, ["float32", "fromhex"])
+    assert (refused.status, refused.points) == ("wrong", 0)
+    assert "float32, fromhex" in refused.message
     unjudged = could_not_judge(TASK, "no GPU", "needs_gpu")
     assert (unjudged.status, unjudged.points, unjudged.max_points) == ("needs_gpu", 0, 3.5)
 

@@ -118,7 +118,8 @@ def _model(
 
 def _signed(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     """Values away from zero, so that a tiny eps stays tiny beside every one of them."""
-    return rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape)
+    values: Array = rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape)
+    return values
 
 
 def _skipping(rng: np.random.Generator) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def check_bank(lab: Lab, task: Task, bank: Path = BANK) -> None:
 def _grade(task: Task, file: Path) -> Verdict:
     source = file.read_text(encoding="utf-8")
     if used := banned_uses(task.ban, task.defines, [source]):
-        return refuse(task, f"{task.ban.reason} You used {', '.join(used)}.")
+        return refuse(task, used)
     if task.needs_gpu and not torch.cuda.is_available():
         return could_not_judge(task, "This exercise needs a GPU.", "needs_gpu")
     names: dict[str, object] = {}
