@@ -24,7 +24,10 @@ MAY_IMPORT = {
     "models": {"units"},
     "recipes": {"units", "formats"},
     "ledger": {"units"},
-    "predict": {"ledger", "models", "recipes"},
+    "profiles": set(),
+    "tape": {"ledger", "profiles", "recipes"},
+    "transformer": {"models", "profiles", "recipes", "tape"},
+    "predict": {"ledger", "models", "recipes", "profiles", "tape", "transformer"},
     "chain": {"units"},
     "planners": {"chain"},
     "parallel": {"models", "recipes"},
@@ -196,6 +199,14 @@ def test_import_peakmem_is_light_and_quick(repository: Path) -> None:
     runs = [loaded_by("peakmem", repository / "src") for _ in range(3)]
     assert not runs[0][0] & HEAVY
     assert min(seconds for _, seconds in runs) < 0.25  # torch alone takes over 1 s
+
+
+def test_a_prediction_starts_at_once(repository: Path) -> None:
+    names = ("units", "formats", "hardware", "models", "recipes", "ledger", "predict")
+    modules = ", ".join(f"peakmem.{name}" for name in names)
+    runs = [loaded_by(modules, repository / "src") for _ in range(5)]
+    assert not runs[0][0] & HEAVY
+    assert min(seconds for _, seconds in runs) < 0.3
 
 
 def test_modules_above_meter_start_without_torch(repository: Path) -> None:

@@ -1,0 +1,124 @@
+"""What a library keeps and allocates for each operator of a transformer: rules as data.
+
+Three profiles. "torch-cpu" and "torch-cuda" are PyTorch 2.13's eager mode: the derivatives of its
+derivatives.yaml, and the operators that its layers really run. On the CPU they agree with measured
+steps to the byte; those for CUDA were read from the source and have yet to be measured. "paper" is
+the count of Korthikanti et al. 2022, Reducing Activation Recomputation in Large Transformer Models:
+it leaves out statistics of norms, masks of the future, copies between layouts, casts, and all that
+is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+__all__ = ["PROFILES", "Profile", "Rule"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What autograd does for one operator; its tensors go by the names they have in the operator.
+
+    Attributes:
+        saves: what it keeps until its backward has run: operands, "output", side outputs.
+        backward: its backward's operators in order, each with the operands whose gradients it
+            makes.
+        passes: operands whose gradient is the output's own, passed on.
+        sums: operands that were broadcast; theirs is summed to their size after the rest.
+
+    Names of operands that a call does not have (a bias, say) are passed over.
+    """
+
+    saves: tuple[str, ...] = ()
+    backward: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    passes: tuple[str, ...] = ()
+    sums: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The rules of one library on one kind of device.
+
+    Attributes:
+        rules: by operator.
+        implementation: of the optimizer's step where the recipe does not say.
+        counters: implementations whose step counters (fp32, one a parameter) are on the device.
+        mask: format of a dropout mask; None where it is made first, in its input's format, and
+            multiplied with the input.
+        fused_dropout: the fused attention does dropout itself; else torch runs plain operators.
+        norm_statistics: format of a layer norm's mean and deviation; None for its input's.
+        fp32_softmax: softmax is on autocast's list of operators that run in fp32.
+        copies: operators on heads need their tensors contiguous.
+        eager: autocast's casts and all temporaries count.
+    """
+
+    rules: Mapping[str, Rule]
+    implementation: str = "foreach"
+    counters: frozenset[str] = frozenset()
+    mask: str | None = "bool"
+    fused_dropout: bool = True
+    norm_statistics: str | None = "fp32"
+    fp32_softmax: bool = True
+    copies: bool = True
+    eager: bool = True
+
+
+_TORCH: dict[str, Rule] = {
+    "embedding": Rule(saves=("indices",), backward=(("embedding backward", ("table",)),)),
+    "slice": Rule(backward=(("slice backward", ("whole",)),)),
+    "add positions": Rule(passes=("x",), sums=("positions",)),
+    "add": Rule(passes=("x", "branch")),
+    "layer norm": Rule(
+        saves=("x", "weight", "mean", "deviation"),
+        backward=(("layer norm backward", ("x", "weight", "bias")),),
+    ),
+    # Gradients come in the alphabetical order of the names that derivatives.yaml has for them.
+    "linear": Rule(
+        saves=("x", "weight"), backward=(("mm", ("x",)), ("mm", ("weight",))), sums=("bias",)
+    ),
+    "head": Rule(saves=("x", "weight"), backward=(("mm", ("weight",)), ("mm", ("x",)))),
+    "bmm": Rule(saves=("a", "b"), backward=(("bmm", ("b",)), ("bmm", ("a",)))),
+    "split": Rule(backward=(("cat", ("whole",)),)),
+    "view": Rule(passes=("whole",)),
+    "view of copy": Rule(backward=(("copy", ("whole",)),)),
+    "copy": Rule(passes=("x",)),
+    "scale": Rule(backward=(("scale", ("x",)),)),
+    "mask": Rule(saves=("future",), backward=(("mask", ("x",)),)),
+    "add mask": Rule(passes=("x",)),
+    "softmax": Rule(saves=("output",), backward=(("softmax backward", ("x",)),)),
+    "dropout": Rule(saves=("mask",), backward=(("dropout backward", ("x",)),)),
+    "flash attention": Rule(
+        saves=("q", "k", "v", "output", "logsumexp"),
+        backward=(("flash attention backward", ("q", "k", "v")),),
+    ),
+    "gelu": Rule(saves=("x",), backward=(("gelu backward", ("x",)),)),
+    "log softmax": Rule(saves=("output",), backward=(("log softmax backward", ("x",)),)),
+    "nll": Rule(saves=("x", "targets", "total weight"), backward=(("nll backward", ("x",)),)),
+    "mean over micro-batches": Rule(backward=(("div", ("x",)),)),
+}
+
+_PAPER = _TORCH | {
+    "layer norm": Rule(saves=("x",), backward=_TORCH["layer norm"].backward),
+    "mask": Rule(backward=_TORCH["mask"].backward),
+    "flash attention": Rule(
+        saves=("q", "k", "v", "output"), backward=_TORCH["flash attention"].backward
+    ),
+}
+
+PROFILES: Mapping[str, Profile] = MappingProxyType(
+    {
+        "torch-cuda": Profile(_TORCH, counters=frozenset({"fused"})),
+        "torch-cpu": Profile(
+            _TORCH,
+            implementation="for-loop",
+            counters=frozenset({"for-loop", "foreach", "fused"}),
+            mask=None,
+            fused_dropout=False,
+            norm_statistics=None,
+            fp32_softmax=False,
+        ),
+        "paper": Profile(_PAPER, copies=False, eager=False),
+    }
+)

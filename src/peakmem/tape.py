@@ -1,0 +1,308 @@
+"""Autograd on paper: operators run by name and size only, and what they keep alive is written down.
+
+A `Tape` plays a training step without numbers. Each operator is an event: it makes tensors and
+touches others. A `Rule` (see `profiles`) says which tensors the operator keeps for backward, and
+which gradients it makes there. A tensor lives from the event that makes it to the last event that
+touches it, so the whole `Ledger` follows from the order of the operators.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from math import prod
+
+from peakmem.ledger import Event, Ledger, Owner, Phase, Tensor
+from peakmem.profiles import Rule
+from peakmem.recipes import storage_bytes
+
+__all__ = ["Side", "Tape", "Value"]
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Side:
+    """An output beside the one that is used, such as a mask."""
+
+    name: str
+    shape: Shape
+    dtype: str
+
+
+@dataclass
+class _Storage:
+    name: str
+    owner: Owner
+    shape: Shape
+    dtype: str
+    birth: int
+    last: int
+
+
+@dataclass(eq=False)
+class Value:
+    """A tensor as autograd knows it; values that are views of one another share a storage."""
+
+    storage: _Storage
+    shape: Shape
+    dtype: str
+    gradient_dtype: str
+    is_parameter: bool = False
+
+
+@dataclass(eq=False)
+class _Saved:
+    """What a node keeps: a value, or a place for one that its segment's second run fills."""
+
+    value: Value | None
+    segment: _Segment | None = None
+
+
+@dataclass(eq=False)
+class _Segment:
+    """A checkpointed part of forward: how to run it again, and the places that this fills."""
+
+    run: Callable[[], object]
+    autocast: bool
+    places: list[_Saved] = field(default_factory=list)
+    filled: int | None = None  # places filled so far; None until it is run again
+
+
+@dataclass(eq=False)
+class _Node:
+    operands: Mapping[str, Value]
+    outputs: tuple[Value, ...]
+    rule: Rule
+    saved: list[_Saved]
+    name: str
+
+
+class _Filled(Exception):
+    """All that a segment has to recompute is there; what is left of it need not run."""
+
+
+class Tape:
+    """The events and storages of a training step as it is played.
+
+    >>> tape = Tape()
+    >>> x = tape.resident("x", "activation", (8, 4), "fp32")
+    >>> y = tape.apply("relu", Rule(saves=("output",)), {"x": x}, (8, 4), "fp32")
+    >>> tape.ledger().peak_bytes
+    256
+    """
+
+    def __init__(self) -> None:
+        self.phase: Phase = "forward"
+        self._events = [Event("start", "forward")]
+        self._storages: list[_Storage] = []
+        self._residents: list[Value] = []
+        self._gradients: dict[Value, Value] = {}  # of parameters
+        self._nodes: list[_Node] = []
+        self._segment: _Segment | None = None  # the one that is running
+        self._casts: dict[Value, Value] | None = None  # copies of parameters, under autocast
+
+    def ledger(self) -> Ledger:
+        """Return what was played so far."""
+        self.touch([*self._residents, *self._gradients.values()])
+        tensors = tuple(
+            Tensor(
+                *(s.name, s.owner, s.shape, s.dtype),
+                bytes=storage_bytes(prod(s.shape), s.dtype),
+                birth=s.birth,
+                death=s.last,
+            )
+            for s in self._storages
+        )
+        return Ledger(tensors, tuple(self._events))
+
+    # What there is, and what happens.
+
+    def resident(
+        self, name: str, owner: Owner, shape: Shape, dtype: str, gradient_dtype: str = ""
+    ) -> Value:
+        """Return a tensor that is there from the start to the end."""
+        value = self._new(name, owner, shape, dtype, birth=0)
+        value.gradient_dtype = gradient_dtype or dtype
+        value.is_parameter = owner == "parameter"
+        self._residents.append(value)
+        return value
+
+    def event(self, name: str, touches: Iterable[Value] = ()) -> None:
+        """Let an operator run; what it allocates is said by `make` right after."""
+        self._events.append(Event(name, self.phase))
+        self.touch(touches)
+
+    def make(self, name: str, shape: Shape, dtype: str, owner: Owner = "temporary") -> Value:
+        """Return a tensor that the latest operator allocated."""
+        return self._new(name, owner, shape, dtype, birth=len(self._events) - 1)
+
+    def touch(self, values: Iterable[Value]) -> None:
+        """Say that these are still used, or that a name still holds them, at the latest event."""
+        for value in values:
+            value.storage.last = len(self._events) - 1
+
+    def _new(self, name: str, owner: Owner, shape: Shape, dtype: str, birth: int) -> Value:
+        storage = _Storage(name, owner, shape, dtype, birth, birth)
+        self._storages.append(storage)
+        return Value(storage, shape, dtype, gradient_dtype=dtype)
+
+    # Forward.
+
+    def apply(
+        self,
+        name: str,
+        rule: Rule,
+        operands: Mapping[str, Value],
+        shape: Shape,
+        dtype: str,
+        sides: Iterable[Side] = (),
+    ) -> Value:
+        """Run an operator, remember its backward, and return its output."""
+        saved = [self._save(operands[key]) for key in rule.saves if key in operands]
+        self.event(name, operands.values())
+        output = self.make(name, shape, dtype)
+        results = {side.name: self.make(side.name, side.shape, side.dtype) for side in sides}
+        results["output"] = output
+        saved += [self._save(results[key]) for key in rule.saves if key in results]
+        self._record(_Node(operands, (output,), rule, saved, name))
+        return output
+
+    def views(
+        self, name: str, value: Value, shapes: Iterable[Shape], rule: Rule
+    ) -> tuple[Value, ...]:
+        """Return views of a value, which the rule calls "whole"; nothing is allocated."""
+        outputs = tuple(Value(value.storage, s, value.dtype, value.dtype) for s in shapes)
+        self._record(_Node({"whole": value}, outputs, rule, [], name))
+        return outputs
+
+    @contextmanager
+    def autocast(self, active: bool) -> Iterator[None]:
+        """Until the block ends, keep each copy of a parameter that `cast` makes, and reuse it."""
+        before, self._casts = self._casts, {} if active else None
+        try:
+            yield
+        finally:
+            self.touch((self._casts or {}).values())
+            self._casts = before
+
+    def cast(self, value: Value, dtype: str) -> Value:
+        """Return a value in another format: itself, the copy there is, or a new one."""
+        if value.dtype == dtype:
+            return value
+        if self._casts is not None and value in self._casts:
+            return self._casts[value]
+        rule = Rule(backward=(("cast backward", ("x",)),))
+        name = f"{value.storage.name} in {dtype}"
+        copy = self.apply(name, rule, {"x": value}, value.shape, dtype)
+        if self._casts is not None and value.is_parameter:
+            self._casts[value] = copy
+        return copy
+
+    def checkpoint(self, run: Callable[[], Value], kept: Value) -> Value:
+        """Run a part of forward of which only `kept` stays; backward runs it again for the rest.
+
+        Torch's early stop is included: the second run ends when all is there that backward asked
+        for. Checkpointed parts do not nest.
+        """
+        _own(kept, "activation")
+        self._segment = _Segment(run, autocast=self._casts is not None)
+        output = run()
+        self._segment = None
+        return output
+
+    def _record(self, node: _Node) -> None:
+        if self._segment is None or self._segment.filled is None:
+            self._nodes.append(node)
+
+    def _save(self, value: Value) -> _Saved:
+        segment = self._segment
+        if segment is None:
+            _own(value, "activation")
+            return _Saved(value)
+        if segment.filled is None:
+            segment.places.append(_Saved(None, segment))
+            return segment.places[-1]
+        _own(value, "activation")
+        place = segment.places[segment.filled]
+        place.value = value
+        segment.filled += 1
+        if segment.filled == len(segment.places):
+            raise _Filled
+        return place
+
+    # Backward.
+
+    def backward(self, output: Value, gradient: Value) -> None:
+        """Run all nodes backwards from the gradient of `output`; what they kept is let go."""
+        flowing = {output: gradient}
+        uses = Counter(
+            value for node in self._nodes for value in node.operands.values() if value.is_parameter
+        )
+        while self._nodes:
+            node = self._nodes.pop()
+            incoming = [flowing.pop(value) for value in node.outputs if value in flowing]
+            if not incoming:
+                continue  # what it made was not used
+            for value, new in self._run_backward(node, incoming):
+                if value in flowing:
+                    self.event("add", [flowing[value], new])
+                    new = self._gradient_of(value)
+                flowing[value] = new
+                uses[value] -= 1
+                if value.is_parameter and not uses[value]:
+                    self._accumulate(value, flowing.pop(value))
+
+    def _run_backward(self, node: _Node, incoming: list[Value]) -> list[tuple[Value, Value]]:
+        """Run a node's backward; return its operands that have a gradient, each with it."""
+        kept = [self._unpack(saved) for saved in node.saved]
+        made: dict[str, Value] = {}
+        for name, keys in node.rule.backward:
+            there = [key for key in keys if key in node.operands]
+            if there:
+                self.event(f"{node.name}: {name}", [*incoming, *kept, *made.values()])
+                made |= {key: self._gradient_of(node.operands[key]) for key in there}
+        # What was recomputed is let go here, what was kept all along when the node is done.
+        kept = [saved.value for saved in node.saved if saved.value and not saved.segment]
+        for key in (*node.rule.sums, *node.rule.passes):
+            if key not in node.operands:
+                continue
+            operand = node.operands[key]
+            if key in node.rule.passes and operand.gradient_dtype == incoming[0].dtype:
+                made[key] = incoming[0]
+            else:
+                self.event(f"{node.name}: sum or cast", [*incoming, *kept, *made.values()])
+                made[key] = self._gradient_of(operand)
+        return [(node.operands[key], gradient) for key, gradient in made.items()]
+
+    def _gradient_of(self, value: Value) -> Value:
+        owner: Owner = "gradient" if value.is_parameter else "temporary"
+        name = f"{value.storage.name}.grad"
+        return self.make(name, value.shape, value.gradient_dtype, owner)
+
+    def _accumulate(self, parameter: Value, gradient: Value) -> None:
+        if parameter in self._gradients:
+            self.event("add_", [self._gradients[parameter], gradient])
+        else:
+            self._gradients[parameter] = gradient
+        self.touch(self._gradients.values())
+
+    def _unpack(self, saved: _Saved) -> Value:
+        if saved.value is None and saved.segment is not None:
+            self._run_again(saved.segment)
+        assert saved.value is not None
+        return saved.value
+
+    def _run_again(self, segment: _Segment) -> None:
+        self._segment, segment.filled = segment, 0
+        with self.autocast(segment.autocast), suppress(_Filled):
+            segment.run()
+        self._segment = None
+
+
+def _own(value: Value, owner: Owner) -> None:
+    """Give a tensor that nobody has claimed an owner."""
+    if value.storage.owner == "temporary":
+        value.storage.owner = owner

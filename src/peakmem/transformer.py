@@ -1,0 +1,258 @@
+"""Forward of a GPT on a tape: the operators of `peakmem.nn.GPT`, one by one, in their order.
+
+It follows the module line by line, so that both can be read side by side. What each operator keeps
+for backward is the profile's business. `touch` after a call stands for a Python name that still
+holds a tensor there.
+
+Shapes at line ends: B micro-batch, T sequence, D d_model, H heads, V vocab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from peakmem.models import ModelShape
+from peakmem.profiles import Profile
+from peakmem.recipes import Recipe
+from peakmem.tape import Side, Tape, Value
+
+__all__ = ["Transformer"]
+
+
+class Transformer:
+    """Plays forward and loss of one micro-batch on a tape.
+
+    `parameters` are the tape's values by the names of `models.parameter_tensors`.
+    """
+
+    def __init__(
+        self,
+        tape: Tape,
+        shape: ModelShape,
+        recipe: Recipe,
+        profile: Profile,
+        parameters: Mapping[str, Value],
+    ) -> None:
+        self.tape, self.shape, self.recipe, self.profile = tape, shape, recipe, profile
+        self.parameters = parameters
+        formats = recipe.formats
+        self.autocasts = formats.autocast and profile.eager
+        self.low = formats.compute  # of matrix products, and of all without autocast
+        self.high = formats.weights if self.autocasts else formats.compute
+
+    def loss(self, tokens: Value, targets: Value) -> Value:
+        """Run forward and the loss; return the mean loss."""
+        tape, rules = self.tape, self.profile.rules
+        with tape.autocast(self.autocasts):
+            logits = self._logits(tokens)  # (B, T, V)
+            scores = tape.cast(logits, "fp32") if self.autocasts else logits
+            dtype = "fp32" if self.autocasts or not self.profile.eager else scores.dtype
+            rows, vocab = logits.shape[0] * logits.shape[1], logits.shape[2]
+            rule = rules["log softmax"]
+            log_p = tape.apply("log softmax", rule, {"x": scores}, (rows, vocab), dtype)
+            log_p.storage.owner = "logits"
+            operands = {"x": log_p, "targets": targets}
+            sides = [Side("total weight", (), dtype)]
+            loss = tape.apply("nll", rules["nll"], operands, (), dtype, sides)
+            tape.touch([logits, scores])
+        return loss
+
+    def _logits(self, tokens: Value) -> Value:
+        tape, rules, shape = self.tape, self.profile.rules, self.shape
+        batch, length = tokens.shape
+        residual = (batch, length, shape.d_model)
+        table = self.parameters["token_embedding.weight"]
+        row_table = self.parameters["position_embedding.weight"]
+        (positions,) = tape.views("positions", row_table, [(length, shape.d_model)], rules["slice"])
+        operands = {"table": table, "indices": tokens}
+        x = tape.apply("embedding", rules["embedding"], operands, residual, self.high)
+        operands = {"x": x, "positions": positions}
+        x = tape.apply("add positions", rules["add positions"], operands, residual, self.high)
+        x = self._dropout("embedding", x)  # (B, T, D)
+        segment = self.recipe.segment
+        if segment:
+            for first in range(0, shape.n_layers, segment):
+                layers = range(first, min(first + segment, shape.n_layers))
+                x = self._checkpointed(layers, x)
+        else:
+            x = self._blocks(range(shape.n_layers), x)
+        h = self._norm("final_norm", x)
+        logits = self._linear("head", h, table, None, shape.vocab)  # (B, T, V)
+        logits.storage.owner = "logits"
+        return logits
+
+    def _checkpointed(self, layers: range, x: Value) -> Value:
+        return self.tape.checkpoint(lambda: self._blocks(layers, x), kept=x)
+
+    def _blocks(self, layers: range, x: Value) -> Value:
+        for layer in layers:
+            x = self._block(f"blocks.{layer}.", x)
+        return x
+
+    def _block(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
+        h = self._norm(f"{prefix}norm1", x)
+        attended = self._add(f"{prefix}add", x, self._attention(f"{prefix}attention.", h))
+        h = self._norm(f"{prefix}norm2", attended)
+        out = self._add(f"{prefix}add", attended, self._mlp(f"{prefix}mlp.", h))
+        self.tape.touch([x, attended])
+        return out
+
+    def _mlp(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
+        wide = self._layer(f"{prefix}up", x, self.shape.mlp_width)
+        rule = self.profile.rules["gelu"]
+        active = self.tape.apply(f"{prefix}gelu", rule, {"x": wide}, wide.shape, wide.dtype)
+        out = self._dropout(prefix, self._layer(f"{prefix}down", active, self.shape.d_model))
+        self.tape.touch([x])
+        return out
+
+    # Attention.
+
+    def _attention(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
+        tape, width = self.tape, self.shape.attention_width
+        qkv = self._layer(f"{prefix}qkv", x, 3 * width)
+        parts = tape.views(
+            f"{prefix}split", qkv, [(*x.shape[:2], width)] * 3, self.profile.rules["split"]
+        )
+        dropout = self.recipe.dropout > 0
+        if self.recipe.attention == "flash" and (self.profile.fused_dropout or not dropout):
+            y = self._flash(prefix, *parts)
+        else:
+            fallback = self.recipe.attention == "flash"
+            core = self._math if fallback else self._standard
+            y = core(prefix, *self._heads(prefix, *parts))
+            if self._has_heads:
+                rule = self.profile.rules["view of copy" if self._merges_batch else "view"]
+                (y,) = tape.views(f"{prefix}heads", y, [y.shape], rule)
+                y = self._copy(f"{prefix}merged heads", y)
+        out = self._dropout(prefix, self._layer(f"{prefix}out", y, self.shape.d_model))
+        tape.touch([x, qkv, y])
+        return out
+
+    def _flash(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
+        batch, length, _ = q.shape
+        statistics = Side("logsumexp", (batch, self.shape.n_heads, length), "fp32")
+        name = f"{prefix}flash attention"
+        operands = {"q": q, "k": k, "v": v}
+        rule = self.profile.rules["flash attention"]
+        return self.tape.apply(name, rule, operands, q.shape, q.dtype, [statistics])
+
+    def _standard(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
+        tape, rules = self.tape, self.profile.rules
+        future = self._triangle(prefix, q.shape[1])
+        products = self._bmm(f"{prefix}scores", q, k, self._square(q))
+        scores = self._scaled(f"{prefix}scaled", products)  # (B, H, T, T)
+        operands = {"x": scores, "future": future}
+        masked = tape.apply(f"{prefix}masked", rules["mask"], operands, scores.shape, q.dtype)
+        weights = self._softmax(prefix, masked)
+        dropped = tape.cast(self._dropout(f"{prefix}weights.", weights), v.dtype)
+        y = self._bmm(f"{prefix}weighted", dropped, v, q.shape)
+        tape.touch([scores, weights, future])
+        return y
+
+    def _math(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
+        """What scaled_dot_product_attention runs, in fp32, where no fused kernel can drop out."""
+        tape, rules, low = self.tape, self.profile.rules, q.dtype
+        wide = [tape.cast(x, "fp32") for x in (q, k, v)]
+        scaled_q = self._scaled(f"{prefix}scaled q", wide[0])
+        triangle = self._triangle(prefix, q.shape[1])
+        tape.event(f"{prefix}mask as numbers", [triangle])
+        bias = tape.make(f"{prefix}mask as numbers", triangle.shape, "fp32")
+        scaled_k = self._scaled(f"{prefix}scaled k", wide[1])
+        products = self._bmm(f"{prefix}scores", scaled_q, scaled_k, self._square(q))
+        operands = {"x": products, "bias": bias}
+        masked = tape.apply(f"{prefix}masked", rules["add mask"], operands, products.shape, "fp32")
+        weights = self._dropout(f"{prefix}weights.", self._softmax(prefix, masked))
+        result = tape.cast(weights, low)  # it is returned too, though nobody wants it
+        y = tape.cast(self._bmm(f"{prefix}weighted", weights, wide[2], q.shape), low)
+        tape.touch([*wide, scaled_q, bias, result])
+        return y
+
+    def _scaled(self, name: str, x: Value) -> Value:
+        return self.tape.apply(name, self.profile.rules["scale"], {"x": x}, x.shape, x.dtype)
+
+    def _heads(self, prefix: str, q: Value, k: Value, v: Value) -> tuple[Value, Value, Value]:
+        """Views by head; backward has to copy the gradients of q and v to put them together."""
+        rules, tape = self.profile.rules, self.tape
+        copied = rules["view of copy" if self._has_heads else "view"]
+        (q_heads,) = tape.views(f"{prefix}q", q, [q.shape], copied)
+        (k_heads,) = tape.views(f"{prefix}k", k, [k.shape], rules["view"])
+        (v_heads,) = tape.views(f"{prefix}v", v, [v.shape], copied)
+        return q_heads, k_heads, v_heads
+
+    def _triangle(self, prefix: str, length: int) -> Value:
+        """Make the mask of what lies in the future, out of a full square."""
+        self.tape.event(f"{prefix}ones")
+        square = self.tape.make(f"{prefix}ones", (length, length), "bool")
+        self.tape.event(f"{prefix}future", [square])
+        return self.tape.make(f"{prefix}future", (length, length), "bool")
+
+    def _square(self, q: Value) -> tuple[int, ...]:
+        batch, length, _ = q.shape
+        return (batch, self.shape.n_heads, length, length)
+
+    def _softmax(self, prefix: str, scores: Value) -> Value:
+        if self.autocasts and self.profile.fp32_softmax:
+            scores = self.tape.cast(scores, "fp32")
+        rule = self.profile.rules["softmax"]
+        return self.tape.apply(f"{prefix}softmax", rule, {"x": scores}, scores.shape, scores.dtype)
+
+    def _bmm(self, name: str, a: Value, b: Value, shape: tuple[int, ...]) -> Value:
+        """Multiply by batch and head, which takes copies where these do not lie in one stride."""
+        if self._merges_batch:
+            a = self._copy(f"{name}: copy", a) if len(a.shape) == 3 else a
+            b = self._copy(f"{name}: copy", b)
+        return self.tape.apply(name, self.profile.rules["bmm"], {"a": a, "b": b}, shape, a.dtype)
+
+    def _copy(self, name: str, value: Value) -> Value:
+        rule = self.profile.rules["copy"]
+        return self.tape.apply(name, rule, {"x": value}, value.shape, value.dtype)
+
+    @property
+    def _has_heads(self) -> bool:
+        """Whether heads' values lie apart, so that merging heads takes a copy."""
+        return self.shape.n_heads > 1
+
+    @property
+    def _merges_batch(self) -> bool:
+        """Whether batch and heads have to be made one dimension by a copy."""
+        return self.profile.copies and self._has_heads and self.recipe.micro_batch > 1
+
+    # Layers.
+
+    def _layer(self, name: str, x: Value, width: int) -> Value:
+        weight, bias = (self.parameters[f"{name}.{part}"] for part in ("weight", "bias"))
+        return self._linear(name, x, weight, bias, width)
+
+    def _linear(self, name: str, x: Value, weight: Value, bias: Value | None, width: int) -> Value:
+        operands = {"weight": weight} if bias is None else {"bias": bias, "weight": weight}
+        operands["x"] = x
+        if self.autocasts:
+            operands = {key: self.tape.cast(value, self.low) for key, value in operands.items()}
+        rule = self.profile.rules["head" if bias is None else "linear"]
+        y = self.tape.apply(name, rule, operands, (*x.shape[:2], width), self.low)
+        self.tape.touch([x])
+        return y
+
+    def _norm(self, name: str, x: Value) -> Value:
+        weight, bias = (self.parameters[f"{name}.{part}"] for part in ("weight", "bias"))
+        dtype = self.profile.norm_statistics or x.dtype
+        sides = [Side(key, (*x.shape[:2], 1), dtype) for key in ("mean", "deviation")]
+        operands = {"x": x, "weight": weight, "bias": bias}
+        return self.tape.apply(
+            name, self.profile.rules["layer norm"], operands, x.shape, x.dtype, sides
+        )
+
+    def _add(self, name: str, x: Value, branch: Value) -> Value:
+        rule = self.profile.rules["add"]
+        return self.tape.apply(name, rule, {"x": x, "branch": branch}, x.shape, x.dtype)
+
+    def _dropout(self, prefix: str, x: Value) -> Value:
+        if not self.recipe.dropout:
+            return x
+        tape, rule, name = self.tape, self.profile.rules["dropout"], f"{prefix}dropout"
+        if self.profile.mask is not None:
+            sides = [Side("mask", x.shape, self.profile.mask)]
+            return tape.apply(name, rule, {"x": x}, x.shape, x.dtype, sides)
+        tape.event(f"{name} mask", [x])
+        mask = tape.make(f"{name} mask", x.shape, x.dtype)
+        return tape.apply(name, rule, {"x": x, "mask": mask}, x.shape, x.dtype)
