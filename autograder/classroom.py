@@ -21,7 +21,6 @@ from autograder.export import write_grades
 from autograder.feedback import feedback_path, write_feedback
 from autograder.files import write_whole
 from autograder.grade import Graded, grade
-from autograder.gradebook import write_gradebook
 from autograder.intake import find_submissions, read_submission, take_in_bytes
 from autograder.isolation import IsolationError
 from autograder.journal import Journal
@@ -116,6 +115,8 @@ def publish(out: Path, root: Path) -> list[Result]:
 
     They hold every submission that was taken in and has its result, of all labs.
     """
+    from autograder.gradebook import write_gradebook  # nbgrader, which no worker has to wait for
+
     journal = Journal(out)
     results = [journal.read(lab, student) for student, lab in taken(out)]
     there = [result for result in results if result is not None]

@@ -139,7 +139,6 @@ def _add_running(command: argparse.ArgumentParser) -> None:
 
 def _grade(options: argparse.Namespace) -> int:
     from autograder import classroom
-    from autograder.audit import audit
 
     if not options.insecure and _doctor(options, quiet=True) != OK:
         return USAGE
@@ -147,7 +146,7 @@ def _grade(options: argparse.Namespace) -> int:
     handed = classroom.take(room, options.submitted)
     _grade_with_progress(room, handed, options.workers)
     _publish(options, options.out)
-    return _report(audit(options.out))
+    return _audit(options)
 
 
 def _publish(options: argparse.Namespace, out: Path) -> list[Result]:

@@ -210,6 +210,8 @@ def _as_user(folder: Path) -> list[str]:
     for top in sorted({folder for path in needed for folder in _closed_above(path)}):
         view += ["--perms", "0755", "--tmpfs", str(top)]
         for path in sorted(p for p in needed if p.is_relative_to(top)):
+            for parent in reversed(path.relative_to(top).parents[:-1]):
+                view += ["--perms", "0755", "--dir", str(top / parent)]
             view += ["--ro-bind", str(path), str(path)]
     given_up = ["setpriv", "--reuid", str(USER), "--regid", str(USER), "--clear-groups"]
     caps = [
