@@ -39,11 +39,12 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     def in_format(x: float, e: int, m: int) -> float:
         return float(rounded(Fraction(x), e, m))
 
+    some = _some_format(rng)
     calls: list[list[float]] = []
-    for e, m in ((5, 10), (8, 7), _some_format(rng)):
+    for e, m in ((5, 10), (8, 7), some):
         calls += around(in_format(number(e, m), e, m), e, m)
-        calls += around(number(e, m), e, m)  # not in the format
-        calls += around(2.0 ** float(rng.integers(-1, 2)), e, m)
+    calls += around(number(*some), *some)  # not in the format
+    calls += around(2.0 ** float(rng.integers(-1, 2)), *some)
     calls = [calls[i] for i in rng.permutation(len(calls))]
     top = float(largest(5, 10))
     fixed = [*around(1.0, 5, 10), *around(-1.0, 8, 7), *around(top, 5, 10), [0.0, 2.0**-24, 5, 10]]
