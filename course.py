@@ -37,6 +37,12 @@ CHROMIUM = SystemPackage(
     ("chromium", "chromium-browser", "google-chrome"), "chromium", "opens labs in the tests"
 )
 
+# JupyterLab would ask each student for news, and offer versions that the course was not tried with.
+LAB_SETTINGS = """{
+  "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}
+}
+"""
+
 Run = Callable[[List[str], Path], int]  # (arguments, folder) -> exit status
 
 
@@ -202,7 +208,11 @@ def lab(course: Course, arguments: list[str]) -> int:
     print(f"Your notebooks are in {work}; they are yours, and no command overwrites them.")
     first = min((work / chosen[0]).glob("*.ipynb"), default=None) if named else None
     page = f"/lab/tree/{first.relative_to(work).as_posix()}" if first else "/lab"
+    settings = course.venv / "lab-settings"
+    settings.mkdir(exist_ok=True)
+    (settings / "overrides.json").write_text(LAB_SETTINGS, encoding="ascii")
     options = [f"--ServerApp.root_dir={work}", f"--LabApp.default_url={page}"]
+    options += [f"--LabApp.app_settings_dir={settings}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--ServerApp.allow_root=True")  # containers have no other user
     return course.module("jupyter", "lab", *options, *arguments[named:], folder=work)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from playwright.sync_api import Browser, sync_playwright
 
 # Tests run on several processes at once; a torch that takes all cores in each makes all slow.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -15,6 +18,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("course", deadline=None, derandomize=True)
 settings.load_profile("course")
 
+_CHROMIUM = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+
 collect_ignore = ["bank"]  # answers of students, which the grader runs in its sandbox
 
 
@@ -22,3 +30,15 @@ collect_ignore = ["bank"]  # answers of students, which the grader runs in its s
 def repository() -> Path:
     """The folder that holds course.py."""
     return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real browser, for tests of what people open."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("needs Chromium; on Debian: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=_CHROMIUM.split())
+        yield browser
+        browser.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import shutil
 import signal
@@ -249,6 +250,12 @@ def test_lab_opens_the_students_copy(folder: Path) -> None:
     assert f"--ServerApp.root_dir={folder / 'work'}" in jupyter
     assert "--LabApp.default_url=/lab/tree/lab01_formats/lab01_formats.ipynb" in jupyter
     assert jupyter[-1] == "--no-browser"
+    (settings,) = (Path(a.partition("=")[2]) for a in jupyter if "app_settings_dir" in a)
+    notification = "@jupyterlab/apputils-extension:notification"
+    assert json.loads((settings / "overrides.json").read_text())[notification] == {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+    }
 
 
 def test_lab_without_a_name_copies_all_of_them(folder: Path) -> None:
