@@ -34,13 +34,17 @@ class IsolationError(RuntimeError):
 _TRIAL = """
 import os, sys
 from autograder.jail import shut_in
-control = int(sys.argv[1])
+control, (reading, writing) = int(sys.argv[1]), os.pipe()
 if os.fork() == 0:
     size = {"memory_bytes": 2**30, "tmp_bytes": 2**20, "shm_bytes": 2**20, "files": 64}
-    shut_in({**size, "processes": 64, "cpu_seconds": 60})
-    os.write(control, b"in")
-elif os.wait()[1] == 0:
-    os.read(control, 1)
+    try:
+        shut_in({**size, "processes": 64, "cpu_seconds": 60})
+        os.write(writing, b"in")
+    except BaseException as error:
+        os.write(writing, repr(error).encode())
+    os._exit(0)
+os.close(writing)
+os.write(control, os.read(reading, 500))
 """
 
 
@@ -124,15 +128,16 @@ def _refused_layers() -> list[str]:
             )
         ours.settimeout(_START)
         try:
-            works = ours.recv(2) == b"in"
+            said = ours.recv(500).decode(errors="replace")
         except TimeoutError:
-            works = False
+            said = f"it did not start in {_START:g} s"
             trial.kill()
-    _, told = trial.communicate()
-    if works:
+    _, errors = trial.communicate()
+    if said == "in":
         return []
+    why = said or errors.strip()[-500:] or "it ended without a word"
     return [
-        f"The sandbox does not work here: {told.strip()[-500:] or 'it ended without a word'}. "
+        f"The sandbox does not work here: {why}. "
         "In a container, start it with --privileged; where the system forbids user "
         "namespaces, allow them: `sysctl kernel.unprivileged_userns_clone=1` (Debian) or "
         "`sysctl kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu), as root."

@@ -1,0 +1,98 @@
+"""The wire: what is taken off a socket that a stranger writes to."""
+
+import socket
+import threading
+
+import pytest
+
+from autograder.wire import MAX_MESSAGE, ConnectionClosed, WireError, receive, send, take
+from peakmem.plain import PlainError
+
+
+@pytest.fixture
+def ends():
+    ours, theirs = socket.socketpair()
+    ours.settimeout(5)
+    with ours, theirs:
+        yield ours, theirs
+
+
+def frame(data):
+    return len(data).to_bytes(8, "big") + data
+
+
+def test_messages_come_one_at_a_time(ends):
+    ours, theirs = ends
+    for message in ({"id": 1}, (1.5, None), "text"):
+        send(theirs, message)
+    assert [receive(ours) for _ in range(3)] == [{"id": 1}, (1.5, None), "text"]
+
+
+def test_a_length_above_the_bound_is_refused_before_any_of_it_is_read(ends):
+    ours, theirs = ends
+    theirs.sendall((MAX_MESSAGE + 1).to_bytes(8, "big"))
+    with pytest.raises(WireError, match="at most"):
+        receive(ours)
+    theirs.sendall(frame(b"12345678"))
+    with pytest.raises(WireError, match="8 bytes; at most 7"):
+        take(ours, 7)
+
+
+def test_what_is_too_large_is_not_sent(ends):
+    with pytest.raises(PlainError, match="too large"):
+        send(ends[1], bytes(MAX_MESSAGE))
+
+
+def test_the_other_sides_end_shows(ends):
+    ours, theirs = ends
+    theirs.sendall(frame(b"12345678")[:-1])
+    theirs.close()
+    with pytest.raises(ConnectionClosed):
+        receive(ours)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"canary",
+        b'{"canary": 1}',
+        b'{"float": "canary"}',
+        b'{"int": "canary"}',
+        b'{"set": [[]]}',
+        b"\x80\x04canary",
+        b'"\xff canary"',
+        b'{"npy": "canary"}',
+        b"[" * 10_000,
+    ],
+)
+def test_what_is_no_message_is_refused_and_never_quoted(ends, data):
+    ours, theirs = ends
+    theirs.sendall(frame(data))
+    with pytest.raises(WireError) as caught:
+        receive(ours)
+    assert "canary" not in str(caught.value)
+
+
+def test_millions_of_small_lists_are_refused_before_they_are_made(ends):
+    ours, theirs = ends
+    data = b"[" + b"[]," * 500_000 + b"[]]"
+    with pytest.raises(WireError, match="lists"):
+        _pass(ours, theirs, data)
+
+
+def test_keys_that_all_collide_are_refused(ends):
+    ours, theirs = ends
+    keys = ",".join(f'{{"int":"{k * (2**61 - 1):x}"}}' for k in range(1, 5000))
+    with pytest.raises(WireError, match="no plain data"):
+        _pass(ours, theirs, f'{{"set":[{keys}]}}'.encode())
+
+
+def _pass(ours, theirs, data):
+    """Send what is larger than a socket's buffer, from a thread, and receive it."""
+    sender = threading.Thread(target=theirs.sendall, args=(frame(data),))
+    sender.start()
+    try:
+        receive(ours)
+    finally:
+        sender.join()
