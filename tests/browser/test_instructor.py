@@ -30,7 +30,6 @@ def course(repository: Path, tmp_path: Path) -> Path:
     return root
 
 
-@pytest.mark.slow
 def test_edits_in_the_browser_are_pulled(
     course: Path, jupyter: JupyterLab, page: Page, capsys: pytest.CaptureFixture[str]
 ) -> None:

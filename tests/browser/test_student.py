@@ -69,6 +69,7 @@ def squeezed(text: str) -> str:
 
 
 def run_all(page: Page) -> None:
+    page.get_by_text("| Idle").wait_for()  # without a kernel JupyterLab forgets what it should run
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
     last = page.locator(".jp-CodeCell .jp-InputArea-prompt").last
