@@ -109,6 +109,10 @@ def plain_text(value: object) -> str:
     return _CONTROL.sub("", "\n".join(last))
 
 
+# Characters of an output's HTML. Cleaning takes time that grows with the square of hostile ones.
+_LONGEST_HTML = 200_000
+
+
 def safe_image(kind: str, value: object) -> str | None:
     """Return a picture's base64 on one line; None where it is none, or not of this mime type."""
     if kind not in _MAGIC:
@@ -147,7 +151,8 @@ def _safe_data(data: Mapping[str, Any]) -> dict[str, str]:
         image = safe_image(kind, data.get(kind))
         if image is not None:
             safe[kind] = image
-    shown = clean_html(text_of(data.get("text/html")))
+    source = text_of(data.get("text/html"))
+    shown = clean_html(source) if len(source) <= _LONGEST_HTML else ""
     if re.sub(r"<(?!img)[^>]*>|\s", "", shown):  # something is left to see
         safe["text/html"] = shown
     text = plain_text(data.get("text/plain"))

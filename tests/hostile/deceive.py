@@ -261,6 +261,12 @@ def largest_micro_batch(run, upper): raise NotDefined("=HYPERLINK(\\"http://x\\"
         says="^'=HYPERLINK",
     ),
     Attack(
+        "html-that-is-slow-to-clean",
+        "from IPython.display import HTML\nHTML('<table><b>' * 400_000)",
+        points=4,
+        shows="IPython.core.display.HTML object",
+    ),
+    Attack(
         "forged-outputs",
         """
 import numpy
