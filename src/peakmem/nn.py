@@ -22,6 +22,7 @@ from torch.utils.checkpoint import checkpoint
 __all__ = ["GPT", "training_step"]
 
 AttentionKind = Literal["standard", "flash"]
+Checkpointing = Literal["none", "selective", "every_k", "full"]
 
 
 class GPT(nn.Module):
@@ -33,8 +34,11 @@ class GPT(nn.Module):
         attention: "standard" writes scores and weights to memory; "flash" calls torch's
             scaled_dot_product_attention, which on most devices does not.
         dropout: probability of setting an activation to zero while training.
-        checkpoint_every: length of the segments of which only the input is kept for backward;
-            0 keeps everything, 1 checkpoints each layer.
+        checkpointing: what is not kept for backward but computed again: "none" of it;
+            "selective", what attention makes between queries, keys and values and its result;
+            "full", all of each layer but its input; "every_k", all but the input of every
+            `checkpoint_every` layers.
+        checkpoint_every: length of a segment under "every_k".
 
     Raises ValueError where the heads do not divide d_model, or an argument is out of range.
 
@@ -50,22 +54,24 @@ class GPT(nn.Module):
         *,
         attention: AttentionKind = "flash",
         dropout: float = 0.0,
-        checkpoint_every: int = 0,
+        checkpointing: Checkpointing = "none",
+        checkpoint_every: int = 1,
     ) -> None:
         super().__init__()
-        if attention not in ("standard", "flash"):
-            raise ValueError(f"attention={attention!r} is unknown; use 'standard' or 'flash'")
-        if checkpoint_every < 0:
-            raise ValueError(
-                f"checkpoint_every={checkpoint_every}: expected the length of a segment, or 0"
-            )
+        _require_one_of("attention", attention, ("standard", "flash"))
+        segments = {"none": 0, "selective": 0, "full": 1, "every_k": checkpoint_every}
+        _require_one_of("checkpointing", checkpointing, tuple(segments))
+        if checkpoint_every < 1:
+            raise ValueError(f"checkpoint_every={checkpoint_every}: expected 1 layer or more")
         self.context = shape.context
-        self.checkpoint_every = checkpoint_every
+        self.segment = segments[checkpointing]  # layers; 0 where whole layers are kept
+        recompute = checkpointing == "selective"
         self.token_embedding = nn.Embedding(shape.vocab, shape.d_model)
         self.position_embedding = nn.Embedding(shape.context, shape.d_model)
         self.dropout = nn.Dropout(dropout)
         self.blocks = nn.ModuleList(
-            Block(shape.d_model, shape.n_heads, attention, dropout) for _ in range(shape.n_layers)
+            Block(Attention(shape.d_model, shape.n_heads, attention, dropout, recompute), dropout)
+            for _ in range(shape.n_layers)
         )
         self.final_norm = nn.LayerNorm(shape.d_model)
         self.apply(_initialize)
@@ -81,9 +87,9 @@ class GPT(nn.Module):
         positions = self.position_embedding.weight[:length]  # (T, D)
         x = self.dropout(self.token_embedding(tokens) + positions)  # (B, T, D)
         blocks = list(self.blocks)
-        if self.checkpoint_every and self.training:
-            for first in range(0, len(blocks), self.checkpoint_every):
-                segment = blocks[first : first + self.checkpoint_every]
+        if self.segment and self.training:
+            for first in range(0, len(blocks), self.segment):
+                segment = blocks[first : first + self.segment]
                 x = checkpoint(_run, segment, x, use_reentrant=False)  # (B, T, D)
         else:
             x = _run(blocks, x)  # (B, T, D)
@@ -93,12 +99,11 @@ class GPT(nn.Module):
 class Block(nn.Module):
     """One layer: x + attention(norm(x)), then x + mlp(norm(x))."""
 
-    def __init__(
-        self, d_model: int, n_heads: int, attention: AttentionKind, dropout: float
-    ) -> None:
+    def __init__(self, attention: Attention, dropout: float) -> None:
         super().__init__()
+        d_model = attention.out.out_features
         self.norm1 = nn.LayerNorm(d_model)
-        self.attention = Attention(d_model, n_heads, attention, dropout)
+        self.attention = attention
         self.norm2 = nn.LayerNorm(d_model)
         self.mlp = MLP(d_model, dropout)
 
@@ -111,11 +116,13 @@ class Block(nn.Module):
 class Attention(nn.Module):
     """Causal self-attention of several heads."""
 
-    def __init__(self, d_model: int, n_heads: int, kind: AttentionKind, dropout: float) -> None:
+    def __init__(
+        self, d_model: int, n_heads: int, kind: AttentionKind, dropout: float, recompute: bool
+    ) -> None:
         super().__init__()
         if d_model % n_heads:
             raise ValueError(f"{n_heads} heads do not divide d_model={d_model} equally")
-        self.n_heads, self.kind = n_heads, kind
+        self.n_heads, self.kind, self.recompute = n_heads, kind, recompute
         self.qkv = nn.Linear(d_model, 3 * d_model)
         self.out = nn.Linear(d_model, d_model)
         self.weight_dropout = nn.Dropout(dropout)
@@ -124,13 +131,17 @@ class Attention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:  # (B, T, D) -> (B, T, D)
         heads = [part.unflatten(-1, (self.n_heads, -1)) for part in self.qkv(x).chunk(3, dim=-1)]
         q, k, v = (head.transpose(1, 2) for head in heads)  # (B, H, T, D/H) each
-        if self.kind == "flash":
-            p = self.weight_dropout.p if self.training else 0.0
-            y = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
+        core = self._flash if self.kind == "flash" else self._standard
+        if self.recompute and self.training:
+            y = checkpoint(core, q, k, v, use_reentrant=False)  # (B, H, T, D/H)
         else:
-            y = self._standard(q, k, v)  # (B, H, T, D/H)
+            y = core(q, k, v)  # (B, H, T, D/H)
         out: Tensor = self.dropout(self.out(y.transpose(1, 2).flatten(2)))
         return out
+
+    def _flash(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        p = self.weight_dropout.p if self.training else 0.0
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
 
     def _standard(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         future = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool, device=q.device).triu(1)
@@ -186,6 +197,11 @@ def _run(blocks: Sequence[nn.Module], x: Tensor) -> Tensor:
     for block in blocks:
         x = block(x)
     return x
+
+
+def _require_one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, known))}")
 
 
 def _initialize(module: nn.Module) -> None:

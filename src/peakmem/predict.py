@@ -67,9 +67,12 @@ def build_ledger(
         for _ in range(recipe.micro_batches)
     ]
     transformer = Transformer(tape, model, recipe, rules, parameters)
+    losses: list[Value] = []
     for tokens, targets in batches:
         tape.phase = "forward"
         loss = transformer.loss(tokens, targets)
+        tape.touch(losses)  # the step's name for the last one
+        losses = [loss]
         mean = rules.rules["mean over micro-batches"]
         part = tape.apply("mean over micro-batches", mean, {"x": loss}, (), loss.dtype)
         tape.phase = "backward"
@@ -79,7 +82,7 @@ def build_ledger(
         tape.touch([loss, part, seed])
     tape.phase = "optimizer"
     _optimizer_step(tape, list(parameters.values()), recipe, implementation)
-    tape.touch([loss])  # the step returns it
+    tape.touch(losses)
     return _shared(tape.ledger(), parallelism, keep_temporaries=rules.eager)
 
 

@@ -72,7 +72,7 @@ OPTIMIZERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 Implementation = Literal["for-loop", "foreach", "fused"]
 Attention = Literal["standard", "flash"]
-Checkpointing = Literal["none", "every_k", "full"]
+Checkpointing = Literal["none", "selective", "every_k", "full"]
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,9 @@ class Recipe:
         micro_batches: equal parts that the batch is cut into; gradients add up over them.
         attention: "standard" keeps the scores' matrices, "flash" does not.
         dropout: probability; anything above 0 means masks.
-        checkpointing: "none" keeps every layer's activations, "full" only each layer's input,
-            "every_k" the input of every `checkpoint_every` layers.
+        checkpointing: what is kept for backward: "none" keeps everything, "selective" leaves out
+            what attention makes between queries, keys and values and its result, "full" keeps only
+            each layer's input, "every_k" the input of every `checkpoint_every` layers.
         checkpoint_every: length of a segment under "every_k".
 
     Raises ValueError for a value out of range, with the range.
@@ -117,7 +118,9 @@ class Recipe:
             "implementation", self.implementation, (None, "for-loop", "foreach", "fused")
         )
         _require_one_of("attention", self.attention, ("standard", "flash"))
-        _require_one_of("checkpointing", self.checkpointing, ("none", "every_k", "full"))
+        _require_one_of(
+            "checkpointing", self.checkpointing, ("none", "selective", "every_k", "full")
+        )
         for name in ("batch", "sequence", "micro_batches", "checkpoint_every"):
             _require_whole(name, getattr(self, name))
         if self.batch % self.micro_batches:
@@ -140,8 +143,8 @@ class Recipe:
 
     @property
     def segment(self) -> int:
-        """Layers a checkpointed segment; 0 where nothing is checkpointed."""
-        return 0 if self.checkpointing == "none" else self.checkpoint_every
+        """Layers of a checkpointed segment; 0 where whole layers are kept."""
+        return self.checkpoint_every if self.checkpointing in ("every_k", "full") else 0
 
     @property
     def formats(self) -> Precision:

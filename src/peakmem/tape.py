@@ -66,6 +66,7 @@ class _Segment:
     """A checkpointed part of forward: how to run it again, and the places that this fills."""
 
     run: Callable[[], object]
+    kept: Value
     autocast: bool
     places: list[_Saved] = field(default_factory=list)
     filled: int | None = None  # places filled so far; None until it is run again
@@ -140,9 +141,21 @@ class Tape:
         return self._new(name, owner, shape, dtype, birth=len(self._events) - 1)
 
     def touch(self, values: Iterable[Value]) -> None:
-        """Say that these are still used, or that a name still holds them, at the latest event."""
+        """Say that these are still there at the latest event."""
         for value in values:
             value.storage.last = len(self._events) - 1
+
+    @contextmanager
+    def holding(self, *values: Value) -> Iterator[list[Value]]:
+        """Keep values alive until the block ends, as the names of a running function do.
+
+        It gives a list to which more can be added.
+        """
+        names = list(values)
+        try:
+            yield names
+        finally:
+            self.touch(names)
 
     def _new(self, name: str, owner: Owner, shape: Shape, dtype: str, birth: int) -> Value:
         storage = _Storage(name, owner, shape, dtype, birth, birth)
@@ -208,7 +221,7 @@ class Tape:
         for. Checkpointed parts do not nest.
         """
         _own(kept, "activation")
-        self._segment = _Segment(run, autocast=self._casts is not None)
+        self._segment = _Segment(run, kept, autocast=self._casts is not None)
         output = run()
         self._segment = None
         return output
@@ -258,6 +271,8 @@ class Tape:
     def _run_backward(self, node: _Node, incoming: list[Value]) -> list[tuple[Value, Value]]:
         """Run a node's backward; return its operands that have a gradient, each with it."""
         kept = [self._unpack(saved) for saved in node.saved]
+        # A segment's input stays while there is a place that could ask for it.
+        kept += [saved.segment.kept for saved in node.saved if saved.segment]
         made: dict[str, Value] = {}
         for name, keys in node.rule.backward:
             there = [key for key in keys if key in node.operands]

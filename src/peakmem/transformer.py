@@ -1,8 +1,8 @@
 """Forward of a GPT on a tape: the operators of `peakmem.nn.GPT`, one by one, in their order.
 
 It follows the module line by line, so that both can be read side by side. What each operator keeps
-for backward is the profile's business. `touch` after a call stands for a Python name that still
-holds a tensor there.
+for backward is the profile's business. `holding` stands for the names in a Python function, which
+keep tensors alive until it returns.
 
 Shapes at line ends: B micro-batch, T sequence, D d_model, H heads, V vocab.
 """
@@ -90,43 +90,54 @@ class Transformer:
         return x
 
     def _block(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
-        h = self._norm(f"{prefix}norm1", x)
-        attended = self._add(f"{prefix}add", x, self._attention(f"{prefix}attention.", h))
-        h = self._norm(f"{prefix}norm2", attended)
-        out = self._add(f"{prefix}add", attended, self._mlp(f"{prefix}mlp.", h))
-        self.tape.touch([x, attended])
-        return out
+        with self.tape.holding(x) as names:
+            h = self._norm(f"{prefix}norm1", x)
+            attended = self._add(f"{prefix}add", x, self._attention(f"{prefix}attention.", h))
+            names.append(attended)
+            h = self._norm(f"{prefix}norm2", attended)
+            return self._add(f"{prefix}add", attended, self._mlp(f"{prefix}mlp.", h))
 
     def _mlp(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
-        wide = self._layer(f"{prefix}up", x, self.shape.mlp_width)
         rule = self.profile.rules["gelu"]
-        active = self.tape.apply(f"{prefix}gelu", rule, {"x": wide}, wide.shape, wide.dtype)
-        out = self._dropout(prefix, self._layer(f"{prefix}down", active, self.shape.d_model))
-        self.tape.touch([x])
-        return out
+        with self.tape.holding(x):
+            wide = self._layer(f"{prefix}up", x, self.shape.mlp_width)
+            active = self.tape.apply(f"{prefix}gelu", rule, {"x": wide}, wide.shape, wide.dtype)
+            return self._dropout(prefix, self._layer(f"{prefix}down", active, self.shape.d_model))
 
     # Attention.
 
     def _attention(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
-        tape, width = self.tape, self.shape.attention_width
-        qkv = self._layer(f"{prefix}qkv", x, 3 * width)
-        parts = tape.views(
-            f"{prefix}split", qkv, [(*x.shape[:2], width)] * 3, self.profile.rules["split"]
-        )
-        dropout = self.recipe.dropout > 0
-        if self.recipe.attention == "flash" and (self.profile.fused_dropout or not dropout):
-            y = self._flash(prefix, *parts)
-        else:
-            fallback = self.recipe.attention == "flash"
-            core = self._math if fallback else self._standard
-            y = core(prefix, *self._heads(prefix, *parts))
-            if self._has_heads:
-                rule = self.profile.rules["view of copy" if self._merges_batch else "view"]
+        tape, rules = self.tape, self.profile.rules
+        part = (*x.shape[:2], self.shape.attention_width)
+        fused = self.recipe.attention == "flash" and self._fuses_dropout
+        with tape.holding(x) as names:
+            qkv = self._layer(f"{prefix}qkv", x, 3 * self.shape.attention_width)
+            names.append(qkv)
+            q, k, v = tape.views(f"{prefix}split", qkv, [part] * 3, rules["split"])
+            if not fused:
+                q, k, v = self._heads(prefix, q, k, v)
+            if self.recipe.checkpointing == "selective":
+                y = tape.checkpoint(lambda: self._core(prefix, q, k, v), kept=qkv)
+            else:
+                y = self._core(prefix, q, k, v)
+            if self._has_heads and not fused:
+                rule = rules["view of copy" if self._merges_batch else "view"]
                 (y,) = tape.views(f"{prefix}heads", y, [y.shape], rule)
+                names.append(y)
                 y = self._copy(f"{prefix}merged heads", y)
-        out = self._dropout(prefix, self._layer(f"{prefix}out", y, self.shape.d_model))
-        tape.touch([x, qkv, y])
-        return out
+            return self._dropout(prefix, self._layer(f"{prefix}out", y, self.shape.d_model))
+
+    def _core(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
+        """What attention does between its first linear layer and its last."""
+        if self.recipe.attention == "standard":
+            return self._standard(prefix, q, k, v)
+        attend = self._flash if self._fuses_dropout else self._math
+        return attend(prefix, q, k, v)
+
+    @property
+    def _fuses_dropout(self) -> bool:
+        """Whether a fused kernel does all that this recipe asks of attention."""
+        return self.profile.fused_dropout or not self.recipe.dropout
 
     def _flash(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
         batch, length, _ = q.shape
@@ -138,34 +149,36 @@ class Transformer:
 
     def _standard(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
         tape, rules = self.tape, self.profile.rules
-        future = self._triangle(prefix, q.shape[1])
-        products = self._bmm(f"{prefix}scores", q, k, self._square(q))
-        scores = self._scaled(f"{prefix}scaled", products)  # (B, H, T, T)
-        operands = {"x": scores, "future": future}
-        masked = tape.apply(f"{prefix}masked", rules["mask"], operands, scores.shape, q.dtype)
-        weights = self._softmax(prefix, masked)
-        dropped = tape.cast(self._dropout(f"{prefix}weights.", weights), v.dtype)
-        y = self._bmm(f"{prefix}weighted", dropped, v, q.shape)
-        tape.touch([scores, weights, future])
-        return y
+        with tape.holding() as names:
+            future = self._triangle(prefix, q.shape[1])
+            products = self._bmm(f"{prefix}scores", q, k, self._square(q))
+            scores = self._scaled(f"{prefix}scaled", products)  # (B, H, T, T)
+            names += [future, scores]
+            operands = {"x": scores, "future": future}
+            masked = tape.apply(f"{prefix}masked", rules["mask"], operands, scores.shape, q.dtype)
+            weights = self._softmax(prefix, masked)
+            names.append(weights)
+            dropped = tape.cast(self._dropout(f"{prefix}weights.", weights), v.dtype)
+            return self._bmm(f"{prefix}weighted", dropped, v, q.shape)
 
     def _math(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
         """What scaled_dot_product_attention runs, in fp32, where no fused kernel can drop out."""
-        tape, rules, low = self.tape, self.profile.rules, q.dtype
-        wide = [tape.cast(x, "fp32") for x in (q, k, v)]
-        scaled_q = self._scaled(f"{prefix}scaled q", wide[0])
-        triangle = self._triangle(prefix, q.shape[1])
-        tape.event(f"{prefix}mask as numbers", [triangle])
-        bias = tape.make(f"{prefix}mask as numbers", triangle.shape, "fp32")
-        scaled_k = self._scaled(f"{prefix}scaled k", wide[1])
-        products = self._bmm(f"{prefix}scores", scaled_q, scaled_k, self._square(q))
-        operands = {"x": products, "bias": bias}
-        masked = tape.apply(f"{prefix}masked", rules["add mask"], operands, products.shape, "fp32")
-        weights = self._dropout(f"{prefix}weights.", self._softmax(prefix, masked))
-        result = tape.cast(weights, low)  # it is returned too, though nobody wants it
-        y = tape.cast(self._bmm(f"{prefix}weighted", weights, wide[2], q.shape), low)
-        tape.touch([*wide, scaled_q, bias, result])
-        return y
+        tape, low = self.tape, q.dtype
+        with tape.holding() as names:
+            wide_q, wide_k, wide_v = (tape.cast(x, "fp32") for x in (q, k, v))
+            scaled_q = self._scaled(f"{prefix}scaled q", wide_q)
+            names += [wide_q, wide_k, wide_v, scaled_q]
+            triangle = self._triangle(prefix, q.shape[1])
+            tape.event(f"{prefix}mask as numbers", [triangle])
+            bias = tape.make(f"{prefix}mask as numbers", triangle.shape, "fp32")
+            names.append(bias)
+            scaled_k = self._scaled(f"{prefix}scaled k", wide_k)
+            products = self._bmm(f"{prefix}scores", scaled_q, scaled_k, self._square(q))
+            operands, rule = {"x": products, "bias": bias}, self.profile.rules["add mask"]
+            masked = tape.apply(f"{prefix}masked", rule, operands, products.shape, "fp32")
+            weights = self._dropout(f"{prefix}weights.", self._softmax(prefix, masked))
+            names.append(tape.cast(weights, low))  # returned too, though nobody wants it
+            return tape.cast(self._bmm(f"{prefix}weighted", weights, wide_v, q.shape), low)
 
     def _scaled(self, name: str, x: Value) -> Value:
         return self.tape.apply(name, self.profile.rules["scale"], {"x": x}, x.shape, x.dtype)
@@ -229,9 +242,8 @@ class Transformer:
         if self.autocasts:
             operands = {key: self.tape.cast(value, self.low) for key, value in operands.items()}
         rule = self.profile.rules["head" if bias is None else "linear"]
-        y = self.tape.apply(name, rule, operands, (*x.shape[:2], width), self.low)
-        self.tape.touch([x])
-        return y
+        with self.tape.holding(x):
+            return self.tape.apply(name, rule, operands, (*x.shape[:2], width), self.low)
 
     def _norm(self, name: str, x: Value) -> Value:
         weight, bias = (self.parameters[f"{name}.{part}"] for part in ("weight", "bias"))

@@ -56,10 +56,12 @@ def test_a_token_sees_no_later_one():
     ("options", "micro_batches"),
     [
         ({"attention": "standard"}, 1),
-        ({"checkpoint_every": 1}, 1),
-        ({"checkpoint_every": 2}, 1),
+        ({"checkpointing": "full"}, 1),
+        ({"checkpointing": "every_k", "checkpoint_every": 2}, 1),
+        ({"checkpointing": "selective"}, 1),
+        ({"checkpointing": "selective", "attention": "standard"}, 1),
         ({}, 4),
-        ({"attention": "standard", "checkpoint_every": 2}, 2),
+        ({"attention": "standard", "checkpointing": "full"}, 2),
     ],
 )
 def test_gradients_do_not_depend_on_how_it_is_run(options, micro_batches):
@@ -69,9 +71,10 @@ def test_gradients_do_not_depend_on_how_it_is_run(options, micro_batches):
 
 
 @pytest.mark.parametrize("attention", ["standard", "flash"])
-def test_recomputed_layers_drop_the_same_activations(attention):
+@pytest.mark.parametrize("checkpointing", ["selective", "full"])
+def test_what_is_computed_again_drops_the_same_activations(attention, checkpointing):
     kept = gradients(build(attention=attention, dropout=0.2))
-    again = gradients(build(attention=attention, dropout=0.2, checkpoint_every=1))
+    again = gradients(build(attention=attention, dropout=0.2, checkpointing=checkpointing))
     for got, want in zip(again, kept, strict=True):
         torch.testing.assert_close(got, want)
 
@@ -96,10 +99,12 @@ def test_it_learns_its_batch():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(ValueError, match="attention='fast' is unknown; use 'standard' or 'flash'"):
+    with pytest.raises(ValueError, match="attention='fast' is unknown; use one of 'standard'"):
         build(attention="fast")
-    with pytest.raises(ValueError, match="checkpoint_every=-1"):
-        build(checkpoint_every=-1)
+    with pytest.raises(ValueError, match="checkpointing='all' is unknown; use one of 'none'"):
+        build(checkpointing="all")
+    with pytest.raises(ValueError, match="checkpoint_every=0: expected 1 layer or more"):
+        build(checkpointing="every_k", checkpoint_every=0)
     with pytest.raises(ValueError, match="5 heads do not divide d_model=32"):
         GPT(ModelShape("odd", n_layers=1, d_model=32, n_heads=5, vocab=10, context=8))
     with pytest.raises(ValueError, match="17 tokens a sequence exceed the context of 16"):

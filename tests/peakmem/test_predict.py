@@ -29,6 +29,7 @@ PRECISIONS = ("fp32", "bf16", "amp_bf16")
 AUTOCAST = {"amp_bf16": torch.bfloat16, "amp_fp16": torch.float16}
 CHECKPOINTING = (
     {},
+    {"checkpointing": "selective"},
     {"checkpointing": "full"},
     {"checkpointing": "every_k", "checkpoint_every": 2},
 )
@@ -95,7 +96,8 @@ class Real:
             shape,
             attention=recipe.attention,
             dropout=recipe.dropout,
-            checkpoint_every=recipe.segment,
+            checkpointing=recipe.checkpointing,
+            checkpoint_every=recipe.checkpoint_every,
         )
         if recipe.precision == "bf16":
             self.model.to(torch.bfloat16)
@@ -260,10 +262,13 @@ def bytes_a_layer(shape: ModelShape, recipe: Recipe, profile: str) -> float:
 def test_korthikanti_table_2(name):
     shape = model(name)
     recipe = Recipe(precision="mixed", batch=2, sequence=1024, dropout=0.1)
-    standard, full = replace(recipe, attention="standard"), replace(recipe, checkpointing="full")
+    standard = replace(recipe, attention="standard")
+    selective = replace(standard, checkpointing="selective")
+    full = replace(standard, checkpointing="full")
     squares = 5 * shape.n_heads * recipe.sequence / shape.d_model
     assert bytes_a_layer(shape, standard, "paper") == pytest.approx(34 + squares)
     assert bytes_a_layer(shape, recipe, "paper") == 34
+    assert bytes_a_layer(shape, selective, "paper") == 34
     assert bytes_a_layer(shape, full, "paper") == 2
 
 

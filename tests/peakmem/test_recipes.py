@@ -109,7 +109,7 @@ def test_adam_states_are_those_of_torch():
         ({"optimizer": "lion"}, "optimizer='lion' is unknown"),
         ({"implementation": "loop"}, "use one of None, 'for-loop', 'foreach', 'fused'"),
         ({"attention": "sdpa"}, "use one of 'standard', 'flash'"),
-        ({"checkpointing": "all"}, "use one of 'none', 'every_k', 'full'"),
+        ({"checkpointing": "all"}, "use one of 'none', 'selective', 'every_k', 'full'"),
         ({"batch": 0}, "batch to be a whole number of at least 1, but got 0"),
         ({"sequence": 1.5}, "sequence to be a whole number"),
         ({"batch": 3, "micro_batches": 2}, "a batch of 3 cannot be cut into 2 equal parts"),
@@ -123,7 +123,7 @@ def test_recipes_that_cannot_be_are_refused(change, message):
 
 
 def test_a_recipe_says_its_segments():
-    assert Recipe().segment == 0
+    assert Recipe().segment == Recipe(checkpointing="selective").segment == 0
     assert Recipe(checkpointing="full").segment == 1
     assert Recipe(checkpointing="every_k", checkpoint_every=3).segment == 3
 

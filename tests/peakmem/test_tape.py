@@ -142,3 +142,22 @@ def test_every_profile_has_the_same_operators():
     assert operators["torch-cpu"] == operators["torch-cuda"] == operators["paper"]
     for profile in PROFILES.values():
         assert profile.implementation in ("for-loop", "foreach", "fused")
+
+
+def test_names_hold_their_tensors_even_where_a_second_run_stops_early():
+    tape = Tape()
+    x = tape.resident("x", "activation", SIZE, "fp32")
+
+    def run() -> Value:
+        with tape.holding() as names:
+            y = chain(tape, x, "exp")
+            names.append(y)
+            return chain(tape, tape.apply("neg", Rule(), {"x": y}, SIZE, "fp32"), "sin")
+
+    y = tape.checkpoint(run, kept=x)
+    tape.phase = "backward"
+    tape.event("seed")
+    tape.event("later")
+    first_run = [t for t in tape.ledger().tensors if t.name == "exp"]
+    assert [(t.birth, t.death) for t in first_run] == [(1, 3)]  # until sin has run
+    assert y.storage.birth == 3
