@@ -174,6 +174,11 @@ def _check_faults(cell: NotebookNode, task: Task) -> Iterator[str]:
             'expected the tag "raises-exception", for otherwise Run All stops at the first '
             "exercise that is not solved. Add it."
         )
+    if not cell.source.startswith("# Self-check of "):
+        yield (
+            "expected its first line to be `# Self-check of <number>, <title>`, for nbgrader's "
+            "Validate names a failing cell by its text alone. Add it."
+        )
     tree = _parse(cell.source)
     last = tree.body[-1] if isinstance(tree, ast.Module) and tree.body else None
     if isinstance(last, ast.Expr) and not _is_print(last.value):

@@ -125,6 +125,7 @@ def integer_value(bits: int, width: int, encoding: str) -> int:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-integer_value-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 1.1, integers, three ways
 for bits, width, encoding, value in [
     (0b10110001, 8, "unsigned", 177),
     (0b10110001, 8, "sign-magnitude", -49),
@@ -187,6 +188,7 @@ def fixed_point_value(bits: int, width: int, fraction_bits: int) -> float:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-fixed_point_value-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 1.2, fixed point
 got = fixed_point_value(0b0011_0001, 8, 4)
 assert got == 3.0625, f"0011.0001 is 49 / 16 = 3.0625, but you return {got}"
 got = fixed_point_value(0b1100_1111, 8, 4)
@@ -280,6 +282,7 @@ def decode_fp32(bits: int) -> float:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-decode_fp32-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 1.3, from bits to a number: fp32
 def fields(bits):
     """Return the three fields of an fp32 pattern, written in binary."""
     text = f"{bits:032b}"
@@ -365,6 +368,7 @@ def encode_fp32(x: float) -> int:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-encode_fp32-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 1.4, from a number to bits: fp32
 for x, bits, hint in [
     (0.265625, 0x3E880000, "an exact value"),
     (-3.140625, 0xC0490000, "bit 31 is the sign"),
@@ -442,6 +446,7 @@ def format_limits(exponent_bits: int, mantissa_bits: int) -> dict[str, float]:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-format_limits-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 1.5, what a format can hold
 for name, e, m in [("float16", 5, 10), ("bfloat16", 8, 7), ("float32", 8, 23), ("float64", 11, 52)]:
     limits = format_limits(e, m)
     keys = {"max", "min_normal", "min_subnormal", "epsilon"}
@@ -540,6 +545,7 @@ def to_bf16(x: np.ndarray) -> np.ndarray:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-to_bf16-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 1.6, half the memory: bf16
 for pattern, expected, hint in [
     (0x3F800000, 0x3F80, "1.0 is exact"),
     (0x3F807FFF, 0x3F80, "just below the middle"),
@@ -617,6 +623,7 @@ def decode_e4m3(bits: int) -> float:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-decode_e4m3-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 1.7, a quarter of the memory: fp8
 for bits, value, hint in [
     (0b0_1000_100, 3.0, "1.5 * 2**1: is the bias 7?"),
     (0b1_0111_000, -1.0, "bit 7 is the sign"),
@@ -688,6 +695,7 @@ def stall_value(step: float, exponent_bits: int, mantissa_bits: int) -> float:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-stall_value-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 1.8, when a sum stops growing
 def running_sums(step, count):
     """Return the sums 0, step, 2 * step, ... as float16 has them: each one is rounded."""
     sums = [np.float16(0)]
@@ -793,6 +801,7 @@ def careful_sum(x: np.ndarray, add: Callable[[float, float], float]) -> float:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-careful_sum-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 1.9, a careful sum
 def plain_sum(x, add):
     """Return the sum from left to right."""
     total = 0.0
@@ -879,6 +888,7 @@ def update_lost(param: float, update: float, exponent_bits: int, mantissa_bits: 
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-update_lost-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 1.10, the lost update
 for param, update, e, m, lost, hint in [
     (1.0, 2.0**-11, 5, 10, True, "a tie goes back to the even number"),
     (1.0 + 2.0**-10, 2.0**-11, 5, 10, False, "a tie moves on from an odd number"),

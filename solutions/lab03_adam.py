@@ -124,6 +124,7 @@ def adam_step(
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 3.1, Adam's step
 def one_parameter(value, gradients, step, **options):
     """Return the parameter's values after each call of `step`."""
     param = torch.tensor([value], dtype=torch.float64, requires_grad=True)
@@ -291,6 +292,7 @@ def lean_adam_step(
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 3.2, Adam on a memory diet
 values = one_parameter(1.0, [0.5, None, -2.0], lean_adam_step, lr=0.1)
 assert abs(values[2] - 0.955950) < 1e-5, f"after 0.5, None and -2: 0.955950, not {values[2]:.6f}"
 tall = torch.zeros(3, 2, dtype=torch.float64).T.requires_grad_()  # not contiguous

@@ -73,6 +73,7 @@ def largest_micro_batch(run: Callable[[int], object], upper: int) -> int:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab05-largest_micro_batch-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 5.1, the largest micro-batch
 def run_with_room_for(samples):
     """Return a run(m) that fits up to `samples` samples, and the list of the sizes it was given."""
     sizes = []

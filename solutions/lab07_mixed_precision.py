@@ -153,6 +153,7 @@ class LossScaler:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-loss_scaler-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 7.4, the loss scaler
 def train_on(gradients, clip=False, **settings):
     """Step once for each true gradient of one weight; return the scales and the weight's values."""
     weight = torch.nn.Parameter(torch.tensor(1.0))
@@ -327,6 +328,7 @@ def speedup() -> dict[str, float]:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-gpu_speed-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 7.8, how much faster?
 if torch.cuda.is_available():
     seconds = speedup()
     names = ["float32", "tf32", "float16", "bfloat16"]

@@ -176,6 +176,11 @@ FAULTS = {
         "# %%",
         f'cell {TASK}-check: expected the tag "raises-exception"',
     ),
+    "self-check without a name": (
+        "# Self-check of 5.1",
+        "# 5.1",
+        f"cell {TASK}-check: expected its first line to be `# Self-check of",
+    ),
     "self-check that shows a value": (
         '\nprint(f"Largest micro-batch found in',
         '\nlen(f"Largest micro-batch found in',
