@@ -43,7 +43,8 @@ def build_ledger(
     Args:
         model: a shape of GPT's kind; see `models`.
         recipe: how the device trains it.
-        parallelism: replicas that share state by ZeRO; None for one device.
+        parallelism: devices that share the work; None for one. Replicas share state by ZeRO;
+            "tensor" cuts matrices, heads and vocabulary as Megatron does.
         profile: "torch-cuda", "torch-cpu" or "paper"; see `profiles`. A "paper" ledger has only
             what is kept: no temporaries.
 
@@ -59,14 +60,16 @@ def build_ledger(
     parallelism = parallelism or Parallelism()
     rules = _checked(model, recipe, parallelism, profile)
     implementation = recipe.implementation or rules.implementation
+    local = _part_of(model, recipe, parallelism)
     tape = Tape()
-    parameters = _residents(tape, model, recipe, counters=implementation in rules.counters)
+    parameters = _residents(tape, local, recipe, counters=implementation in rules.counters)
     batch_shape = (recipe.micro_batch, recipe.sequence)
     batches = [
         [tape.resident(name, "activation", batch_shape, "int64") for name in ("tokens", "targets")]
         for _ in range(recipe.micro_batches)
     ]
-    transformer = Transformer(tape, model, recipe, rules, parameters)
+    between = recipe.sequence // (parallelism.tensor if parallelism.sequence else 1)
+    transformer = Transformer(tape, local, recipe, rules, parameters, between)
     losses: list[Value] = []
     for tokens, targets in batches:
         tape.phase = "forward"
@@ -115,16 +118,44 @@ def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profil
             f"{profile} has no rules for master weights, which torch does not keep by itself; use "
             "precision 'amp_fp16' or 'amp_bf16', or profile='paper'"
         )
-    if parallelism.tensor > 1 or parallelism.pipeline > 1:
+    if parallelism.pipeline > 1:
         raise ValueError(
-            "build_ledger shares work by data parallelism only; set tensor=1 and pipeline=1"
+            "build_ledger plays one whole model; for a pipeline give it the layers of one stage, "
+            "with as many micro-batches as are under way there"
         )
-    if eager and parallelism.zero == 3:
+    if eager and (parallelism.zero == 3 or parallelism.tensor > 1):
         raise ValueError(
-            f"{profile} has no rules for parameters that are gathered layer by layer; use zero=2, "
-            "or profile='paper'"
+            f"{profile} has no rules for what devices send each other within a layer; use "
+            "zero=2 and tensor=1, or profile='paper'"
         )
     return PROFILES[profile]
+
+
+def _part_of(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> ModelShape:
+    """Return the shape of what one of `tensor` devices holds (Shoeybi et al. 2019, Megatron-LM)."""
+    devices = parallelism.tensor
+    if devices == 1:
+        return model
+    cut = {"heads": model.n_heads, "MLP width": model.mlp_width}
+    cut |= {"sequence": recipe.sequence} if parallelism.sequence else {}
+    for name, size in cut.items():
+        if size % devices:
+            raise ValueError(
+                f"{model.name}: {devices} devices cannot share its {name} ({size}) equally; choose "
+                "a number that divides it"
+            )
+    if model.attention_width % model.n_heads:
+        raise ValueError(
+            f"{model.name}: its {model.n_heads} heads are not of equal size in a width of "
+            f"{model.attention_width}, so devices cannot share them; use another row"
+        )
+    return replace(
+        model,
+        n_heads=model.n_heads // devices,
+        d_head=model.attention_width // model.n_heads,
+        d_ff=model.mlp_width // devices,
+        vocab=ceil(model.vocab / devices),  # padded, so that all parts are equal
+    )
 
 
 def _residents(tape: Tape, model: ModelShape, recipe: Recipe, counters: bool) -> dict[str, Value]:

@@ -22,7 +22,9 @@ __all__ = ["Transformer"]
 class Transformer:
     """Plays forward and loss of one micro-batch on a tape.
 
-    `parameters` are the tape's values by the names of `models.parameter_tensors`.
+    `parameters` are the tape's values by the names of `models.parameter_tensors`. `between` is how
+    many tokens of a sequence this device has between the matrices of attention and MLP: all of
+    them, unless devices share them.
     """
 
     def __init__(
@@ -32,9 +34,10 @@ class Transformer:
         recipe: Recipe,
         profile: Profile,
         parameters: Mapping[str, Value],
+        between: int,
     ) -> None:
         self.tape, self.shape, self.recipe, self.profile = tape, shape, recipe, profile
-        self.parameters = parameters
+        self.parameters, self.between = parameters, between
         formats = recipe.formats
         self.autocasts = formats.autocast and profile.eager
         self.low = formats.compute  # of matrix products, and of all without autocast
@@ -59,11 +62,10 @@ class Transformer:
 
     def _logits(self, tokens: Value) -> Value:
         tape, rules, shape = self.tape, self.profile.rules, self.shape
-        batch, length = tokens.shape
-        residual = (batch, length, shape.d_model)
+        residual = (tokens.shape[0], self.between, shape.d_model)
         table = self.parameters["token_embedding.weight"]
         row_table = self.parameters["position_embedding.weight"]
-        (positions,) = tape.views("positions", row_table, [(length, shape.d_model)], rules["slice"])
+        (positions,) = tape.views("positions", row_table, [residual[1:]], rules["slice"])
         operands = {"table": table, "indices": tokens}
         x = tape.apply("embedding", rules["embedding"], operands, residual, self.high)
         operands = {"x": x, "positions": positions}
@@ -77,7 +79,8 @@ class Transformer:
         else:
             x = self._blocks(range(shape.n_layers), x)
         h = self._norm("final_norm", x)
-        logits = self._linear("head", h, table, None, shape.vocab)  # (B, T, V)
+        size = (*tokens.shape, shape.vocab)
+        logits = self._linear("head", h, table, None, size)  # (B, T, V)
         logits.storage.owner = "logits"
         return logits
 
@@ -100,18 +103,18 @@ class Transformer:
     def _mlp(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
         rule = self.profile.rules["gelu"]
         with self.tape.holding(x):
-            wide = self._layer(f"{prefix}up", x, self.shape.mlp_width)
+            wide = self._widen(f"{prefix}up", x, self.shape.mlp_width)
             active = self.tape.apply(f"{prefix}gelu", rule, {"x": wide}, wide.shape, wide.dtype)
-            return self._dropout(prefix, self._layer(f"{prefix}down", active, self.shape.d_model))
+            return self._dropout(prefix, self._narrow(f"{prefix}down", active))
 
     # Attention.
 
     def _attention(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
         tape, rules = self.tape, self.profile.rules
-        part = (*x.shape[:2], self.shape.attention_width)
+        part = (x.shape[0], self.recipe.sequence, self.shape.attention_width)
         fused = self.recipe.attention == "flash" and self._fuses_dropout
         with tape.holding(x) as names:
-            qkv = self._layer(f"{prefix}qkv", x, 3 * self.shape.attention_width)
+            qkv = self._widen(f"{prefix}qkv", x, 3 * self.shape.attention_width)
             names.append(qkv)
             q, k, v = tape.views(f"{prefix}split", qkv, [part] * 3, rules["split"])
             if not fused:
@@ -125,7 +128,7 @@ class Transformer:
                 (y,) = tape.views(f"{prefix}heads", y, [y.shape], rule)
                 names.append(y)
                 y = self._copy(f"{prefix}merged heads", y)
-            return self._dropout(prefix, self._layer(f"{prefix}out", y, self.shape.d_model))
+            return self._dropout(prefix, self._narrow(f"{prefix}out", y))
 
     def _core(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
         """What attention does between its first linear layer and its last."""
@@ -232,18 +235,28 @@ class Transformer:
 
     # Layers.
 
-    def _layer(self, name: str, x: Value, width: int) -> Value:
-        weight, bias = (self.parameters[f"{name}.{part}"] for part in ("weight", "bias"))
-        return self._linear(name, x, weight, bias, width)
+    def _widen(self, name: str, x: Value, width: int) -> Value:
+        """The first matrix of attention or MLP: from what lies between to all tokens."""
+        return self._layer(name, x, (x.shape[0], self.recipe.sequence, width))
 
-    def _linear(self, name: str, x: Value, weight: Value, bias: Value | None, width: int) -> Value:
+    def _narrow(self, name: str, x: Value) -> Value:
+        """The last matrix of attention or MLP: back to what lies between."""
+        return self._layer(name, x, (x.shape[0], self.between, self.shape.d_model))
+
+    def _layer(self, name: str, x: Value, size: tuple[int, ...]) -> Value:
+        weight, bias = (self.parameters[f"{name}.{part}"] for part in ("weight", "bias"))
+        return self._linear(name, x, weight, bias, size)
+
+    def _linear(
+        self, name: str, x: Value, weight: Value, bias: Value | None, size: tuple[int, ...]
+    ) -> Value:
         operands = {"weight": weight} if bias is None else {"bias": bias, "weight": weight}
         operands["x"] = x
         if self.autocasts:
             operands = {key: self.tape.cast(value, self.low) for key, value in operands.items()}
         rule = self.profile.rules["head" if bias is None else "linear"]
         with self.tape.holding(x):
-            return self.tape.apply(name, rule, operands, (*x.shape[:2], width), self.low)
+            return self.tape.apply(name, rule, operands, size, self.low)
 
     def _norm(self, name: str, x: Value) -> Value:
         weight, bias = (self.parameters[f"{name}.{part}"] for part in ("weight", "bias"))

@@ -249,10 +249,12 @@ def test_zero_figure_1(zero, gigabytes):
     assert 7.5 * a_parameter == pytest.approx(gigabytes, abs=0.05)
 
 
-def bytes_a_layer(shape: ModelShape, recipe: Recipe, profile: str) -> float:
+def bytes_a_layer(
+    shape: ModelShape, recipe: Recipe, profile: str, parallelism: Parallelism | None = None
+) -> float:
     """What one more layer keeps, over sbh."""
     kept = [
-        saved_bytes(build_ledger(replace(shape, n_layers=layers), recipe, profile=profile))
+        saved_bytes(build_ledger(replace(shape, n_layers=layers), recipe, parallelism, profile))
         for layers in (2, 3)
     ]
     return (kept[1] - kept[0]) / (recipe.batch * recipe.sequence * shape.d_model)
@@ -270,6 +272,46 @@ def test_korthikanti_table_2(name):
     assert bytes_a_layer(shape, recipe, "paper") == 34
     assert bytes_a_layer(shape, selective, "paper") == 34
     assert bytes_a_layer(shape, full, "paper") == 2
+
+
+@pytest.mark.parametrize(
+    ("d_model", "n_heads", "batch", "mebibytes", "percent"),
+    [
+        (6144, 64, 4, 1264, (66.8, 49.4, 16.1, 7.6)),  # 22B
+        (12288, 96, 1, 552, (62.0, 56.5, 18.5, 8.7)),  # 175B
+        (20480, 128, 1, 840, (58.3, 61.9, 20.2, 9.5)),  # 530B
+        (25600, 160, 1, 1050, (58.3, 61.9, 20.2, 9.5)),  # 1T
+    ],
+)
+def test_korthikanti_figure_7(d_model, n_heads, batch, mebibytes, percent):
+    """A layer on 8 devices: tensor parallelism, then what more of it leaves, in percent."""
+    shape = ModelShape("wide", 3, d_model, n_heads, vocab=51200, context=2048)
+    recipe = Recipe(
+        precision="mixed", batch=batch, sequence=2048, attention="standard", dropout=0.1
+    )
+    selective = replace(recipe, checkpointing="selective")
+    tensor, sequence = Parallelism(tensor=8), Parallelism(tensor=8, sequence=True)
+    base = bytes_a_layer(shape, recipe, "paper", tensor)
+    assert base * batch * 2048 * d_model / 2**20 == pytest.approx(mebibytes, abs=0.5)
+    left = [
+        bytes_a_layer(shape, recipe, "paper", sequence),
+        bytes_a_layer(shape, selective, "paper", tensor),
+        bytes_a_layer(shape, selective, "paper", sequence),
+        bytes_a_layer(shape, replace(recipe, checkpointing="full"), "paper", tensor),
+    ]
+    assert [100 * kept / base for kept in left] == pytest.approx(percent, abs=0.06)
+
+
+def test_tensor_parallel_parts_make_the_whole():
+    recipe = Recipe(precision="mixed", sequence=64)
+    gpt3 = model("gpt3-small")
+    whole = by_owner_at_the_end(gpt3, recipe)["parameter"]
+    part = by_owner_at_the_end(gpt3, recipe, Parallelism(tensor=4))["parameter"]
+    # Norms, the last biases of attention and MLP, and positions are on every device.
+    d, layers = gpt3.d_model, gpt3.n_layers
+    copied = 2 * (layers * 6 * d + 2 * d + gpt3.context * d)
+    padding = 2 * 3 * d  # 50257 rows in 4 equal parts
+    assert 4 * part == whole + 3 * copied + padding
 
 
 def test_why_the_papers_34_is_not_what_torch_keeps():
@@ -340,14 +382,18 @@ def test_gpt3_is_predicted_without_delay():
         (SMALL, {"sequence": 33}, {}, "paper", "positions for 32 tokens, but sequence is 33"),
         (SMALL, {"optimizer": "adafactor"}, {}, "torch-cpu", "use profile='paper'"),
         (SMALL, {"precision": "mixed"}, {}, "torch-cuda", "no rules for master weights"),
-        (SMALL, {}, {"tensor": 2}, "paper", "data parallelism only"),
-        (SMALL, {}, {"zero": 3, "data": 2}, "torch-cuda", "use zero=2, or profile='paper'"),
+        (SMALL, {}, {"pipeline": 2}, "paper", "give it the layers of one stage"),
+        (SMALL, {}, {"tensor": 8}, "paper", r"8 devices cannot share its heads \(4\) equally"),
+        (model("gpt3-13b"), {}, {"tensor": 8}, "paper", "its 40 heads are not of equal size"),
+        (SMALL, {}, {"tensor": 4, "sequence": True}, "paper", r"share its sequence \(18\)"),
+        (SMALL, {}, {"zero": 3, "data": 2}, "torch-cuda", "use zero=2 and tensor=1, or profile="),
+        (SMALL, {}, {"tensor": 2}, "torch-cpu", "use zero=2 and tensor=1, or profile='paper'"),
     ],
 )
 def test_what_there_are_no_rules_for_is_refused(shape, recipe, parallelism, profile, message):
     with pytest.raises(ValueError, match=message):
         build_ledger(
-            *(shape, Recipe(**{"sequence": 16, **recipe}), Parallelism(**parallelism)),
+            *(shape, Recipe(**{"sequence": 18, **recipe}), Parallelism(**parallelism)),
             profile=profile,
         )
 
