@@ -63,30 +63,42 @@ def build_ledger(
     local = _part_of(model, recipe, parallelism)
     tape = Tape()
     parameters = _residents(tape, local, recipe, counters=implementation in rules.counters)
-    batch_shape = (recipe.micro_batch, recipe.sequence)
     batches = [
-        [tape.resident(name, "activation", batch_shape, "int64") for name in ("tokens", "targets")]
+        [
+            tape.resident(name, "activation", (recipe.micro_batch, recipe.sequence), "int64")
+            for name in ("tokens", "targets")
+        ]
         for _ in range(recipe.micro_batches)
     ]
     between = recipe.sequence // (parallelism.tensor if parallelism.sequence else 1)
     transformer = Transformer(tape, local, recipe, rules, parameters, between)
-    losses: list[Value] = []
+    _play(tape, transformer, batches, recipe, implementation)
+    return _shared(tape.ledger(), parallelism, keep_temporaries=rules.eager)
+
+
+def _play(
+    tape: Tape,
+    transformer: Transformer,
+    batches: list[list[Value]],
+    recipe: Recipe,
+    implementation: str,
+) -> None:
+    """Play `peakmem.nn.training_step`."""
+    held: list[Value] = []  # the loss of the micro-batch before, which still has its name
     for tokens, targets in batches:
         tape.phase = "forward"
         loss = transformer.loss(tokens, targets)
-        tape.touch(losses)  # the step's name for the last one
-        losses = [loss]
-        mean = rules.rules["mean over micro-batches"]
-        part = tape.apply("mean over micro-batches", mean, {"x": loss}, (), loss.dtype)
+        tape.touch(held)
+        held = [loss]
+        part = transformer.part_of_mean(loss)
         tape.phase = "backward"
         tape.event("start of backward", [part])
         seed = tape.make("gradient of the loss", (), part.dtype)
-        tape.backward(part, seed)
-        tape.touch([loss, part, seed])
+        with tape.holding(loss, part, seed):
+            tape.backward(part, seed)
     tape.phase = "optimizer"
-    _optimizer_step(tape, list(parameters.values()), recipe, implementation)
-    tape.touch(losses)
-    return _shared(tape.ledger(), parallelism, keep_temporaries=rules.eager)
+    with tape.holding(*held):
+        _optimizer_step(tape, list(transformer.parameters.values()), recipe, implementation)
 
 
 def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profile: str) -> Profile:

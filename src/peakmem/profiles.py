@@ -81,8 +81,9 @@ _TORCH: dict[str, Rule] = {
     "head": Rule(saves=("x", "weight"), backward=(("mm", ("weight",)), ("mm", ("x",)))),
     "bmm": Rule(saves=("a", "b"), backward=(("bmm", ("b",)), ("bmm", ("a",)))),
     "split": Rule(backward=(("cat", ("whole",)),)),
+    # Views cost nothing forward; some orders of dimensions take a copy to undo them backward.
     "view": Rule(passes=("whole",)),
-    "view of copy": Rule(backward=(("copy", ("whole",)),)),
+    "view undone by copy": Rule(backward=(("copy", ("whole",)),)),
     "copy": Rule(passes=("x",)),
     "scale": Rule(backward=(("scale", ("x",)),)),
     "mask": Rule(saves=("future",), backward=(("mask", ("x",)),)),

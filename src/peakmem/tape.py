@@ -302,7 +302,6 @@ class Tape:
             self.event("add_", [self._gradients[parameter], gradient])
         else:
             self._gradients[parameter] = gradient
-        self.touch(self._gradients.values())
 
     def _unpack(self, saved: _Saved) -> Value:
         if saved.value is None and saved.segment is not None:

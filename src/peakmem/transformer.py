@@ -60,6 +60,11 @@ class Transformer:
             tape.touch([logits, scores])
         return loss
 
+    def part_of_mean(self, loss: Value) -> Value:
+        """Divide a micro-batch's loss by how many there are; return its part of the mean."""
+        rule = self.profile.rules["mean over micro-batches"]
+        return self.tape.apply("mean over micro-batches", rule, {"x": loss}, (), loss.dtype)
+
     def _logits(self, tokens: Value) -> Value:
         tape, rules, shape = self.tape, self.profile.rules, self.shape
         residual = (tokens.shape[0], self.between, shape.d_model)
@@ -70,7 +75,7 @@ class Transformer:
         x = tape.apply("embedding", rules["embedding"], operands, residual, self.high)
         operands = {"x": x, "positions": positions}
         x = tape.apply("add positions", rules["add positions"], operands, residual, self.high)
-        x = self._dropout("embedding", x)  # (B, T, D)
+        x = self._dropout("embedding.", x)  # (B, T, D)
         segment = self.recipe.segment
         if segment:
             for first in range(0, shape.n_layers, segment):
@@ -95,10 +100,10 @@ class Transformer:
     def _block(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
         with self.tape.holding(x) as names:
             h = self._norm(f"{prefix}norm1", x)
-            attended = self._add(f"{prefix}add", x, self._attention(f"{prefix}attention.", h))
+            attended = self._add(f"{prefix}attended", x, self._attention(f"{prefix}attention.", h))
             names.append(attended)
             h = self._norm(f"{prefix}norm2", attended)
-            return self._add(f"{prefix}add", attended, self._mlp(f"{prefix}mlp.", h))
+            return self._add(f"{prefix}out", attended, self._mlp(f"{prefix}mlp.", h))
 
     def _mlp(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
         rule = self.profile.rules["gelu"]
@@ -124,7 +129,7 @@ class Transformer:
             else:
                 y = self._core(prefix, q, k, v)
             if self._has_heads and not fused:
-                rule = rules["view of copy" if self._merges_batch else "view"]
+                rule = rules["view undone by copy" if self._merges_batch else "view"]
                 (y,) = tape.views(f"{prefix}heads", y, [y.shape], rule)
                 names.append(y)
                 y = self._copy(f"{prefix}merged heads", y)
@@ -189,7 +194,7 @@ class Transformer:
     def _heads(self, prefix: str, q: Value, k: Value, v: Value) -> tuple[Value, Value, Value]:
         """Views by head; backward has to copy the gradients of q and v to put them together."""
         rules, tape = self.profile.rules, self.tape
-        copied = rules["view of copy" if self._has_heads else "view"]
+        copied = rules["view undone by copy" if self._has_heads else "view"]
         (q_heads,) = tape.views(f"{prefix}q", q, [q.shape], copied)
         (k_heads,) = tape.views(f"{prefix}k", k, [k.shape], rules["view"])
         (v_heads,) = tape.views(f"{prefix}v", v, [v.shape], copied)
