@@ -61,7 +61,7 @@ def build_ledger(
     rules = _checked(model, recipe, parallelism, profile)
     implementation = recipe.implementation or rules.implementation
     local = _part_of(model, recipe, parallelism)
-    tape = Tape()
+    tape = Tape(keep_gradients=not recipe.offload)
     parameters = _residents(tape, local, recipe, counters=implementation in rules.counters)
     batches = [
         [
@@ -125,6 +125,8 @@ def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profil
         raise ValueError(
             f"{profile} has no rules for the temporaries of {recipe.optimizer}; use profile='paper'"
         )
+    if eager and recipe.offload:
+        raise ValueError(f"{profile} has no rules for offloading; use profile='paper'")
     if eager and recipe.formats.master:
         raise ValueError(
             f"{profile} has no rules for master weights, which torch does not keep by itself; use "
@@ -179,6 +181,8 @@ def _residents(tape: Tape, model: ModelShape, recipe: Recipe, counters: bool) ->
         parameters[name] = tape.resident(
             name, "parameter", shape, formats.weights, formats.gradients
         )
+        if recipe.offload:
+            continue  # the rest is with the host
         if formats.master:
             tape.resident(f"{name} (master)", "master", shape, formats.master)
         states = state_shapes(recipe.optimizer, shape, formats.states)
@@ -193,6 +197,9 @@ def _optimizer_step(
     tape: Tape, parameters: list[Value], recipe: Recipe, implementation: str
 ) -> None:
     """Play the step: Adam takes the root of the second moment, the others work in place."""
+    if recipe.offload:
+        tape.event("step of the host")
+        return
     if recipe.optimizer not in ("adam", "adamw") or implementation == "fused":
         tape.event(f"{recipe.optimizer} in place")
         return

@@ -93,6 +93,8 @@ class Recipe:
             what attention makes between queries, keys and values and its result, "full" keeps only
             each layer's input, "every_k" the input of every `checkpoint_every` layers.
         checkpoint_every: length of a segment under "every_k".
+        offload: the host's memory has the optimizer's state and the masters, and takes each
+            gradient as soon as it is complete (ZeRO-Offload, Ren et al. 2021).
 
     Raises ValueError for a value out of range, with the range.
 
@@ -110,6 +112,7 @@ class Recipe:
     dropout: float = 0.0
     checkpointing: Checkpointing = "none"
     checkpoint_every: int = 1
+    offload: bool = False
 
     def __post_init__(self) -> None:
         _require_one_of("precision", self.precision, PRECISIONS)

@@ -88,6 +88,8 @@ class _Filled(Exception):
 class Tape:
     """The events and storages of a training step as it is played.
 
+    With `keep_gradients=False` a parameter's gradient is gone as soon as it is complete.
+
     >>> tape = Tape()
     >>> x = tape.resident("x", "activation", (8, 4), "fp32")
     >>> y = tape.apply("relu", Rule(saves=("output",)), {"x": x}, (8, 4), "fp32")
@@ -95,8 +97,9 @@ class Tape:
     256
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_gradients: bool = True) -> None:
         self.phase: Phase = "forward"
+        self._keep_gradients = keep_gradients
         self._events = [Event("start", "forward")]
         self._storages: list[_Storage] = []
         self._residents: list[Value] = []
@@ -300,7 +303,7 @@ class Tape:
     def _accumulate(self, parameter: Value, gradient: Value) -> None:
         if parameter in self._gradients:
             self.event("add_", [self._gradients[parameter], gradient])
-        else:
+        elif self._keep_gradients:
             self._gradients[parameter] = gradient
 
     def _unpack(self, saved: _Saved) -> Value:

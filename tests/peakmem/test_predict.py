@@ -14,6 +14,7 @@ from torch.distributed._tools.mem_tracker import MemTracker
 from torch.nn import functional as F
 
 from peakmem import predict
+from peakmem.hardware import accelerator
 from peakmem.ledger import Ledger
 from peakmem.meter import MemoryMeter
 from peakmem.models import ModelShape, model, parameter_count
@@ -249,6 +250,19 @@ def test_zero_figure_1(zero, gigabytes):
     assert 7.5 * a_parameter == pytest.approx(gigabytes, abs=0.05)
 
 
+def test_zero_offload_trains_13b_on_one_v100():
+    recipe = Recipe(precision="mixed", sequence=1024, checkpointing="full")
+    gpt3 = model("gpt3-13b")
+    alone = build_ledger(gpt3, recipe, profile="paper")
+    offloaded = build_ledger(gpt3, replace(recipe, offload=True), profile="paper")
+    budget = accelerator("v100-32gb").memory_bytes
+    assert offloaded.peak_bytes < budget < alone.peak_bytes
+    assert set(offloaded.by_owner(0)) == {"parameter", "activation"}
+    gradients = tuple(t for t in offloaded.tensors if t.owner == "gradient")
+    # At worst the tied embedding's: from its two uses, and their sum.
+    assert Ledger(gradients, offloaded.events).peak_bytes == 3 * gradients[0].bytes
+
+
 def bytes_a_layer(
     shape: ModelShape, recipe: Recipe, profile: str, parallelism: Parallelism | None = None
 ) -> float:
@@ -382,6 +396,7 @@ def test_gpt3_is_predicted_without_delay():
         (SMALL, {"sequence": 33}, {}, "paper", "positions for 32 tokens, but sequence is 33"),
         (SMALL, {"optimizer": "adafactor"}, {}, "torch-cpu", "use profile='paper'"),
         (SMALL, {"precision": "mixed"}, {}, "torch-cuda", "no rules for master weights"),
+        (SMALL, {"offload": True}, {}, "torch-cpu", "no rules for offloading; use profile='paper'"),
         (SMALL, {}, {"pipeline": 2}, "paper", "give it the layers of one stage"),
         (SMALL, {}, {"tensor": 8}, "paper", r"8 devices cannot share its heads \(4\) equally"),
         (model("gpt3-13b"), {}, {"tensor": 8}, "paper", "its 40 heads are not of equal size"),
