@@ -128,10 +128,8 @@ class Transformer:
                 y = tape.checkpoint(lambda: self._core(prefix, q, k, v), kept=qkv)
             else:
                 y = self._core(prefix, q, k, v)
+            names.append(y)
             if self._has_heads and not fused:
-                rule = rules["view undone by copy" if self._merges_batch else "view"]
-                (y,) = tape.views(f"{prefix}heads", y, [y.shape], rule)
-                names.append(y)
                 y = self._copy(f"{prefix}merged heads", y)
             return self._dropout(prefix, self._narrow(f"{prefix}out", y))
 
@@ -167,7 +165,7 @@ class Transformer:
             weights = self._softmax(prefix, masked)
             names.append(weights)
             dropped = tape.cast(self._dropout(f"{prefix}weights.", weights), v.dtype)
-            return self._bmm(f"{prefix}weighted", dropped, v, q.shape)
+            return self._weighted(prefix, dropped, v)
 
     def _math(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
         """What scaled_dot_product_attention runs, in fp32, where no fused kernel can drop out."""
@@ -179,14 +177,23 @@ class Transformer:
             triangle = self._triangle(prefix, q.shape[1])
             tape.event(f"{prefix}mask as numbers", [triangle])
             bias = tape.make(f"{prefix}mask as numbers", triangle.shape, "fp32")
+            tape.make(f"{prefix}0 and -inf", (2,), "fp32")  # what it is filled with
             names.append(bias)
             scaled_k = self._scaled(f"{prefix}scaled k", wide_k)
             products = self._bmm(f"{prefix}scores", scaled_q, scaled_k, self._square(q))
             operands, rule = {"x": products, "bias": bias}, self.profile.rules["add mask"]
             masked = tape.apply(f"{prefix}masked", rule, operands, products.shape, "fp32")
             weights = self._dropout(f"{prefix}weights.", self._softmax(prefix, masked))
-            names.append(tape.cast(weights, low))  # returned too, though nobody wants it
-            return tape.cast(self._bmm(f"{prefix}weighted", weights, wide_v, q.shape), low)
+            names += [weights, tape.cast(weights, low)]  # returned too, though nobody wants it
+            return tape.cast(self._weighted(prefix, weights, wide_v), low)
+
+    def _weighted(self, prefix: str, weights: Value, v: Value) -> Value:
+        """Sum values by their weights; backward has to copy what comes back in another order."""
+        y = self._bmm(f"{prefix}weighted", weights, v, v.shape)
+        if self._merges_batch:
+            rule = self.profile.rules["view undone by copy"]
+            (y,) = self.tape.views(f"{prefix}weighted", y, [y.shape], rule)
+        return y
 
     def _scaled(self, name: str, x: Value) -> Value:
         return self.tape.apply(name, self.profile.rules["scale"], {"x": x}, x.shape, x.dtype)
@@ -219,10 +226,12 @@ class Transformer:
 
     def _bmm(self, name: str, a: Value, b: Value, shape: tuple[int, ...]) -> Value:
         """Multiply by batch and head, which takes copies where these do not lie in one stride."""
-        if self._merges_batch:
-            a = self._copy(f"{name}: copy", a) if len(a.shape) == 3 else a
-            b = self._copy(f"{name}: copy", b)
-        return self.tape.apply(name, self.profile.rules["bmm"], {"a": a, "b": b}, shape, a.dtype)
+        operands = {"a": a, "b": b}
+        with self.tape.holding(a, b):
+            if self._merges_batch:
+                apart = {key: x for key, x in operands.items() if len(x.shape) == 3}
+                operands |= {key: self._copy(f"{name}: copy", x) for key, x in apart.items()}
+            return self.tape.apply(name, self.profile.rules["bmm"], operands, shape, a.dtype)
 
     def _copy(self, name: str, value: Value) -> Value:
         rule = self.profile.rules["copy"]

@@ -167,6 +167,10 @@ def test_the_step_is_the_metered_one(shape: ModelShape, recipe: Recipe) -> None:
     assert ledger.live_bytes[0] == meter.baseline_bytes
     # To the byte with the torch that is pinned; another one may differ by a temporary.
     assert ledger.peak_bytes == meter.peak_bytes
+    # And not by chance: each level of the predicted curve is in the measured one, in order.
+    births = {tensor.birth for tensor in ledger.tensors}
+    measured = (live for _, live in meter.timeline)
+    assert all(ledger.live_bytes[event] in measured for event in sorted(births))
     # Afterwards there are gradients too, and no loss any more.
     assert (
         meter.live_bytes
