@@ -60,7 +60,7 @@ def _prepare() -> tuple[Any, Any]:
     from autograder.cells import make_shell
 
     matplotlib.use("module://matplotlib_inline.backend_inline")
-    import matplotlib.pyplot  # noqa: F401
+    import matplotlib.pyplot
 
     return make_shell()
 

@@ -1,3 +1,4 @@
+import contextlib
 import json
 import math
 import struct
@@ -142,7 +143,5 @@ def test_a_forged_array_of_the_right_form_would_be_read():
 
 @given(st.binary(max_size=200))
 def test_random_bytes_never_do_anything_but_decode_or_be_refused(data):
-    try:
+    with contextlib.suppress(plain.PlainError):
         plain.decode(data)
-    except plain.PlainError:
-        pass
