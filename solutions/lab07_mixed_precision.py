@@ -215,7 +215,7 @@ score("lab07-loss_scaler", globals())
 predicted_lower_loss = None  # your prediction, "float16" or "bfloat16"
 
 
-# %% tags=["raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-loss_scaler-train", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-loss_scaler-train", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def learn(dtype, scaler=None, steps=300):
     """Train in `dtype`; return the loss and the scale of each step."""
     torch.manual_seed(0)
