@@ -29,10 +29,11 @@
 # | exercise | minutes | points |
 # |---|---|---|
 # | 3.1 Adam's step | 25 | 5 |
-# | 3.2 Adam on a memory diet | 30 | 4 |
-# | 3.3 In your own words | 5 | 2 |
+# | 3.2 Bytes a parameter | 10 | 1 |
+# | 3.3 Adam on a memory diet | 30 | 4 |
+# | 3.4 In your own words | 5 | 2 |
 #
-# In all, an hour and 11 points.
+# In all, an hour and 10 minutes, and 12 points.
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch
@@ -166,6 +167,111 @@ from autograder.stock import score
 score("lab03-adam_step", globals())
 ### END HIDDEN TESTS
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-bytes_per_parameter-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 3.2 Bytes a parameter (1 point, 10 minutes)
+#
+# You have just seen it: Adam's state is two numbers for each parameter. So everything that a
+# training keeps for its parameters can be told in *bytes a parameter*, and the model's size is a
+# mere factor. There are five things to count:
+#
+# - **weights**, which forward and backward compute with;
+# - **gradients**;
+# - **master weights**: a second copy in float32, where the weights are in 16 bits. A step of
+#   Adam is often smaller than the gap between two 16-bit numbers, so it would be lost;
+# - **first moment** and **second moment** of the optimizer.
+#
+# A *recipe* says which of them there are, and in which format:
+#
+# | recipe | weights | gradients | master weights | moments |
+# |---|---|---|---|---|
+# | `"fp32"` | float32 | float32 | none | Adam's, float32 |
+# | `"mixed"` | float16 | float16 | float32 | Adam's, float32 |
+# | `"mixed_fp32_grads"` | bfloat16 | float32 | float32 | Adam's, float32 |
+# | `"bf16"` | bfloat16 | bfloat16 | none | Adam's, bfloat16 |
+# | `"sgd"` | float32 | float32 | none | none: plain SGD, no momentum |
+#
+# Write `bytes_per_parameter(recipe)`, which returns a dict with exactly the keys `"weights"`,
+# `"gradients"`, `"master_weights"`, `"first_moment"` and `"second_moment"`.
+#
+# **Convention:** bytes, as whole numbers; 0 for what a recipe does not have; activations and
+# temporary values do not count.
+#
+# **Predict first.** Mixed precision halves weights and gradients. By how many bytes a parameter
+# does `"mixed"` get along with less than `"fp32"`?
+
+# %%
+predicted_saving = None  # your prediction, in bytes a parameter
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-bytes_per_parameter-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def bytes_per_parameter(recipe: str) -> dict:
+    """Return the bytes that training keeps for one parameter, by what they are for."""
+    ### BEGIN SOLUTION
+    keys = ("weights", "gradients", "master_weights", "first_moment", "second_moment")
+    sizes = {
+        "fp32": (4, 4, 0, 4, 4),
+        "mixed": (2, 2, 4, 4, 4),
+        "mixed_fp32_grads": (2, 4, 4, 4, 4),
+        "bf16": (2, 2, 0, 2, 2),
+        "sgd": (4, 4, 0, 0, 0),
+    }
+    return dict(zip(keys, sizes[recipe], strict=True))
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-bytes_per_parameter-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 3.2, bytes a parameter
+KEYS = {"weights", "gradients", "master_weights", "first_moment", "second_moment"}
+for recipe in ("fp32", "mixed", "mixed_fp32_grads", "bf16", "sgd"):
+    found = bytes_per_parameter(recipe)
+    assert set(found) == KEYS, f"{recipe!r} needs exactly the keys {sorted(KEYS)}"
+    print(f"{recipe:17} {sum(found.values()):3} bytes a parameter: {found}")
+assert bytes_per_parameter("sgd")["first_moment"] == 0, "plain SGD remembers nothing"
+assert sum(bytes_per_parameter("fp32").values()) == 16, (
+    "float32 takes 4 bytes; in fp32 there are weights, gradients and two moments, and no copy"
+)
+assert bytes_per_parameter("mixed")["master_weights"] == 4, "the master weights are in float32"
+saving = 16 - sum(bytes_per_parameter("mixed").values())
+print(f"'mixed' saves {saving} bytes a parameter; you predicted {predicted_saving}.")
+print("What is halved is paid back by the master weights: it is activations that get smaller.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab03-bytes_per_parameter", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# Exercise 3.2, 1 point: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab03-bytes_per_parameter", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-slide-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### Where published figures come from
+#
+# Papers and slides often give the state of a model as "12 bytes a parameter", 16, 18 or 20. All of
+# them can be right: they count different things. Here are GPT-3's 175 billion parameters, first
+# by the recipes above and then as two figures that are often quoted: 2800 GB for all but the
+# activations, and 1400 GB for the moments.
+
+# %% tags=["raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-slide", "locked": true, "schema_version": 3, "solution": false, "task": false}
+GPT3 = 175e9  # rounded, as slides do; the exact count of the printed shape is 174,604,259,328
+for recipe in ("fp32", "mixed", "mixed_fp32_grads", "bf16"):
+    total = GPT3 * sum(bytes_per_parameter(recipe).values())
+    print(f"{recipe:17} {total / 1e9:6.0f} GB = {total / 2**30:5.0f} GiB")
+
+print(f"weights in float32      {4 * GPT3 / 1e9:5.0f} GB, in 16 bits {2 * GPT3 / 1e9:.0f} GB")
+print(f"two moments in float32  {8 * GPT3 / 1e9:5.0f} GB")
+print(f"'optimizer, 12 bytes'   {12 * GPT3 / 1e9:5.0f} GB")
+exact = 174_604_259_328
+print(f"16 bytes, exact count   {16 * exact / 1e9:5.0f} GB instead of {16 * GPT3 / 1e9:.0f} GB")
+print(f"7 billion in float32    {4 * 7e9 / 1e9:5.0f} GB of weights, {12 * 7e9 / 1e9:.0f} GB more")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-slide-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Mind the 12.** Adam itself adds 8 bytes a parameter, two moments in float32: 1400 GB. Slides that
+# write "12 bytes x 175 billion = 2100 GB of optimizer state" count one more float32 value. In a
+# float32 training that third one is the gradient (three times the weights in all), which SGD has
+# too. In mixed precision it is the master copy of the weights. Both sums end at 16 bytes, 2800 GB,
+# but for different reasons: 4 + 12 with the gradient among the 12, or 2 + 2 + 12 with the masters.
+# So before you compare two figures, ask what each one counts.
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-meter-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## How much memory does a step take?
 #
@@ -206,7 +312,7 @@ for name, foreach in (("for-loop", False), ("foreach", True)):
         f"{found.peak_bytes / P:.2f} P at its peak, {found.live_after_bytes / P:.2f} P after it"
     )
 
-# %% tags=["raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-meter-own", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-meter-own", "locked": true, "schema_version": 3, "solution": false, "task": false}
 params, grads = new_model()
 with MemoryMeter("cpu").track(params, grads) as meter:
     state = {}
@@ -218,7 +324,7 @@ event, live = max(meter.timeline, key=lambda entry: entry[1])
 print(f"The peak came with the operator {event}.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-lean_adam_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.2 Adam on a memory diet (4 points, 30 minutes)
+# ## 3.3 Adam on a memory diet (4 points, 30 minutes)
 #
 # A step that makes whole tensors on the way needs room for them, and the largest tensor of a
 # language model, its embedding, can be a gigabyte. Adam treats every value by itself, though. So
@@ -292,7 +398,7 @@ def lean_adam_step(
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.2, Adam on a memory diet
+# Self-check of 3.3, Adam on a memory diet
 values = one_parameter(1.0, [0.5, None, -2.0], lean_adam_step, lr=0.1)
 assert abs(values[2] - 0.955950) < 1e-5, f"after 0.5, None and -2: 0.955950, not {values[2]:.6f}"
 tall = torch.zeros(3, 2, dtype=torch.float64).T.requires_grad_()  # not contiguous
@@ -320,7 +426,7 @@ assert rise <= 2 * P + MIB, (
 assert kept <= 2 * P + 64 * 1024, "more than two float32 moments a parameter is kept"
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.2, 4 points: hidden cases are run here when your instructor grades the lab.
+# Exercise 3.3, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
 from autograder.stock import score
 
@@ -333,7 +439,7 @@ score("lab03-lean_adam_step", globals())
 # The eight matrices again, with your two steps beside torch's. "Above" is what the step takes
 # beside parameters, gradients and moments.
 
-# %% tags=["raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-diet", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-diet", "locked": true, "schema_version": 3, "solution": false, "task": false}
 P = sum(4 * math.prod(shape) for shape in SHAPES)
 
 
@@ -353,7 +459,7 @@ for name, found in (
 print(f"Four values of a whole matrix are 4 MiB; you predicted {predicted_mib}.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.3 In your own words (2 points, 5 minutes)
+# ## 3.4 In your own words (2 points, 5 minutes)
 #
 # A friend fits a model with SGD and sees that memory is full to the last GB. He switches to Adam
 # and runs out of memory in the first step, although forward and backward still go through. In

@@ -12,12 +12,20 @@ import numpy.typing as npt
 import torch
 
 from peakmem import allocations, meter
-from peakmem.probes import UNWATCH, WATCH, Namespace
+from peakmem.probes import UNWATCH, WATCH, Namespace, call_each
 
-__all__ = ["adam_step", "gradients_of", "large_tensors", "lean_adam_step"]
+__all__ = [
+    "adam_step",
+    "bytes_per_parameter",
+    "gradients_of",
+    "large_tensors",
+    "lean_adam_step",
+]
 
 Array = npt.NDArray[Any]
 Step = Callable[..., object]
+Calls = Sequence[Sequence[Any]]
+Outcomes = list[tuple[Any, ...]]
 
 
 def adam_step(
@@ -35,6 +43,11 @@ def adam_step(
     if there is none; `state_used` tells whether anything is in the state in the end.
     """
     return _train(student.adam_step, models, options)
+
+
+def bytes_per_parameter(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `bytes_per_parameter(recipe)` for each of `calls`, as `call_each` does."""
+    return call_each(student.bytes_per_parameter, calls)
 
 
 def lean_adam_step(
