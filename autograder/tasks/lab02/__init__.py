@@ -1,0 +1,19 @@
+"""Hidden half of lab 2, where the memory goes: one module for an exercise or two."""
+
+from __future__ import annotations
+
+from autograder.task import Lab
+from autograder.tasks.lab02.parameters import gpt_parameters
+from autograder.tasks.lab02.weights import weight_bytes
+from peakmem.session import HIDDEN_MODULES
+
+__all__ = ["LAB"]
+
+LAB = Lab(
+    name="lab02_sizing",
+    tasks=(
+        weight_bytes,
+        gpt_parameters,
+    ),
+    hides=HIDDEN_MODULES["lab02_sizing"],
+)

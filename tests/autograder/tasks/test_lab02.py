@@ -1,0 +1,110 @@
+"""Lab 2's tasks against oracles that know nothing of them, and the bank of answers to them."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autograder.judge import judge
+from autograder.student import LocalStudent
+from autograder.task import Task, Verdict
+from autograder.tasks.lab02 import LAB
+from autograder.tasks.lab02.answers import exact_bytes
+from peakmem.models import GPT3_TABLE, ModelShape, parameter_count
+from tests.autograder.tasks.bank_in_process import check_bank
+
+TASKS = {task.name: task for task in LAB.tasks}
+
+
+def grade(name: str, function: Any, seed: int = 0) -> Verdict:
+    """Grade a function as the answer to a task."""
+    task = TASKS[name]
+    student = LocalStudent({name: function})
+    cases = task.cases(np.random.default_rng(seed))
+    return judge(task, cases, [student.run(task.probe_path, case.inputs) for case in cases])
+
+
+# The bank
+
+
+@pytest.mark.parametrize("task", LAB.tasks, ids=lambda task: task.name)
+def test_the_bank_is_graded_as_it_says(task: Task) -> None:
+    check_bank(LAB, task)
+
+
+@pytest.mark.parametrize("task", LAB.tasks, ids=lambda task: task.name)
+def test_every_mistake_is_in_the_bank(task: Task, repository: Path) -> None:
+    bank = repository / "tests" / "bank" / LAB.name / task.name
+    there = {file.stem.removeprefix("wrong_") for file in bank.glob("wrong_*.py")}
+    assert set(task.mistakes) <= there
+
+
+# The references: each is full marks for an oracle of another make
+
+
+def bytes_by_fractions(n_params: int, dtype: str) -> int:
+    if dtype not in ("fp64", "fp32", "fp16", "bf16", "fp8", "int8", "int4"):
+        raise ValueError(dtype)
+    bits = re.sub(r"\D", "", dtype)
+    return math.ceil(Fraction(n_params) * int(bits) / 8)
+
+
+def parameters_of_the_library(
+    n_layers: int, d_model: int, vocab: int = 50257, context: int = 2048, tied: bool = True
+) -> dict[str, int]:
+    return parameter_count(ModelShape("", n_layers, d_model, 1, vocab, context, tied=tied))
+
+
+ORACLES = {
+    "weight_bytes": bytes_by_fractions,
+    "gpt_parameters": parameters_of_the_library,
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("seed", range(3))
+def test_an_independent_oracle_earns_full_marks(name: str, seed: int) -> None:
+    verdict = grade(name, ORACLES[name], seed)
+    assert verdict.status == "right", verdict.message
+
+
+@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("value", [None, 3.0, "x", [], {}, {"a": None}, float("nan"), True])
+def test_another_kind_of_answer_earns_nothing(name: str, value: Any) -> None:
+    assert grade(name, lambda *arguments, **named: value).points == 0
+
+
+def test_only_a_mutant_may_be_a_float() -> None:
+    assert exact_bytes(1 / 3, (1 / 3) * (1 + 1e-15))
+    assert not exact_bytes(1 / 3, 0.3334)
+    assert not exact_bytes(3, 3.0)
+    assert not exact_bytes(3.0, 3)
+    assert exact_bytes({"a": 0.5}, {"a": 0.5})
+    assert not exact_bytes({"a": 0.5}, {"b": 0.5})
+
+
+# What the notebook says
+
+
+def test_points_are_those_of_the_contract() -> None:
+    contract = {"weight_bytes": 1, "gpt_parameters": 4}
+    assert {task.name: task.points for task in LAB.tasks} == contract
+
+
+def test_what_the_notebook_says_of_weights_and_parameters() -> None:
+    assert bytes_by_fractions(175 * 10**9, "fp16") == 350 * 10**9
+    assert [round(gb * 1e9 / 2**30) for gb in (350, 700)] == [326, 652]
+    sizes = {row["name"]: (row["n_layers"], row["d_model"]) for row in GPT3_TABLE}
+    large = parameters_of_the_library(*sizes["GPT-3 175B"])
+    small = parameters_of_the_library(*sizes["GPT-3 Small"])
+    assert sum(large.values()) == 174_604_259_328
+    assert f"{2 * sum(large.values()) / 1e9:.1f}" == "349.2"
+    assert sum(small.values()) == 125_226_240
+    assert 0.3 < (small["token_embedding"] + small["position_embedding"]) / 125_226_240 < 0.35
+    assert 0.66 < large["mlp"] / sum(large.values()) < 0.67

@@ -1,0 +1,14 @@
+"""The well-known 12 d^2 a layer: no biases of linear layers. [earns 2]"""
+
+
+def gpt_parameters(n_layers, d_model, vocab=50257, context=2048, tied=True):
+    d = d_model
+    return {
+        "token_embedding": vocab * d,
+        "position_embedding": context * d,
+        "attention": n_layers * 4 * d**2,
+        "mlp": n_layers * 8 * d**2,
+        "layer_norms": n_layers * 4 * d,
+        "final_norm": 2 * d,
+        "head": 0 if tied else vocab * d,
+    }
