@@ -30,10 +30,11 @@
 # |---|---|---|
 # | 3.1 Adam's step | 25 | 5 |
 # | 3.2 Bytes a parameter | 10 | 1 |
-# | 3.3 Adam on a memory diet | 30 | 4 |
-# | 3.4 In your own words | 5 | 2 |
+# | 3.3 Bytes of state | 15 | 2 |
+# | 3.4 Adam on a memory diet | 30 | 4 |
+# | 3.5 In your own words | 5 | 2 |
 #
-# In all, an hour and 10 minutes, and 12 points.
+# In all, an hour and 25 minutes, and 14 points.
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch
@@ -272,6 +273,121 @@ print(f"7 billion in float32    {4 * 7e9 / 1e9:5.0f} GB of weights, {12 * 7e9 / 
 # but for different reasons: 4 + 12 with the gradient among the 12, or 2 + 2 + 12 with the masters.
 # So before you compare two figures, ask what each one counts.
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 3.3 Bytes of state (2 points, 15 minutes)
+#
+# "8 bytes a parameter" holds for Adam. Other optimizers remember less, and to know how much you
+# need the *shapes* of the parameters. Write `state_bytes(shapes, optimizer)`: the bytes that the
+# optimizer's state takes for parameters of these shapes (a list of tuples). Let $n$ be the number
+# of values in one tensor; each tensor is counted by itself, and the sum is returned.
+#
+# - `"sgd"`: nothing.
+# - `"momentum"`: one float32 value for each parameter.
+# - `"adam"`: two.
+# - `"adafactor"` (without a first moment): it does not keep the second moment of a matrix but only
+#   its mean over each row and over each column. For a tensor of two or more dimensions that is
+#   $n / \text{last}$ values and $n / \text{second last}$ values, where "last" and "second last"
+#   are the sizes of its last two dimensions. For a vector or a single number ($n$ = 1, shape `()`),
+#   all $n$ values. All in float32.
+# - `"adam8bit"`: both moments as 1 byte a value, in blocks of 256 values. Each block has one
+#   float32 scale *for each moment*. The last block of a tensor may be short, but has a scale too.
+#
+# **Convention:** bytes of state only, not of parameters or gradients; a whole number. Step
+# counters and code tables do not count.
+#
+# You get 1 point for the first three, 1 for the other two.
+#
+# *Example:* one matrix of (100, 30), $n$ = 3000. Momentum 12,000 bytes, Adam 24,000; Adafactor
+# 100 + 30 values, 520 bytes; 8-bit Adam 3000 bytes and 12 scales for each moment, 6096 in all.
+#
+# **Predict first.** GPT-2's embedding is a matrix of (50257, 768). About how many times smaller
+# than Adam's is Adafactor's state for it?
+
+# %%
+predicted_ratio = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-state_bytes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def state_bytes(shapes: list[tuple[int, ...]], optimizer: str) -> int:
+    """Return the bytes of an optimizer's state for parameters of these shapes."""
+    ### BEGIN SOLUTION
+    total = 0
+    for shape in shapes:
+        n = math.prod(shape)
+        if optimizer == "momentum":
+            total += 4 * n
+        elif optimizer == "adam":
+            total += 8 * n
+        elif optimizer == "adafactor" and len(shape) >= 2:
+            total += 4 * (n // shape[-1] + n // shape[-2])
+        elif optimizer == "adafactor":
+            total += 4 * n
+        elif optimizer == "adam8bit":
+            total += 2 * (n + 4 * math.ceil(n / 256))
+    return total
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-state_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 3.3, bytes of state
+for optimizer, expected in (
+    ("sgd", 0),
+    ("momentum", 12_000),
+    ("adam", 24_000),
+    ("adafactor", 520),
+    ("adam8bit", 6_096),
+):
+    found = state_bytes([(100, 30)], optimizer)
+    assert found == expected, f"(100, 30) under {optimizer}: {expected} bytes, not {found}"
+assert state_bytes([(100, 30), (30,)], "adam") == 24_240, "sum over all tensors"
+assert state_bytes([(), (7,)], "adafactor") == 32, "what is no matrix keeps all its values"
+embedding = [(50257, 768)]
+ratio = state_bytes(embedding, "adam") / state_bytes(embedding, "adafactor")
+print(f"Adafactor's state for GPT-2's embedding is {ratio:.0f} times smaller than Adam's;")
+print(f"you predicted {predicted_ratio}.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab03-state_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# Exercise 3.3, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab03-state_bytes", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-real-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### And the real ones?
+#
+# Here is what torch's own optimizers keep for a matrix and a vector after one step, as the sum over
+# all tensors in their state.
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-real", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def torch_state_bytes(make):
+    """Return the bytes of all tensors in a torch optimizer's state after one step."""
+    params = [torch.zeros(shape, requires_grad=True) for shape in ((100, 30), (30,))]
+    for param in params:
+        param.grad = torch.ones_like(param)
+    optimizer = make(params)
+    optimizer.step()
+    kept = [value for own in optimizer.state.values() for value in own.values()]
+    return sum(value.nbytes for value in kept if torch.is_tensor(value))
+
+
+for name, make in (
+    ("sgd", lambda params: torch.optim.SGD(params)),
+    ("momentum", lambda params: torch.optim.SGD(params, momentum=0.9)),
+    ("adam", lambda params: torch.optim.Adam(params)),
+    ("adafactor", lambda params: torch.optim.Adafactor(params)),
+):
+    ours, real = state_bytes([(100, 30), (30,)], name), torch_state_bytes(make)
+    print(f"{name:10} {ours:6} bytes by your formula, {real:6} in torch, {real - ours} more")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-real-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# Adam and Adafactor have 8 bytes more: a step counter, one float32 number for each of the two
+# tensors. (You need a count for each parameter, too.) Real 8-bit optimizers differ in more: torchao
+# and bitsandbytes leave tensors of under 4096 values in float32, and keep a small table of the
+# 256 values that a code can stand for.
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-meter-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## How much memory does a step take?
 #
@@ -324,7 +440,7 @@ event, live = max(meter.timeline, key=lambda entry: entry[1])
 print(f"The peak came with the operator {event}.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-lean_adam_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.3 Adam on a memory diet (4 points, 30 minutes)
+# ## 3.4 Adam on a memory diet (4 points, 30 minutes)
 #
 # A step that makes whole tensors on the way needs room for them, and the largest tensor of a
 # language model, its embedding, can be a gigabyte. Adam treats every value by itself, though. So
@@ -398,7 +514,7 @@ def lean_adam_step(
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.3, Adam on a memory diet
+# Self-check of 3.4, Adam on a memory diet
 values = one_parameter(1.0, [0.5, None, -2.0], lean_adam_step, lr=0.1)
 assert abs(values[2] - 0.955950) < 1e-5, f"after 0.5, None and -2: 0.955950, not {values[2]:.6f}"
 tall = torch.zeros(3, 2, dtype=torch.float64).T.requires_grad_()  # not contiguous
@@ -426,7 +542,7 @@ assert rise <= 2 * P + MIB, (
 assert kept <= 2 * P + 64 * 1024, "more than two float32 moments a parameter is kept"
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.3, 4 points: hidden cases are run here when your instructor grades the lab.
+# Exercise 3.4, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
 from autograder.stock import score
 
@@ -459,7 +575,7 @@ for name, found in (
 print(f"Four values of a whole matrix are 4 MiB; you predicted {predicted_mib}.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.4 In your own words (2 points, 5 minutes)
+# ## 3.5 In your own words (2 points, 5 minutes)
 #
 # A friend fits a model with SGD and sees that memory is full to the last GB. He switches to Adam
 # and runs out of memory in the first step, although forward and backward still go through. In

@@ -6,12 +6,18 @@ from autograder.task import Lab
 from autograder.tasks.lab03.adam_step import adam_step
 from autograder.tasks.lab03.lean_adam_step import lean_adam_step
 from autograder.tasks.lab03.recipes import bytes_per_parameter
+from autograder.tasks.lab03.state_bytes import state_bytes
 from peakmem.session import HIDDEN_MODULES
 
 __all__ = ["LAB"]
 
 LAB = Lab(
     name="lab03_adam",
-    tasks=(adam_step, bytes_per_parameter, lean_adam_step),
+    tasks=(
+        adam_step,
+        bytes_per_parameter,
+        state_bytes,
+        lean_adam_step,
+    ),
     hides=HIDDEN_MODULES["lab03_adam"],
 )

@@ -20,6 +20,7 @@ __all__ = [
     "gradients_of",
     "large_tensors",
     "lean_adam_step",
+    "state_bytes",
 ]
 
 Array = npt.NDArray[Any]
@@ -71,6 +72,11 @@ def lean_adam_step(
     if large is None:
         return _train(student.lean_adam_step, models or [], options or {})
     return _meter(student.lean_adam_step, ask, options or {}, **large)
+
+
+def state_bytes(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `state_bytes(shapes, optimizer)` for each of `calls`."""
+    return call_each(student.state_bytes, calls)
 
 
 def gradients_of(model: Mapping[str, Any], call: int) -> list[Array | None]:

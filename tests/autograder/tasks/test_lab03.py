@@ -19,6 +19,7 @@ from autograder.tasks.lab03 import LAB, adam_step, lean_adam_step
 from autograder.tasks.lab03.adam import MUTANTS, _walk, torch_paths
 from autograder.tasks.lab03.adam_step import NO_TORCH_OPTIM, path_cases
 from autograder.tasks.lab03.lean_adam_step import NOISE_BYTES
+from autograder.tasks.lab03.state_bytes import state_bytes_of
 from peakmem.probes.lab03 import gradients_of
 from tests.autograder.tasks.bank_in_process import BANK, check_bank
 
@@ -303,3 +304,28 @@ def test_memory_hidden_from_the_meter_is_seen_from_outside() -> None:
             assert answer.resident_bytes is not None
             found[source] = _judged(case, answer).status
     assert found == {honest: "right", _HIDES_FROM_THE_METER: "could_not_judge"}
+
+
+# What optimizers keep: the references against torch's own.
+
+
+def test_bytes_of_state_are_torchs_but_for_its_counters() -> None:
+    shapes = [(6, 10), (7,), (3, 4, 5)]
+    for name, make in (
+        ("sgd", torch.optim.SGD),
+        ("momentum", lambda params: torch.optim.SGD(params, momentum=0.9)),
+        ("adam", torch.optim.Adam),
+        ("adafactor", torch.optim.Adafactor),
+    ):
+        parameters = [torch.zeros(shape, requires_grad=True) for shape in shapes]
+        for parameter in parameters:
+            parameter.grad = torch.ones_like(parameter)
+        optimizer = make(parameters)
+        optimizer.step()
+        kept = [
+            value
+            for own in optimizer.state.values()
+            for key, value in own.items()
+            if torch.is_tensor(value) and key != "step"
+        ]
+        assert state_bytes_of(shapes, name) == sum(value.nbytes for value in kept), name

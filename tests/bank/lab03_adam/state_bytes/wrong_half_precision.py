@@ -1,0 +1,21 @@
+"""Takes moments for 16-bit numbers."""
+import math
+
+
+def of_tensor(shape, optimizer):
+    n = math.prod(shape)
+    if optimizer == "momentum":
+        return 2 * n
+    if optimizer == "adam":
+        return 4 * n
+    if optimizer == "adafactor":
+        if len(shape) >= 2:
+            return 2 * (n // shape[-1] + n // shape[-2])
+        return 4 * n
+    if optimizer == "adam8bit":
+        return 2 * (n + 4 * -(-n // 256))
+    return 0
+
+
+def state_bytes(shapes, optimizer):
+    return sum(of_tensor(shape, optimizer) for shape in shapes)
