@@ -30,11 +30,12 @@
 # |---|---|---|
 # | 3.1 Adam's step | 25 | 5 |
 # | 3.2 Bytes a parameter | 10 | 1 |
-# | 3.3 Bytes of state | 15 | 2 |
-# | 3.4 Adam on a memory diet | 30 | 4 |
-# | 3.5 In your own words | 5 | 2 |
+# | 3.3 The largest model that fits | 10 | 1 |
+# | 3.4 Bytes of state | 15 | 2 |
+# | 3.5 Adam on a memory diet | 30 | 4 |
+# | 3.6 In your own words | 5 | 2 |
 #
-# In all, an hour and 25 minutes, and 14 points.
+# In all, an hour and 35 minutes, and 15 points.
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch
@@ -273,8 +274,61 @@ print(f"7 billion in float32    {4 * 7e9 / 1e9:5.0f} GB of weights, {12 * 7e9 / 
 # but for different reasons: 4 + 12 with the gradient among the 12, or 2 + 2 + 12 with the masters.
 # So before you compare two figures, ask what each one counts.
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-largest_model-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 3.3 The largest model that fits (1 point, 10 minutes)
+#
+# Now turn it round. A device has a budget, activations take their share, and what is left goes to
+# the parameters. Write `largest_model(recipe, budget_bytes, activation_bytes)`: the largest number
+# of parameters whose training fits.
+#
+# **Convention:** everything is in bytes; what counts is the five things of `bytes_per_parameter`
+# and the activations. Exactly full is a fit. Part of a parameter is none. Where not even the
+# activations fit, the answer is 0.
+#
+# *Example:* 1000 bytes, 100 of them for activations, recipe `"fp32"`: 900 bytes hold 56 parameters
+# of 16 bytes, and 4 bytes stay free.
+#
+# **Predict first.** How many billions of parameters can be trained in 80 GB with recipe `"mixed"`,
+# if activations take 16 GB?
+
+# %%
+predicted_billions = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-largest_model-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def largest_model(recipe: str, budget_bytes: int, activation_bytes: int) -> int:
+    """Return the largest number of parameters whose training fits into the budget."""
+    ### BEGIN SOLUTION
+    left = max(0, budget_bytes - activation_bytes)
+    return left // sum(bytes_per_parameter(recipe).values())
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-largest_model-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 3.3, the largest model that fits
+found = largest_model("fp32", 1000, 100)
+assert isinstance(found, int), "return a whole number: // divides and rounds down"
+assert found != 62, "the activations need room, too"
+assert found == 56, f"the example's answer is 56, not {found}"
+assert largest_model("sgd", 88, 8) == 10, "80 bytes are exactly 10 parameters of 8"
+assert largest_model("fp32", 1000, 1001) == 0, "a model has no negative number of parameters"
+GB, GIB = 10**9, 2**30
+for recipe in ("fp32", "mixed", "mixed_fp32_grads", "bf16", "sgd"):
+    in_gb = largest_model(recipe, 80 * GB, 16 * GB) / 1e9
+    in_gib = largest_model(recipe, 80 * GIB, 16 * GIB) / 1e9
+    print(f"{recipe:17} {in_gb:5.2f} billion if GB are meant, {in_gib:5.2f} if GiB are")
+print(f"You predicted {predicted_billions} for 'mixed'.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab03-largest_model", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# Exercise 3.3, 1 point: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab03-largest_model", globals())
+### END HIDDEN TESTS
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.3 Bytes of state (2 points, 15 minutes)
+# ## 3.4 Bytes of state (2 points, 15 minutes)
 #
 # "8 bytes a parameter" holds for Adam. Other optimizers remember less, and to know how much you
 # need the *shapes* of the parameters. Write `state_bytes(shapes, optimizer)`: the bytes that the
@@ -329,7 +383,7 @@ def state_bytes(shapes: list[tuple[int, ...]], optimizer: str) -> int:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-state_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.3, bytes of state
+# Self-check of 3.4, bytes of state
 for optimizer, expected in (
     ("sgd", 0),
     ("momentum", 12_000),
@@ -347,7 +401,7 @@ print(f"Adafactor's state for GPT-2's embedding is {ratio:.0f} times smaller tha
 print(f"you predicted {predicted_ratio}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-state_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.3, 2 points: hidden cases are run here when your instructor grades the lab.
+# Exercise 3.4, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
 from autograder.stock import score
 
@@ -440,7 +494,7 @@ event, live = max(meter.timeline, key=lambda entry: entry[1])
 print(f"The peak came with the operator {event}.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-lean_adam_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.4 Adam on a memory diet (4 points, 30 minutes)
+# ## 3.5 Adam on a memory diet (4 points, 30 minutes)
 #
 # A step that makes whole tensors on the way needs room for them, and the largest tensor of a
 # language model, its embedding, can be a gigabyte. Adam treats every value by itself, though. So
@@ -514,7 +568,7 @@ def lean_adam_step(
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.4, Adam on a memory diet
+# Self-check of 3.5, Adam on a memory diet
 values = one_parameter(1.0, [0.5, None, -2.0], lean_adam_step, lr=0.1)
 assert abs(values[2] - 0.955950) < 1e-5, f"after 0.5, None and -2: 0.955950, not {values[2]:.6f}"
 tall = torch.zeros(3, 2, dtype=torch.float64).T.requires_grad_()  # not contiguous
@@ -542,7 +596,7 @@ assert rise <= 2 * P + MIB, (
 assert kept <= 2 * P + 64 * 1024, "more than two float32 moments a parameter is kept"
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.4, 4 points: hidden cases are run here when your instructor grades the lab.
+# Exercise 3.5, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
 from autograder.stock import score
 
@@ -575,7 +629,7 @@ for name, found in (
 print(f"Four values of a whole matrix are 4 MiB; you predicted {predicted_mib}.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.5 In your own words (2 points, 5 minutes)
+# ## 3.6 In your own words (2 points, 5 minutes)
 #
 # A friend fits a model with SGD and sees that memory is full to the last GB. He switches to Adam
 # and runs out of memory in the first step, although forward and backward still go through. In

@@ -5,7 +5,7 @@ from __future__ import annotations
 from autograder.task import Lab
 from autograder.tasks.lab03.adam_step import adam_step
 from autograder.tasks.lab03.lean_adam_step import lean_adam_step
-from autograder.tasks.lab03.recipes import bytes_per_parameter
+from autograder.tasks.lab03.recipes import bytes_per_parameter, largest_model
 from autograder.tasks.lab03.state_bytes import state_bytes
 from peakmem.session import HIDDEN_MODULES
 
@@ -16,6 +16,7 @@ LAB = Lab(
     tasks=(
         adam_step,
         bytes_per_parameter,
+        largest_model,
         state_bytes,
         lean_adam_step,
     ),

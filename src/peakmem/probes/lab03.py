@@ -19,6 +19,7 @@ __all__ = [
     "bytes_per_parameter",
     "gradients_of",
     "large_tensors",
+    "largest_model",
     "lean_adam_step",
     "state_bytes",
 ]
@@ -77,6 +78,11 @@ def lean_adam_step(
 def state_bytes(student: Namespace, calls: Calls) -> Outcomes:
     """Call `state_bytes(shapes, optimizer)` for each of `calls`."""
     return call_each(student.state_bytes, calls)
+
+
+def largest_model(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `largest_model(recipe, budget_bytes, activation_bytes)` for each of `calls`."""
+    return call_each(student.largest_model, calls)
 
 
 def gradients_of(model: Mapping[str, Any], call: int) -> list[Array | None]:
