@@ -32,10 +32,11 @@
 # | 3.2 Bytes a parameter | 10 | 1 |
 # | 3.3 The largest model that fits | 10 | 1 |
 # | 3.4 Bytes of state | 15 | 2 |
-# | 3.5 Adam on a memory diet | 30 | 4 |
-# | 3.6 In your own words | 5 | 2 |
+# | 3.5 What is live, and when | 20 | 2 |
+# | 3.6 Adam on a memory diet | 30 | 4 |
+# | 3.7 In your own words | 5 | 2 |
 #
-# In all, an hour and 35 minutes, and 15 points.
+# In all, an hour and 55 minutes, and 17 points.
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch
@@ -442,6 +443,90 @@ for name, make in (
 # and bitsandbytes leave tensors of under 4096 values in float32, and keep a small table of the
 # 256 values that a code can stand for.
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-step_timeline-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 3.5 What is live, and when (2 points, 20 minutes)
+#
+# Bytes a parameter say how much there is, but not *when*. A training that runs out of memory does
+# so at one moment: in the first backward pass, in the first step, or in the second forward pass.
+# So follow the live bytes from event to event.
+#
+# Write `step_timeline(param_bytes, activation_bytes, events)`: for each event, the bytes that are
+# live just after it. It is float32 training with Adam. Let $P$ be `param_bytes` and $A$
+# `activation_bytes`. The events are strings:
+#
+# | event | what it does |
+# |---|---|
+# | `"forward"` | makes $A$ of activations. Two forwards before a backward make $2A$ |
+# | `"backward"` | frees one $A$. Makes gradients, $P$, if there are none; else it adds to them in place |
+# | `"step"` | makes the two moments, $2P$, if they are not there yet. Without gradients it does nothing |
+# | `"zero_grad(set_to_none=True)"` | frees the gradients |
+# | `"zero_grad(set_to_none=False)"` | writes zeros into them: nothing is freed, nothing is made |
+#
+# **Convention:** bytes; the parameters are always there, so they are counted from the first event
+# on; step counters and temporary values are not. Each backward has a forward before it.
+#
+# You get 1 point for the usual order of training, 1 for any other, with gradients of several
+# backwards added up.
+#
+# *Example:* $P$ = 10, $A$ = 3, events forward, backward, step, forward: 13, 20, 40, 43.
+#
+# **Predict first.** $P$ = 10, $A$ = 25. In which iteration is most memory live, the first or the
+# second? (Each is forward, backward, step, zero_grad with set_to_none=True.)
+
+# %%
+predicted_iteration = None  # your prediction, 1 or 2
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-step_timeline-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def step_timeline(param_bytes: int, activation_bytes: int, events: list[str]) -> list[int]:
+    """Return the bytes live just after each event of a float32 training with Adam."""
+    ### BEGIN SOLUTION
+    activations = gradients = state = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            activations += activation_bytes
+        elif event == "backward":
+            activations -= activation_bytes
+            gradients = param_bytes
+        elif event == "step" and gradients:
+            state = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            gradients = 0
+        live.append(param_bytes + activations + gradients + state)
+    return live
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-step_timeline-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 3.5, what is live, and when
+FREE, ZERO = "zero_grad(set_to_none=True)", "zero_grad(set_to_none=False)"
+found = step_timeline(10, 3, ["forward", "backward", "step", "forward"])
+assert list(found) == [13, 20, 40, 43], f"the example gives 13, 20, 40, 43, not {found}"
+found = step_timeline(10, 3, ["forward", "backward", "step", FREE])
+assert found[-1] == 30, "set_to_none=True frees the gradients, and the moments stay"
+found = step_timeline(10, 3, ["forward", "backward", ZERO])
+assert found[-1] == 20, "set_to_none=False frees nothing"
+found = step_timeline(10, 3, ["forward", "backward", "forward", "backward"])
+assert list(found) == [13, 20, 23, 20], "the second backward adds to the gradients in place"
+found = step_timeline(10, 3, ["step", "forward"])
+assert list(found) == [10, 13], "without gradients a step does nothing"
+
+iteration = ["forward", "backward", "step", FREE]
+live = step_timeline(10, 25, 2 * iteration)
+for event, level in zip(2 * iteration, live, strict=True):
+    print(f"{event:28} {level:3} {'#' * level}")
+most = live.index(max(live)) // len(iteration) + 1
+print(f"Most is live in iteration {most}; you predicted {predicted_iteration}.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab03-step_timeline", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# Exercise 3.5, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab03-step_timeline", globals())
+### END HIDDEN TESTS
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-meter-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## How much memory does a step take?
 #
@@ -494,7 +579,7 @@ event, live = max(meter.timeline, key=lambda entry: entry[1])
 print(f"The peak came with the operator {event}.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-lean_adam_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.5 Adam on a memory diet (4 points, 30 minutes)
+# ## 3.6 Adam on a memory diet (4 points, 30 minutes)
 #
 # A step that makes whole tensors on the way needs room for them, and the largest tensor of a
 # language model, its embedding, can be a gigabyte. Adam treats every value by itself, though. So
@@ -568,7 +653,7 @@ def lean_adam_step(
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.5, Adam on a memory diet
+# Self-check of 3.6, Adam on a memory diet
 values = one_parameter(1.0, [0.5, None, -2.0], lean_adam_step, lr=0.1)
 assert abs(values[2] - 0.955950) < 1e-5, f"after 0.5, None and -2: 0.955950, not {values[2]:.6f}"
 tall = torch.zeros(3, 2, dtype=torch.float64).T.requires_grad_()  # not contiguous
@@ -596,7 +681,7 @@ assert rise <= 2 * P + MIB, (
 assert kept <= 2 * P + 64 * 1024, "more than two float32 moments a parameter is kept"
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.5, 4 points: hidden cases are run here when your instructor grades the lab.
+# Exercise 3.6, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
 from autograder.stock import score
 
@@ -629,7 +714,7 @@ for name, found in (
 print(f"Four values of a whole matrix are 4 MiB; you predicted {predicted_mib}.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.6 In your own words (2 points, 5 minutes)
+# ## 3.7 In your own words (2 points, 5 minutes)
 #
 # A friend fits a model with SGD and sees that memory is full to the last GB. He switches to Adam
 # and runs out of memory in the first step, although forward and backward still go through. In

@@ -7,6 +7,7 @@ from autograder.tasks.lab03.adam_step import adam_step
 from autograder.tasks.lab03.lean_adam_step import lean_adam_step
 from autograder.tasks.lab03.recipes import bytes_per_parameter, largest_model
 from autograder.tasks.lab03.state_bytes import state_bytes
+from autograder.tasks.lab03.step_timeline import step_timeline
 from peakmem.session import HIDDEN_MODULES
 
 __all__ = ["LAB"]
@@ -18,6 +19,7 @@ LAB = Lab(
         bytes_per_parameter,
         largest_model,
         state_bytes,
+        step_timeline,
         lean_adam_step,
     ),
     hides=HIDDEN_MODULES["lab03_adam"],

@@ -22,6 +22,7 @@ __all__ = [
     "largest_model",
     "lean_adam_step",
     "state_bytes",
+    "step_timeline",
 ]
 
 Array = npt.NDArray[Any]
@@ -83,6 +84,11 @@ def state_bytes(student: Namespace, calls: Calls) -> Outcomes:
 def largest_model(student: Namespace, calls: Calls) -> Outcomes:
     """Call `largest_model(recipe, budget_bytes, activation_bytes)` for each of `calls`."""
     return call_each(student.largest_model, calls)
+
+
+def step_timeline(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `step_timeline(param_bytes, activation_bytes, events)` for each of `calls`."""
+    return call_each(student.step_timeline, calls)
 
 
 def gradients_of(model: Mapping[str, Any], call: int) -> list[Array | None]:

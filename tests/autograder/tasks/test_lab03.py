@@ -20,6 +20,7 @@ from autograder.tasks.lab03.adam import MUTANTS, _walk, torch_paths
 from autograder.tasks.lab03.adam_step import NO_TORCH_OPTIM, path_cases
 from autograder.tasks.lab03.lean_adam_step import NOISE_BYTES
 from autograder.tasks.lab03.state_bytes import state_bytes_of
+from autograder.tasks.lab03.step_timeline import step_timeline
 from peakmem.probes.lab03 import gradients_of
 from tests.autograder.tasks.bank_in_process import BANK, check_bank
 
@@ -329,3 +330,32 @@ def test_bytes_of_state_are_torchs_but_for_its_counters() -> None:
             if torch.is_tensor(value) and key != "step"
         ]
         assert state_bytes_of(shapes, name) == sum(value.nbytes for value in kept), name
+
+
+def test_the_timeline_of_events_is_that_of_a_real_training() -> None:
+    """A model of one operator that saves nothing of its own but its input."""
+    events = ["step", *["forward", "backward"] * 2, "step", "zero_grad(set_to_none=True)"]
+    events += ["forward", "backward", "zero_grad(set_to_none=False)", "step", "forward"]
+    weight = torch.ones(4096, requires_grad=True)
+    optimizer = torch.optim.Adam([weight], foreach=False)
+    losses, live = [], []
+    for event in events:
+        if event == "forward":
+            saved = torch.ones(4096)
+            losses.append((weight * saved).sum())
+            del saved
+        elif event == "backward":
+            losses.pop().backward()
+        elif event == "step":
+            optimizer.step()
+        else:
+            optimizer.zero_grad(set_to_none="True" in event)
+        kept = [value for own in optimizer.state.values() for value in own.values()]
+        gradient = 0 if weight.grad is None else weight.grad.nbytes
+        moments = sum(value.nbytes for value in kept if value.numel() > 1)
+        live.append(weight.nbytes + gradient + moments + 4 * 4096 * len(losses))
+    answer = LocalStudent({"step_timeline": lambda *_: live}).run(
+        "peakmem.probes.lab03:step_timeline", {"calls": [[4 * 4096, 4 * 4096, events]]}
+    )
+    case = Case(("any order",), {"calls": [[4 * 4096, 4 * 4096, events]]})
+    assert step_timeline.judge(case, answer)["any order"].ok

@@ -1,0 +1,22 @@
+"""Notes what is live before each event."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        live.append(param_bytes + a + g + s)
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+        elif event == "step" and g:
+            s = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        pass
+    return live
