@@ -79,13 +79,14 @@ def by_reference(
     *,
     equal: Callable[[Any, Any], bool] = same,
     write: Callable[..., str] | None = None,
+    form: Callable[[Any], str] | None = None,
 ) -> Callable[[Case, Answer], Mapping[str, Finding]]:
     """Return a judge for a probe that answers `call_each(function, calls)`.
 
     The case's inputs hold `calls`, one list of arguments a call. The reference and the mutants
     take the same arguments; where the reference raises, the student's function has to raise the
     same type of exception. `equal(expected, got)` compares two values. `write(*arguments)` writes
-    a call as a student would; without it, the arguments are shown as they are.
+    a call as a student would, `form(value)` a result; without them, they are shown as they are.
     """
 
     def judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -100,7 +101,7 @@ def by_reference(
                 continue
             if tuple(got[:2]) == ("raised", "NotImplementedError"):
                 return NOT_WRITTEN
-            said = _say(arguments, expected, got, write)
+            said = _say(arguments, expected, got, write, form or show)
             return Finding(False, said, tuple(explanations(calls, outcomes)))
         return Finding(True)
 
@@ -139,18 +140,19 @@ def _say(
     expected: Outcome,
     got: Sequence[Any],
     write: Callable[..., str] | None,
+    form: Callable[[Any], str],
 ) -> str:
     call = write(*arguments) if write else ", ".join(show(a) for a in arguments)
-    return f"For {call}: expected {_word(expected)}, but {_came(got)}."
+    return f"For {call}: expected {_word(expected, form)}, but {_came(got, form)}."
 
 
-def _word(expected: Outcome) -> str:
-    return show(expected[1]) if expected[0] == "value" else f"a {expected[1]}"
+def _word(expected: Outcome, form: Callable[[Any], str]) -> str:
+    return form(expected[1]) if expected[0] == "value" else f"a {expected[1]}"
 
 
-def _came(got: Sequence[Any]) -> str:
+def _came(got: Sequence[Any], form: Callable[[Any], str]) -> str:
     if got[0] == "value":
-        return f"got {show(got[1])}"
+        return f"got {form(got[1])}"
     if got[0] == "changed":
         return f"your function changed its argument number {got[1] + 1} in place"
     return f"your function raised {got[1]}: {got[2] if len(got) > 2 else ''}".rstrip(": ")

@@ -33,15 +33,15 @@
 # | 1.1 Integers, three ways | 10 | 2 |
 # | 1.2 Fixed point | 5 | 1 |
 # | 1.3 From bits to a number: fp32 | 15 | 4 |
-# | 1.4 From a number to bits: fp32 | 25 | 4 |
+# | 1.4 From a number to bits: fp32 | 30 | 4 |
 # | 1.5 What a format can hold | 10 | 2 |
 # | 1.6 Half the memory: bf16 | 15 | 3 |
 # | 1.7 A quarter of the memory: fp8 | 10 | 1 |
-# | 1.8 When a sum stops growing | 20 | 3 |
-# | 1.9 A careful sum | 20 | 2 |
+# | 1.8 When a sum stops growing | 25 | 3 |
+# | 1.9 A careful sum | 25 | 2 |
 # | 1.10 The lost update | 10 | 1 |
 # | 1.11 In your own words | 5 | 2 |
-# | **total** | **145** | **25** |
+# | **total** | **160** | **25** |
 #
 # Each exercise has the same rhythm. You **predict** a number (a plain variable; it is not graded),
 # you **write** a function, the cell below **measures** and shows your prediction beside the result,
@@ -300,7 +300,8 @@ for bits, value, hint in [
     got = decode_fp32(bits)
     assert got == value, f"{fields(bits)} is {value}, but you return {got}; {hint}"
 assert math.copysign(1, decode_fp32(0x80000000)) == -1, "0x80000000 is -0.0: its sign is lost"
-assert math.isnan(decode_fp32(0x7FC00000)), "exponent field 255, fraction not 0: that is NaN"
+for bits in (0x7FC00000, 0x7F800001):
+    assert math.isnan(decode_fp32(bits)), "exponent field 255, any fraction but 0: that is NaN"
 # Of one sign: 2**23 patterns have exponent field 255, and all but one (infinity) are NaN.
 print(f"NaN patterns: {2 * (2**23 - 1):,} of {2**32:,}; you predicted {predicted_nan_patterns}")
 
@@ -313,7 +314,7 @@ score("lab01-decode_fp32", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-encode_fp32-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 1.4 From a number to bits: fp32 (4 points, 25 minutes)
+# ## 1.4 From a number to bits: fp32 (4 points, 30 minutes)
 #
 # Between two neighbours in fp32 lie many real numbers, and each has to go to one of the two. The
 # rule, here and in nearly all hardware, is **nearest, ties to even**: take the nearer one; exactly
@@ -324,7 +325,8 @@ score("lab01-decode_fp32", globals())
 # - `x` is any Python float (64 bits). Return the pattern of the nearest fp32 number as an integer.
 # - A value that rounds past the largest number becomes infinity. The largest is
 #   (2 - 2^-23) * 2^127; the limit is half a gap above it, at 2^128 - 2^103, where the tie goes up.
-# - Below 2^-126 the gap stays at 2^-149. Up to half of that, 2^-150, rounds to zero.
+# - Below 2^-126 the gap stays at 2^-149. Up to half of that, 2^-150 (a tie, and 0 is even), rounds
+#   to zero.
 # - Zeros (0.0 and -0.0), the infinities and NaN have patterns of their own. Treat them apart. Any
 #   NaN pattern is right for NaN.
 # - What is not allowed is the same as in 1.3.
@@ -380,6 +382,7 @@ for x, bits, hint in [
     (2.0**-150, 0x00000000, "a tie between 0 and the smallest one"),
     (2.0**128 - 2.0**104 + 2.0**102, 0x7F7FFFFF, "a quarter of a gap above the largest number"),
     (1e39, 0x7F800000, "past the largest number"),
+    (-1e39, 0xFF800000, "past the largest number, downwards"),
     (0.0, 0x00000000, "zero has no leading 1 to look for"),
     (-0.0, 0x80000000, "-0.0 has its own pattern, though -0.0 == 0.0"),
 ]:
@@ -413,8 +416,8 @@ score("lab01-encode_fp32", globals())
 # - `"min_subnormal"`, the smallest positive number of all;
 # - `"epsilon"`, the gap between 1 and the next number above it.
 #
-# All four are Python floats. They fit: exponent_bits is at most 11 and mantissa_bits at most 52,
-# which is Python's own format.
+# All four are Python floats. They fit: exponent_bits is from 2 to 11 and mantissa_bits from 1 to 52;
+# 11 and 52 are Python's own format.
 #
 # *Points:* half a point for each key.
 #
@@ -499,7 +502,8 @@ show(
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-relative_spacing-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the picture.** Each curve is flat over the normal numbers: a floating point has the same
 # *relative* precision everywhere. On the left it rises, where the subnormal numbers give up one bit
-# after another. Lower is more precise, wider is more range. fp16 and bf16 both take 2 bytes: fp16
+# after another. Lower is more precise, wider is more range. (fp8 comes in two kinds: E4M3 has 4
+# exponent and 3 mantissa bits, see 1.7; E5M2 has 5 and 2.) fp16 and bf16 both take 2 bytes: fp16
 # spends them on precision, bf16 on range.
 #
 # The powers of two suffice to see it. Between them the relative gap falls to half and jumps back.
@@ -526,8 +530,8 @@ show(
 # *Example:* 1 + 2^-8 = `0x3F80_8000` lies in the middle between `0x3F80` and `0x3F81`. The first is
 # even, so it is the answer.
 #
-# **Predict first.** A million weights in fp32 take 4 MB. What is the largest relative
-# error that bf16 brings to any of them, in percent?
+# **Predict first.** A million weights in fp32 take 4 MB, in bf16 they take 2. What is the largest
+# relative error that this brings to any of them, in percent?
 
 # %%
 predicted_error_percent = None  # your prediction, a number
@@ -593,7 +597,7 @@ score("lab01-to_bf16", globals())
 # With 8 bits every pattern counts. An IEEE-like format with 4 exponent bits would give 16 of its
 # 256 patterns to infinity and NaN. **E4M3**, as the Open Compute Project (OCP) defines it, gives
 # only two: it has no infinity, and only `S.1111.111` is NaN. All other patterns with the exponent
-# field 15 are ordinary numbers, which doubles the range.
+# field 15 are ordinary numbers, which nearly doubles the largest one.
 #
 # Write `decode_e4m3(bits)`:
 # - `bits` from 0 to 255: 1 sign bit, 4 exponent bits with bias 7, 3 mantissa bits. Return a float.
@@ -648,12 +652,12 @@ score("lab01-decode_e4m3", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-stall_value-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 1.8 When a sum stops growing (3 points, 20 minutes)
+# ## 1.8 When a sum stops growing (3 points, 25 minutes)
 #
 # Training adds small numbers to large ones all the time: gradients to their sum, a learning rate's
 # worth to a weight, losses to a running mean. In a floating-point sum, the gap grows with the sum,
-# and the step does not. Once the step is less than half the gap, it rounds away, and the sum
-# **stalls**. No error tells you.
+# and the step does not. Once the step is less than half the gap (or just half of it, at an even
+# number), it rounds away, and the sum **stalls**. No error tells you.
 #
 # Write `stall_value(step, exponent_bits, mantissa_bits)`:
 # - Begin with s = 0.0. Add `step` exactly, round the sum to the format (nearest, ties to even), and
@@ -669,7 +673,10 @@ score("lab01-decode_e4m3", globals())
 #
 # *Hints:* What is the gap just below a power of two, and just above it? Suppose that the step is
 # between half a gap and a whole gap: which numbers does the sum go through? And when step is
-# exactly half a gap, which of the two neighbours is even?
+# exactly half a gap, which of the two neighbours is even? (`math.log2` is rounded, and misses a step
+# just above a power of two; `math.frexp` is exact.)
+#
+# *Points:* all or nothing.
 #
 # **Predict first.** Add 0.01 a thousand times in fp16. The exact sum is 10. What do you get?
 
@@ -712,6 +719,7 @@ for step, e, m, value, hint in [
     (2.0**-25, 5, 10, 0.0, "half the smallest number is a tie, and 0 is even"),
     (2.0**-24, 5, 10, 2.0**-13, "the smallest number has a gap of its own size up to 2**-13"),
     (100.0, 5, 10, math.inf, "the sum passes 65504"),
+    (2.0**-6 + 2.0**-58, 5, 10, 64.0, "a step just above 2**-6, half of the gap from 32 on"),
 ]:
     got = stall_value(step, e, m)
     assert got == value, f"steps of {step} stall at {value} with e={e}, m={m}, not {got}; {hint}"
@@ -740,27 +748,29 @@ plots.running_sum(ax, curves, stalls_at=32.0)
 show(
     figure,
     "Sum of 0.01 over the number of additions, exact and in float16. float16 follows the exact line "
-    "up to 8, grows slower from 8 to 16 and faster from 16 to 32, which it reaches after 2798 "
-    "additions, and stays there for good.",
+    "up to 4, grows faster from 4 to 8, slower from 8 to 16 and faster from 16 to 32, which it "
+    "reaches after 2798 additions, and stays there for good.",
 )
 print(f"after 1000 additions: {sums[1000]:.3f}; stalls after {sums.index(sums[-1])}")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-stalling_sum-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the picture.** The curve is made of straight pieces: between two powers of two the gap is
-# the same, so every step of 0.01 is rounded to the same multiple of it. Up to 8 that is nearly 0.01.
-# Between 8 and 16 the gap is 0.0078125, and each step counts as one gap: the sum grows too slowly.
-# Between 16 and 32 the gap is 0.015625, and each step counts as one gap again: too fast. At 32 each
-# step counts as nothing.
+# the same, so every step of 0.01 is rounded to the same multiple of it. Up to 4 that is nearly 0.01.
+# Between 4 and 8 the gap is 0.00390625, and each step counts as three gaps, 0.0117: too fast.
+# Between 8 and 16 the gap is 0.0078125, and each step counts as one gap: too slow. Between 16 and 32
+# the gap is 0.015625, and each step counts as one gap again: too fast. At 32 each step counts as
+# nothing. After 1000 additions, at 9.953, two of these errors happen to cancel nearly.
 #
 # Note that the error is *systematic*. It does not average out, however many steps you take.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-careful_sum-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 1.9 A careful sum (2 points, 20 minutes)
+# ## 1.9 A careful sum (2 points, 25 minutes)
 #
-# You have only float16 to add with, and still want the sum of thousands of numbers. What an addition
-# loses can be computed, in float16, from its result. Give it back with the next element, and the
-# error stops growing with the number of terms. Some optimizers keep their weights in 16 bits that
-# way, without a copy in 32 bits.
+# You have only float16 to add with, and still want the sum of a thousand numbers. The part of `y`
+# that an addition `s + y` loses can itself be computed, with additions in float16. Keep it, and add
+# it to the next element *before* that is added to the sum. Then the error hardly grows with the
+# number of terms, up to some thousands. Some optimizers keep their weights in 16 bits that way,
+# without a copy in 32 bits.
 #
 # Write `careful_sum(x, add)`:
 # - `x` is a float16 array of one dimension, with sum(abs(x)) < 65504. Leave it unchanged.
@@ -768,10 +778,11 @@ print(f"after 1000 additions: {sums[1000]:.3f}; stalls after {sums.index(sums[-1
 #   argument is an element of `x`, a number that `add` returned, the negative of one of these, or 0.
 #   You may look at numbers, compare and sort them as you like; only adding goes through `add`.
 # - Return a number that `add` returned. For an empty `x` return 0.0 without calling it.
-# - Call `add` at most 4 * len(x) times.
-# - The error is at most 4 * 2^-11 * sum(abs(x)) + 2^-25 on **every** array that is allowed, of any
-#   length. (2^-11 is the largest relative error of one addition.) A method that is good on average
-#   is not enough. All or nothing: 2 points.
+# - Call `add` at most 4 * len(x) times: four for each element, and none to spare.
+# - The error is at most 4 * 2^-11 * sum(abs(x)) + 2^-25 on **every** array of up to 1000 elements.
+#   (2^-11 is the largest relative error of one addition; 2^-25 is half of float16's smallest
+#   number, so that tiny sums are not asked to be exact.) A method that is good on average is not
+#   enough. All or nothing: 2 points.
 #
 # *Example:* adding 1 to 2048 in float16 gives 2048, since 2049 is a tie. `add(2048, 1)` returns
 # 2048.0; `add(2048.0, -2048)` returns 0.0: of the 1 nothing arrived, so 1 is still owed.
@@ -852,8 +863,9 @@ score("lab01-careful_sum", globals())
 # Write `update_lost(param, update, exponent_bits, mantissa_bits)`:
 # - Round `param` and `update` to the format, add them, and round the sum. Return True if it is
 #   `param` (as rounded), and False if it moved.
-# - The format is as in 1.5, rounding is nearest even, and a sum past the largest number is infinity.
-#   Inputs are finite, of either sign.
+# - The format is as in 1.5, with at most 23 mantissa bits, so that a Python float is precise enough
+#   to add in. Rounding is nearest even, and what is past the largest number is infinity. Inputs are
+#   finite, of either sign.
 #
 # *Example:* in fp16, 1.0 + 2^-11 is a tie that goes back to 1.0: lost. But 1.0 - 2^-11 is
 # itself a number of fp16, since below a power of two the gap is half as wide: not lost.
@@ -923,8 +935,9 @@ score("lab01-update_lost", globals())
 #
 # A friend trains a model with all weights in bf16, to halve their memory, and adds each update right
 # to them. The loss falls for a while and then stays where it is, though the gradients are not zero.
-# In two or three sentences: what happens to the updates, why would fp16 have lost fewer of them
-# although it takes 2 bytes too, and what could your friend keep in fp32, at how many bytes a weight?
+# In a sentence each: what happens to the updates (1 point); why would fp16 have lost fewer of them
+# although it takes 2 bytes too (half a point); and what could your friend keep in fp32, at how many
+# more bytes a weight (half a point)?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab01-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -943,6 +956,7 @@ score("lab01-update_lost", globals())
 #   by rounding to the nearest, ties to even.
 # - The gap doubles at every power of two; the relative precision stays the same, down to the
 #   subnormal numbers.
-# - A sum stalls once the step is less than half a gap. In fp16, steps of 0.01 get no further than 32.
+# - A sum stalls once the step is less than half a gap, or just half of it at an even number. In
+#   fp16, steps of 0.01 get no further than 32.
 # - `param += update` can change nothing at all. Lab 7 keeps a copy of the weights in fp32 for it,
 #   and counts what that costs; a compensated sum (Kahan, 1965), as in 1.9, is the other way out.

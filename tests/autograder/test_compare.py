@@ -74,6 +74,12 @@ def test_the_message_names_input_expected_and_got():
     assert "expected a ValueError" in judged([[-4.0]], [("value", -2.0)]).said
 
 
+def test_results_are_shown_in_the_tasks_own_form():
+    judge = by_reference(halve, form=lambda value: f"<{value}>", write=lambda x: f"halve({x})")
+    finding = judge(Case(("all",), {"calls": [[4.0]]}), Answer([("value", 3.0)]))["all"]
+    assert finding.said == "For halve(4.0): expected <2.0>, but got <3.0>."
+
+
 def test_a_stub_is_not_a_mistake():
     assert judged([[4.0]], [("raised", "NotImplementedError", "")]) is NOT_WRITTEN
 

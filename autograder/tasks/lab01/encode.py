@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.compare import by_reference, same
+from autograder.compare import by_reference, same, show
 from autograder.task import Case, Task
 from autograder.tasks.lab01.forbidden import NO_CASTS
 
@@ -39,6 +39,10 @@ def _same_bits(expected: Any, got: Any) -> bool:
     if isinstance(expected, int) and expected & ~_SIGN > _INF:
         return type(got) is int and 0 <= got < 2**32 and got & ~_SIGN > _INF
     return same(expected, got)
+
+
+def _pattern(bits: Any) -> str:
+    return f"0x{bits:08X}" if type(bits) is int and abs(bits) < 2**64 else show(bits)
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -183,6 +187,7 @@ encode_fp32 = Task(
         },
         equal=_same_bits,
         write=lambda x: f"encode_fp32({x!r})",
+        form=_pattern,
     ),
     mistakes={
         "truncates": "Your code cuts the surplus bits off. The nearest fp32 number is asked for, "
