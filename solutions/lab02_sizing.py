@@ -22,14 +22,20 @@
 #
 # **You will be able to**
 # - say what a model's weights take in any format, in GB and in GiB;
-# - count the parameters of a GPT exactly, component by component.
+# - count the parameters of a GPT exactly, component by component;
+# - find a row of a paper's table that contradicts itself;
+# - say how large the output of an operation is;
+# - tell what a slide's rounded product leaves out.
 #
 # | exercise | minutes | points |
 # |---|---|---|
 # | 2.1 Bytes of the weights | 5 | 1 |
 # | 2.2 Where the parameters are | 20 | 4 |
-# | 2.3 In your own words | 5 | 2 |
-# | **total** | **30** | **7** |
+# | 2.3 Rows that do not add up | 5 | 1 |
+# | 2.4 What an operation puts out | 5 | 1 |
+# | 2.5 One tensor a layer | 5 | 1 |
+# | 2.6 In your own words | 5 | 2 |
+# | **total** | **45** | **10** |
 #
 # Each exercise has the same rhythm. You **predict** a number (a plain variable; it is not graded),
 # you **write** a function, the cell below **measures** and shows your prediction beside the result,
@@ -264,8 +270,233 @@ score("lab02-gpt_parameters", globals())
 # are nothing, for they grow with the width and the layers with its square. There, two thirds of
 # everything are MLPs: the 8 d_model^2 of 12 d_model^2 a layer.
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 2.3 Rows that do not add up (1 point, 5 minutes)
+#
+# Before you compute from a table, check it against itself. In attention, the `d_model` numbers of a
+# token are shared out among `n_heads` heads of `d_head` numbers each. So `n_heads * d_head` should be
+# `d_model`. Below is the table of GPT-3's paper (Brown et al. 2020, table 2.1), as it is printed there
+# and copied on many slides. `torch` refuses to build some of these models, since their heads do not
+# divide the width equally.
+#
+# Write `inconsistent_rows(table)`:
+# - `table` is a list of dicts with the keys `name`, `n_layers`, `d_model`, `n_heads`, `d_head`.
+# - *Convention:* return the set of the **names** of all rows where n_heads * d_head is not d_model.
+#
+# *Example:* 12 heads of 64 are 768 wide. A row with d_model 770 and these heads is inconsistent.
+#
+# **Predict first.** How many of the eight rows do not add up? Guess before you calculate.
+
+# %%
+predicted_inconsistent_rows = None  # your prediction, a number
+
+# %% nbgrader={"grade": false, "grade_id": "lab02-gpt3_table", "locked": true, "schema_version": 3, "solution": false, "task": false}
+KEYS = ("name", "n_layers", "d_model", "n_heads", "d_head")
+GPT3_TABLE = [
+    dict(zip(KEYS, row, strict=True))
+    for row in [
+        ("GPT-3 Small", 12, 768, 12, 64),
+        ("GPT-3 Medium", 24, 1024, 16, 64),
+        ("GPT-3 Large", 24, 1536, 16, 96),
+        ("GPT-3 XL", 24, 2048, 24, 128),
+        ("GPT-3 2.7B", 32, 2560, 32, 80),
+        ("GPT-3 6.7B", 32, 4096, 32, 128),
+        ("GPT-3 13B", 40, 5140, 40, 128),
+        ("GPT-3 175B", 96, 12288, 96, 128),
+    ]
+]
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def inconsistent_rows(table: list[dict]) -> set[str]:
+    """Return the names of the rows whose heads are not as wide as the model."""
+    ### BEGIN SOLUTION
+    return {row["name"] for row in table if row["n_heads"] * row["d_head"] != row["d_model"]}
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-inconsistent_rows-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 2.3, rows that do not add up
+good = {"name": "good", "n_layers": 12, "d_model": 768, "n_heads": 12, "d_head": 64}
+wide = {"name": "wide", "n_layers": 12, "d_model": 770, "n_heads": 12, "d_head": 64}
+narrow = {"name": "narrow", "n_layers": 12, "d_model": 720, "n_heads": 12, "d_head": 64}
+got = set(inconsistent_rows([good, wide, narrow]))
+assert got == {"wide", "narrow"}, (
+    f"12 heads of 64 make 768, neither 770 nor 720, but you return {got}"
+)
+got = set(inconsistent_rows([good]))
+assert got == set(), f"12 heads of 64 make 768: nothing to report, but you return {got}"
+for row in GPT3_TABLE:
+    if row["name"] in inconsistent_rows(GPT3_TABLE):
+        wide = row["n_heads"] * row["d_head"]
+        heads = f"{row['n_heads']} x {row['d_head']} = {wide}"
+        print(f"{row['name']}: {heads}, but d_model is {row['d_model']}")
+        for width in (row["d_model"], wide):
+            total = sum(gpt_parameters(row["n_layers"], width).values())
+            print(f"  {total:,} parameters, if the model is {width} wide")
+print(f"you predicted {predicted_inconsistent_rows} rows")
+
+# %% nbgrader={"grade": true, "grade_id": "lab02-inconsistent_rows", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# Exercise 2.3, 1 point: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab02-inconsistent_rows", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the numbers.** The paper calls the two models 1.3B and 13.0B. For XL only d_model gives that,
+# so the heads are the slip (16 heads of 128 would make 2048). For 13B both readings round to 13 billion;
+# 5140 is no multiple of 40, so it is taken for a slip of 5120.
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-activation_elements-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 2.4 What an operation puts out (1 point, 5 minutes)
+#
+# Weights are stored once. What flows through the network is made anew for every example: these numbers
+# are the **activations**. Training keeps many of them until the backward pass has used them, so we count
+# them next. An operation's output is a block of numbers; its size is the product of its dimensions.
+#
+# | op | takes | puts out |
+# |---|---|---|
+# | `"conv2d"` | pictures with channels | for each of `bs` pictures, `nc` channels of `wo` x `ho` |
+# | `"linear"` | `bs` matrices of `m` x `n` | each times a weight of `n` x `p` |
+# | `"transformer"` (a layer) | `bs` sequences of `seq_len` tokens, `h` numbers each | the same again |
+#
+# Write `activation_elements(op, **dims)`:
+# - `op` is one of the three; any other raises `ValueError`. The dimensions come by name, as in the
+#   table: `dims` is a dict of them.
+# - *Convention:* the number of elements of the **output** alone, an `int` (not bytes).
+#
+# *Example:* `activation_elements("conv2d", bs=2, nc=64, wo=112, ho=112)` is 2 * 64 * 112 * 112 =
+# 1,605,632.
+#
+# **Predict first.** A picture of 224 x 224 with 3 channels goes through a convolution that gives
+# 64 channels of 112 x 112. How many times larger is the output than the input?
+
+# %%
+predicted_growth = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab02-activation_elements-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def activation_elements(op: str, **dims: int) -> int:
+    """Return the number of elements of an operation's output; ValueError for an unknown op."""
+    ### BEGIN SOLUTION
+    output = {
+        "conv2d": ("bs", "nc", "wo", "ho"),
+        "linear": ("bs", "m", "p"),
+        "transformer": ("bs", "seq_len", "h"),
+    }
+    if op not in output:
+        raise ValueError(f"no op {op!r}: expected one of {', '.join(output)}")
+    elements = 1
+    for name in output[op]:
+        elements *= dims[name]
+    return elements
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-activation_elements-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 2.4, what an operation puts out
+modules = {
+    "conv2d": torch.nn.Conv2d(3, 64, 7, stride=2, padding=3),
+    "linear": torch.nn.Linear(30, 7),
+    "transformer": torch.nn.TransformerEncoderLayer(16, 2, batch_first=True),
+}
+for op, size, dims in [
+    ("conv2d", (2, 3, 224, 224), {"bs": 2, "nc": 64, "wo": 112, "ho": 112}),
+    ("linear", (2, 5, 30), {"bs": 2, "m": 5, "n": 30, "p": 7}),
+    ("transformer", (2, 5, 16), {"bs": 2, "seq_len": 5, "h": 16}),
+]:
+    output = modules[op](torch.zeros(size))
+    got = activation_elements(op, **dims)
+    assert got == output.numel(), (
+        f"torch's {op} of {size} puts out {tuple(output.shape)}, {output.numel()} elements, not {got}"
+    )
+    assert not isinstance(got, float), f"a number of elements is whole, but you return {got}"
+try:
+    activation_elements("attention", bs=1, seq_len=1, h=1)
+except ValueError:
+    pass
+else:
+    raise AssertionError("'attention' is none of the three ops: raise ValueError")
+growth = activation_elements("conv2d", bs=1, nc=64, wo=112, ho=112) / (3 * 224 * 224)
+print(f"the first convolution's output is {growth:.2f} times its input")
+print(f"you predicted {predicted_growth}")
+
+# %% nbgrader={"grade": true, "grade_id": "lab02-activation_elements", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# Exercise 2.4, 1 point: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab02-activation_elements", globals())
+### END HIDDEN TESTS
+
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-boundary_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 2.5 One tensor a layer (1 point, 5 minutes)
+#
+# GPT-3 was trained on batches of 3.2 million tokens. Suppose that of all activations we keep one tensor
+# a layer, the one at the **boundary** to the next: d_model numbers for each token. That is the least a
+# plain training could keep, and a first estimate.
+#
+# Write `boundary_bytes(n_layers, tokens, d_model, bytes_per_element)`:
+# - *Convention:* one boundary a layer, so `n_layers` of them; bytes, exact, not rounded on the way.
+#
+# *Example:* 3 layers, 10 tokens, 4 numbers each in fp16: 3 * 10 * 4 * 2 = 240 bytes.
+#
+# **Predict first.** For GPT-3 with 96 layers of width 12288 and 2 bytes an element: is it more or less
+# than the weights' 350 GB, and by what factor?
+
+# %%
+predicted_factor = None  # your prediction: boundaries / weights
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab02-boundary_bytes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def boundary_bytes(n_layers: int, tokens: int, d_model: int, bytes_per_element: int) -> int:
+    """Return the bytes of one boundary tensor a layer."""
+    ### BEGIN SOLUTION
+    return n_layers * tokens * d_model * bytes_per_element
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-boundary_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 2.5, one tensor a layer
+for sizes, value in [
+    ((3, 10, 4, 2), 240),
+    ((1, 10, 4, 4), 160),
+    ((96, 3_200_000, 12288, 1), 3_774_873_600_000),
+]:
+    got = boundary_bytes(*sizes)
+    assert got == value, f"boundary_bytes{sizes} is the product, {value} bytes, not {got}"
+    assert not isinstance(got, float), f"bytes are whole numbers, but you return {got}"
+print(f"elements of one boundary: {boundary_bytes(1, 3_200_000, 12288, 1) / 1e9:.2f} billion")
+for size in (2, 4):
+    one = boundary_bytes(1, 3_200_000, 12288, size)
+    every = boundary_bytes(96, 3_200_000, 12288, size)
+    cut = one // GB if size == 2 else 2 * (one // 2 // GB)  # the slides' 78, and twice that
+    print(f"{size} bytes: one layer {one / 1e9:.2f} GB, the slides' {cut}")
+    print(f"  96 layers {every / 1e9:.1f} GB, the slides' 96 x {cut} = {96 * cut}")
+factor = boundary_bytes(96, 3_200_000, 12288, 2) / weight_bytes(175_000_000_000, "fp16")
+print(f"boundaries / weights: {factor:.1f}; you predicted {predicted_factor}")
+
+# %% nbgrader={"grade": true, "grade_id": "lab02-boundary_bytes", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+# Exercise 2.5, 1 point: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab02-boundary_bytes", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-boundary_bytes-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the numbers.** *If you compare with the lecture's slides:* they print 78 / 156 GB a layer, and
+# 7488 / 14976 GB in all. The exact values are 78.64 / 157.29 and 7549.7 / 15099.5. The slides cut 78.64
+# to 78 first and multiplied then, so the error was multiplied by 96 as well. Round last.
+#
+# No machine holds 7.5 TB. So a real training cuts the batch into micro-batches (lab 5), keeps less than
+# all (lab 4), and spreads the rest over many devices.
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.3 In your own words (2 points, 5 minutes)
+# ## 2.6 In your own words (2 points, 5 minutes)
 #
 # A colleague reads "175B parameters, fp16, 350 GB" and plans to train the model on eight GPUs of 80 GB
 # each, 640 GB in all. In two or three sentences: what do the 350 GB hold, what else has to be in memory
@@ -287,3 +518,8 @@ score("lab02-gpt_parameters", globals())
 #   needs gradients, optimizer state and activations on top.
 # - The parameters of a layer grow with the square of its width, about 12 d_model^2; the embeddings
 #   only with the width. A tied head costs nothing.
+# - A figure in a paper may be a slip. A product that has to come out shows it.
+# - The number of elements that an operation puts out is the product of its output's sizes; the
+#   input's do not matter.
+# - One tensor a layer, for a batch of 3.2 million tokens, is 7.5 TB for GPT-3. The activations, and
+#   not the weights, are the problem.

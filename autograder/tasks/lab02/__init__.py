@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from autograder.task import Lab
+from autograder.tasks.lab02.activations import activation_elements, boundary_bytes
 from autograder.tasks.lab02.parameters import gpt_parameters
+from autograder.tasks.lab02.table import inconsistent_rows
 from autograder.tasks.lab02.weights import weight_bytes
 from peakmem.session import HIDDEN_MODULES
 
@@ -14,6 +16,9 @@ LAB = Lab(
     tasks=(
         weight_bytes,
         gpt_parameters,
+        inconsistent_rows,
+        activation_elements,
+        boundary_bytes,
     ),
     hides=HIDDEN_MODULES["lab02_sizing"],
 )

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from peakmem.probes import Namespace, call_each
 
-__all__ = ["gpt_parameters", "weight_bytes"]
+__all__ = [
+    "activation_elements",
+    "boundary_bytes",
+    "gpt_parameters",
+    "inconsistent_rows",
+    "weight_bytes",
+]
 
 Calls = Sequence[Sequence[Any]]
 Outcomes = list[tuple[Any, ...]]
@@ -24,3 +30,29 @@ def gpt_parameters(student: Namespace, calls: Calls) -> Outcomes:
     The last three may be left out.
     """
     return call_each(student.gpt_parameters, calls)
+
+
+def inconsistent_rows(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `inconsistent_rows(table)` for each of `calls`.
+
+    The names come back as a list, whatever they were gathered in. A text is left as it is: it is
+    one name, not many.
+    """
+    function = student.inconsistent_rows
+
+    def names(table: Sequence[Mapping[str, Any]]) -> Any:
+        found = function(table)
+        return found if isinstance(found, str) else list(found)
+
+    return call_each(names, calls)
+
+
+def activation_elements(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `activation_elements(op, **dims)` for each (op, dims) of `calls`."""
+    function = student.activation_elements
+    return call_each(lambda op, dims: function(op, **dims), calls)
+
+
+def boundary_bytes(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `boundary_bytes(n_layers, tokens, d_model, bytes_per_element)` for each of `calls`."""
+    return call_each(student.boundary_bytes, calls)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from autograder.judge import judge
 from autograder.student import LocalStudent
@@ -61,9 +62,40 @@ def parameters_of_the_library(
     return parameter_count(ModelShape("", n_layers, d_model, 1, vocab, context, tied=tied))
 
 
+def rows_by_fractions(table: list[dict[str, Any]]) -> set[str]:
+    return {
+        row["name"] for row in table if Fraction(row["d_model"], row["n_heads"]) != row["d_head"]
+    }
+
+
+def elements_by_torch(op: str, **dims: int) -> int:
+    """The size of what torch's own operations put out, on shapes without memory."""
+    size = tuple(dims.values())
+    if op == "conv2d":
+        batch, channels, wide, high = size
+        taken = torch.empty(batch, 1, wide, high, device="meta")
+        weight = torch.empty(channels, 1, 1, 1, device="meta")
+        return torch.nn.functional.conv2d(taken, weight).numel()
+    if op == "linear":
+        batch, m, n, p = size
+        weight = torch.empty(n, p, device="meta")
+        return (torch.empty(batch, m, n, device="meta") @ weight).numel()
+    if op == "transformer":
+        return torch.empty(size, device="meta").numel()
+    raise ValueError(op)
+
+
+def bytes_of_meta_tensors(n_layers: int, tokens: int, d_model: int, size: int) -> int:
+    dtype = {1: torch.int8, 2: torch.float16, 4: torch.float32}[size]
+    return torch.empty(n_layers, tokens, d_model, dtype=dtype, device="meta").nbytes
+
+
 ORACLES = {
     "weight_bytes": bytes_by_fractions,
     "gpt_parameters": parameters_of_the_library,
+    "inconsistent_rows": rows_by_fractions,
+    "activation_elements": elements_by_torch,
+    "boundary_bytes": bytes_of_meta_tensors,
 }
 
 
@@ -93,7 +125,13 @@ def test_only_a_mutant_may_be_a_float() -> None:
 
 
 def test_points_are_those_of_the_contract() -> None:
-    contract = {"weight_bytes": 1, "gpt_parameters": 4}
+    contract = {
+        "weight_bytes": 1,
+        "gpt_parameters": 4,
+        "inconsistent_rows": 1,
+        "activation_elements": 1,
+        "boundary_bytes": 1,
+    }
     assert {task.name: task.points for task in LAB.tasks} == contract
 
 
@@ -108,3 +146,25 @@ def test_what_the_notebook_says_of_weights_and_parameters() -> None:
     assert sum(small.values()) == 125_226_240
     assert 0.3 < (small["token_embedding"] + small["position_embedding"]) / 125_226_240 < 0.35
     assert 0.66 < large["mlp"] / sum(large.values()) < 0.67
+
+
+def test_what_the_notebook_says_of_the_table() -> None:
+    table = [dict(row) for row in GPT3_TABLE]
+    assert rows_by_fractions(table) == {"GPT-3 XL", "GPT-3 13B"}
+    assert sum(parameters_of_the_library(24, 2048).values()) // 10**8 == 13
+    for width in (5140, 5120):
+        assert round(sum(parameters_of_the_library(40, width).values()) / 1e9) == 13
+
+
+def test_the_notebook_has_the_papers_table(repository: Path) -> None:
+    source = (repository / "solutions" / "lab02_sizing.py").read_text("utf-8")
+    for row in GPT3_TABLE:
+        values = ", ".join(str(value) for value in list(row.values())[1:])
+        assert f'("{row["name"]}", {values})' in source
+
+
+def test_what_the_notebook_says_of_boundaries() -> None:
+    per_layer = {size: bytes_of_meta_tensors(1, 3_200_000, 12288, size) for size in (2, 4)}
+    assert {size: f"{n / 1e9:.2f}" for size, n in per_layer.items()} == {2: "78.64", 4: "157.29"}
+    assert [f"{96 * n / 1e9:.1f}" for n in per_layer.values()] == ["7549.7", "15099.5"]
+    assert (96 * 78, 96 * 156) == (7488, 14976)

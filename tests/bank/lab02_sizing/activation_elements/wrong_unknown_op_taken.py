@@ -1,0 +1,12 @@
+"""Multiplies the dimensions of anything."""
+def activation_elements(op, **d):
+    if op == "conv2d":
+        return d["bs"] * d["nc"] * d["wo"] * d["ho"]
+    if op == "linear":
+        return d["bs"] * d["m"] * d["p"]
+    if op == "transformer":
+        return d["bs"] * d["seq_len"] * d["h"]
+    product = 1
+    for size in d.values():
+        product *= size
+    return product
