@@ -25,7 +25,8 @@
 # - count the parameters of a GPT exactly, component by component;
 # - find a row of a paper's table that contradicts itself;
 # - say how large the output of an operation is;
-# - tell what a slide's rounded product leaves out.
+# - tell what a slide's rounded product leaves out;
+# - work out what a transformer layer keeps for the backward pass.
 #
 # | exercise | minutes | points |
 # |---|---|---|
@@ -34,8 +35,9 @@
 # | 2.3 Rows that do not add up | 5 | 1 |
 # | 2.4 What an operation puts out | 5 | 1 |
 # | 2.5 One tensor a layer | 5 | 1 |
-# | 2.6 In your own words | 5 | 2 |
-# | **total** | **45** | **10** |
+# | 2.6 What a layer keeps | 15 | 3 |
+# | 2.7 In your own words | 5 | 2 |
+# | **total** | **60** | **13** |
 #
 # Each exercise has the same rhythm. You **predict** a number (a plain variable; it is not graded),
 # you **write** a function, the cell below **measures** and shows your prediction beside the result,
@@ -495,8 +497,114 @@ score("lab02-boundary_bytes", globals())
 # No machine holds 7.5 TB. So a real training cuts the batch into micro-batches (lab 5), keeps less than
 # all (lab 4), and spreads the rest over many devices.
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 2.6 What a layer keeps (3 points, 15 minutes)
+#
+# One tensor a layer is far too little. Each operation keeps what its own backward needs: a linear layer
+# needs its input, to get its weight's gradient. A softmax needs its output. Dropout needs to know which
+# elements it let through, one byte each: the *mask*. Korthikanti et al. (2022) added this up for one
+# layer. With *s* tokens a sequence, *b* sequences, *h* = d_model and *a* heads, everything but masks at
+# 2 bytes:
+#
+# | part | what is kept | bytes |
+# |---|---|---|
+# | attention | input of queries, keys, values (one tensor for all three) | 2sbh |
+# | | queries and keys | 4sbh |
+# | | values | 2sbh |
+# | | input of the output layer | 2sbh |
+# | | dropout mask after the output layer | 1sbh |
+# | | softmax's output, *s* x *s* in each head | 2as^2b |
+# | | its dropout: mask and output | as^2b + 2as^2b |
+# | mlp | input of the first layer | 2sbh |
+# | | input of GELU, 4h wide | ? |
+# | | input of the second layer, 4h wide | ? |
+# | | dropout mask after it | 1sbh |
+# | norms | input of each of the two | ? |
+#
+# **Flash attention** computes the scores in pieces and never stores them. With it, the three terms
+# with *s*^2 are not there. All else stays.
+#
+# Write `layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard")`:
+# - Return a dict with exactly the keys `attention`, `mlp` and `layer_norms`, for one layer.
+# - *Convention:* bytes, by the table above: 2 an element, 1 an element of a mask.
+# - `attention` is `"standard"` or `"flash"`; any other raises `ValueError`.
+#
+# *Points:* attention 1, mlp 1, layer_norms 1.
+#
+# *Example:* for s = 2, b = 1, h = 4, a = 2 (sbh = 8, as^2b = 8) attention is 11 * 8 + 5 * 8 = 128, and
+# with flash 88.
+#
+# **Predict first.** GPT-3, sequences of 2048 tokens: from which part comes most of what a layer keeps,
+# and which share of it are the scores?
+
+# %%
+predicted_largest_part = None  # your prediction: "attention", "mlp" or "layer_norms"
+predicted_share_of_scores = None  # your prediction, between 0 and 1
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def layer_activation_bytes(
+    seq: int, batch: int, d_model: int, n_heads: int, attention: str = "standard"
+) -> dict[str, int]:
+    """Return the bytes that one layer keeps for the backward pass, by part."""
+    ### BEGIN SOLUTION
+    if attention not in ("standard", "flash"):
+        raise ValueError(f"no attention {attention!r}: expected standard or flash")
+    sbh = seq * batch * d_model
+    scores = n_heads * seq * seq * batch if attention == "standard" else 0
+    return {
+        "attention": (2 + 4 + 2 + 2 + 1) * sbh + (2 + 1 + 2) * scores,
+        "mlp": (2 + 8 + 8 + 1) * sbh,
+        "layer_norms": (2 + 2) * sbh,
+    }
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-layer_activation_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 2.6, what a layer keeps
+got = layer_activation_bytes(2, 1, 4, 2)
+for part, value, hint in [
+    ("attention", 128, "11sbh + 5as^2b"),
+    ("mlp", 152, "GELU and the second layer keep inputs of 4h numbers at 2 bytes"),
+    ("layer_norms", 32, "two inputs of 2 bytes an element"),
+]:
+    assert part in got, f"the key {part} is missing: you return {got}"
+    assert got[part] == value, f"s=2, b=1, h=4, a=2: {part} is {value}, not {got[part]}; {hint}"
+assert len(got) == 3, f"three keys are expected, but you return {got}"
+got = layer_activation_bytes(2, 1, 4, 2, attention="flash")["attention"]
+assert got == 88, f"flash keeps no scores, so attention is 11sbh = 88, not {got}"
+try:
+    layer_activation_bytes(2, 1, 4, 2, attention="sdpa")
+except ValueError:
+    pass
+else:
+    raise AssertionError("'sdpa' is neither standard nor flash: raise ValueError")
+seq = 2048
+for kind in ("standard", "flash"):
+    layer = layer_activation_bytes(seq, 1, 12288, 96, kind)
+    total = sum(layer.values())
+    print(f"GPT-3, a layer, one sequence of {seq}, {kind}: {both(total)}")
+    print("  " + ", ".join(f"{part} {size / total:.0%}" for part, size in layer.items()))
+    print(f"  that is {total / (seq * 12288):.0f} sbh; 96 layers {both(96 * total)}")
+scores = 1 - 34 * seq * 12288 / sum(layer_activation_bytes(seq, 1, 12288, 96).values())
+print(f"share of the scores: {scores:.0%}; you predicted {predicted_share_of_scores}")
+print(f"you predicted that most is kept by {predicted_largest_part}")
+
+# %% nbgrader={"grade": true, "grade_id": "lab02-layer_activation_bytes", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# Exercise 2.6, 3 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab02-layer_activation_bytes", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the numbers.** Where the slides say "roughly 5 x" the boundary, the count is 17 tensors of
+# 2sbh with flash attention, and 57 with standard attention at 2048 tokens. The term with *s*^2 grows
+# with the square of the sequence length; that is why long sequences came with flash attention.
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.6 In your own words (2 points, 5 minutes)
+# ## 2.7 In your own words (2 points, 5 minutes)
 #
 # A colleague reads "175B parameters, fp16, 350 GB" and plans to train the model on eight GPUs of 80 GB
 # each, 640 GB in all. In two or three sentences: what do the 350 GB hold, what else has to be in memory
@@ -523,3 +631,5 @@ score("lab02-boundary_bytes", globals())
 #   input's do not matter.
 # - One tensor a layer, for a batch of 3.2 million tokens, is 7.5 TB for GPT-3. The activations, and
 #   not the weights, are the problem.
+# - A layer keeps 34sbh bytes at 2 bytes an element, and 5as^2b more if the scores of attention are
+#   stored. The second term grows with the square of the sequence length.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from autograder.task import Lab
 from autograder.tasks.lab02.activations import activation_elements, boundary_bytes
+from autograder.tasks.lab02.layer import layer_activation_bytes
 from autograder.tasks.lab02.parameters import gpt_parameters
 from autograder.tasks.lab02.table import inconsistent_rows
 from autograder.tasks.lab02.weights import weight_bytes
@@ -19,6 +20,7 @@ LAB = Lab(
         inconsistent_rows,
         activation_elements,
         boundary_bytes,
+        layer_activation_bytes,
     ),
     hides=HIDDEN_MODULES["lab02_sizing"],
 )

@@ -12,6 +12,7 @@ __all__ = [
     "boundary_bytes",
     "gpt_parameters",
     "inconsistent_rows",
+    "layer_activation_bytes",
     "weight_bytes",
 ]
 
@@ -56,3 +57,11 @@ def activation_elements(student: Namespace, calls: Calls) -> Outcomes:
 def boundary_bytes(student: Namespace, calls: Calls) -> Outcomes:
     """Call `boundary_bytes(n_layers, tokens, d_model, bytes_per_element)` for each of `calls`."""
     return call_each(student.boundary_bytes, calls)
+
+
+def layer_activation_bytes(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `layer_activation_bytes(seq, batch, d_model, n_heads, attention)` for each of `calls`.
+
+    The last one may be left out.
+    """
+    return call_each(student.layer_activation_bytes, calls)

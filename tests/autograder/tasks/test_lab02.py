@@ -90,12 +90,34 @@ def bytes_of_meta_tensors(n_layers: int, tokens: int, d_model: int, size: int) -
     return torch.empty(n_layers, tokens, d_model, dtype=dtype, device="meta").nbytes
 
 
+def layer_by_tensors(
+    seq: int, batch: int, d_model: int, n_heads: int, attention: str = "standard"
+) -> dict[str, int]:
+    """Add up the tensors that section 4.1 of the paper names, one by one."""
+    if attention not in ("standard", "flash"):
+        raise ValueError(attention)
+    wide, pairs = (seq, batch, d_model), (n_heads, seq, seq, batch)
+    half, mask = torch.float16, torch.bool
+    kept: dict[str, list[tuple[tuple[int, ...], torch.dtype]]] = {
+        "attention": [(wide, half)] * 5 + [(wide, mask)],  # input, q, k, v, input of the projection
+        "mlp": [(wide, half), ((4, *wide), half), ((4, *wide), half), (wide, mask)],
+        "layer_norms": [(wide, half)] * 2,
+    }
+    if attention == "standard":
+        kept["attention"] += [(pairs, half), (pairs, mask), (pairs, half)]
+    return {
+        part: sum(torch.empty(size, dtype=dtype, device="meta").nbytes for size, dtype in tensors)
+        for part, tensors in kept.items()
+    }
+
+
 ORACLES = {
     "weight_bytes": bytes_by_fractions,
     "gpt_parameters": parameters_of_the_library,
     "inconsistent_rows": rows_by_fractions,
     "activation_elements": elements_by_torch,
     "boundary_bytes": bytes_of_meta_tensors,
+    "layer_activation_bytes": layer_by_tensors,
 }
 
 
@@ -131,6 +153,7 @@ def test_points_are_those_of_the_contract() -> None:
         "inconsistent_rows": 1,
         "activation_elements": 1,
         "boundary_bytes": 1,
+        "layer_activation_bytes": 3,
     }
     assert {task.name: task.points for task in LAB.tasks} == contract
 
@@ -168,3 +191,14 @@ def test_what_the_notebook_says_of_boundaries() -> None:
     assert {size: f"{n / 1e9:.2f}" for size, n in per_layer.items()} == {2: "78.64", 4: "157.29"}
     assert [f"{96 * n / 1e9:.1f}" for n in per_layer.values()] == ["7549.7", "15099.5"]
     assert (96 * 78, 96 * 156) == (7488, 14976)
+
+
+def test_what_the_notebook_says_of_a_layer() -> None:
+    sbh = 2048 * 12288
+    flash, standard = (
+        sum(layer_by_tensors(2048, 1, 12288, 96, kind).values()) for kind in ("flash", "standard")
+    )
+    assert (flash, standard) == (17 * 2 * sbh, 57 * 2 * sbh)
+    small = layer_by_tensors(2, 1, 4, 2)
+    assert small == {"attention": 128, "mlp": 152, "layer_norms": 32}
+    assert layer_by_tensors(2, 1, 4, 2, "flash")["attention"] == 88
