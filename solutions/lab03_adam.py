@@ -32,11 +32,12 @@
 # | 3.2 Bytes a parameter | 10 | 1 |
 # | 3.3 The largest model that fits | 10 | 1 |
 # | 3.4 Bytes of state | 15 | 2 |
-# | 3.5 What is live, and when | 20 | 2 |
-# | 3.6 Adam on a memory diet | 30 | 4 |
-# | 3.7 In your own words | 5 | 2 |
+# | 3.5 Measure the state | 15 | 2 |
+# | 3.6 What is live, and when | 20 | 2 |
+# | 3.7 Adam on a memory diet | 30 | 4 |
+# | 3.8 In your own words | 5 | 2 |
 #
-# In all, an hour and 55 minutes, and 17 points.
+# In all, two hours and 10 minutes, and 19 points.
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch
@@ -443,8 +444,89 @@ for name, make in (
 # and bitsandbytes leave tensors of under 4096 values in float32, and keep a small table of the
 # 256 values that a code can stand for.
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-measured_state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 3.5 Measure the state (2 points, 15 minutes)
+#
+# A formula is a claim. You can also look: a torch optimizer keeps its state in `optimizer.state`, a
+# dict from each parameter to what is remembered for it. Write `measured_state_bytes(optimizer)`,
+# which adds up the memory that is really held there.
+#
+# Two things make this less simple than a sum of `tensor.nbytes`. A tensor is only a *view* of a
+# piece of memory, its **storage**: `tensor.untyped_storage()`, whose `nbytes()` is its size and
+# whose `data_ptr()` says where it lies. A view of one row keeps the storage of the whole matrix
+# alive. And several tensors may share one storage, which is there once. The second thing: some
+# optimizers keep tensors in dicts, lists and tuples within a parameter's state, nested at will.
+#
+# **Convention:** the whole bytes of each storage that is reached, each storage once. Step counters
+# that are tensors count; Python numbers, parameters and gradients do not. The optimizer must be as
+# it was afterwards. Mind that `optimizer.state` is a `defaultdict`: `optimizer.state[param]` makes
+# an empty entry where there was none. Before the first step there is nothing: 0 bytes.
+#
+# You get 1 point for plain states before and after a step, 1 for shared and nested ones.
+#
+# *Example:* a state of `{"m": t[:2], "history": [t[2:], 7]}`, with `t` of 5 float32 values: 20
+# bytes.
+#
+# **Predict first.** How many bytes does torch's Adam really keep after a step, for one parameter of
+# 1000 float32 values?
+
+# %%
+predicted_bytes = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-measured_state_bytes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def measured_state_bytes(optimizer: torch.optim.Optimizer) -> int:
+    """Return the bytes of all storages that the optimizer's state holds, each once."""
+    ### BEGIN SOLUTION
+    storages = {}
+
+    def visit(thing):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            storages[storage.data_ptr()] = storage.nbytes()
+        elif isinstance(thing, dict):
+            visit(list(thing.values()))
+        elif isinstance(thing, (list, tuple)):
+            for part in thing:
+                visit(part)
+
+    visit(list(optimizer.state.values()))
+    return sum(storages.values())
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-measured_state_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 3.5, measure the state
+param = torch.zeros(1000, requires_grad=True)
+optimizer = torch.optim.Adam([param])
+found = measured_state_bytes(optimizer)
+assert found == 0, f"before the first step there is no state, but you find {found} bytes"
+assert len(optimizer.state) == 0, "you made an entry in the state: read it with .values()"
+t = torch.zeros(5)
+optimizer.state[param] = {"m": t[:2], "history": [t[2:], 7]}
+found = measured_state_bytes(optimizer)
+assert found != 8, "look into dicts, lists and tuples as well"
+assert found != 40, "two views of one storage: count it once"
+assert found == 20, f"the example's state holds 20 bytes, not {found}"
+
+optimizer.state.clear()
+param.grad = torch.ones(1000)
+optimizer.step()
+found = measured_state_bytes(optimizer)
+assert found != 8000, "the step counter is a tensor too, of 4 bytes"
+assert found == 8004, f"Adam keeps 8004 bytes for 1000 values, not {found}"
+print(f"After a step Adam keeps {found} bytes; you predicted {predicted_bytes}.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab03-measured_state_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# Exercise 3.5, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab03-measured_state_bytes", globals())
+### END HIDDEN TESTS
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-step_timeline-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.5 What is live, and when (2 points, 20 minutes)
+# ## 3.6 What is live, and when (2 points, 20 minutes)
 #
 # Bytes a parameter say how much there is, but not *when*. A training that runs out of memory does
 # so at one moment: in the first backward pass, in the first step, or in the second forward pass.
@@ -499,7 +581,7 @@ def step_timeline(param_bytes: int, activation_bytes: int, events: list[str]) ->
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-step_timeline-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.5, what is live, and when
+# Self-check of 3.6, what is live, and when
 FREE, ZERO = "zero_grad(set_to_none=True)", "zero_grad(set_to_none=False)"
 found = step_timeline(10, 3, ["forward", "backward", "step", "forward"])
 assert list(found) == [13, 20, 40, 43], f"the example gives 13, 20, 40, 43, not {found}"
@@ -520,7 +602,7 @@ most = live.index(max(live)) // len(iteration) + 1
 print(f"Most is live in iteration {most}; you predicted {predicted_iteration}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-step_timeline", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.5, 2 points: hidden cases are run here when your instructor grades the lab.
+# Exercise 3.6, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
 from autograder.stock import score
 
@@ -579,7 +661,7 @@ event, live = max(meter.timeline, key=lambda entry: entry[1])
 print(f"The peak came with the operator {event}.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-lean_adam_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.6 Adam on a memory diet (4 points, 30 minutes)
+# ## 3.7 Adam on a memory diet (4 points, 30 minutes)
 #
 # A step that makes whole tensors on the way needs room for them, and the largest tensor of a
 # language model, its embedding, can be a gigabyte. Adam treats every value by itself, though. So
@@ -653,7 +735,7 @@ def lean_adam_step(
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.6, Adam on a memory diet
+# Self-check of 3.7, Adam on a memory diet
 values = one_parameter(1.0, [0.5, None, -2.0], lean_adam_step, lr=0.1)
 assert abs(values[2] - 0.955950) < 1e-5, f"after 0.5, None and -2: 0.955950, not {values[2]:.6f}"
 tall = torch.zeros(3, 2, dtype=torch.float64).T.requires_grad_()  # not contiguous
@@ -681,7 +763,7 @@ assert rise <= 2 * P + MIB, (
 assert kept <= 2 * P + 64 * 1024, "more than two float32 moments a parameter is kept"
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.6, 4 points: hidden cases are run here when your instructor grades the lab.
+# Exercise 3.7, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
 from autograder.stock import score
 
@@ -714,7 +796,7 @@ for name, found in (
 print(f"Four values of a whole matrix are 4 MiB; you predicted {predicted_mib}.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.7 In your own words (2 points, 5 minutes)
+# ## 3.8 In your own words (2 points, 5 minutes)
 #
 # A friend fits a model with SGD and sees that memory is full to the last GB. He switches to Adam
 # and runs out of memory in the first step, although forward and backward still go through. In

@@ -5,6 +5,7 @@ from __future__ import annotations
 from autograder.task import Lab
 from autograder.tasks.lab03.adam_step import adam_step
 from autograder.tasks.lab03.lean_adam_step import lean_adam_step
+from autograder.tasks.lab03.measured_state_bytes import measured_state_bytes
 from autograder.tasks.lab03.recipes import bytes_per_parameter, largest_model
 from autograder.tasks.lab03.state_bytes import state_bytes
 from autograder.tasks.lab03.step_timeline import step_timeline
@@ -19,6 +20,7 @@ LAB = Lab(
         bytes_per_parameter,
         largest_model,
         state_bytes,
+        measured_state_bytes,
         step_timeline,
         lean_adam_step,
     ),

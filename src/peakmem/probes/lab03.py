@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,9 +19,11 @@ __all__ = [
     "adam_step",
     "bytes_per_parameter",
     "gradients_of",
+    "is_view",
     "large_tensors",
     "largest_model",
     "lean_adam_step",
+    "measured_state_bytes",
     "state_bytes",
     "step_timeline",
 ]
@@ -89,6 +92,70 @@ def largest_model(student: Namespace, calls: Calls) -> Outcomes:
 def step_timeline(student: Namespace, calls: Calls) -> Outcomes:
     """Call `step_timeline(param_bytes, activation_bytes, events)` for each of `calls`."""
     return call_each(student.step_timeline, calls)
+
+
+def measured_state_bytes(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `measured_state_bytes(optimizer)` on an optimizer for each of `calls`.
+
+    A call holds one state in plain data: `parameters` and `sizes` are the numbers of float32 values
+    of the parameters and of some storages; `trees` has for each parameter a dict as an optimizer
+    keeps it, with views of the storages as leaves (`is_view`). Fewer trees than parameters: the
+    last ones have no state. Where the student's function changed the optimizer, the value is
+    "changed".
+    """
+
+    def measure_one(state: Mapping[str, Any]) -> Any:
+        optimizer = _StateOnly(state)
+        before = optimizer.described()
+        found = student.measured_state_bytes(optimizer)
+        return found if optimizer.described() == before else "changed"
+
+    return call_each(measure_one, calls)
+
+
+def is_view(thing: Any) -> bool:
+    """Tell whether plain data stands for a view, which is {"storage": i, "start": a, "stop": b}."""
+    return isinstance(thing, dict) and thing.keys() == {"storage", "start", "stop"}
+
+
+class _StateOnly(torch.optim.Optimizer):
+    """An optimizer with a given state. It makes no steps.
+
+    Optimizer's own __init__ is left out: it imports torch._dynamo, which takes seconds.
+    """
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        parameters = [torch.zeros(n, requires_grad=True) for n in state["parameters"]]
+        storages = [torch.zeros(n) for n in state["sizes"]]
+        self.defaults = {}
+        self.param_groups = [{"params": parameters}]
+        self.state = defaultdict(dict)
+        for parameter, tree in zip(parameters, state["trees"], strict=False):
+            self.state[parameter] = _built(tree, storages)
+
+    def described(self) -> list[Any]:
+        """All that is in the state, object by object, with the values of tensors."""
+        return [(id(parameter), _described(own)) for parameter, own in self.state.items()]
+
+
+def _built(tree: Any, storages: Sequence[torch.Tensor]) -> Any:
+    if is_view(tree):
+        return storages[tree["storage"]][tree["start"] : tree["stop"]]
+    if isinstance(tree, dict):
+        return {key: _built(part, storages) for key, part in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(_built(part, storages) for part in tree)
+    return tree
+
+
+def _described(thing: Any) -> Any:
+    if isinstance(thing, torch.Tensor):
+        return id(thing), thing.untyped_storage().data_ptr(), thing.tolist()
+    if isinstance(thing, dict):
+        return id(thing), [(key, _described(part)) for key, part in thing.items()]
+    if isinstance(thing, (list, tuple)):
+        return id(thing), [_described(part) for part in thing]
+    return thing
 
 
 def gradients_of(model: Mapping[str, Any], call: int) -> list[Array | None]:

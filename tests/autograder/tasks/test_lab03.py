@@ -19,6 +19,7 @@ from autograder.tasks.lab03 import LAB, adam_step, lean_adam_step
 from autograder.tasks.lab03.adam import MUTANTS, _walk, torch_paths
 from autograder.tasks.lab03.adam_step import NO_TORCH_OPTIM, path_cases
 from autograder.tasks.lab03.lean_adam_step import NOISE_BYTES
+from autograder.tasks.lab03.measured_state_bytes import measured_state_bytes
 from autograder.tasks.lab03.state_bytes import state_bytes_of
 from autograder.tasks.lab03.step_timeline import step_timeline
 from peakmem.probes.lab03 import gradients_of
@@ -359,3 +360,17 @@ def test_the_timeline_of_events_is_that_of_a_real_training() -> None:
     )
     case = Case(("any order",), {"calls": [[4 * 4096, 4 * 4096, events]]})
     assert step_timeline.judge(case, answer)["any order"].ok
+
+
+def test_the_state_that_is_drawn_for_adam_is_what_torchs_adam_keeps() -> None:
+    case = measured_state_bytes.cases(np.random.default_rng(0))[0]
+    state = case.inputs["calls"][-1][0]
+    parameters = [torch.zeros(n, requires_grad=True) for n in state["parameters"]]
+    for parameter in parameters:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer = torch.optim.Adam(parameters)
+    optimizer.step()
+    kept = optimizer.state.values()
+    sizes = [[(key, value.numel()) for key, value in own.items()] for own in kept]
+    drawn = [[(key, view["stop"]) for key, view in tree.items()] for tree in state["trees"]]
+    assert sizes == drawn
