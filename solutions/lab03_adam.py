@@ -35,9 +35,10 @@
 # | 3.5 Measure the state | 15 | 2 |
 # | 3.6 What is live, and when | 20 | 2 |
 # | 3.7 Adam on a memory diet | 30 | 4 |
-# | 3.8 In your own words | 5 | 2 |
+# | 3.8 A step inside backward | 20 | 3 |
+# | 3.9 In your own words | 5 | 2 |
 #
-# In all, two hours and 10 minutes, and 19 points.
+# In all, two hours and 30 minutes, and 22 points.
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch
@@ -795,8 +796,98 @@ for name, found in (
     print(f"{name:16} {(found.peak_bytes - 4 * P) / MIB:6.2f} MiB above 4 P")
 print(f"Four values of a whole matrix are 4 MiB; you predicted {predicted_mib}.")
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-step_in_backward-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 3.8 A step inside backward (3 points, 20 minutes)
+#
+# Parameters and moments have to stay. But do the gradients? Backward makes them one after another,
+# from the last layer to the first. If each parameter is updated as soon as its gradient is there,
+# the gradient can be freed at once, and hardly any gradients are live at the same time.
+#
+# torch has a place for that: `param.register_post_accumulate_grad_hook(hook)` calls `hook(param)`
+# each time a backward has finished `param.grad`. It returns a handle, and `handle.remove()` takes
+# the hook away.
+#
+# Write `step_in_backward(params, lr)`. After it, `loss.backward()` alone makes a step of plain SGD,
+# `param - lr * param.grad`, on each parameter and sets its gradient to `None`. It returns an object
+# with a method `remove()`, after which backward only makes gradients again, as before. `params` are
+# leaf tensors that require a gradient; a parameter may be used twice in a model. No
+# optimizer of torch's is allowed.
+#
+# **Convention:** the step may take as many bytes above what was live before it as the gradients of
+# the two largest parameters, and 64 KiB. That is room for one gradient and one temporary value.
+#
+# You get 1 point for the same result as backward and SGD after one another, 2 for the memory, which
+# is measured at grading.
+#
+# *Example:* a parameter of 1.0, `lr=0.1`, and the loss `3 * param`: after backward it is 0.7.
+#
+# **Predict first.** Eight weights of 1 MiB each. How many MiB of gradients are live at once, at the
+# most, if the step is made in backward?
+
+# %%
+predicted_gradients_mib = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-step_in_backward-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def step_in_backward(params: list[torch.Tensor], lr: float = 1e-3):
+    """Make backward apply SGD to each parameter and free its gradient; return a handle."""
+    ### BEGIN SOLUTION
+
+    def update(param):
+        with torch.no_grad():
+            param.add_(param.grad, alpha=-lr)
+        param.grad = None
+
+    hooks = [param.register_post_accumulate_grad_hook(update) for param in params]
+
+    class Handle:
+        def remove(self):
+            for hook in hooks:
+                hook.remove()
+
+    return Handle()
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-step_in_backward-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 3.8, a step inside backward
+param = torch.tensor([1.0], requires_grad=True)
+handle = step_in_backward([param], lr=0.1)
+(3 * param).sum().backward()
+assert abs(param.item() - 0.7) < 1e-6, f"the example's new value is 0.7, not {param.item()}"
+assert param.grad is None, "set the gradient to None once it is used"
+handle.remove()
+(3 * param).sum().backward()
+assert abs(param.item() - 0.7) < 1e-6, "after remove() backward must leave parameters alone"
+assert param.grad is not None, "after remove() the gradient stays"
+
+
+def backward_rise(in_backward):
+    """Return how far live bytes rise in the backward pass of a chain of eight 1 MiB weights."""
+    weights = [torch.full((512, 512), 1e-3, requires_grad=True) for _ in range(8)]
+    if in_backward:
+        step_in_backward(weights, lr=0.1)
+    x = torch.ones(1, 512)
+    for weight in weights:
+        x = x @ weight
+    return measure(x.sum().backward, device="cpu", track=[weights, x]).rise_bytes
+
+
+print(f"plain backward:   {backward_rise(False) / 2**20:.2f} MiB above what was live before")
+print(f"step in backward: {backward_rise(True) / 2**20:.2f} MiB; ", end="")
+print(f"you predicted {predicted_gradients_mib}.")
+assert backward_rise(True) <= 2 * 2**20 + 64 * 1024, "gradients are kept for longer than needed"
+
+# %% nbgrader={"grade": true, "grade_id": "lab03-step_in_backward", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# Exercise 3.8, 3 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab03-step_in_backward", globals())
+### END HIDDEN TESTS
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.8 In your own words (2 points, 5 minutes)
+# ## 3.9 In your own words (2 points, 5 minutes)
 #
 # A friend fits a model with SGD and sees that memory is full to the last GB. He switches to Adam
 # and runs out of memory in the first step, although forward and backward still go through. In

@@ -8,6 +8,7 @@ from autograder.tasks.lab03.lean_adam_step import lean_adam_step
 from autograder.tasks.lab03.measured_state_bytes import measured_state_bytes
 from autograder.tasks.lab03.recipes import bytes_per_parameter, largest_model
 from autograder.tasks.lab03.state_bytes import state_bytes
+from autograder.tasks.lab03.step_in_backward import step_in_backward
 from autograder.tasks.lab03.step_timeline import step_timeline
 from peakmem.session import HIDDEN_MODULES
 
@@ -23,6 +24,7 @@ LAB = Lab(
         measured_state_bytes,
         step_timeline,
         lean_adam_step,
+        step_in_backward,
     ),
     hides=HIDDEN_MODULES["lab03_adam"],
 )

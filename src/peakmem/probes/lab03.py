@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import tracemalloc
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ __all__ = [
     "lean_adam_step",
     "measured_state_bytes",
     "state_bytes",
+    "step_in_backward",
     "step_timeline",
 ]
 
@@ -156,6 +158,71 @@ def _described(thing: Any) -> Any:
     if isinstance(thing, (list, tuple)):
         return id(thing), [_described(part) for part in thing]
     return thing
+
+
+def step_in_backward(
+    student: Namespace,
+    ask: Callable[[Any], Any],
+    lr: float,
+    weights: Sequence[Array] | None = None,
+    widths: Sequence[int] | None = None,
+) -> dict[str, Any]:
+    """Run backward with the student's `step_in_backward`, on three `weights` or a wide chain.
+
+    Of three weights a, b, c, the loss is the sum of ones @ a @ b @ b @ c. Returns `stepped`, the
+    weights after backward; `gradients_left`, whether each has a gradient then; and after remove()
+    and one more backward, the weights (`after_remove`) and their `gradients`.
+
+    `widths` are those of a chain of float32 layers. Returns `rise_bytes`, by how much live bytes
+    rose in backward, and `moved`, whether every weight changed.
+    """
+    if weights is None:
+        _chain_rise(student.step_in_backward, ask, [8, 8, 8], lr)  # caches and code pages
+        return _chain_rise(student.step_in_backward, ask, widths or [], lr)
+    a, b, c = tensors = [torch.tensor(array, requires_grad=True) for array in weights]
+
+    def backward() -> list[Array]:
+        (torch.ones(1, len(a), dtype=a.dtype) @ a @ b @ b @ c).sum().backward()  # type: ignore[no-untyped-call]
+        return [tensor.detach().numpy().copy() for tensor in tensors]
+
+    handle = student.step_in_backward(tensors, lr=lr)
+    stepped = backward()
+    gradients_left = [tensor.grad is not None for tensor in tensors]
+    handle.remove()
+    after_remove = backward()
+    return {
+        "stepped": stepped,
+        "gradients_left": gradients_left,
+        "after_remove": after_remove,
+        "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in tensors],
+    }
+
+
+def _chain_rise(
+    step_in_backward: Callable[..., Any],
+    ask: Callable[[Any], Any],
+    widths: Sequence[int],
+    lr: float,
+) -> dict[str, Any]:
+    shapes = list(itertools.pairwise(widths))
+    weights = [torch.full(shape, 1 / shape[0], requires_grad=True) for shape in shapes]
+    starts = [weight[0, 0].item() for weight in weights]
+    handle = step_in_backward(weights, lr=lr)
+    x = torch.ones(1, widths[0])
+    for weight in weights:
+        x = x @ weight
+    loss = x.sum()
+    gc.collect()
+    ask(WATCH)
+    with meter.MemoryMeter("cpu").track(weights, x, loss) as measured:
+        loss.backward()  # type: ignore[no-untyped-call]
+    ask(UNWATCH)
+    handle.remove()
+    moved = [w[0, 0].item() != start for w, start in zip(weights, starts, strict=True)]
+    return {
+        "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
+        "moved": all(moved),
+    }
 
 
 def gradients_of(model: Mapping[str, Any], call: int) -> list[Array | None]:
