@@ -26,7 +26,9 @@
 # - find a row of a paper's table that contradicts itself;
 # - say how large the output of an operation is;
 # - tell what a slide's rounded product leaves out;
-# - work out what a transformer layer keeps for the backward pass.
+# - work out what a transformer layer keeps for the backward pass;
+# - say from when to when a tensor has to live, in inference and in training;
+# - add the tensors that live at each step, and so find the peak.
 #
 # | exercise | minutes | points |
 # |---|---|---|
@@ -36,8 +38,10 @@
 # | 2.4 What an operation puts out | 5 | 1 |
 # | 2.5 One tensor a layer | 5 | 1 |
 # | 2.6 What a layer keeps | 15 | 3 |
-# | 2.7 In your own words | 5 | 2 |
-# | **total** | **60** | **13** |
+# | 2.7 How long a tensor lives | 25 | 3 |
+# | 2.8 The live bytes, step by step | 10 | 2 |
+# | 2.9 In your own words | 5 | 2 |
+# | **total** | **95** | **18** |
 #
 # Each exercise has the same rhythm. You **predict** a number (a plain variable; it is not graded),
 # you **write** a function, the cell below **measures** and shows your prediction beside the result,
@@ -603,8 +607,168 @@ score("lab02-layer_activation_bytes", globals())
 # 2sbh with flash attention, and 57 with standard attention at 2048 tokens. The term with *s*^2 grows
 # with the square of the sequence length; that is why long sequences came with flash attention.
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-lifetimes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 2.7 How long a tensor lives (3 points, 25 minutes)
+#
+# Why does training need so much more than inference, with the same activations? Because of *when* they
+# can be freed. Number the steps of a program: with n operations, operation i (from 0) runs at step i. In
+# training its backward runs at step 2n-1-i: the backward pass goes through the operations in reverse, so
+# the last operation (n-1) comes first, at step n.
+#
+# A value is needed from the step that makes it until the last step that reads it. Readers are the
+# operations that take it as input, and, in training, the *backward* of every operation that saved it.
+#
+# Write `lifetimes(graph, training)`:
+# - `graph` is a list of operations in order, each a dict with `name` (of the operation and of its
+#   output), `inputs` (names), `output_bytes`, and `saves` (names of the values that its backward needs;
+#   its own output may be among them).
+# - Return a list of tuples (name, first_step, last_step), one an operation, in the order of the graph.
+# - *Convention:* an output lives from step i to the latest of: i; the steps of operations that list it
+#   in `inputs`; in training, also the backward steps of operations that list it in `saves`. Names that no
+#   operation makes (the network's input) are not listed. `last_step` is inclusive.
+#
+# *Points:* inference 1, training 2.
+#
+# *Example:* a residual connection, where `h` is read twice:
+#
+# | step | operation | inputs | saves | inference | training | backward at |
+# |---|---|---|---|---|---|---|
+# | 0 | h | x | x | 0-2 | 0-6 | 7 |
+# | 1 | a | h | h | 1-2 | 1-2 | 6 |
+# | 2 | r | h, a | nothing | 2-3 | 2-4 | 5 |
+# | 3 | y | r | r | 3-3 | 3-3 | 4 |
+#
+# **Predict first.** A chain of 50 linear layers, where each saves its input: how many outputs are live at
+# once, at most, in inference? And in training?
+
+# %%
+predicted_live_inference = None  # your prediction, a number
+predicted_live_training = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab02-lifetimes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def lifetimes(graph: list[dict], training: bool) -> list[tuple[str, int, int]]:
+    """Return (name, first step, last step) of each operation's output."""
+    ### BEGIN SOLUTION
+    n = len(graph)
+    last = {op["name"]: i for i, op in enumerate(graph)}
+    for i, op in enumerate(graph):
+        reads = [(name, i) for name in op["inputs"]]
+        if training:
+            reads += [(name, 2 * n - 1 - i) for name in op["saves"]]
+        for name, step in reads:
+            if name in last:  # the network's input is made by no operation
+                last[name] = max(last[name], step)
+    return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-lifetimes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 2.7, how long a tensor lives
+residual = [
+    {"name": "h", "inputs": ["x"], "output_bytes": 4, "saves": ["x"]},
+    {"name": "a", "inputs": ["h"], "output_bytes": 4, "saves": ["h"]},
+    {"name": "r", "inputs": ["h", "a"], "output_bytes": 4, "saves": []},
+    {"name": "y", "inputs": ["r"], "output_bytes": 4, "saves": ["r"]},
+]
+chain = [
+    {"name": f"t{i}", "inputs": [f"t{i - 1}"], "output_bytes": 4, "saves": [f"t{i - 1}"]}
+    for i in range(50)
+]
+for training, values in [
+    (False, [("h", 0, 2), ("a", 1, 2), ("r", 2, 3), ("y", 3, 3)]),
+    (True, [("h", 0, 6), ("a", 1, 2), ("r", 2, 4), ("y", 3, 3)]),
+]:
+    got = [tuple(life) for life in lifetimes(residual, training)]
+    assert got == values, f"training={training}: expected {values}, but you return {got}"
+relu = [{"name": "y", "inputs": ["x"], "output_bytes": 4, "saves": ["y"]}]
+got = [tuple(life) for life in lifetimes(relu, True)]
+assert got == [("y", 0, 1)], f"an output may be saved by its own operation: 0-1, not {got}"
+for training, predicted in [(False, predicted_live_inference), (True, predicted_live_training)]:
+    lives = lifetimes(chain, training)
+    most = max(sum(first <= step <= last for _, first, last in lives) for step in range(100))
+    print(f"50 layers, training={training}: {most} outputs live at once; you predicted {predicted}")
+
+# %% nbgrader={"grade": true, "grade_id": "lab02-lifetimes", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# Exercise 2.7, 3 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab02-lifetimes", globals())
+### END HIDDEN TESTS
+
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-live_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 2.8 The live bytes, step by step (2 points, 10 minutes)
+#
+# From lifetimes to memory is one sum: at each step, the bytes of all tensors that live then. The largest
+# of these sums is the **peak**, which has to fit. Neither the sum of all tensors nor the largest one
+# says how much memory you need.
+#
+# Write `live_bytes(tensors, n_steps)`:
+# - `tensors` is a list of (bytes, first_step, last_step).
+# - Return a list of `n_steps` whole numbers: the bytes that live at step 0, 1, ..., n_steps - 1.
+# - *Convention:* `last_step` is inclusive. What lies before step 0 or after the last step is cut off.
+#
+# *Example:* `live_bytes([(10, 0, 1), (5, 1, 3)], 3)` is [10, 15, 5]. Step 3 is beyond the range.
+#
+# **Predict first.** A chain of 50 layers with outputs of 1 MB each: what is the peak of training divided
+# by that of inference?
+
+# %%
+predicted_ratio_of_peaks = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab02-live_bytes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def live_bytes(tensors: list[tuple[int, int, int]], n_steps: int) -> list[int]:
+    """Return the bytes that live at each step."""
+    ### BEGIN SOLUTION
+    live = [0] * n_steps
+    for size, first, last in tensors:
+        for step in range(max(first, 0), min(last, n_steps - 1) + 1):
+            live[step] += size
+    return live
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-live_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 2.8, the live bytes, step by step
+for tensors, n_steps, value, hint in [
+    ([(10, 0, 1), (5, 1, 3)], 3, [10, 15, 5], "both live at step 1"),
+    ([(10, -2, 0), (5, 2, 9)], 3, [10, 0, 5], "cut off what lies outside"),
+    ([(10, -5, -3), (5, 7, 9)], 3, [0, 0, 0], "both lie outside"),
+    ([], 2, [0, 0], "nothing lives"),
+]:
+    got = list(live_bytes(tensors, n_steps))
+    assert got == value, f"live_bytes({tensors}, {n_steps}) is {value}, not {got}; {hint}"
+chain = [
+    {"name": f"t{i}", "inputs": [f"t{i - 1}"], "output_bytes": 10**6, "saves": [f"t{i - 1}"]}
+    for i in range(50)
+]
+peaks = {}
+for training in (False, True):
+    sizes = [op["output_bytes"] for op in chain]
+    lives = lifetimes(chain, training)
+    tensors = [(size, first, last) for size, (_, first, last) in zip(sizes, lives, strict=True)]
+    peaks[training] = max(live_bytes(tensors, 2 * len(chain)))
+    print(f"training={training}: peak {both(peaks[training])}")
+print(f"ratio {peaks[True] / peaks[False]:.0f}; you predicted {predicted_ratio_of_peaks}")
+
+# %% nbgrader={"grade": true, "grade_id": "lab02-live_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# Exercise 2.8, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab02-live_bytes", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-live_bytes-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the numbers.** Inference needs two buffers, however deep the network is: one to read from
+# and one to write to. Training keeps all outputs until the backward pass comes back to them, so its peak
+# grows with the depth. That is the gap which lab 4 closes a good part of, by computing again.
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.7 In your own words (2 points, 5 minutes)
+# ## 2.9 In your own words (2 points, 5 minutes)
 #
 # A colleague reads "175B parameters, fp16, 350 GB" and plans to train the model on eight GPUs of 80 GB
 # each, 640 GB in all. In two or three sentences: what do the 350 GB hold, what else has to be in memory
@@ -633,3 +797,6 @@ score("lab02-layer_activation_bytes", globals())
 #   not the weights, are the problem.
 # - A layer keeps 34sbh bytes at 2 bytes an element, and 5as^2b more if the scores of attention are
 #   stored. The second term grows with the square of the sequence length.
+# - In inference a tensor dies with its last reader. In training it waits for the backward pass, which
+#   runs in reverse: what is made first dies last.
+# - So inference needs the memory of a few layers, and training that of all of them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from autograder.task import Lab
 from autograder.tasks.lab02.activations import activation_elements, boundary_bytes
 from autograder.tasks.lab02.layer import layer_activation_bytes
+from autograder.tasks.lab02.lifetimes import lifetimes, live_bytes
 from autograder.tasks.lab02.parameters import gpt_parameters
 from autograder.tasks.lab02.table import inconsistent_rows
 from autograder.tasks.lab02.weights import weight_bytes
@@ -21,6 +22,8 @@ LAB = Lab(
         activation_elements,
         boundary_bytes,
         layer_activation_bytes,
+        lifetimes,
+        live_bytes,
     ),
     hides=HIDDEN_MODULES["lab02_sizing"],
 )

@@ -13,6 +13,8 @@ __all__ = [
     "gpt_parameters",
     "inconsistent_rows",
     "layer_activation_bytes",
+    "lifetimes",
+    "live_bytes",
     "weight_bytes",
 ]
 
@@ -65,3 +67,13 @@ def layer_activation_bytes(student: Namespace, calls: Calls) -> Outcomes:
     The last one may be left out.
     """
     return call_each(student.layer_activation_bytes, calls)
+
+
+def lifetimes(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `lifetimes(graph, training)` for each of `calls`."""
+    return call_each(student.lifetimes, calls)
+
+
+def live_bytes(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `live_bytes(tensors, n_steps)` for each of `calls`."""
+    return call_each(student.live_bytes, calls)

@@ -96,7 +96,8 @@ def layer_by_tensors(
     """Add up the tensors that section 4.1 of the paper names, one by one."""
     if attention not in ("standard", "flash"):
         raise ValueError(attention)
-    wide, pairs = (seq, batch, d_model), (n_heads, seq, seq, batch)
+    wide: tuple[int, ...] = (seq, batch, d_model)
+    pairs = (n_heads, seq, seq, batch)
     half, mask = torch.float16, torch.bool
     kept: dict[str, list[tuple[tuple[int, ...], torch.dtype]]] = {
         "attention": [(wide, half)] * 5 + [(wide, mask)],  # input, q, k, v, input of the projection
@@ -111,6 +112,30 @@ def layer_by_tensors(
     }
 
 
+def lives_by_simulation(graph: list[dict[str, Any]], training: bool) -> list[tuple[str, int, int]]:
+    """Run all steps in order, and note at each what it makes and reads."""
+    made: dict[str, int] = {}
+    read: dict[str, int] = {}
+    program = [(op, "inputs") for op in graph]
+    if training:
+        program += [(op, "saves") for op in reversed(graph)]
+    for step, (op, key) in enumerate(program):
+        made.setdefault(op["name"], step)
+        read.update(dict.fromkeys(op[key], step))
+    return [(name, step, max(step, read.get(name, step))) for name, step in made.items()]
+
+
+def bytes_by_differences(tensors: list[list[int]], n_steps: int) -> list[int]:
+    """The sum of births less deaths, on a range wide enough for all tensors."""
+    steps = [0, n_steps, *(step for _, first, last in tensors for step in (first, last))]
+    lowest, change = min(steps), np.zeros(max(steps) - min(steps) + 2, np.int64)
+    for size, first, last in tensors:
+        change[first - lowest] += size
+        change[last + 1 - lowest] -= size
+    live: list[int] = np.cumsum(change)[-lowest : n_steps - lowest].tolist()
+    return live
+
+
 ORACLES = {
     "weight_bytes": bytes_by_fractions,
     "gpt_parameters": parameters_of_the_library,
@@ -118,6 +143,8 @@ ORACLES = {
     "activation_elements": elements_by_torch,
     "boundary_bytes": bytes_of_meta_tensors,
     "layer_activation_bytes": layer_by_tensors,
+    "lifetimes": lives_by_simulation,
+    "live_bytes": bytes_by_differences,
 }
 
 
@@ -154,6 +181,8 @@ def test_points_are_those_of_the_contract() -> None:
         "activation_elements": 1,
         "boundary_bytes": 1,
         "layer_activation_bytes": 3,
+        "lifetimes": 3,
+        "live_bytes": 2,
     }
     assert {task.name: task.points for task in LAB.tasks} == contract
 
