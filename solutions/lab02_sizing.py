@@ -28,7 +28,8 @@
 # - tell what a slide's rounded product leaves out;
 # - work out what a transformer layer keeps for the backward pass;
 # - say from when to when a tensor has to live, in inference and in training;
-# - add the tensors that live at each step, and so find the peak.
+# - add the tensors that live at each step, and so find the peak;
+# - find the largest batch that fits a budget.
 #
 # | exercise | minutes | points |
 # |---|---|---|
@@ -40,8 +41,9 @@
 # | 2.6 What a layer keeps | 15 | 3 |
 # | 2.7 How long a tensor lives | 25 | 3 |
 # | 2.8 The live bytes, step by step | 10 | 2 |
-# | 2.9 In your own words | 5 | 2 |
-# | **total** | **95** | **18** |
+# | 2.9 The largest batch that fits | 15 | 2 |
+# | 2.10 In your own words | 5 | 2 |
+# | **total** | **110** | **20** |
 #
 # Each exercise has the same rhythm. You **predict** a number (a plain variable; it is not graded),
 # you **write** a function, the cell below **measures** and shows your prediction beside the result,
@@ -767,8 +769,81 @@ score("lab02-live_bytes", globals())
 # and one to write to. Training keeps all outputs until the backward pass comes back to them, so its peak
 # grows with the depth. That is the gap which lab 4 closes a good part of, by computing again.
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-largest_batch-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 2.9 The largest batch that fits (2 points, 15 minutes)
+#
+# Now the terms come together. Training with Adam in mixed precision takes **16 bytes a parameter** before
+# the first activation: weights 2, gradients 2, and in fp32 a copy of the weights 4 and Adam's two moments
+# 4 + 4. What remains of the budget is for activations, and those grow with the batch.
+#
+# Write `largest_batch(seq, shape, budget_bytes)`:
+# - `shape` is an object with the attributes `n_layers`, `d_model`, `n_heads`, `vocab`, `context`.
+# - *Convention:* 16 bytes a parameter (all of 2.2, tied head) plus the activations of all layers as in
+#   2.6, with standard attention. Nothing else counts:
+#   no logits, and nothing that the embeddings keep.
+# - Return the largest whole number of sequences that **fits**: needed <= budget. Return 0 where not even
+#   one fits. `seq` may be longer than `context`; take it as given.
+#
+# *Example:* 1000 bytes are left after the parameters, and one sequence keeps 300: the answer is 3. With
+# exactly 900 left it is 3 as well.
+#
+# **Predict first.** GPT-2 has 12 layers of width 768 with 12 heads. How many sequences of 1024 tokens
+# fit on a GPU of 16 GB, a V100? And when sequences are twice as long: half as many, fewer, or more?
+
+# %%
+predicted_batch_1024 = None  # your prediction, a number
+predicted_batch_2048 = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab02-largest_batch-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def largest_batch(seq: int, shape: SimpleNamespace, budget_bytes: int) -> int:
+    """Return the largest batch whose training step fits the budget; 0 where none does."""
+    ### BEGIN SOLUTION
+    counted = gpt_parameters(shape.n_layers, shape.d_model, shape.vocab, shape.context)
+    left = budget_bytes - 16 * sum(counted.values())
+    layer = layer_activation_bytes(seq, 1, shape.d_model, shape.n_heads)
+    return max(left // (shape.n_layers * sum(layer.values())), 0)
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-largest_batch-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 2.9, the largest batch that fits
+tiny = SimpleNamespace(n_layers=1, d_model=2, n_heads=1, vocab=10, context=5)
+# 108 parameters, so 1728 bytes; one sequence of 3 tokens keeps 34 * 3 * 2 + 5 * 3 * 3 = 249 bytes
+for budget, value, hint in [
+    (1728 + 3 * 249, 3, "a budget that is met exactly fits"),
+    (1728 + 3 * 249 - 1, 2, "one byte is missing for the third"),
+    (1728 + 248, 0, "one byte is missing for the first"),
+    (1000, 0, "the parameters alone do not fit, and a batch is never below 0"),
+]:
+    got = largest_batch(3, tiny, budget)
+    assert got == value, f"with {budget} bytes the largest batch is {value}, not {got}; {hint}"
+    assert not isinstance(got, float), f"a batch is a whole number, but you return {got}"
+got = largest_batch(7, tiny, 1728 + 721)
+assert got == 1, f"7 tokens keep 34 * 7 * 2 + 5 * 7 * 7 = 721 bytes, so 1 fits, not {got}"
+gpt2 = SimpleNamespace(n_layers=12, d_model=768, n_heads=12, vocab=50257, context=1024)
+for seq in (256, 512, 1024, 2048, 4096, 8192):
+    batch = largest_batch(seq, gpt2, 16 * GB)
+    print(f"GPT-2 on 16 GB, sequences of {seq}: {batch}, which is {batch * seq} tokens")
+print(f"you predicted {predicted_batch_1024} of 1024 tokens and {predicted_batch_2048} of 2048")
+
+# %% nbgrader={"grade": true, "grade_id": "lab02-largest_batch", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# Exercise 2.9, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab02-largest_batch", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-largest_batch-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the numbers.** The tokens in a batch fall as the sequences get longer, since each token now
+# keeps scores for more others. A GB for a GPU's memory is the careful reading: a "16 GB" card may have
+# 16 GiB, but the driver takes some of it. And the formula leaves things out. A real step keeps the logits
+# as well, which for GPT-2 are 50257 numbers a token; what it says is an estimate, and only the meter of
+# the later labs tells what a step really took.
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.9 In your own words (2 points, 5 minutes)
+# ## 2.10 In your own words (2 points, 5 minutes)
 #
 # A colleague reads "175B parameters, fp16, 350 GB" and plans to train the model on eight GPUs of 80 GB
 # each, 640 GB in all. In two or three sentences: what do the 350 GB hold, what else has to be in memory
@@ -800,3 +875,5 @@ score("lab02-live_bytes", globals())
 # - In inference a tensor dies with its last reader. In training it waits for the backward pass, which
 #   runs in reverse: what is made first dies last.
 # - So inference needs the memory of a few layers, and training that of all of them.
+# - 16 bytes a parameter are there before the first activation. What remains of the budget decides
+#   the batch.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from autograder.task import Lab
 from autograder.tasks.lab02.activations import activation_elements, boundary_bytes
+from autograder.tasks.lab02.batch import largest_batch
 from autograder.tasks.lab02.layer import layer_activation_bytes
 from autograder.tasks.lab02.lifetimes import lifetimes, live_bytes
 from autograder.tasks.lab02.parameters import gpt_parameters
@@ -24,6 +25,7 @@ LAB = Lab(
         layer_activation_bytes,
         lifetimes,
         live_bytes,
+        largest_batch,
     ),
     hides=HIDDEN_MODULES["lab02_sizing"],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from peakmem.probes import Namespace, call_each
@@ -12,6 +13,7 @@ __all__ = [
     "boundary_bytes",
     "gpt_parameters",
     "inconsistent_rows",
+    "largest_batch",
     "layer_activation_bytes",
     "lifetimes",
     "live_bytes",
@@ -77,3 +79,15 @@ def lifetimes(student: Namespace, calls: Calls) -> Outcomes:
 def live_bytes(student: Namespace, calls: Calls) -> Outcomes:
     """Call `live_bytes(tensors, n_steps)` for each of `calls`."""
     return call_each(student.live_bytes, calls)
+
+
+def largest_batch(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `largest_batch(seq, shape, budget_bytes)` for each of `calls`.
+
+    The shape travels as a dict, and the student gets an object with its items as attributes.
+    """
+    function = student.largest_batch
+    return call_each(
+        lambda seq, shape, budget_bytes: function(seq, SimpleNamespace(**shape), budget_bytes),
+        calls,
+    )

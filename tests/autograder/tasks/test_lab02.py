@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -136,6 +138,24 @@ def bytes_by_differences(tensors: list[list[int]], n_steps: int) -> list[int]:
     return live
 
 
+def batch_by_bisection(seq: int, shape: Any, budget: int) -> int:
+    """The first batch whose step breaks the budget, less one; bisect asks for a few of them."""
+    counted = parameters_of_the_library(shape.n_layers, shape.d_model, shape.vocab, shape.context)
+    state = weight_bytes_of_adam(sum(counted.values()))
+
+    def needed(batch: int) -> int:
+        layer = layer_by_tensors(seq, batch, shape.d_model, shape.n_heads)
+        n_layers: int = shape.n_layers
+        return state + n_layers * sum(layer.values())
+
+    return max(bisect_right(range(100_000), budget, key=needed) - 1, 0)
+
+
+def weight_bytes_of_adam(n_params: int) -> int:
+    names = ("fp16", "fp16", "fp32", "fp32", "fp32")  # weights, gradients, copy, two moments
+    return sum(bytes_by_fractions(n_params, name) for name in names)
+
+
 ORACLES = {
     "weight_bytes": bytes_by_fractions,
     "gpt_parameters": parameters_of_the_library,
@@ -145,6 +165,7 @@ ORACLES = {
     "layer_activation_bytes": layer_by_tensors,
     "lifetimes": lives_by_simulation,
     "live_bytes": bytes_by_differences,
+    "largest_batch": batch_by_bisection,
 }
 
 
@@ -183,6 +204,7 @@ def test_points_are_those_of_the_contract() -> None:
         "layer_activation_bytes": 3,
         "lifetimes": 3,
         "live_bytes": 2,
+        "largest_batch": 2,
     }
     assert {task.name: task.points for task in LAB.tasks} == contract
 
@@ -231,3 +253,12 @@ def test_what_the_notebook_says_of_a_layer() -> None:
     small = layer_by_tensors(2, 1, 4, 2)
     assert small == {"attention": 128, "mlp": 152, "layer_norms": 32}
     assert layer_by_tensors(2, 1, 4, 2, "flash")["attention"] == 88
+
+
+def test_what_the_notebook_says_of_the_largest_batch() -> None:
+    assert sum(parameters_of_the_library(1, 2, 10, 5).values()) * 16 == 1728
+    assert [sum(layer_by_tensors(seq, 1, 2, 1).values()) for seq in (3, 7)] == [249, 721]
+    gpt2 = SimpleNamespace(n_layers=12, d_model=768, n_heads=12, vocab=50257, context=1024)
+    tokens = [seq * batch_by_bisection(seq, gpt2, 16 * 10**9) for seq in (256, 1024, 4096)]
+    assert tokens == sorted(tokens, reverse=True)
+    assert len(set(tokens)) == 3
