@@ -23,6 +23,8 @@
 #
 # **You will be able to**
 # - write Adam's step, and say what its state is and why it starts biased;
+# - count the bytes a parameter of a recipe, and the largest model that fits a budget;
+# - say when which bytes are live, and predict the peak of a training step;
 # - measure how many bytes a step takes, on the way and for good;
 # - keep the peak of a step down by working in place and on pieces.
 #
@@ -34,11 +36,12 @@
 # | 3.4 Bytes of state | 15 | 2 |
 # | 3.5 Measure the state | 15 | 2 |
 # | 3.6 What is live, and when | 20 | 2 |
-# | 3.7 Adam on a memory diet | 30 | 4 |
-# | 3.8 A step inside backward | 20 | 3 |
-# | 3.9 In your own words | 5 | 2 |
+# | 3.7 The peak of a training step | 25 | 3 |
+# | 3.8 Adam on a memory diet | 30 | 4 |
+# | 3.9 A step inside backward | 20 | 3 |
+# | 3.10 In your own words | 10 | 2 |
 #
-# In all, two hours and 30 minutes, and 22 points.
+# In all, three hours, and 25 points.
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch
@@ -661,8 +664,113 @@ print(
 event, live = max(meter.timeline, key=lambda entry: entry[1])
 print(f"The peak came with the operator {event}.")
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-peak_of_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 3.7 The peak of a training step (3 points, 25 minutes)
+#
+# Where did the temporary values come from? torch's for-loop does this for one parameter after the
+# other; only the third line makes new tensors:
+#
+# ```python
+# exp_avg.lerp_(grad, 1 - beta1)
+# exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+# denom = (exp_avg_sq.sqrt() / root_of_correction).add_(eps)  # the root, and the quotient
+# param.addcdiv_(exp_avg, denom, value=-step_size)
+# ```
+#
+# While a tensor of $b$ bytes has its turn, its root and its quotient are live together: $2b$. And
+# the name `denom` still holds what was made for the tensor *before* it, until it is set anew. So:
+#
+# | `optimizer` | temporary values at the most |
+# |---|---|
+# | `"for-loop"` | twice a tensor's own bytes + the bytes of the tensor before it, for the tensor where this is most. The first one has none before it |
+# | `"foreach"` | the roots of all tensors at once: $P$ |
+# | `"fused"` | none: one kernel does it all, value by value |
+#
+# Now the whole training step, in its second iteration or later: the moments are there. Write
+# `peak_of_step(shapes, activation_bytes, optimizer)`, which returns the peak in bytes and the phase
+# it comes in, `"backward"` or `"step"`, as a tuple. `shapes` are those of float32 parameters, in
+# their order.
+#
+# **Convention:** bytes. In `"backward"`, parameters, moments, all activations and all gradients count
+# as live together (its end, at worst). In `"step"` the activations are gone, and the temporary
+# values come in addition. Step counters do not count. There is no tie.
+#
+# You get 1 point for the right phase, 1 if all your peaks are within 5 % of what the meter
+# measures, 1 if they are within 1 %.
+#
+# *Example:* float32 vectors of 10 and 30 values, $P$ = 160 bytes, with 100 bytes of activations. Backward:
+# 4 * 160 + 100 = 740. For-loop step: 640 + (2 * 120 + 40) = 920. So `(920, "step")`.
+#
+# **Predict first.** For the eight equal matrices of 1 MiB: how many MiB is the peak of a for-loop
+# step above $4P$?
+
+# %%
+predicted_temporaries_mib = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-peak_of_step-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def peak_of_step(
+    shapes: list[tuple[int, ...]], activation_bytes: int, optimizer: str
+) -> tuple[int, str]:
+    """Return the peak of a training step with Adam in bytes, and "backward" or "step"."""
+    ### BEGIN SOLUTION
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    total = sum(sizes)
+    temporaries = 0
+    if optimizer == "for-loop":
+        before = [0, *sizes]
+        temporaries = max(2 * own + last for own, last in zip(sizes, before, strict=False))
+    elif optimizer == "foreach":
+        temporaries = total
+    if activation_bytes > temporaries:
+        return 4 * total + activation_bytes, "backward"
+    return 4 * total + temporaries, "step"
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-peak_of_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 3.7, the peak of a training step
+found = peak_of_step([(10,), (30,)], 100, "for-loop")
+assert found[1] == "step", "the for-loop's temporary values take more than the activations here"
+assert found[0] != 880, "the for-loop still holds the quotient of the tensor before"
+assert found[0] == 920, f"the example's peak is 920 bytes, not {found[0]}"
+assert tuple(peak_of_step([(10,), (30,)], 100, "foreach")) == (800, "step"), "foreach: 5 P"
+assert tuple(peak_of_step([(10,), (30,)], 100, "fused")) == (740, "backward"), "fused: no temporary"
+
+
+def second_step(**options):
+    """Return the meter's report on the second step of torch's Adam."""
+    params, grads = new_model()
+    for param, grad in zip(params, grads, strict=True):
+        param.grad = grad
+    optimizer = torch.optim.Adam(params, **options)
+    optimizer.step()
+    return measure(optimizer.step, device="cpu", track=[params, grads, optimizer])
+
+
+for name, options in (
+    ("for-loop", {"foreach": False}),
+    ("foreach", {"foreach": True}),
+    ("fused", {"fused": True}),
+):
+    measured = second_step(**options).peak_bytes
+    predicted = peak_of_step(SHAPES, 0, name)[0]
+    print(
+        f"{name:8} {predicted / 2**20:6.2f} MiB by your formula, {measured / 2**20:6.2f} measured "
+        f"({measured / P:.3f} P), ratio {predicted / measured:.4f}"
+    )
+print(f"For the for-loop you predicted {predicted_temporaries_mib} MiB above 4 P.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab03-peak_of_step", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# Exercise 3.7, 3 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab03-peak_of_step", globals())
+### END HIDDEN TESTS
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-lean_adam_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.7 Adam on a memory diet (4 points, 30 minutes)
+# ## 3.8 Adam on a memory diet (4 points, 30 minutes)
 #
 # A step that makes whole tensors on the way needs room for them, and the largest tensor of a
 # language model, its embedding, can be a gigabyte. Adam treats every value by itself, though. So
@@ -736,7 +844,7 @@ def lean_adam_step(
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.7, Adam on a memory diet
+# Self-check of 3.8, Adam on a memory diet
 values = one_parameter(1.0, [0.5, None, -2.0], lean_adam_step, lr=0.1)
 assert abs(values[2] - 0.955950) < 1e-5, f"after 0.5, None and -2: 0.955950, not {values[2]:.6f}"
 tall = torch.zeros(3, 2, dtype=torch.float64).T.requires_grad_()  # not contiguous
@@ -764,7 +872,7 @@ assert rise <= 2 * P + MIB, (
 assert kept <= 2 * P + 64 * 1024, "more than two float32 moments a parameter is kept"
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.7, 4 points: hidden cases are run here when your instructor grades the lab.
+# Exercise 3.8, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
 from autograder.stock import score
 
@@ -797,7 +905,7 @@ for name, found in (
 print(f"Four values of a whole matrix are 4 MiB; you predicted {predicted_mib}.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-step_in_backward-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.8 A step inside backward (3 points, 20 minutes)
+# ## 3.9 A step inside backward (3 points, 20 minutes)
 #
 # Parameters and moments have to stay. But do the gradients? Backward makes them one after another,
 # from the last layer to the first. If each parameter is updated as soon as its gradient is there,
@@ -850,7 +958,7 @@ def step_in_backward(params: list[torch.Tensor], lr: float = 1e-3):
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-step_in_backward-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.8, a step inside backward
+# Self-check of 3.9, a step inside backward
 param = torch.tensor([1.0], requires_grad=True)
 handle = step_in_backward([param], lr=0.1)
 (3 * param).sum().backward()
@@ -879,7 +987,7 @@ print(f"you predicted {predicted_gradients_mib}.")
 assert backward_rise(True) <= 2 * 2**20 + 64 * 1024, "gradients are kept for longer than needed"
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-step_in_backward", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.8, 3 points: hidden cases are run here when your instructor grades the lab.
+# Exercise 3.9, 3 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
 from autograder.stock import score
 
@@ -887,11 +995,14 @@ score("lab03-step_in_backward", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.9 In your own words (2 points, 5 minutes)
+# ## 3.10 In your own words (2 points, 10 minutes)
 #
 # A friend fits a model with SGD and sees that memory is full to the last GB. He switches to Adam
 # and runs out of memory in the first step, although forward and backward still go through. In
 # two or three sentences: what came in addition, when, and does a smaller batch cure it?
+#
+# And in one sentence each: why are the peaks of one step under for-loop, foreach and fused Adam
+# $4.375\,P$, $5\,P$ and $4\,P$ on the eight equal matrices?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab03-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -899,6 +1010,10 @@ score("lab03-step_in_backward", globals())
 # its first step, after forward and backward have gone through. They stay from then on. They do not
 # depend on the batch; a smaller batch only helps as far as it frees activations to make room, and
 # not at all in the step itself if the activations are gone by then.
+#
+# All three hold parameters, gradients and two moments, 4P. The for-loop makes a root and a quotient
+# of one matrix while the last quotient is still there: 3/8 P. foreach makes the roots of all
+# matrices at once: P. The fused kernel works value by value and makes no tensor.
 # ### END SOLUTION
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-end", "locked": true, "schema_version": 3, "solution": false, "task": false}

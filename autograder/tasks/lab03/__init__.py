@@ -6,6 +6,7 @@ from autograder.task import Lab
 from autograder.tasks.lab03.adam_step import adam_step
 from autograder.tasks.lab03.lean_adam_step import lean_adam_step
 from autograder.tasks.lab03.measured_state_bytes import measured_state_bytes
+from autograder.tasks.lab03.peak_of_step import peak_of_step
 from autograder.tasks.lab03.recipes import bytes_per_parameter, largest_model
 from autograder.tasks.lab03.state_bytes import state_bytes
 from autograder.tasks.lab03.step_in_backward import step_in_backward
@@ -23,6 +24,7 @@ LAB = Lab(
         state_bytes,
         measured_state_bytes,
         step_timeline,
+        peak_of_step,
         lean_adam_step,
         step_in_backward,
     ),

@@ -25,6 +25,7 @@ __all__ = [
     "largest_model",
     "lean_adam_step",
     "measured_state_bytes",
+    "peak_of_step",
     "state_bytes",
     "step_in_backward",
     "step_timeline",
@@ -223,6 +224,11 @@ def _chain_rise(
         "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
         "moved": all(moved),
     }
+
+
+def peak_of_step(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `peak_of_step(shapes, activation_bytes, optimizer)` for each of `calls`."""
+    return call_each(student.peak_of_step, calls)
 
 
 def gradients_of(model: Mapping[str, Any], call: int) -> list[Array | None]:

@@ -20,6 +20,7 @@ from autograder.tasks.lab03.adam import MUTANTS, _walk, torch_paths
 from autograder.tasks.lab03.adam_step import NO_TORCH_OPTIM, path_cases
 from autograder.tasks.lab03.lean_adam_step import NOISE_BYTES
 from autograder.tasks.lab03.measured_state_bytes import measured_state_bytes
+from autograder.tasks.lab03.peak_of_step import measured_peak
 from autograder.tasks.lab03.state_bytes import state_bytes_of
 from autograder.tasks.lab03.step_timeline import step_timeline
 from peakmem.probes.lab03 import gradients_of
@@ -374,3 +375,12 @@ def test_the_state_that_is_drawn_for_adam_is_what_torchs_adam_keeps() -> None:
     sizes = [[(key, value.numel()) for key, value in own.items()] for own in kept]
     drawn = [[(key, view["stop"]) for key, view in tree.items()] for tree in state["trees"]]
     assert sizes == drawn
+
+
+def test_the_measured_peaks_of_eight_equal_tensors_are_the_published_ones() -> None:
+    shapes = [(64, 64)] * 8
+    parameter_bytes = 4 * 64 * 64 * 8
+    found = {name: measured_peak(shapes, 0, name) for name in ("for-loop", "foreach", "fused")}
+    in_parameters = {name: peak / parameter_bytes for name, (peak, _) in found.items()}
+    assert in_parameters == {"for-loop": 4.375, "foreach": 5.0, "fused": 4.0}
+    assert measured_peak(shapes, parameter_bytes, "fused") == (5 * parameter_bytes, "backward")

@@ -1,0 +1,16 @@
+"""Holds activations during the step."""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    p = sum(sizes)
+    if optimizer == "for-loop":
+        made = max(2 * own + last for own, last in zip(sizes, [0] + sizes))
+    elif optimizer == "foreach":
+        made = p
+    else:
+        made = 0
+    step = 4 * p + made + activation_bytes
+    backward = 4 * p + activation_bytes
+    return (backward, "backward") if backward >= step else (step, "step")
