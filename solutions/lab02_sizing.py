@@ -59,9 +59,13 @@
 import os
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import torch
+from IPython.display import display
 
 import peakmem
+from peakmem import plots
+from peakmem.hardware import accelerator
 from peakmem.nn import GPT
 from peakmem.units import GB, both
 
@@ -834,6 +838,27 @@ from autograder.stock import score
 
 score("lab02-largest_batch", globals())
 ### END HIDDEN TESTS
+
+# %% tags=["demo"] nbgrader={"grade": false, "grade_id": "lab02-memory_over_length", "locked": true, "schema_version": 3, "solution": false, "task": false}
+lengths = list(range(128, 8193, 128))
+state = 16 * sum(gpt_parameters(12, 768, 50257, 1024).values())
+curves = {}
+for kind in ("standard", "flash"):
+    layers = [layer_activation_bytes(seq, 1, 768, 12, kind) for seq in lengths]
+    curves[f"{kind} attention"] = [(state + 12 * sum(layer.values())) / GB for layer in layers]
+v100 = accelerator("v100-16gb").memory_bytes / GB
+figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+plots.memory_over_length(ax, lengths, curves, limit_gb=v100, limit_name="V100-16GB")
+alt = (
+    "Memory of training GPT-2 on one sequence, over its length. Both curves begin at 2 GB. With flash "
+    "attention the line is straight and stays below 5 GB at 8192 tokens; with standard attention it "
+    "bends upward and crosses the V100's 16 GB at about 4200 tokens."
+)
+display(figure, metadata={"image/png": {"alt": alt}})
+plt.close(figure)
+over = next(seq for seq, gb in zip(lengths, curves["standard attention"], strict=True) if gb > v100)
+print(f"16 bytes a parameter: {both(state)}; standard attention breaks 16 GB at {over} tokens")
+print(f"at {lengths[-1]} tokens: " + ", ".join(f"{k} {gb[-1]:.1f} GB" for k, gb in curves.items()))
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-largest_batch-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the numbers.** The tokens in a batch fall as the sequences get longer, since each token now

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatterMathtext, LogLocator
 
-__all__ = ["number_line", "relative_spacing", "running_sum"]
+__all__ = ["memory_over_length", "number_line", "relative_spacing", "running_sum"]
 
 # Okabe and Ito (2008), without the yellow that a projector washes out.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -117,6 +117,39 @@ def running_sum(ax: Axes, sums: Mapping[str, Numbers], *, stalls_at: float | Non
             fontsize=_TICK_SIZE,
         )
     return _labelled(ax, "number of additions", "sum")
+
+
+def memory_over_length(
+    ax: Axes,
+    lengths: Numbers,
+    curves: Mapping[str, Numbers],
+    *,
+    limit_gb: float | None = None,
+    limit_name: str = "budget",
+) -> Axes:
+    """Draw memory in GB over the length of a sequence, one curve a way to train.
+
+    `curves` is name -> GB, one for each of `lengths`. `limit_gb`, where given, is the memory there
+    is; `limit_name` says whose.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> memory_over_length(ax, [512, 1024], {"flash": [1.0, 2.0]}, limit_gb=16).get_ylabel()
+    'memory (GB)'
+    """
+    for index, (name, values) in enumerate(curves.items()):
+        ax.plot(lengths, values, label=name, **_line(index))
+    if limit_gb is not None:
+        ax.axhline(limit_gb, color="black", linewidth=1, linestyle=":")
+        ax.annotate(
+            limit_name,
+            (0.02, limit_gb),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 4),
+            textcoords="offset points",
+            fontsize=_TICK_SIZE,
+        )
+    return _labelled(ax, "sequence length (tokens)", "memory (GB)")
 
 
 def _line(index: int) -> dict[str, Any]:

@@ -43,8 +43,15 @@ def draw_running_sum(ax):
     return plots.running_sum(ax, sums, stalls_at=32.0)
 
 
+def draw_memory_over_length(ax):
+    curves = {"standard": [2.0, 6.0, 20.0], "flash": [2.0, 3.0, 4.0]}
+    return plots.memory_over_length(
+        ax, [1, 2048, 4096], curves, limit_gb=16.0, limit_name="V100-16GB"
+    )
+
+
 every_plot = pytest.mark.parametrize(
-    "draw", [draw_number_line, draw_relative_spacing, draw_running_sum]
+    "draw", [draw_number_line, draw_relative_spacing, draw_running_sum, draw_memory_over_length]
 )
 
 
@@ -112,5 +119,20 @@ def test_a_running_sum_begins_at_no_additions_and_marks_the_stall(ax):
 
 def test_a_running_sum_needs_no_stall(ax):
     plots.running_sum(ax, {"fp32": [0.0, 1.0]})
+    assert len(ax.lines) == 1
+    assert not ax.texts
+
+
+def test_memory_over_length_shows_its_data_and_names_the_limit(ax):
+    draw_memory_over_length(ax)
+    standard, flash, limit = ax.lines
+    assert list(standard.get_xdata()) == [1, 2048, 4096]
+    assert list(flash.get_ydata()) == [2.0, 3.0, 4.0]
+    assert set(limit.get_ydata()) == {16.0}
+    assert [text.get_text() for text in ax.texts] == ["V100-16GB"]
+
+
+def test_memory_over_length_needs_no_limit(ax):
+    plots.memory_over_length(ax, [1, 2], {"flash": [1.0, 2.0]})
     assert len(ax.lines) == 1
     assert not ax.texts

@@ -262,3 +262,14 @@ def test_what_the_notebook_says_of_the_largest_batch() -> None:
     tokens = [seq * batch_by_bisection(seq, gpt2, 16 * 10**9) for seq in (256, 1024, 4096)]
     assert tokens == sorted(tokens, reverse=True)
     assert len(set(tokens)) == 3
+
+
+def test_what_the_notebook_says_of_its_picture() -> None:
+    state = 16 * sum(parameters_of_the_library(12, 768, 50257, 1024).values())
+
+    def needed(seq: int, kind: str) -> float:
+        return (state + 12 * sum(layer_by_tensors(seq, 1, 768, 12, kind).values())) / 1e9
+
+    assert needed(4096, "standard") < 16 < needed(4224, "standard")
+    assert needed(8192, "flash") < 5
+    assert round(needed(1, "flash")) == 2
