@@ -839,7 +839,7 @@ from autograder.stock import score
 score("lab02-largest_batch", globals())
 ### END HIDDEN TESTS
 
-# %% tags=["demo"] nbgrader={"grade": false, "grade_id": "lab02-memory_over_length", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-memory_over_length", "locked": true, "schema_version": 3, "solution": false, "task": false}
 lengths = list(range(128, 8193, 128))
 state = 16 * sum(gpt_parameters(12, 768, 50257, 1024).values())
 curves = {}
