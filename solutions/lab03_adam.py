@@ -355,7 +355,7 @@ score("lab03-largest_model", globals())
 # **Convention:** bytes of state only, not of parameters or gradients; a whole number. Step
 # counters and code tables do not count.
 #
-# You get 1 point for the first three, 1 for the other two.
+# *Points:* all or nothing.
 #
 # *Example:* one matrix of (100, 30), $n$ = 3000. Momentum 12,000 bytes, Adam 24,000; Adafactor
 # 100 + 30 values, 520 bytes; 8-bit Adam 3000 bytes and 12 scales for each moment, 6096 in all.
@@ -466,7 +466,7 @@ for name, make in (
 # it was afterwards. Mind that `optimizer.state` is a `defaultdict`: `optimizer.state[param]` makes
 # an empty entry where there was none. Before the first step there is nothing: 0 bytes.
 #
-# You get 1 point for plain states before and after a step, 1 for shared and nested ones.
+# *Points:* all or nothing.
 #
 # *Example:* a state of `{"m": t[:2], "history": [t[2:], 7]}`, with `t` of 5 float32 values: 20
 # bytes.
@@ -551,8 +551,7 @@ score("lab03-measured_state_bytes", globals())
 # **Convention:** bytes; the parameters are always there, so they are counted from the first event
 # on; step counters and temporary values are not. Each backward has a forward before it.
 #
-# You get 1 point for the usual order of training, 1 for any other, with gradients of several
-# backwards added up.
+# *Points:* all or nothing.
 #
 # *Example:* $P$ = 10, $A$ = 3, events forward, backward, step, forward: 13, 20, 40, 43.
 #

@@ -12,7 +12,6 @@ from autograder.task import Case, Task
 
 __all__ = ["step_timeline"]
 
-_USUAL, _ANY = "usual order", "any order"
 _FREE, _ZERO = "zero_grad(set_to_none=True)", "zero_grad(set_to_none=False)"
 
 
@@ -153,10 +152,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     early = ["step", _ZERO, "forward", _FREE, "step", "backward", "step", _FREE, "step", _ZERO]
     drawn = [[*sizes(), _draw(rng)] for _ in range(6)]
     return [
-        Case((_USUAL,), {"calls": [[*sizes(), 2 * once], [*sizes(), 3 * once]]}),
-        *(Case((_ANY,), {"calls": [[*sizes(), events]]}) for events in (2 * zeroing, 2 * gathered)),
-        *(Case((_ANY,), {"calls": [[*sizes(), 2 * events]]}) for events in (both, early)),
-        Case((_ANY,), {"calls": [*drawn, [*sizes(), []]]}, fixed=True),
+        Case(("value",), {"calls": [[*sizes(), 2 * once], [*sizes(), 3 * once]]}),
+        *(
+            Case(("value",), {"calls": [[*sizes(), events]]})
+            for events in (2 * zeroing, 2 * gathered)
+        ),
+        *(Case(("value",), {"calls": [[*sizes(), 2 * events]]}) for events in (both, early)),
+        Case(("value",), {"calls": [*drawn, [*sizes(), []]]}, fixed=True),
     ]
 
 
@@ -174,7 +176,7 @@ def _draw(rng: np.random.Generator) -> list[str]:
 
 step_timeline = Task(
     id="lab03-step_timeline",
-    parts={_USUAL: 1, _ANY: 1},
+    parts={"value": 2},
     defines=("step_timeline",),
     probe="step_timeline",
     cases=_cases,

@@ -1,4 +1,4 @@
-"""Reads the state of every parameter, which makes entries. [earns 1]"""
+"""Reads the state of every parameter, which makes entries."""
 import torch
 
 

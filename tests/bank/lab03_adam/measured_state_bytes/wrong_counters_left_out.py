@@ -1,4 +1,4 @@
-"""Leaves out tensors of one value. [earns 1]"""
+"""Leaves out tensors of one value."""
 import torch
 
 

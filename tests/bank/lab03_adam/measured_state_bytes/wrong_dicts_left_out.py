@@ -1,4 +1,4 @@
-"""Does not look into dicts within a state. [earns 1]"""
+"""Does not look into dicts within a state."""
 import torch
 
 

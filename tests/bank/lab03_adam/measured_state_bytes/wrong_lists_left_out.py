@@ -1,4 +1,4 @@
-"""Does not look into lists. [earns 1]"""
+"""Does not look into lists."""
 import torch
 
 

@@ -1,4 +1,4 @@
-"""Looks at a parameter's own values only. [earns 1]"""
+"""Looks at a parameter's own values only."""
 import torch
 
 

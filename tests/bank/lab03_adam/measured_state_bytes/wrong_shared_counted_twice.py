@@ -1,4 +1,4 @@
-"""Counts a storage for each of its tensors. [earns 1]"""
+"""Counts a storage for each of its tensors."""
 import torch
 
 

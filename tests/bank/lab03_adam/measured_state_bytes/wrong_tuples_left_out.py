@@ -1,4 +1,4 @@
-"""Does not look into tuples. [earns 1]"""
+"""Does not look into tuples."""
 import torch
 
 

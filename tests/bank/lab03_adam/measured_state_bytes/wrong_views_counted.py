@@ -1,4 +1,4 @@
-"""Adds up the views' bytes. [earns 1]"""
+"""Adds up the views' bytes."""
 import torch
 
 

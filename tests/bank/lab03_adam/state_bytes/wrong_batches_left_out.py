@@ -1,4 +1,4 @@
-"""Forgets the leading dimensions. [earns 1]"""
+"""Forgets the leading dimensions."""
 import math
 
 

@@ -1,4 +1,4 @@
-"""Cuts all tensors together into blocks. [earns 1]"""
+"""Cuts all tensors together into blocks."""
 import math
 
 

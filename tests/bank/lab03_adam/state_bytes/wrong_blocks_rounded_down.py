@@ -1,4 +1,4 @@
-"""Drops the short block. [earns 1]"""
+"""Drops the short block."""
 import math
 
 

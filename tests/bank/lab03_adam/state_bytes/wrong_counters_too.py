@@ -1,4 +1,4 @@
-"""Counts the step counters. [earns 1]"""
+"""Counts the step counters."""
 import math
 
 

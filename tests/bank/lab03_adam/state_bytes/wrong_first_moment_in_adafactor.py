@@ -1,4 +1,4 @@
-"""Gives Adafactor a first moment. [earns 1]"""
+"""Gives Adafactor a first moment."""
 import math
 
 

@@ -1,4 +1,4 @@
-"""Takes any tensor for one matrix. [earns 1]"""
+"""Takes any tensor for one matrix."""
 import math
 
 

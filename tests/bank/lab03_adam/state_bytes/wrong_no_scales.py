@@ -1,4 +1,4 @@
-"""Forgets the scales. [earns 1]"""
+"""Forgets the scales."""
 import math
 
 

@@ -1,4 +1,4 @@
-"""Keeps Adafactor's second moment whole. [earns 1]"""
+"""Keeps Adafactor's second moment whole."""
 import math
 
 

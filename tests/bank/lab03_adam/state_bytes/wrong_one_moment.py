@@ -1,4 +1,4 @@
-"""Has one moment in Adam. [earns 1]"""
+"""Has one moment in Adam."""
 import math
 
 

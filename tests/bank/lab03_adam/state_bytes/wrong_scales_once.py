@@ -1,4 +1,4 @@
-"""One scale serves both moments. [earns 1]"""
+"""One scale serves both moments."""
 import math
 
 

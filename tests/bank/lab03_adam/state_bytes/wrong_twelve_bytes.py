@@ -1,4 +1,4 @@
-"""Counts the gradient, or a master copy, as Adam's state. [earns 1]"""
+"""Counts the gradient, or a master copy, as Adam's state."""
 import math
 
 

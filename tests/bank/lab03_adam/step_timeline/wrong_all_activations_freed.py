@@ -1,4 +1,4 @@
-"""Backward frees the activations of all forwards. [earns 1]"""
+"""Backward frees the activations of all forwards."""
 
 
 def step_timeline(param_bytes, activation_bytes, events):

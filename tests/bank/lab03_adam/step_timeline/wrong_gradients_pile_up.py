@@ -1,4 +1,4 @@
-"""Each backward makes new gradients. [earns 1]"""
+"""Each backward makes new gradients."""
 
 
 def step_timeline(param_bytes, activation_bytes, events):

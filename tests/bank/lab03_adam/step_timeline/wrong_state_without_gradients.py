@@ -1,4 +1,4 @@
-"""A step without gradients makes the moments. [earns 1]"""
+"""A step without gradients makes the moments."""
 
 
 def step_timeline(param_bytes, activation_bytes, events):

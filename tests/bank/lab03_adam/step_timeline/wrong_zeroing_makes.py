@@ -1,4 +1,4 @@
-"""Zeroing makes gradients where there are none. [earns 1]"""
+"""Zeroing makes gradients where there are none."""
 
 
 def step_timeline(param_bytes, activation_bytes, events):
