@@ -3,9 +3,9 @@
 Three profiles. "torch-cpu" and "torch-cuda" are PyTorch 2.13's eager mode: the derivatives of its
 derivatives.yaml, and the operators that its layers really run. On the CPU they agree with measured
 steps to the byte; those for CUDA follow what is documented of it, and no step on a GPU has been
-measured against them yet. "paper" is the count of Korthikanti et al. 2022, Reducing Activation Recomputation in Large Transformer Models:
-it leaves out statistics of norms, masks of the future, copies between layouts, casts, and all that
-is not kept.
+measured against them yet. "paper" is the count of Korthikanti et al. 2022, Reducing Activation
+Recomputation in Large Transformer Models: it leaves out statistics of norms, masks of the future,
+copies between layouts, casts, and all that is not kept.
 """
 
 from __future__ import annotations
