@@ -178,7 +178,8 @@ def step_in_backward(
     rose in backward, and `moved`, whether every weight changed.
     """
     if weights is None:
-        _chain_rise(student.step_in_backward, ask, [8, 8, 8], lr)  # caches and code pages
+        # The first run at this size takes the buffers that the matrix library keeps, some 10 MiB.
+        _chain_rise(student.step_in_backward, lambda _: None, widths or [], lr)
         return _chain_rise(student.step_in_backward, ask, widths or [], lr)
     a, b, c = tensors = [torch.tensor(array, requires_grad=True) for array in weights]
 
