@@ -920,8 +920,8 @@ print(f"Four values of a whole matrix are 4 MiB; you predicted {predicted_mib}."
 # leaf tensors that require a gradient; a parameter may be used twice in a model. No
 # optimizer of torch's is allowed.
 #
-# **Convention:** the step may take as many bytes above what was live before it as the gradients of
-# the two largest parameters, and 64 KiB. That is room for one gradient and one temporary value.
+# **Convention:** the step may take twice the bytes of the largest parameter's gradient above what
+# was live before it, and 64 KiB. That is room for one gradient and one temporary value.
 #
 # You get 1 point for the same result as backward and SGD after one another, 2 for the memory, which
 # is measured at grading.

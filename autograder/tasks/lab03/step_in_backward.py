@@ -91,7 +91,7 @@ def _within_bound(
     # Of two: the next gradient, or a temporary of the same size as the largest one.
     if rise_bytes > 2 * sizes[-1] + _SLACK_BYTES:
         stay = rise_bytes >= sum(sizes)
-        said = "More was live at once than the two largest gradients."
+        said = "More was live at once than twice the largest gradient."
         return Finding(False, said, ("gradients_stay",) if stay else ())
     if resident_bytes is not None and resident_bytes > rise_bytes + NOISE_BYTES:
         return Finding(False, doubt=_OUTSIDE)
