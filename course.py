@@ -138,7 +138,7 @@ class Course:
         return [
             [sys.executable, "-m", "venv", *self._clear(), str(self.venv)],
             [*install, "pip", "setuptools"],
-            [*install, "--no-build-isolation", "-e", ".[lab]", "-e", autograder],
+            [*install, "--no-build-isolation", "-e", ".[lab,lecture]", "-e", autograder],
         ]
 
     def _clear(self) -> list[str]:

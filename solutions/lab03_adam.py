@@ -47,7 +47,7 @@
 import torch
 
 import peakmem
-from peakmem.meter import MemoryMeter, measure
+from peakmem.meter import MemoryMeter, measure_call
 
 peakmem.lab("lab03_adam")
 print(
@@ -642,7 +642,7 @@ def torch_step(foreach):
     for param, grad in zip(params, grads, strict=True):
         param.grad = grad
     optimizer = torch.optim.Adam(params, foreach=foreach)
-    return measure(optimizer.step, device="cpu", track=[params, grads])
+    return measure_call(optimizer.step, device="cpu", track=[params, grads])
 
 
 for name, foreach in (("for-loop", False), ("foreach", True)):
@@ -744,7 +744,7 @@ def second_step(**options):
         param.grad = grad
     optimizer = torch.optim.Adam(params, **options)
     optimizer.step()
-    return measure(optimizer.step, device="cpu", track=[params, grads, optimizer])
+    return measure_call(optimizer.step, device="cpu", track=[params, grads, optimizer])
 
 
 for name, options in (
@@ -891,7 +891,7 @@ P = sum(4 * math.prod(shape) for shape in SHAPES)
 def own_step(step):
     """Return the meter's report on the first call of `step`."""
     params, grads = new_model()
-    return measure(step, params, grads, {}, device="cpu")
+    return measure_call(step, params, grads, {}, device="cpu")
 
 
 for name, found in (
@@ -977,7 +977,7 @@ def backward_rise(in_backward):
     x = torch.ones(1, 512)
     for weight in weights:
         x = x @ weight
-    return measure(x.sum().backward, device="cpu", track=[weights, x]).rise_bytes
+    return measure_call(x.sum().backward, device="cpu", track=[weights, x]).rise_bytes
 
 
 print(f"plain backward:   {backward_rise(False) / 2**20:.2f} MiB above what was live before")

@@ -121,7 +121,7 @@ def test_setup_happens_once(folder: Path) -> None:
     assert main(["build", "lab01_formats"], course) == 0
     *setup, build = recorder.commands
     assert [step[2] for step in setup] == ["venv", "pip", "pip"]
-    assert setup[-1][-4:] == ["-e", ".[lab]", "-e", "./autograder"]
+    assert setup[-1][-4:] == ["-e", ".[lab,lecture]", "-e", "./autograder"]
     assert all("constraints.txt" in step for step in setup[1:])
     assert build[1:] == ["-m", "autograder", "build", "lab01_formats"]
     recorder.commands.clear()

@@ -34,7 +34,7 @@ from peakmem.allocations import (
 )
 from peakmem.errors import OutOfMemory
 
-__all__ = ["Measurement", "MemoryMeter", "measure"]
+__all__ = ["Measurement", "MemoryMeter", "measure_call"]
 
 _open_meters: list[MemoryMeter] = []  # the innermost last
 
@@ -223,7 +223,7 @@ class _Operators(TorchDispatchMode):
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one call cost, as `measure` returns it.
+    """What one call cost, as `measure_call` returns it.
 
     `live_before_bytes` and `live_after_bytes` are live before and after the call; what the call
     returned still counts after it. `seconds` include the meter's own work. `numpy_peak_bytes` is
@@ -243,7 +243,7 @@ class Measurement:
         return self.peak_bytes - self.live_before_bytes
 
 
-def measure(
+def measure_call(
     fn: Callable[..., object],
     *args: Any,
     device: str | torch.device | None = None,
@@ -258,7 +258,7 @@ def measure(
     `warm_up` calls come first, unmeasured: on CUDA give 2, so that what libraries and optimizers
     allocate once is there already. Raises what MemoryMeter raises.
 
-    >>> measure(torch.add, torch.zeros(256), torch.zeros(256), device="cpu").rise_bytes
+    >>> measure_call(torch.add, torch.zeros(256), torch.zeros(256), device="cpu").rise_bytes
     1024
     """
     for _ in range(warm_up):

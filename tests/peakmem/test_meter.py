@@ -21,7 +21,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.checkpoint import checkpoint
 
 from peakmem import OutOfMemory
-from peakmem.meter import MemoryMeter, measure
+from peakmem.meter import MemoryMeter, measure_call
 
 KIB = 1024
 needs_gpu = pytest.mark.skipif(
@@ -361,21 +361,21 @@ def test_measure_counts_arguments_before_and_the_result_after() -> None:
         calls.append(1)
         return (x + 0) + x
 
-    found = measure(double, x, device="cpu", warm_up=2)
+    found = measure_call(double, x, device="cpu", warm_up=2)
     assert len(calls) == 3
     assert (found.live_before_bytes, found.live_after_bytes) == (4 * KIB, 8 * KIB)
     assert (found.peak_bytes, found.rise_bytes) == (12 * KIB, 8 * KIB)
     assert found.seconds > 0
     assert (found.device, found.numpy_peak_bytes) == ("cpu", None)
     with pytest.raises(OutOfMemory):
-        measure(double, x, device="cpu", budget_bytes=8 * KIB)
-    assert measure(lambda: x.add_(1), device="cpu", track=[x]).rise_bytes == 0
+        measure_call(double, x, device="cpu", budget_bytes=8 * KIB)
+    assert measure_call(lambda: x.add_(1), device="cpu", track=[x]).rise_bytes == 0
 
 
 def test_a_meter_loads_nothing_in_the_middle_of_a_measurement() -> None:
     code = (
-        "import sys, torch; from peakmem.meter import measure; x = torch.zeros(9);"
-        "before = set(sys.modules); measure(torch.sin, x, device='cpu', count_numpy=True);"
+        "import sys, torch; from peakmem.meter import measure_call; x = torch.zeros(9);"
+        "before = set(sys.modules); measure_call(torch.sin, x, device='cpu', count_numpy=True);"
         "print(sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
