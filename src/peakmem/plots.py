@@ -18,7 +18,15 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatterMathtext, LogLocator
 
-__all__ = ["memory_over_length", "number_line", "relative_spacing", "running_sum"]
+__all__ = [
+    "live_timelines",
+    "loss_curves",
+    "memory_over_length",
+    "number_line",
+    "relative_spacing",
+    "running_sum",
+    "stacked_bars",
+]
 
 # Okabe and Ito (2008), without the yellow that a projector washes out.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -152,6 +160,94 @@ def memory_over_length(
     return _labelled(ax, "sequence length (tokens)", "memory (GB)")
 
 
+def stacked_bars(
+    ax: Axes,
+    bars: Mapping[str, Mapping[str, float]],
+    *,
+    label: str,
+    limit: float | None = None,
+    limit_name: str = "budget",
+) -> Axes:
+    """Draw a lying bar for each name, made of its parts from left to right, its sum at its end.
+
+    `bars` is name -> part -> size, the first on top; a part that a bar lacks has size 0. `label`
+    names the axis with its unit. `limit`, where given, is a line that bars may cross; `limit_name`
+    says whose it is.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> sizes = {"fp32": {"weights": 4, "gradients": 4}, "bf16": {"weights": 2, "gradients": 2}}
+    >>> stacked_bars(ax, sizes, label="bytes a parameter", limit=6).get_xlabel()
+    'bytes a parameter'
+    """
+    parts = list(dict.fromkeys(part for bar in bars.values() for part in bar))
+    left = [0.0] * len(bars)
+    for index, part in enumerate(parts):
+        sizes = [bar.get(part, 0.0) for bar in bars.values()]
+        colour = _COLOURS[index % len(_COLOURS)]
+        ax.barh(list(bars), sizes, left=left, label=part, color=colour, edgecolor="white")
+        left = [start + size for start, size in zip(left, sizes, strict=True)]
+    for name, end in zip(bars, left, strict=True):
+        ax.annotate(
+            f"{end:.4g}" if end < 1000 else f"{end:,.0f}",
+            (end, name),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=_TICK_SIZE,
+        )
+    ax.set_xlim(0, 1.12 * max([*left, limit or 0.0]))  # room for the sums
+    ax.invert_yaxis()
+    if limit is not None:
+        ax.axvline(limit, color="black", linewidth=1.5, linestyle=":", label=limit_name)
+    return _labelled(ax, label, "", columns=3)
+
+
+def live_timelines(ax: Axes, curves: Mapping[str, Numbers], *, unit: str) -> Axes:
+    """Draw live memory over the operators that ran, one curve a program, with each peak marked.
+
+    `curves` is name -> memory after each operator, in `unit` (for the axis: "MiB").
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> live_timelines(ax, {"training": [1.0, 3.0, 1.0]}, unit="MiB").get_ylabel()
+    'live memory (MiB)'
+    """
+    for index, (name, values) in enumerate(curves.items()):
+        line = _line(index)
+        ax.plot(values, label=name, drawstyle="steps-post", **line)
+        peak = max(values)
+        at = list(values).index(peak)
+        ax.plot([at], [peak], marker="o", markersize=7, color=line["color"], linestyle="none")
+        ax.annotate(
+            f"{peak:.4g}",
+            (at, peak),
+            xytext=(0, 6),
+            textcoords="offset points",
+            ha="center",
+            fontsize=_TICK_SIZE,
+            color=line["color"],
+        )
+    ax.set_ylim(bottom=0)
+    ax.margins(y=0.12)
+    return _labelled(ax, "operators run so far", f"live memory ({unit})")
+
+
+def loss_curves(ax: Axes, curves: Mapping[str, Numbers]) -> Axes:
+    """Draw the loss of each step, one curve a way to train.
+
+    `curves` is name -> losses.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> loss_curves(ax, {"SGD": [2.0, 1.5], "Adam": [2.0, 1.0]}).get_ylabel()
+    'loss'
+    """
+    for index, (name, values) in enumerate(curves.items()):
+        ax.plot(values, label=name, **_line(index))
+    return _labelled(ax, "step", "loss")
+
+
 def _line(index: int) -> dict[str, Any]:
     """The look of curve number `index`."""
     return {
@@ -161,7 +257,7 @@ def _line(index: int) -> dict[str, Any]:
     }
 
 
-def _labelled(ax: Axes, x_label: str, y_label: str) -> Axes:
+def _labelled(ax: Axes, x_label: str, y_label: str, columns: int | None = None) -> Axes:
     """Name both axes, add a light grid, and the legend where it can cover no curve."""
     ax.set_xlabel(x_label, fontsize=_LABEL_SIZE)
     ax.set_ylabel(y_label, fontsize=_LABEL_SIZE)
@@ -171,7 +267,7 @@ def _labelled(ax: Axes, x_label: str, y_label: str) -> Axes:
     ax.legend(
         loc="lower center",
         bbox_to_anchor=(0.5, 1.0),
-        ncols=max(len(handles), 1),
+        ncols=columns or max(len(handles), 1),
         fontsize=_TICK_SIZE,
         handlelength=2.8,
         frameon=False,

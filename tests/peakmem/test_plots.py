@@ -50,8 +50,31 @@ def draw_memory_over_length(ax):
     )
 
 
+def draw_stacked_bars(ax):
+    bars = {"fp32": {"weights": 4, "moments": 8}, "mixed": {"weights": 2, "copy": 4, "moments": 8}}
+    return plots.stacked_bars(ax, bars, label="bytes a parameter", limit=20, limit_name="V100")
+
+
+def draw_live_timelines(ax):
+    curves = {"foreach": [4.0, 4.5, 5.0, 4.0], "fused": [4.0, 4.0]}
+    return plots.live_timelines(ax, curves, unit="MiB")
+
+
+def draw_loss_curves(ax):
+    return plots.loss_curves(ax, {"SGD": [3.0, 2.5, 2.0], "Adam": [3.0, 1.0, 0.5]})
+
+
 every_plot = pytest.mark.parametrize(
-    "draw", [draw_number_line, draw_relative_spacing, draw_running_sum, draw_memory_over_length]
+    "draw",
+    [
+        draw_stacked_bars,
+        draw_live_timelines,
+        draw_loss_curves,
+        draw_number_line,
+        draw_relative_spacing,
+        draw_running_sum,
+        draw_memory_over_length,
+    ],
 )
 
 
@@ -59,7 +82,7 @@ every_plot = pytest.mark.parametrize(
 def test_a_plot_returns_its_axes_labelled(ax, draw):
     assert draw(ax) is ax
     assert ax.get_xlabel()
-    assert ax.get_ylabel() or not ax.get_yticks().size
+    assert ax.get_ylabel() or not len(ax.get_yticks()) or ax.containers  # bars have names
 
 
 @every_plot
@@ -136,3 +159,36 @@ def test_memory_over_length_needs_no_limit(ax):
     plots.memory_over_length(ax, [1, 2], {"flash": [1.0, 2.0]})
     assert len(ax.lines) == 1
     assert not ax.texts
+
+
+def test_stacked_bars_stand_on_one_another_and_name_their_sums(ax):
+    draw_stacked_bars(ax)
+    weights, moments, copy = ax.containers
+    assert [bar.get_width() for bar in copy] == [0, 4]
+    assert [bar.get_x() for bar in moments] == [4, 2]
+    assert [bar.get_x() for bar in copy] == [12, 10]
+    assert [text.get_text() for text in ax.texts] == ["12", "14"]
+    assert ax.yaxis_inverted()
+    assert ax.lines[0].get_xdata() == [20, 20]
+    assert ax.get_xlim()[1] > 20
+    assert len({bar[0].get_facecolor() for bar in (weights, moments, copy)}) == 3
+
+
+def test_stacked_bars_need_no_limit(ax):
+    plots.stacked_bars(ax, {"a": {"x": 1.0}}, label="GB")
+    assert not ax.lines
+
+
+def test_timelines_mark_each_peak(ax):
+    draw_live_timelines(ax)
+    foreach, foreach_peak, _, fused_peak = ax.lines
+    assert list(foreach.get_ydata()) == [4.0, 4.5, 5.0, 4.0]
+    assert (list(foreach_peak.get_xdata()), list(foreach_peak.get_ydata())) == ([2], [5.0])
+    assert (list(fused_peak.get_xdata()), list(fused_peak.get_ydata())) == ([0], [4.0])
+    assert [text.get_text() for text in ax.texts] == ["5", "4"]
+    assert ax.get_ylim()[0] == 0
+
+
+def test_loss_curves_show_their_data(ax):
+    draw_loss_curves(ax)
+    assert [list(line.get_ydata()) for line in ax.lines] == [[3.0, 2.5, 2.0], [3.0, 1.0, 0.5]]
