@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "plots": {"numpy", "matplotlib"},
     "allocations": {"torch"},
     "meter": {"allocations", "ledger"},
+    "tiers": {"torch"},
     "trace": {"torch", "ledger", "chain"},
     "apply": {"torch", "planners"},
     "nn": {"torch"},
@@ -44,6 +45,7 @@ ANYWHERE = {"errors", "numpy"}  # an error that tells what is wrong, and plain a
 NEEDS_TORCH = {
     "allocations",
     "meter",
+    "tiers",
     "trace",
     "apply",
     "nn",
