@@ -29,7 +29,8 @@
 # - work out what a transformer layer keeps for the backward pass;
 # - say from when to when a tensor has to live, in inference and in training;
 # - add the tensors that live at each step, and so find the peak;
-# - find the largest batch that fits a budget.
+# - find the largest batch that fits a budget;
+# - predict every byte of a real training step, and check the prediction with a meter.
 #
 # | exercise | minutes | points |
 # |---|---|---|
@@ -42,8 +43,9 @@
 # | 2.7 How long a tensor lives | 25 | 3 |
 # | 2.8 The live bytes, step by step | 10 | 2 |
 # | 2.9 The largest batch that fits | 15 | 2 |
-# | 2.10 In your own words | 5 | 2 |
-# | **total** | **110** | **20** |
+# | 2.10 A real step, predicted | 40 | 4 |
+# | 2.11 In your own words | 5 | 2 |
+# | **total** | **150** | **24** |
 #
 # Each exercise has the same rhythm. You **predict** a number (a plain variable; it is not graded),
 # you **write** a function, the cell below **measures** and shows your prediction beside the result,
@@ -53,23 +55,33 @@
 # All functions return whole **bytes** (or whole numbers of things), never GB. 1 GB is 10^9 bytes,
 # 1 GiB is 2^30 bytes, 7.4 % more. Papers and shops say GB for either one, so this lab prints both.
 #
-# This lab needs no GPU. Where there is one, the question about "this machine" is about its memory.
+# This lab needs no GPU. Where there is one, the question about "this machine" is about its memory, and
+# the last measurement is made on it.
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import os
+from collections import OrderedDict
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import torch
 from IPython.display import display
+from tqdm.auto import tqdm
 
 import peakmem
 from peakmem import plots
 from peakmem.hardware import accelerator
-from peakmem.nn import GPT
+from peakmem.meter import MemoryMeter
+from peakmem.nn import GPT, training_step
 from peakmem.units import GB, both
 
 peakmem.lab("lab02_sizing")
+
+
+def show_figure(figure, alt):
+    """Show a figure with a text for those who cannot see it."""
+    display(figure, metadata={"image/png": {"alt": alt}})
+    plt.close(figure)
 
 
 def machine_bytes():
@@ -773,6 +785,67 @@ score("lab02-live_bytes", globals())
 # and one to write to. Training keeps all outputs until the backward pass comes back to them, so its peak
 # grows with the depth. That is the gap which lab 4 closes a good part of, by computing again.
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-lives-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### And a real network?
+#
+# The graph was drawn; now the same is measured. `MemoryMeter` counts the bytes of all tensors that are
+# live, after each operator that torch runs. Below, it watches a chain of 24 linear layers with a GELU
+# after each, once under `torch.no_grad()` (inference) and once with a backward pass. What is there all
+# along, the weights and the input, is taken off, so that you see what comes and goes.
+#
+# **Predict first.** An output of one layer takes 1 MiB here. How high does the curve of inference get, and
+# how high that of training?
+
+# %%
+predicted_inference_mib = None  # your prediction, a number
+predicted_training_mib = None  # your prediction, a number
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-real-lives", "locked": true, "schema_version": 3, "solution": false, "task": false}
+torch.manual_seed(0)
+chain_of_layers = torch.nn.Sequential(
+    *(module for _ in range(24) for module in (torch.nn.Linear(256, 256), torch.nn.GELU()))
+)
+inputs = torch.randn(1024, 256)  # 1024 x 256 float32 numbers are 1 MiB
+
+
+def live_mib(program):
+    """Return the MiB live after each operator, above what was there before."""
+    meter = MemoryMeter("cpu").track(chain_of_layers, inputs)
+    with meter:
+        program()
+    return [(live - meter.baseline_bytes) / 2**20 for _, live in meter.timeline]
+
+
+def infer():
+    with torch.no_grad():
+        chain_of_layers(inputs)
+
+
+def train():
+    chain_of_layers(inputs).sum().backward()
+    chain_of_layers.zero_grad()
+
+
+curves = {"inference": live_mib(infer), "training (forward, then backward)": live_mib(train)}
+figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+plots.live_timelines(ax, curves, unit="MiB")
+show_figure(
+    figure,
+    "Live memory over the operators that ran. Inference stays flat at 2 MiB. Training rises in a "
+    "straight line to 48 MiB in the forward pass, and falls in the backward pass to the 6 MiB "
+    "of the gradients.",
+)
+for name, mib in curves.items():
+    print(f"{name}: at most {max(mib):.2f} MiB")
+print(f"you predicted {predicted_inference_mib} and {predicted_training_mib}")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-lives-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the picture.** Inference holds two tensors, whatever the depth. Training climbs with each layer
+# and comes down again in reverse order: the mountain of every training step. Both an output and the input
+# of its GELU are kept, so each layer adds 2 MiB, not 1. And it does not come down to zero: gradients of the
+# weights (24 times 0.25 MiB) have taken the place of activations. On the way down there is no new peak, for
+# each layer frees more than its gradient takes.
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-largest_batch-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.9 The largest batch that fits (2 points, 15 minutes)
 #
@@ -854,8 +927,7 @@ alt = (
     "attention the line is straight and stays below 5 GB at 8192 tokens; with standard attention it "
     "bends upward and crosses the V100's 16 GB at about 4200 tokens."
 )
-display(figure, metadata={"image/png": {"alt": alt}})
-plt.close(figure)
+show_figure(figure, alt)
 over = next(seq for seq, gb in zip(lengths, curves["standard attention"], strict=True) if gb > v100)
 print(f"16 bytes a parameter: {both(state)}; standard attention breaks 16 GB at {over} tokens")
 print(f"at {lengths[-1]} tokens: " + ", ".join(f"{k} {gb[-1]:.1f} GB" for k, gb in curves.items()))
@@ -864,11 +936,388 @@ print(f"at {lengths[-1]} tokens: " + ", ".join(f"{k} {gb[-1]:.1f} GB" for k, gb 
 # **Look at the numbers.** The tokens in a batch fall as the sequences get longer, since each token now
 # keeps scores for more others. A GB for a GPU's memory is the careful reading: a "16 GB" card may have
 # 16 GiB, but the driver takes some of it. And the formula leaves things out. A real step keeps the logits
-# as well, which for GPT-2 are 50257 numbers a token; what it says is an estimate, and only the meter of
-# the later labs tells what a step really took.
+# as well, which for GPT-2 are 50257 numbers a token. In exercise 2.10 you count those too, and a meter tells
+# what a step really took.
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-eight-models-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### All eight GPT-3 models against one GPU
+#
+# Your functions are now enough to draw what the paper's table means in memory. Each bar is the training
+# of one model: 16 bytes a parameter, and the activations of a single sequence of 2048 tokens with standard
+# attention. The dotted line is the memory of an H100, 80 GB.
+#
+# **Predict first.** Which is the largest of the eight that can be trained on it?
+
+# %%
+predicted_largest_trainable = None  # your prediction, a name such as "GPT-3 Small"
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-eight-models", "locked": true, "schema_version": 3, "solution": false, "task": false}
+h100 = accelerator("h100-80gb").memory_bytes / GB
+bars = {}
+for row in GPT3_TABLE:
+    parameters = sum(gpt_parameters(row["n_layers"], row["d_model"]).values())
+    layer = layer_activation_bytes(2048, 1, row["d_model"], row["n_heads"])
+    bars[row["name"]] = {
+        "weights": 2 * parameters / GB,
+        "gradients": 2 * parameters / GB,
+        "fp32 weights": 4 * parameters / GB,
+        "two moments": 8 * parameters / GB,
+        "activations": row["n_layers"] * sum(layer.values()) / GB,
+    }
+figure, (ax, below) = plt.subplots(
+    2, figsize=(8, 6), layout="constrained", gridspec_kw={"height_ratios": [7, 1.6]}
+)
+largest = {"GPT-3 175B": bars["GPT-3 175B"]}
+others = {name: bar for name, bar in bars.items() if name not in largest}
+plots.stacked_bars(ax, others, label="", limit=h100, limit_name="H100, 80 GB")
+plots.stacked_bars(below, largest, label="memory (GB)", limit=h100)
+below.get_legend().remove()
+show_figure(
+    figure,
+    "Stacked bars of training memory for the eight GPT-3 models. The five smaller ones end before "
+    "the line of 80 GB, 6.7B and 13B lie beyond it. A second picture on another scale has GPT-3 175B "
+    "with over 3000 GB, where the 80 GB are a thin strip at the left.",
+)
+for name, bar in bars.items():
+    total = sum(bar.values())
+    print(
+        f"{name:13} {total:7.1f} GB, weights alone {bar['weights']:6.1f} GB, {total / h100:5.1f} H100"
+    )
+print(f"you predicted {predicted_largest_trainable}")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-eight-models-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the picture.** Weights are the first, short piece of each bar. A model that can be *used* on a
+# GPU is often far too large to be *trained* on it: 6.7B is 13 GB of weights and over 100 GB of training.
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-block-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## From the paper's layer to a real one
+#
+# Before you predict a real step, look at a real layer. The paper counts 34sbh (2.6, flash). But its table
+# is of one implementation. Which tensors are kept is decided by the operators that really run, and in which
+# format they run. torch tells: `saved_tensors_hooks` calls a function of ours with every tensor that
+# autograd puts away for backward.
+#
+# Below is one layer of `peakmem.nn.GPT`, the model of these labs: in **float32**, with flash attention and
+# **without dropout**. Parameters are left out (they are there anyway), and a tensor that two operators keep
+# is counted once, where it is kept first.
+
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-real-block", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def kept_tensors(module, x):
+    """Run `module(x)`; return (where, shape, dtype, bytes) of what autograd keeps, each once."""
+    parameters = {p.untyped_storage().data_ptr() for p in module.parameters()}
+    names, storages, found = [""], {}, []
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in parameters | storages.keys():
+            storages[storage.data_ptr()] = storage
+            found.append((names[-1], tuple(tensor.shape), tensor.dtype, storage.nbytes()))
+        return tensor
+
+    hooks = []
+    for name, part in module.named_modules():
+        hooks.append(part.register_forward_pre_hook(lambda *_, name=name: names.append(name)))
+        hooks.append(part.register_forward_hook(lambda *_: names.pop() and None))
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        module(x)
+    for hook in hooks:
+        hook.remove()
+    return found
+
+
+SEQ, BATCH, D_MODEL, HEADS = 1024, 2, 768, 12
+SBH = SEQ * BATCH * D_MODEL
+layer_shape = SimpleNamespace(n_layers=1, d_model=D_MODEL, n_heads=HEADS, vocab=2, context=SEQ)
+x = torch.randn(BATCH, SEQ, D_MODEL, requires_grad=True)
+real = kept_tensors(GPT(layer_shape).blocks[0], x)
+print("kept by         shape of what it keeps      bytes in sbh")
+for where, size, _, nbytes in real:
+    print(f"{where:15} {size!s:25} {nbytes / SBH:8.3f}")
+total = sum(nbytes for *_, nbytes in real)
+print(f"one layer keeps {total / SBH:.2f} sbh in float32; the paper's 34 are at 2 bytes")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-block-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Read the table, one line after the other.** `norm1` keeps its input, 4sbh: d_model numbers a token at
+# 4 bytes. It also keeps a mean and a deviation for each token, which is next to nothing. `attention.qkv` is
+# a linear layer and keeps its input. `attention` keeps queries, keys and values, which lie in one piece of
+# 12sbh; then its output, which `attention.out` needs as its input too, so it is there once; and one number
+# a head and token. (The line of 12sbh shows the shape of one
+# of the three; its bytes are those of the whole piece.) `mlp.up`,
+# `mlp` (the GELU) and `mlp.down` keep their inputs, of which the last two are 4 d_model wide.
+#
+# In *numbers a token*, all that matters is
+#
+# | kept by | numbers a token |
+# |---|---|
+# | norm1, qkv | d + d |
+# | attention | 3d + d |
+# | norm2, up | d + d |
+# | GELU, down | 4d + 4d |
+# | **a layer** | **16d** |
+#
+# At 4 bytes, 16d is 64sbh. At 2 bytes it would be 32sbh, and the paper's 34 are these and two dropout
+# masks of 1sbh. So far, theory and torch agree. But the model you download may not be written like that.
+#
+# **Predict first.** Some models write GELU out in simple operators, as
+# `0.5 * x * (1 + tanh(0.8 * (x + 0.045 * x**3)))`. In float32, how many sbh does a layer keep then?
+
+# %%
+predicted_written_out = None  # your prediction, in sbh
+
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-real-variants", "locked": true, "schema_version": 3, "solution": false, "task": false}
+class WrittenOutGELU(torch.nn.Module):
+    """GELU's tanh formula operator by operator, as several published models have it."""
+
+    def forward(self, x):
+        return 0.5 * x * (1.0 + torch.tanh(0.7978845608 * (x + 0.044715 * torch.pow(x, 3.0))))
+
+
+def real_layer(gelu, dtype=torch.float32, dropout=0.0):
+    """Return a layer of the labs' GPT with another GELU, in another format."""
+    layer = GPT(layer_shape, dropout=dropout).blocks[0]
+    parts = [("up", layer.mlp.up), ("gelu", gelu), ("down", layer.mlp.down)]
+    layer.mlp = torch.nn.Sequential(OrderedDict([*parts, ("dropout", layer.mlp.dropout)]))
+    return layer.to(dtype)
+
+
+def part_of(where, size):
+    """Say which piece of the bar a kept tensor belongs to."""
+    if size[0] not in (BATCH, BATCH * SEQ):
+        return "copies of weights"
+    if where.endswith("dropout"):
+        return "dropout masks"
+    if where.startswith("mlp.gelu"):
+        return "GELU"
+    return "norms" if where.startswith("norm") else where.partition(".")[0]
+
+
+def in_sbh(layer, dtype=torch.float32, autocast=False):
+    """Return what a layer keeps, in sbh, by part."""
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        kept = kept_tensors(layer, x.detach().to(dtype).requires_grad_())
+    sizes = dict.fromkeys(("norms", "attention", "mlp", "GELU"), 0.0)
+    for where, size, _, nbytes in kept:
+        part = part_of(where, size)
+        sizes[part] = sizes.get(part, 0.0) + nbytes / SBH
+    return sizes
+
+
+fused, half = torch.nn.GELU(approximate="tanh"), torch.bfloat16
+bars = {
+    "paper, 2 bytes": {"norms": 4, "attention": 10, "mlp": 10, "GELU": 8, "dropout masks": 2},
+    "bfloat16": in_sbh(real_layer(fused, half), half),
+    "bfloat16, GELU written out": in_sbh(real_layer(WrittenOutGELU(), half), half),
+    "autocast, GELU written out": in_sbh(real_layer(WrittenOutGELU()), autocast=True),
+    "float32": in_sbh(real_layer(fused)),
+    "float32, GELU written out": in_sbh(real_layer(WrittenOutGELU())),
+}
+figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+plots.stacked_bars(ax, bars, label="kept by one layer (bytes / sbh)")
+show_figure(
+    figure,
+    "Stacked bars of what one layer keeps, in sbh: 34 by the paper, 32.1 in bfloat16, 56.1 with GELU "
+    "written out, 69.1 under autocast, 64.1 in float32, and 112.1 in float32 with GELU written out. "
+    "The piece of GELU grows most.",
+)
+for name, bar in bars.items():
+    print(
+        f"{name:27} {sum(bar.values()):6.1f} sbh: "
+        + ", ".join(f"{k} {v:.1f}" for k, v in bar.items())
+    )
+print(f"you predicted {predicted_written_out} sbh for float32 with GELU written out")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-variants-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the picture.** Between 34 and 112 lies a factor of more than three, for the same mathematics.
+# Two things make it. The format: 4 bytes instead of 2. And GELU: one fused operator keeps its input; written
+# out, each multiplication keeps both its factors, which makes three more tensors of 4 d_model numbers a
+# token. Autocast computes in 16 bits, but it keeps the norms' inputs in 32, and a 16-bit copy of every
+# weight matrix besides. *So ask of any formula which implementation it counted.* In the paper's row, the
+# 5as^2b of standard attention is left out, as everywhere here.
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-two-steps-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### Where is the peak?
+#
+# What a layer keeps is one term. The peak needs another question: *when* is most memory live? Here are two
+# real steps of the labs' GPT with AdamW. One model has few parameters and many tokens in its batch, the
+# other one many parameters and few tokens. Each step clears the old gradients, then runs forward, backward
+# and the optimizer.
+#
+# **Predict first.** In which of the three is the peak of each step?
+
+# %%
+predicted_where_tokens = None  # your prediction: "forward", "backward" or "optimizer"
+predicted_where_parameters = None  # your prediction, one of the three
+
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-two-steps", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def measured_step(shape, batch, seq, device="cpu"):
+    """Run three steps of a real model; return the peak of the third in bytes, and its timeline in MiB."""
+    torch.manual_seed(0)
+    model = GPT(shape).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+    tokens, targets = torch.randint(shape.vocab, (2, batch, seq), device=device)
+    for _ in tqdm(range(2), desc="two steps unmeasured", leave=False, delay=2):
+        training_step(model, optimizer, [(tokens, targets)])
+    meter = MemoryMeter(device).track(model, optimizer, tokens, targets)
+    with meter:
+        training_step(model, optimizer, [(tokens, targets)])
+    return meter.peak_bytes, [live / 2**20 for _, live in meter.timeline]
+
+
+many_tokens = SimpleNamespace(n_layers=2, d_model=128, n_heads=4, vocab=1000, context=64)
+many_parameters = SimpleNamespace(n_layers=2, d_model=128, n_heads=4, vocab=4000, context=64)
+steps, timelines = {}, {}
+for name, shape, batch in [
+    ("many tokens", many_tokens, 8),
+    ("many parameters", many_parameters, 1),
+]:
+    peak, timelines[name] = measured_step(shape, batch, 32)
+    steps[name] = (shape, batch, peak)
+figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+plots.live_timelines(ax, timelines, unit="MiB")
+show_figure(
+    figure,
+    "Live memory of two real steps, over their operators. With many tokens it rises in the forward "
+    "pass to a sharp peak at its end and then falls. With many parameters it rises all the way "
+    "through backward, and has two spikes, the higher one in the optimizer's step.",
+)
+print(f"you predicted {predicted_where_tokens} and {predicted_where_parameters}")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-two-steps-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the picture.** With many tokens there is the mountain of 2.8 again, on a base of parameters and
+# moments. Its summit is at the first thing backward does: the gradient of the logits. With many parameters
+# there is hardly a mountain: backward *adds* memory, since gradients take more than the activations that it
+# frees. There are two spikes of the same height. The first one is the end of backward, the second one the
+# optimizer at its first tensor, the embedding. What stands in them, you work out next.
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-predict_training-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 2.10 A real step, predicted (4 points, 40 minutes)
+#
+# Now all terms come together, for a real model and a real optimizer, and nothing is left out. The step is
+# one of `peakmem.nn.GPT` in float32: flash attention, no dropout, tied head. The optimizer is
+# `AdamW(foreach=False)`, which updates one parameter tensor after the other. It is the *third* step, so the
+# optimizer's state is there already, and the step begins with `zero_grad(set_to_none=True)`, which frees
+# the gradients of the step before.
+#
+# **What is kept** in a step, each in bytes:
+#
+# | key | what counts |
+# |---|---|
+# | `parameters` | as in 2.2 with a tied head and *this* shape's vocabulary and context; 4 bytes each |
+# | `gradients` | one number for each parameter, as they are at the end of backward |
+# | `optimizer` | two moments, each as large as the parameters; and for each parameter **tensor** one step counter of 4 bytes. There are 12 such tensors in a layer (four linear layers and two norms, each with a weight and a bias) and 4 outside: two embeddings, and the final norm's weight and bias |
+# | `saved_activations` | at the end of forward: 16d numbers a token in each layer, as in the table above; and after the last layer, the input of the final norm and the input of the head, d each |
+# | `logits` | vocab numbers a token. The loss keeps **one** tensor of that size, the logarithms of the probabilities |
+#
+# **The peak** is at one of two moments, which you saw in the picture:
+#
+# 1. *At the logits' gradient*, the first thing that backward makes. Parameters, optimizer and saved
+#    activations are all there; gradients are not yet. Of the logits' size there are **three** tensors: what
+#    the loss kept, the gradient of that, and the gradient of the logits.
+# 2. *In the optimizer's step*. Activations are gone. Parameters, gradients and optimizer are there, and
+#    AdamW makes two temporary tensors (a root and a quotient) as large as the parameter tensor it is at. It
+#    matters for the **largest** parameter tensor: the token embedding, vocab x d, or if the vocabulary is
+#    small, a matrix of the MLP, d x 4d.
+#
+# (A tied embedding gets a gradient from each of its two uses. At the end of backward both of them and their
+# sum are live at once: again two tensors of the embedding's size above what is kept. So that moment is
+# never higher than the second one. Lab 3 looks into the step itself.)
+#
+# Write `predict_training(shape, batch, seq)`:
+# - `shape` has the attributes `n_layers`, `d_model`, `n_heads`, `vocab` and `context`; seq <= context.
+# - Return a dict with exactly the keys `parameters`, `gradients`, `optimizer`, `saved_activations`,
+#   `logits` and `peak`.
+# - *Convention:* bytes; float32 everywhere; a tied head is no parameter of its own; all biases count.
+# - Work it out; do not run the model in your function.
+#
+# *Points:* 2 for the five components, all exact but `saved_activations`, which may be off by 1 % (statistics
+# and token numbers are less than that); 1 if every peak is within 5 % of what the meter measures; 1 if
+# within 1 %. The hidden shapes peak clearly at one of the two moments, some at each.
+#
+# *Example:* 1 layer of width 2 with vocab 10 and context 5 has 108 parameters (2.2), so parameters take
+# 432 bytes and gradients too; the optimizer 2 * 432 + 16 * 4 = 928. A sequence of 3 tokens saves
+# 4 * 3 * (32 + 4) = 432 bytes, and its logits are 120. First moment: 432 + 928 + 432 + 3 * 120 = 2152.
+# Second: 432 + 432 + 928 + 2 * 80 = 1952, as the embedding (10 x 2, 80 bytes) is larger than 2 x 8. So
+# the peak is 2152.
+#
+# **Predict first.** For a model of GPT-2's vocabulary (50257) with 6 layers of width 384 and a batch of one
+# sequence of 256 tokens: at which moment is the peak, and which single component is the largest?
+
+# %%
+predicted_moment = None  # your prediction, 1 or 2
+predicted_component = None  # your prediction, one of the keys
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab02-predict_training-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def predict_training(shape: SimpleNamespace, batch: int, seq: int) -> dict[str, int]:
+    """Return the bytes of one training step by component, and its peak."""
+    ### BEGIN SOLUTION
+    d, tokens = shape.d_model, batch * seq
+    counted = gpt_parameters(shape.n_layers, d, shape.vocab, shape.context)
+    parameters = 4 * sum(counted.values())
+    optimizer = 2 * parameters + 4 * (12 * shape.n_layers + 4)
+    saved = 4 * tokens * (16 * d * shape.n_layers + 2 * d)
+    logits = 4 * tokens * shape.vocab
+    largest = 4 * max(shape.vocab * d, 4 * d * d)
+    at_logits = parameters + optimizer + saved + 3 * logits
+    in_step = 2 * parameters + optimizer + 2 * largest
+    return {
+        "parameters": parameters,
+        "gradients": parameters,
+        "optimizer": optimizer,
+        "saved_activations": saved,
+        "logits": logits,
+        "peak": max(at_logits, in_step),
+    }
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-predict_training-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 2.10, a real step, predicted
+tiny = SimpleNamespace(n_layers=1, d_model=2, n_heads=1, vocab=10, context=5)
+got = predict_training(tiny, 1, 3)
+for key, value, hint in [
+    ("parameters", 432, "108 parameters of 4 bytes"),
+    ("gradients", 432, "one number a parameter"),
+    ("optimizer", 928, "two moments and 16 counters of 4 bytes"),
+    ("saved_activations", 432, "4 * 3 * (16 * 2 + 2 * 2)"),
+    ("logits", 120, "3 tokens, 10 numbers each; one copy"),
+]:
+    assert key in got, f"the key {key} is missing: you return {got}"
+    most = 140 if key == "saved_activations" else 0  # at width 2, statistics are a good part
+    assert abs(got[key] - value) <= most, f"the example's {key}: {value}, not {got[key]}; {hint}"
+assert len(got) == 6, f"six keys are expected, but you return {got}"
+value = 432 + 928 + got["saved_activations"] + 3 * 120
+assert got["peak"] == value, (
+    f"the example peaks at the logits' gradient, {value}, not {got['peak']}"
+)
+small_vocabulary = SimpleNamespace(n_layers=2, d_model=64, n_heads=2, vocab=20, context=8)
+got = predict_training(small_vocabulary, 1, 4)["peak"]
+value = 4 * 4 * 101_888 + 4 * 28 + 2 * 4 * 4 * 64 * 64
+assert abs(got / value - 1) < 0.01, (
+    f"2 layers of width 64, vocab 20: {value} in the step, not {got}; which tensor is the largest?"
+)
+context = SimpleNamespace(n_layers=2, d_model=64, n_heads=2, vocab=20, context=9)
+more = predict_training(context, 1, 4)["parameters"] - 4 * 101_888
+assert more == 4 * 64, "one more position is one more vector: use this shape's context"
+for name, (shape, batch, measured) in steps.items():
+    predicted = predict_training(shape, batch, 32)["peak"]
+    print(f"{name}: predicted {predicted:,} bytes, measured {measured:,}", end="")
+    print(f", ratio {predicted / measured:.4f}")
+    assert abs(predicted / measured - 1) < 0.05, f"{name}: your peak is not within 5 %"
+
+# %% nbgrader={"grade": true, "grade_id": "lab02-predict_training", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# Exercise 2.10, 4 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab02-predict_training", globals())
+### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.10 In your own words (2 points, 5 minutes)
+# ## 2.11 In your own words (2 points, 5 minutes)
 #
 # A colleague reads "175B parameters, fp16, 350 GB" and plans to train the model on eight GPUs of 80 GB
 # each, 640 GB in all. In two or three sentences: what do the 350 GB hold, what else has to be in memory
@@ -882,6 +1331,39 @@ print(f"at {lengths[-1]} tokens: " + ", ".join(f"{k} {gb[-1]:.1f} GB" for k, gb 
 # activations kept for the backward pass come on top; they grow with batch and sequence length, which the
 # number of parameters does not tell.
 # ### END SOLUTION
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## Does it fit? A prediction, and the meter
+#
+# The lab began with the question whether GPT-3 fits on this machine. You can now answer such a question
+# *before* anything runs. Choose a step: change the numbers below as you like, as long as your own
+# prediction fits your machine. The model has the vocabulary of GPT-2, so its embedding is as large as the
+# real one's. Where there is a GPU, the same cell measures on it.
+
+# %%
+my_shape = SimpleNamespace(n_layers=6, d_model=384, n_heads=6, vocab=50257, context=1024)
+my_batch, my_seq = 1, 256
+my_guess_gb = None  # your guess of the peak, in GB, before you run the next cell
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-real-step", "locked": true, "schema_version": 3, "solution": false, "task": false}
+device = "cuda" if torch.cuda.is_available() else "cpu"
+mine = predict_training(my_shape, my_batch, my_seq)
+here = machine_bytes()
+for key, size in mine.items():
+    print(f"{key:18} {both(size)}")
+print(f"this machine       {both(here)}: it {'fits' if mine['peak'] < here else 'does not fit'}")
+if mine["peak"] < 0.7 * here:
+    measured, _ = measured_step(my_shape, my_batch, my_seq, device)
+    print(f"measured on {device:6} {both(measured)}")
+    print(f"predicted / measured = {mine['peak'] / measured:.4f}; you guessed {my_guess_gb} GB")
+else:
+    print("too close to the limit to be tried: choose a smaller step")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-step-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the ratio.** On the CPU it should be 1.00. On a GPU it comes out somewhat below 1: the meter also
+# counts the workspace that the matrix library asks for at its first product, some MiB whatever the model.
+# What neither of the two counts lies beside the tensors: the GPU's context and the allocator's rounding,
+# some hundred MiB. A prediction that leaves something out should say so.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
@@ -902,3 +1384,7 @@ print(f"at {lengths[-1]} tokens: " + ", ".join(f"{k} {gb[-1]:.1f} GB" for k, gb 
 # - So inference needs the memory of a few layers, and training that of all of them.
 # - 16 bytes a parameter are there before the first activation. What remains of the budget decides
 #   the batch.
+# - A formula holds for one implementation. Between the paper's 34sbh and the 112sbh of a layer in
+#   float32 with GELU written out lie the format and the operators.
+# - A step's peak is at the logits' gradient if there are many tokens, and in the optimizer's step if
+#   there are many parameters. Either one can be predicted to a percent before anything runs.

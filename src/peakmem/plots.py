@@ -189,13 +189,15 @@ def stacked_bars(
         left = [start + size for start, size in zip(left, sizes, strict=True)]
     for name, end in zip(bars, left, strict=True):
         ax.annotate(
-            f"{end:.4g}" if end < 1000 else f"{end:,.0f}",
+            f"{end:.3g}" if end < 1000 else f"{end:,.0f}",
             (end, name),
             xytext=(4, 0),
             textcoords="offset points",
             va="center",
             fontsize=_TICK_SIZE,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1},
         )
+    ax.set_axisbelow(True)
     ax.set_xlim(0, 1.12 * max([*left, limit or 0.0]))  # room for the sums
     ax.invert_yaxis()
     if limit is not None:
@@ -215,12 +217,12 @@ def live_timelines(ax: Axes, curves: Mapping[str, Numbers], *, unit: str) -> Axe
     """
     for index, (name, values) in enumerate(curves.items()):
         line = _line(index)
-        ax.plot(values, label=name, drawstyle="steps-post", **line)
+        ax.plot(values, label=name, **line)
         peak = max(values)
         at = list(values).index(peak)
         ax.plot([at], [peak], marker="o", markersize=7, color=line["color"], linestyle="none")
         ax.annotate(
-            f"{peak:.4g}",
+            f"{peak:.3g}",
             (at, peak),
             xytext=(0, 6),
             textcoords="offset points",
@@ -228,8 +230,7 @@ def live_timelines(ax: Axes, curves: Mapping[str, Numbers], *, unit: str) -> Axe
             fontsize=_TICK_SIZE,
             color=line["color"],
         )
-    ax.set_ylim(bottom=0)
-    ax.margins(y=0.12)
+    ax.set_ylim(0, 1.12 * max(map(max, curves.values())))  # room for the peaks' figures
     return _labelled(ax, "operators run so far", f"live memory ({unit})")
 
 

@@ -9,6 +9,7 @@ from autograder.tasks.lab02.layer import layer_activation_bytes
 from autograder.tasks.lab02.lifetimes import lifetimes, live_bytes
 from autograder.tasks.lab02.parameters import gpt_parameters
 from autograder.tasks.lab02.table import inconsistent_rows
+from autograder.tasks.lab02.training import predict_training
 from autograder.tasks.lab02.weights import weight_bytes
 from peakmem.session import HIDDEN_MODULES
 
@@ -26,6 +27,7 @@ LAB = Lab(
         lifetimes,
         live_bytes,
         largest_batch,
+        predict_training,
     ),
     hides=HIDDEN_MODULES["lab02_sizing"],
 )

@@ -17,6 +17,7 @@ __all__ = [
     "layer_activation_bytes",
     "lifetimes",
     "live_bytes",
+    "predict_training",
     "weight_bytes",
 ]
 
@@ -90,4 +91,15 @@ def largest_batch(student: Namespace, calls: Calls) -> Outcomes:
     return call_each(
         lambda seq, shape, budget_bytes: function(seq, SimpleNamespace(**shape), budget_bytes),
         calls,
+    )
+
+
+def predict_training(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `predict_training(shape, batch, seq)` for each of `calls`.
+
+    The shape travels as a dict, and the student gets an object with its items as attributes.
+    """
+    function = student.predict_training
+    return call_each(
+        lambda shape, batch, seq: function(SimpleNamespace(**shape), batch, seq), calls
     )

@@ -19,7 +19,13 @@ from autograder.student import LocalStudent
 from autograder.task import Task, Verdict
 from autograder.tasks.lab02 import LAB
 from autograder.tasks.lab02.answers import exact_bytes
+from autograder.tasks.lab02.measured_step import measured_training
+from autograder.tasks.lab02.training_rules import rule_of_the_lab
+from peakmem.meter import MemoryMeter
 from peakmem.models import GPT3_TABLE, ModelShape, parameter_count
+from peakmem.nn import GPT, training_step
+from peakmem.predict import build_ledger
+from peakmem.recipes import Recipe
 from tests.autograder.tasks.bank_in_process import check_bank
 
 TASKS = {task.name: task for task in LAB.tasks}
@@ -156,6 +162,23 @@ def weight_bytes_of_adam(n_params: int) -> int:
     return sum(bytes_by_fractions(n_params, name) for name in names)
 
 
+def training_by_the_ledger(shape: Any, batch: int, seq: int) -> dict[str, int]:
+    """The library's prediction, which plays the step operator by operator and runs nothing."""
+    sizes = (shape.n_layers, shape.d_model, shape.n_heads, shape.vocab, shape.context)
+    step = Recipe(precision="fp32", optimizer="adamw", batch=batch, sequence=seq)
+    ledger = build_ledger(ModelShape("drawn", *sizes), step, profile="torch-cpu")
+    backward = next(i for i, e in enumerate(ledger.events) if e.name == "start of backward")
+    kept, end = ledger.by_owner(backward), ledger.by_owner(len(ledger.events) - 1)
+    return {
+        "parameters": end["parameter"],
+        "gradients": end["gradient"],
+        "optimizer": end["optimizer_state"],
+        "saved_activations": kept["activation"],
+        "logits": kept["logits"],
+        "peak": ledger.peak_bytes,
+    }
+
+
 ORACLES = {
     "weight_bytes": bytes_by_fractions,
     "gpt_parameters": parameters_of_the_library,
@@ -166,6 +189,7 @@ ORACLES = {
     "lifetimes": lives_by_simulation,
     "live_bytes": bytes_by_differences,
     "largest_batch": batch_by_bisection,
+    "predict_training": training_by_the_ledger,
 }
 
 
@@ -191,6 +215,44 @@ def test_only_a_mutant_may_be_a_float() -> None:
     assert not exact_bytes({"a": 0.5}, {"b": 0.5})
 
 
+# What predict_training is compared with
+
+
+def drawn_steps(seed: int) -> list[tuple[dict[str, int], int, int]]:
+    cases = TASKS["predict_training"].cases(np.random.default_rng(seed))
+    return [tuple(case.inputs["calls"][0]) for case in cases]
+
+
+def test_the_measured_step_is_the_third_one_under_torchs_own_adamw() -> None:
+    for shape, batch, seq in drawn_steps(0)[::2]:
+        model = GPT(SimpleNamespace(**shape))
+        optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+        data = [(torch.zeros(batch, seq, dtype=torch.long),) * 2]
+        for _ in range(2):
+            training_step(model, optimizer, data)
+        targets = data[0][0].clone()
+        meter = MemoryMeter("cpu").track(model, optimizer, data, targets)
+        optimizer.zero_grad(set_to_none=True)
+        with meter:
+            training_step(model, optimizer, [(data[0][0], targets)])
+        assert measured_training(shape, batch, seq)["peak"] == meter.peak_bytes
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_rules_of_the_text_are_near_every_drawn_step(seed: int) -> None:
+    at_logits = 0
+    for shape, batch, seq in drawn_steps(seed):
+        ruled, measured = rule_of_the_lab(shape, batch, seq), measured_training(shape, batch, seq)
+        statistics = 4 * batch * seq * (shape["n_layers"] * (4 + shape["n_heads"]) + 2 + 4)
+        assert statistics < 0.009 * ruled["saved_activations"], "they may be left out"
+        for key, value in measured.items():
+            tolerance = 0.001 if key in ("saved_activations", "peak") else 0
+            assert abs(ruled[key] - value) <= tolerance * value, key
+        state = ruled["parameters"] + ruled["optimizer"]
+        at_logits += ruled["peak"] == state + ruled["saved_activations"] + 3 * ruled["logits"]
+    assert at_logits == 2, "two of six peak at the logits' gradient"
+
+
 # What the notebook says
 
 
@@ -205,6 +267,7 @@ def test_points_are_those_of_the_contract() -> None:
         "lifetimes": 3,
         "live_bytes": 2,
         "largest_batch": 2,
+        "predict_training": 4,
     }
     assert {task.name: task.points for task in LAB.tasks} == contract
 
