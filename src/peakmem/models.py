@@ -43,7 +43,8 @@ class ModelShape:
         d_ff: inner width of the MLP; None for 4 d_model.
         gated: the MLP has a third matrix, which gates the first (SwiGLU).
         biases: linear layers and norms have biases (the head never has).
-        learned_positions: positions are a table of parameters.
+        learned_positions: positions are a table of parameters, and queries, keys and values come
+            of one matrix; else positions rotate queries and keys, and each comes of its own.
         tied: the head is the token embedding.
         source: where the sizes are printed.
 
@@ -137,8 +138,12 @@ def parameter_tensors(shape: ModelShape) -> list[ParameterTensor]:
 def _layer(shape: ModelShape, prefix: str) -> list[ParameterTensor]:
     d, wide, inner = shape.d_model, shape.attention_width, shape.mlp_width
     found = _with_bias(shape, f"{prefix}norm1", "layer_norms", (d,))
-    qkv = (wide + 2 * shape.key_value_width, d)  # queries, keys and values in one matrix
-    found += _with_bias(shape, f"{prefix}attention.qkv", "attention", qkv)
+    narrow = shape.key_value_width
+    heads = {"qkv": wide + 2 * narrow}
+    if not shape.learned_positions:  # rotated ones have a matrix each
+        heads = {"q": wide, "k": narrow, "v": narrow}
+    for name, width in heads.items():
+        found += _with_bias(shape, f"{prefix}attention.{name}", "attention", (width, d))
     found += _with_bias(shape, f"{prefix}attention.out", "attention", (d, wide))
     found += _with_bias(shape, f"{prefix}norm2", "layer_norms", (d,))
     for name in ("gate", "up") if shape.gated else ("up",):
@@ -237,6 +242,8 @@ _llama3 = partial(
     source="Grattafiori et al. 2024, The Llama 3 Herd of Models, table 3",
 )
 
+_LLAMA1 = "Touvron et al. 2023, LLaMA: Open and Efficient Foundation Language Models, table 2"
+
 _ROWS: tuple[ModelShape, ...] = (
     _gpt2("gpt2", 12, 768, 12),
     _gpt2("gpt2-medium", 24, 1024, 16),
@@ -247,6 +254,7 @@ _ROWS: tuple[ModelShape, ...] = (
     # 5140 is taken for a slip; for XL heads would be wider than the model.
     ModelShape("gpt3-xl-24x128", 24, 2048, 24, 50257, 2048, d_head=128, source=_GPT3_SOURCE),
     ModelShape("gpt3-13b-40x128", 40, 5120, 40, 50257, 2048, source=_GPT3_SOURCE),
+    _llama2("llama-65b", 80, 8192, 64, d_ff=22016, context=2048, source=_LLAMA1),
     _llama2("llama2-7b", 32, 4096, 32, d_ff=11008),
     _llama2("llama2-13b", 40, 5120, 40, d_ff=13824),
     _llama2("llama2-70b", 80, 8192, 64, kv_heads=8, d_ff=28672),

@@ -14,10 +14,13 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
+from peakmem.layers import Layers
 from peakmem.ledger import Ledger, Owner, Tensor
+from peakmem.llama import Llama
 from peakmem.models import ModelShape, parameter_tensors
 from peakmem.profiles import PROFILES, Profile
-from peakmem.recipes import Parallelism, Recipe, state_shapes
+from peakmem.recipes import Parallelism, Recipe, quantized_scales, state_shapes
+from peakmem.steps import play_step
 from peakmem.tape import Tape, Value
 from peakmem.transformer import Transformer
 
@@ -62,7 +65,9 @@ def build_ledger(
     implementation = recipe.implementation or rules.implementation
     local = _part_of(model, recipe, parallelism)
     tape = Tape(keep_gradients=not recipe.offload)
-    parameters = _residents(tape, local, recipe, counters=implementation in rules.counters)
+    parameters = _parameters(tape, local, recipe)
+    trained = [value for value in parameters.values() if value.requires_grad]
+    _states(tape, trained, recipe, counters=implementation in rules.counters)
     batches = [
         [
             tape.resident(name, "activation", (recipe.micro_batch, recipe.sequence), "int64")
@@ -71,76 +76,65 @@ def build_ledger(
         for _ in range(recipe.micro_batches)
     ]
     between = recipe.sequence // (parallelism.tensor if parallelism.sequence else 1)
-    transformer = Transformer(tape, local, recipe, rules, parameters, between)
-    _play(tape, transformer, batches, recipe, implementation)
+    blocks = Llama if model.gated else Transformer
+    if model.gated:
+        width = (2, local.attention_width // local.n_heads // 2)
+        tape.resident("rotary frequencies", "activation", width, recipe.formats.weights)
+    last_loss = _play(tape, blocks(tape, local, recipe, rules, parameters, between), batches)
+    with tape.holding(last_loss):
+        play_step(tape, trained, recipe, implementation)
     return _shared(tape.ledger(), parallelism, keep_temporaries=rules.eager)
 
 
-def _play(
-    tape: Tape,
-    transformer: Transformer,
-    batches: list[list[Value]],
-    recipe: Recipe,
-    implementation: str,
-) -> None:
-    """Play `peakmem.nn.training_step`."""
+def _play(tape: Tape, model: Layers, batches: list[list[Value]]) -> Value:
+    """Play `peakmem.nn.training_step` up to the optimizer's step; return the last loss."""
     held: list[Value] = []  # the loss of the micro-batch before, which still has its name
     for tokens, targets in batches:
         tape.phase = "forward"
-        loss = transformer.loss(tokens, targets)
+        loss = model.loss(tokens, targets)
         tape.touch(held)
         held = [loss]
-        part = transformer.part_of_mean(loss)
+        part = model.part_of_mean(loss)
         tape.phase = "backward"
         tape.event("start of backward", [part])
         seed = tape.make("gradient of the loss", (), part.dtype)
         with tape.holding(loss, part, seed):
             tape.backward(part, seed)
     tape.phase = "optimizer"
-    with tape.holding(*held):
-        _optimizer_step(tape, list(transformer.parameters.values()), recipe, implementation)
+    return held[0]
 
 
 def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profile: str) -> Profile:
     """Return the profile, or refuse what there are no rules for."""
     if profile not in PROFILES:
         raise ValueError(f"profile={profile!r} is unknown; use one of {', '.join(PROFILES)}")
-    plain = ModelShape(
-        *(model.name, model.n_layers, model.d_model, model.n_heads, model.vocab, model.context),
-        d_head=model.d_head,
-        source=model.source,
-    )
-    if model != plain:
+    gpt = model.biases and model.learned_positions and not model.gated and not model.kv_heads
+    llama = model.gated and not model.biases and not model.learned_positions
+    if not (gpt or llama):
         raise ValueError(
-            f"{model.name}: build_ledger has rules for GPT's blocks only (layer norms, GELU of "
-            "width 4 d_model, biases, learned positions, a tied head); trace another model"
+            f"{model.name}: build_ledger has rules for two kinds of blocks, GPT's (layer norms, "
+            "biases, learned positions, GELU) and Llama's (RMS norms, no biases, rotary positions, "
+            "a gated MLP); use trace for another model"
         )
     if recipe.sequence > model.context and model.learned_positions:
         raise ValueError(
             f"{model.name} has positions for {model.context} tokens, but sequence is "
             f"{recipe.sequence}; shorten it, or give the model a larger context"
         )
-    eager = PROFILES[profile].eager
-    if eager and recipe.optimizer in ("adafactor", "adam8bit"):
+    if llama and (recipe.dropout or recipe.attention == "standard"):
         raise ValueError(
-            f"{profile} has no rules for the temporaries of {recipe.optimizer}; use profile='paper'"
-        )
-    if eager and recipe.offload:
-        raise ValueError(f"{profile} has no rules for offloading; use profile='paper'")
-    if eager and recipe.formats.master:
-        raise ValueError(
-            f"{profile} has no rules for master weights, which torch does not keep by itself; use "
-            "precision 'amp_fp16' or 'amp_bf16', or profile='paper'"
+            f"{model.name}: there are rules for Llama with attention='flash' and dropout=0 only; "
+            "use trace for others"
         )
     if parallelism.pipeline > 1:
         raise ValueError(
             "build_ledger plays one whole model; for a pipeline give it the layers of one stage, "
             "with as many micro-batches as are under way there"
         )
-    if eager and (parallelism.zero == 3 or parallelism.tensor > 1):
+    if PROFILES[profile].eager and parallelism.sequence:
         raise ValueError(
-            f"{profile} has no rules for what devices send each other within a layer; use "
-            "zero=2 and tensor=1, or profile='paper'"
+            f"{profile} has no rules for gathering a sequence within a layer; use sequence=False, "
+            "or profile='paper'"
         )
     return PROFILES[profile]
 
@@ -172,17 +166,58 @@ def _part_of(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> Mod
     )
 
 
-def _residents(tape: Tape, model: ModelShape, recipe: Recipe, counters: bool) -> dict[str, Value]:
-    """Put parameters, masters and optimizer state on the tape; return the parameters by name."""
-    formats = recipe.formats
+def _parameters(tape: Tape, model: ModelShape, recipe: Recipe) -> dict[str, Value]:
+    """Put the parameters on the tape, adapters and scales of quantized matrices among them."""
+    formats, base = recipe.formats, recipe.quantized_base
     parameters = {}
+
+    def put(name: str, shape: tuple[int, ...], trained: bool) -> None:
+        parameters[name] = tape.resident(
+            *(name, "parameter", shape, formats.weights),
+            gradient_dtype=formats.gradients,
+            requires_grad=trained,
+        )
+
     for tensor in parameter_tensors(model):
         name, shape = tensor.name, tensor.shape
-        parameters[name] = tape.resident(
-            name, "parameter", shape, formats.weights, formats.gradients
+        if base and tensor.component in ("attention", "mlp") and len(shape) == 2:
+            parameters[name] = tape.resident(name, "parameter", shape, base, requires_grad=False)
+            for scale, (size, dtype) in quantized_scales(shape, base).items():
+                tape.resident(f"{name} ({scale})", "parameter", size, dtype)
+        else:
+            put(name, shape, trained=not recipe.lora_rank)
+    for layer, (wide, narrow) in _adapted(model, recipe).items():
+        put(f"{layer}.lora_a", (recipe.lora_rank, narrow), trained=True)
+        put(f"{layer}.lora_b", (wide, recipe.lora_rank), trained=True)
+    return parameters
+
+
+def _adapted(model: ModelShape, recipe: Recipe) -> dict[str, tuple[int, int]]:
+    """Return the shapes of the matrices that get adapters, by the names of their layers."""
+    if not recipe.lora_rank:
+        return {}
+    linear = {
+        tensor.name.removesuffix(".weight"): (tensor.shape[0], tensor.shape[1])
+        for tensor in parameter_tensors(model)
+        if tensor.component in ("attention", "mlp") and len(tensor.shape) == 2
+    }
+    known = {name.split(".", 2)[2] for name in linear}
+    targets = set(recipe.lora_targets)
+    if "attention.qkv" in targets - known:
+        targets = targets - {"attention.qkv"} | {f"attention.{part}" for part in "qkv"}
+    if targets - known or not targets:
+        raise ValueError(
+            f"lora_targets={recipe.lora_targets!r}: {model.name} has no such layers; choose of "
+            f"{', '.join(sorted(known))}"
         )
-        if recipe.offload:
-            continue  # the rest is with the host
+    return {name: shape for name, shape in linear.items() if name.split(".", 2)[2] in targets}
+
+
+def _states(tape: Tape, trained: list[Value], recipe: Recipe, counters: bool) -> None:
+    """Put masters and optimizer state on the tape; offloaded ones are with the host."""
+    formats = recipe.formats
+    for parameter in [] if recipe.offload else trained:
+        name, shape = parameter.storage.name, parameter.shape
         if formats.master:
             tape.resident(f"{name} (master)", "master", shape, formats.master)
         states = state_shapes(recipe.optimizer, shape, formats.states)
@@ -190,32 +225,6 @@ def _residents(tape: Tape, model: ModelShape, recipe: Recipe, counters: bool) ->
             tape.resident(f"{name} ({state})", "optimizer_state", state_shape, dtype)
         if states and counters and recipe.optimizer != "momentum":
             tape.resident(f"{name} (step)", "optimizer_state", (), "fp32")
-    return parameters
-
-
-def _optimizer_step(
-    tape: Tape, parameters: list[Value], recipe: Recipe, implementation: str
-) -> None:
-    """Play the step: Adam takes the root of the second moment, the others work in place."""
-    if recipe.offload:
-        tape.event("step of the host")
-        return
-    if recipe.optimizer not in ("adam", "adamw") or implementation == "fused":
-        tape.event(f"{recipe.optimizer} in place")
-        return
-    states = recipe.formats.states
-    if implementation == "foreach":  # roots of all parameters at once
-        tape.event("roots of all second moments")
-        for parameter in parameters:
-            tape.make(f"{parameter.storage.name} (root)", parameter.shape, states)
-        return
-    before: list[Value] = []  # the loop's name for the last divisor, until it has a new one
-    for parameter in parameters:
-        name = parameter.storage.name
-        tape.event(f"{name}: root", before)
-        root = tape.make(f"{name} (root)", parameter.shape, states)
-        tape.event(f"{name}: divisor", [*before, root])
-        before = [tape.make(f"{name} (divisor)", parameter.shape, states)]
 
 
 def _shared(ledger: Ledger, parallelism: Parallelism, keep_temporaries: bool) -> Ledger:

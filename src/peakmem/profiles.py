@@ -27,14 +27,27 @@ class Rule:
             makes.
         passes: operands whose gradient is the output's own, passed on.
         sums: operands that were broadcast; theirs is summed to their size after the rest.
+        wide: operands whose gradient `backward` makes in the output's shape and format first, and
+            then sums or casts to theirs where these differ.
+        only: what is kept for the gradient of one operand alone: pairs of saved name and that operand.
 
-    Names of operands that a call does not have (a bias, say) are passed over.
+    In `backward`, "~x" is scratch as large as the operand x, there until the rest is done. Names
+    of operands that a call does not have (a bias, say) are passed over, and so are gradients of
+    operands that need none.
     """
 
     saves: tuple[str, ...] = ()
     backward: tuple[tuple[str, tuple[str, ...]], ...] = ()
     passes: tuple[str, ...] = ()
     sums: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
+    only: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def gradients(self) -> set[str]:
+        """Operands that it can make a gradient of."""
+        made = {key for _, keys in self.backward for key in keys}
+        return made.union(self.passes, self.sums)
 
 
 @dataclass(frozen=True)
@@ -65,6 +78,8 @@ class Profile:
     eager: bool = True
 
 
+_EACH_FOR_THE_OTHER = (("x", "weight"), ("weight", "x"))
+
 _TORCH: dict[str, Rule] = {
     "embedding": Rule(saves=("indices",), backward=(("embedding backward", ("table",)),)),
     "slice": Rule(backward=(("slice backward", ("whole",)),)),
@@ -76,9 +91,35 @@ _TORCH: dict[str, Rule] = {
     ),
     # Gradients come in the alphabetical order of the names that derivatives.yaml has for them.
     "linear": Rule(
-        saves=("x", "weight"), backward=(("mm", ("x",)), ("mm", ("weight",))), sums=("bias",)
+        saves=("x", "weight"),
+        backward=(("mm", ("x",)), ("mm", ("weight",))),
+        sums=("bias",),
+        only=_EACH_FOR_THE_OTHER,
     ),
-    "head": Rule(saves=("x", "weight"), backward=(("mm", ("weight",)), ("mm", ("x",)))),
+    "linear without bias": Rule(
+        saves=("x", "weight"),
+        backward=(("mm", ("weight",)), ("mm", ("x",))),
+        only=_EACH_FOR_THE_OTHER,
+    ),
+    # The 16-bit matrix is made anew from the quantized one, forward and backward.
+    "quantized linear": Rule(backward=(("dequantize", ("~weight",)), ("mm", ("x",)))),
+    "weighted": Rule(  # by a parameter that is broadcast
+        saves=("x", "weight"),
+        backward=(("mul", ("weight",)), ("mul", ("x",))),
+        wide=("weight",),
+        only=_EACH_FOR_THE_OTHER,
+    ),
+    "product": Rule(
+        saves=("a", "b"), backward=(("mul", ("a",)), ("mul", ("b",))), wide=("a", "b")
+    ),
+    "times constant": Rule(saves=("constant",), backward=(("mul", ("x",)),), wide=("x",)),
+    "square": Rule(saves=("x",), backward=(("pow", ("~x",)), ("mul", ("~x",)), ("mul", ("x",)))),
+    "mean": Rule(backward=(("div", ("x",)),)),
+    "shift": Rule(passes=("x",)),
+    "rsqrt": Rule(saves=("output",), backward=(("pow", ("~x",)), ("mul", ("~x",)), ("mul", ("x",)))),
+    "neg": Rule(backward=(("neg", ("x",)),)),
+    "cat": Rule(passes=("a", "b")),
+    "silu": Rule(saves=("x",), backward=(("silu backward", ("x",)),)),
     "bmm": Rule(saves=("a", "b"), backward=(("bmm", ("b",)), ("bmm", ("a",)))),
     "split": Rule(backward=(("cat", ("whole",)),)),
     # Views cost nothing forward; some orders of dimensions take a copy to undo them backward.

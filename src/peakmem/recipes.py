@@ -20,12 +20,13 @@ __all__ = [
     "Parallelism",
     "Precision",
     "Recipe",
+    "quantized_scales",
     "state_shapes",
     "storage_bytes",
 ]
 
 # Bits of one element of what `formats` does not describe: integers and truth values.
-_INTEGER_BITS = {"int64": 64, "int32": 32, "int8": 8, "uint8": 8, "int4": 4, "bool": 8}
+_INTEGER_BITS = {"int64": 64, "int32": 32, "int8": 8, "uint8": 8, "int4": 4, "nf4": 4, "bool": 8}
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ OPTIMIZERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 Implementation = Literal["for-loop", "foreach", "fused"]
 Attention = Literal["standard", "flash"]
 Checkpointing = Literal["none", "selective", "every_k", "full"]
+Quantized = Literal["int8", "nf4"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,14 @@ class Recipe:
         checkpoint_every: length of a segment under "every_k".
         offload: the host's memory has the optimizer's state and the masters, and takes each
             gradient as soon as it is complete (ZeRO-Offload, Ren et al. 2021).
+        lora_rank: rank of the adapters beside `lora_targets`; all other parameters are frozen then
+            (LoRA, Hu et al. 2022). 0 trains the model itself.
+        lora_targets: layers that get one, by their names in a block such as "attention.qkv" or
+            "mlp.up"; where queries, keys and values have matrices of their own, "attention.qkv"
+            stands for all three.
+        quantized_base: the blocks' frozen matrices in 8 bits with a scale a row ("int8", Dettmers
+            et al. 2022), or in 4 with scales that are quantized too ("nf4", QLoRA, Dettmers et al.
+            2023); None for as they are.
 
     Raises ValueError for a value out of range, with the range.
 
@@ -113,6 +123,9 @@ class Recipe:
     checkpointing: Checkpointing = "none"
     checkpoint_every: int = 1
     offload: bool = False
+    lora_rank: int = 0
+    lora_targets: tuple[str, ...] = ("attention.qkv",)
+    quantized_base: Quantized | None = None
 
     def __post_init__(self) -> None:
         _require_one_of("precision", self.precision, PRECISIONS)
@@ -137,6 +150,13 @@ class Recipe:
             raise ValueError(
                 "checkpointing='full' has segments of 1 layer; use 'every_k' for "
                 f"checkpoint_every={self.checkpoint_every}"
+            )
+        _require_one_of("quantized_base", self.quantized_base, (None, "int8", "nf4"))
+        if isinstance(self.lora_rank, bool) or self.lora_rank < 0:
+            raise ValueError(f"expected lora_rank of 0 or more, but got {self.lora_rank!r}")
+        if self.quantized_base and not self.lora_rank:
+            raise ValueError(
+                "a quantized base cannot be trained itself; give it adapters, such as lora_rank=16"
             )
 
     @property
@@ -200,6 +220,21 @@ def storage_bytes(elements: int, dtype: str) -> int:
         _require_one_of("dtype", dtype, _INTEGER_BITS)
         bits = _INTEGER_BITS[dtype]
     return ceil(elements * bits / 8)
+
+
+def quantized_scales(shape: tuple[int, ...], dtype: str) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Return what a quantized matrix keeps beside its codes: name -> (shape, dtype).
+
+    "int8" has one fp32 scale a row. "nf4" has an 8-bit scale for each block of 64 elements, and an
+    fp32 scale for each 256 of those (QLoRA, section 3): 0.127 bits a parameter.
+
+    >>> quantized_scales((128, 64), "nf4")["scales"]
+    ((128,), 'uint8')
+    """
+    if dtype == "int8":
+        return {"scales": (shape[:1], "fp32")}
+    blocks = ceil(prod(shape) / 64)
+    return {"scales": ((blocks,), "uint8"), "scales of scales": ((ceil(blocks / 256),), "fp32")}
 
 
 def state_shapes(

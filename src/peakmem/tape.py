@@ -51,6 +51,7 @@ class Value:
     dtype: str
     gradient_dtype: str
     is_parameter: bool = False
+    requires_grad: bool = True
 
 
 @dataclass(eq=False)
@@ -125,11 +126,19 @@ class Tape:
     # What there is, and what happens.
 
     def resident(
-        self, name: str, owner: Owner, shape: Shape, dtype: str, gradient_dtype: str = ""
+        self,
+        name: str,
+        owner: Owner,
+        shape: Shape,
+        dtype: str,
+        *,
+        gradient_dtype: str = "",
+        requires_grad: bool = True,
     ) -> Value:
         """Return a tensor that is there from the start to the end."""
         value = self._new(name, owner, shape, dtype, birth=0)
         value.gradient_dtype = gradient_dtype or dtype
+        value.requires_grad = requires_grad
         value.is_parameter = owner == "parameter"
         self._residents.append(value)
         return value
@@ -176,27 +185,35 @@ class Tape:
         dtype: str,
         sides: Iterable[Side] = (),
     ) -> Value:
-        """Run an operator, remember its backward, and return its output."""
-        saved = [self._save(operands[key]) for key in rule.saves if key in operands]
+        """Run an operator, remember its backward if it has one, and return its output."""
+        wanted = {key for key, x in operands.items() if x.requires_grad and key in rule.gradients}
+        keeps = [key for key in rule.saves if wanted and dict(rule.only).get(key) in {None, *wanted}]
+        saved = [self._save(operands[key]) for key in keeps if key in operands]
         self.event(name, operands.values())
         output = self.make(name, shape, dtype)
+        output.requires_grad = bool(wanted)
         results = {side.name: self.make(side.name, side.shape, side.dtype) for side in sides}
         results["output"] = output
-        saved += [self._save(results[key]) for key in rule.saves if key in results]
-        self._record(_Node(operands, (output,), rule, saved, name))
+        saved += [self._save(results[key]) for key in keeps if key in results]
+        if wanted:
+            self._record(_Node(operands, (output,), rule, saved, name))
         return output
 
     def views(
         self, name: str, value: Value, shapes: Iterable[Shape], rule: Rule
     ) -> tuple[Value, ...]:
         """Return views of a value, which the rule calls "whole"; nothing is allocated."""
-        outputs = tuple(Value(value.storage, s, value.dtype, value.dtype) for s in shapes)
-        self._record(_Node({"whole": value}, outputs, rule, [], name))
+        outputs = tuple(
+            Value(value.storage, s, value.dtype, value.dtype, requires_grad=value.requires_grad)
+            for s in shapes
+        )
+        if value.requires_grad:
+            self._record(_Node({"whole": value}, outputs, rule, [], name))
         return outputs
 
     @contextmanager
     def autocast(self, active: bool) -> Iterator[None]:
-        """Until the block ends, keep each copy of a parameter that `cast` makes, and reuse it."""
+        """Until the block ends, reuse each copy that `cast` makes of a parameter being trained."""
         before, self._casts = self._casts, {} if active else None
         try:
             yield
@@ -213,7 +230,7 @@ class Tape:
         rule = Rule(backward=(("cast backward", ("x",)),))
         name = f"{value.storage.name} in {dtype}"
         copy = self.apply(name, rule, {"x": value}, value.shape, dtype)
-        if self._casts is not None and value.is_parameter:
+        if self._casts is not None and value.is_parameter and value.requires_grad:
             self._casts[value] = copy
         return copy
 
@@ -276,24 +293,37 @@ class Tape:
         kept = [self._unpack(saved) for saved in node.saved]
         # A segment's input stays while there is a place that could ask for it.
         kept += [saved.segment.kept for saved in node.saved if saved.segment]
+        operands = {key: x for key, x in node.operands.items() if x.requires_grad}
         made: dict[str, Value] = {}
         for name, keys in node.rule.backward:
-            there = [key for key in keys if key in node.operands]
+            there = [key for key in keys if key in operands or key[0] == "~"]
             if there:
                 self.event(f"{node.name}: {name}", [*incoming, *kept, *made.values()])
-                made |= {key: self._gradient_of(node.operands[key]) for key in there}
+                made |= {key: self._made_by(node, key, incoming[0]) for key in there}
         # What was recomputed is let go here, what was kept all along when the node is done.
         kept = [saved.value for saved in node.saved if saved.value and not saved.segment]
-        for key in (*node.rule.sums, *node.rule.passes):
-            if key not in node.operands:
+        everything = [*incoming, *kept, *made.values()]
+        for key in (*node.rule.wide, *node.rule.sums, *node.rule.passes):
+            if key not in operands:
                 continue
-            operand = node.operands[key]
-            if key in node.rule.passes and operand.gradient_dtype == incoming[0].dtype:
-                made[key] = incoming[0]
+            operand = operands[key]
+            ready = made.get(key, incoming[0])
+            fits = key in node.rule.passes or (key in made and ready.shape == operand.shape)
+            if fits and ready.dtype == operand.gradient_dtype:
+                made[key] = ready
             else:
-                self.event(f"{node.name}: sum or cast", [*incoming, *kept, *made.values()])
+                self.event(f"{node.name}: sum or cast", everything)
                 made[key] = self._gradient_of(operand)
-        return [(node.operands[key], gradient) for key, gradient in made.items()]
+                everything.append(made[key])
+        return [(operands[key], gradient) for key, gradient in made.items() if key in operands]
+
+    def _made_by(self, node: _Node, key: str, incoming: Value) -> Value:
+        """What a backward operator makes: a gradient, or scratch."""
+        if key in node.rule.wide:
+            return self.make(f"{node.name}: wide", incoming.shape, incoming.dtype)
+        if key[0] == "~":
+            return self.make(f"{node.name}: scratch", node.operands[key[1:]].shape, incoming.dtype)
+        return self._gradient_of(node.operands[key])
 
     def _gradient_of(self, value: Value) -> Value:
         owner: Owner = "gradient" if value.is_parameter else "temporary"

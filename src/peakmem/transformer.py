@@ -1,101 +1,30 @@
 """Forward of a GPT on a tape: the operators of `peakmem.nn.GPT`, one by one, in their order.
 
-It follows the module line by line, so that both can be read side by side. What each operator keeps
-for backward is the profile's business. `holding` stands for the names in a Python function, which
-keep tensors alive until it returns.
+It follows the module line by line, so that both can be read side by side.
 
 Shapes at line ends: B micro-batch, T sequence, D d_model, H heads, V vocab.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from peakmem.models import ModelShape
-from peakmem.profiles import Profile
-from peakmem.recipes import Recipe
-from peakmem.tape import Side, Tape, Value
+from peakmem.layers import Layers
+from peakmem.tape import Side, Value
 
 __all__ = ["Transformer"]
 
 
-class Transformer:
-    """Plays forward and loss of one micro-batch on a tape.
-
-    `parameters` are the tape's values by the names of `models.parameter_tensors`. `between` is how
-    many tokens of a sequence this device has between the matrices of attention and MLP: all of
-    them, unless devices share them.
-    """
-
-    def __init__(
-        self,
-        tape: Tape,
-        shape: ModelShape,
-        recipe: Recipe,
-        profile: Profile,
-        parameters: Mapping[str, Value],
-        between: int,
-    ) -> None:
-        self.tape, self.shape, self.recipe, self.profile = tape, shape, recipe, profile
-        self.parameters, self.between = parameters, between
-        formats = recipe.formats
-        self.autocasts = formats.autocast and profile.eager
-        self.low = formats.compute  # of matrix products, and of all without autocast
-        self.high = formats.weights if self.autocasts else formats.compute
-
-    def loss(self, tokens: Value, targets: Value) -> Value:
-        """Run forward and the loss; return the mean loss."""
-        tape, rules = self.tape, self.profile.rules
-        with tape.autocast(self.autocasts):
-            logits = self._logits(tokens)  # (B, T, V)
-            scores = tape.cast(logits, "fp32") if self.autocasts else logits
-            dtype = "fp32" if self.autocasts or not self.profile.eager else scores.dtype
-            rows, vocab = logits.shape[0] * logits.shape[1], logits.shape[2]
-            rule = rules["log softmax"]
-            log_p = tape.apply("log softmax", rule, {"x": scores}, (rows, vocab), dtype)
-            log_p.storage.owner = "logits"
-            operands = {"x": log_p, "targets": targets}
-            sides = [Side("total weight", (), dtype)]
-            loss = tape.apply("nll", rules["nll"], operands, (), dtype, sides)
-            tape.touch([logits, scores])
-        return loss
-
-    def part_of_mean(self, loss: Value) -> Value:
-        """Divide a micro-batch's loss by how many there are; return its part of the mean."""
-        rule = self.profile.rules["mean over micro-batches"]
-        return self.tape.apply("mean over micro-batches", rule, {"x": loss}, (), loss.dtype)
+class Transformer(Layers):
+    """GPT's blocks: layer norms, biases, learned positions, an MLP with GELU."""
 
     def _logits(self, tokens: Value) -> Value:
-        tape, rules, shape = self.tape, self.profile.rules, self.shape
-        residual = (tokens.shape[0], self.between, shape.d_model)
-        table = self.parameters["token_embedding.weight"]
+        tape, rules = self.tape, self.profile.rules
+        residual = (tokens.shape[0], self.between, self.shape.d_model)
         row_table = self.parameters["position_embedding.weight"]
         (positions,) = tape.views("positions", row_table, [residual[1:]], rules["slice"])
-        operands = {"table": table, "indices": tokens}
-        x = tape.apply("embedding", rules["embedding"], operands, residual, self.high)
-        operands = {"x": x, "positions": positions}
+        operands = {"x": self._embedded(tokens), "positions": positions}
         x = tape.apply("add positions", rules["add positions"], operands, residual, self.high)
         x = self._dropout("embedding.", x)  # (B, T, D)
-        segment = self.recipe.segment
-        if segment:
-            for first in range(0, shape.n_layers, segment):
-                layers = range(first, min(first + segment, shape.n_layers))
-                x = self._checkpointed(layers, x)
-        else:
-            x = self._blocks(range(shape.n_layers), x)
-        h = self._norm("final_norm", x)
-        size = (*tokens.shape, shape.vocab)
-        logits = self._linear("head", h, table, None, size)  # (B, T, V)
-        logits.storage.owner = "logits"
-        return logits
-
-    def _checkpointed(self, layers: range, x: Value) -> Value:
-        return self.tape.checkpoint(lambda: self._blocks(layers, x), kept=x)
-
-    def _blocks(self, layers: range, x: Value) -> Value:
-        for layer in layers:
-            x = self._block(f"blocks.{layer}.", x)
-        return x
+        return self._head(self._norm("final_norm", self._stack(x)))
 
     def _block(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
         with self.tape.holding(x) as names:
@@ -158,7 +87,7 @@ class Transformer:
         with tape.holding() as names:
             future = self._triangle(prefix, q.shape[1])
             products = self._bmm(f"{prefix}scores", q, k, self._square(q))
-            scores = self._scaled(f"{prefix}scaled", products)  # (B, H, T, T)
+            scores = self._map(f"{prefix}scaled", "scale", products)  # (B, H, T, T)
             names += [future, scores]
             operands = {"x": scores, "future": future}
             masked = tape.apply(f"{prefix}masked", rules["mask"], operands, scores.shape, q.dtype)
@@ -172,14 +101,14 @@ class Transformer:
         tape, low = self.tape, q.dtype
         with tape.holding() as names:
             wide_q, wide_k, wide_v = (tape.cast(x, "fp32") for x in (q, k, v))
-            scaled_q = self._scaled(f"{prefix}scaled q", wide_q)
+            scaled_q = self._map(f"{prefix}scaled q", "scale", wide_q)
             names += [wide_q, wide_k, wide_v, scaled_q]
             triangle = self._triangle(prefix, q.shape[1])
             tape.event(f"{prefix}mask as numbers", [triangle])
             bias = tape.make(f"{prefix}mask as numbers", triangle.shape, "fp32")
             tape.make(f"{prefix}0 and -inf", (2,), "fp32")  # what it is filled with
             names.append(bias)
-            scaled_k = self._scaled(f"{prefix}scaled k", wide_k)
+            scaled_k = self._map(f"{prefix}scaled k", "scale", wide_k)
             products = self._bmm(f"{prefix}scores", scaled_q, scaled_k, self._square(q))
             operands, rule = {"x": products, "bias": bias}, self.profile.rules["add mask"]
             masked = tape.apply(f"{prefix}masked", rule, operands, products.shape, "fp32")
@@ -194,9 +123,6 @@ class Transformer:
             rule = self.profile.rules["view undone by copy"]
             (y,) = self.tape.views(f"{prefix}weighted", y, [y.shape], rule)
         return y
-
-    def _scaled(self, name: str, x: Value) -> Value:
-        return self.tape.apply(name, self.profile.rules["scale"], {"x": x}, x.shape, x.dtype)
 
     def _heads(self, prefix: str, q: Value, k: Value, v: Value) -> tuple[Value, Value, Value]:
         """Views by head; backward has to copy the gradients of q and v to put them together."""
@@ -233,10 +159,6 @@ class Transformer:
                 operands |= {key: self._copy(f"{name}: copy", x) for key, x in apart.items()}
             return self.tape.apply(name, self.profile.rules["bmm"], operands, shape, a.dtype)
 
-    def _copy(self, name: str, value: Value) -> Value:
-        rule = self.profile.rules["copy"]
-        return self.tape.apply(name, rule, {"x": value}, value.shape, value.dtype)
-
     @property
     def _has_heads(self) -> bool:
         """Whether heads' values lie apart, so that merging heads takes a copy."""
@@ -247,31 +169,6 @@ class Transformer:
         """Whether batch and heads have to be made one dimension by a copy."""
         return self.profile.copies and self._has_heads and self.recipe.micro_batch > 1
 
-    # Layers.
-
-    def _widen(self, name: str, x: Value, width: int) -> Value:
-        """The first matrix of attention or MLP: from what lies between to all tokens."""
-        return self._layer(name, x, (x.shape[0], self.recipe.sequence, width))
-
-    def _narrow(self, name: str, x: Value) -> Value:
-        """The last matrix of attention or MLP: back to what lies between."""
-        return self._layer(name, x, (x.shape[0], self.between, self.shape.d_model))
-
-    def _layer(self, name: str, x: Value, size: tuple[int, ...]) -> Value:
-        weight, bias = (self.parameters[f"{name}.{part}"] for part in ("weight", "bias"))
-        return self._linear(name, x, weight, bias, size)
-
-    def _linear(
-        self, name: str, x: Value, weight: Value, bias: Value | None, size: tuple[int, ...]
-    ) -> Value:
-        operands = {"weight": weight} if bias is None else {"bias": bias, "weight": weight}
-        operands["x"] = x
-        if self.autocasts:
-            operands = {key: self.tape.cast(value, self.low) for key, value in operands.items()}
-        rule = self.profile.rules["head" if bias is None else "linear"]
-        with self.tape.holding(x):
-            return self.tape.apply(name, rule, operands, size, self.low)
-
     def _norm(self, name: str, x: Value) -> Value:
         weight, bias = (self.parameters[f"{name}.{part}"] for part in ("weight", "bias"))
         dtype = self.profile.norm_statistics or x.dtype
@@ -280,18 +177,3 @@ class Transformer:
         return self.tape.apply(
             name, self.profile.rules["layer norm"], operands, x.shape, x.dtype, sides
         )
-
-    def _add(self, name: str, x: Value, branch: Value) -> Value:
-        rule = self.profile.rules["add"]
-        return self.tape.apply(name, rule, {"x": x, "branch": branch}, x.shape, x.dtype)
-
-    def _dropout(self, prefix: str, x: Value) -> Value:
-        if not self.recipe.dropout:
-            return x
-        tape, rule, name = self.tape, self.profile.rules["dropout"], f"{prefix}dropout"
-        if self.profile.mask is not None:
-            sides = [Side("mask", x.shape, self.profile.mask)]
-            return tape.apply(name, rule, {"x": x}, x.shape, x.dtype, sides)
-        tape.event(f"{name} mask", [x])
-        mask = tape.make(f"{name} mask", x.shape, x.dtype)
-        return tape.apply(name, rule, {"x": x, "mask": mask}, x.shape, x.dtype)

@@ -30,6 +30,7 @@ PUBLISHED = {
     "gpt3-13b": 12_952_938_780,
     "gpt3-13b-40x128": 12_853_386_240,
     "gpt3-175b": 174_604_259_328,
+    "llama-65b": 65_285_660_672,
     "llama2-7b": 6_738_415_616,
     "llama2-13b": 13_015_864_320,
     "llama2-70b": 68_976_648_192,
@@ -99,7 +100,7 @@ def test_llama_by_component(layers, groups, kv_heads, d_head, d_ff, vocab):
 
 def test_names_of_parameters_are_distinct():
     names = [parameter.name for parameter in parameter_tensors(model("llama3-8b"))]
-    assert len(set(names)) == len(names) == 32 * 7 + 3
+    assert len(set(names)) == len(names) == 32 * 9 + 3
 
 
 @pytest.mark.parametrize(
