@@ -78,7 +78,7 @@ RESIDUAL_STATES: tuple[ResidualState, ...] = (
 
 
 def zero_states(
-    n_parameters: int, devices: int, stage: Literal[0, 1, 2, 3], *, offload: bool = False
+    n_parameters: int, devices: int, stage: int, *, offload: bool = False
 ) -> ZeroStates:
     """Return the bytes of model states a device holds under mixed-precision Adam, 16 in all.
 
@@ -128,7 +128,7 @@ def offload_link_bytes(n_parameters: int, devices: int = 1) -> int:
     return (_PARAMETER + _GRADIENT) * ceil(Fraction(n_parameters, devices))
 
 
-def zero_communicated_bytes(n_parameters: int, devices: int, stage: Literal[0, 1, 2, 3]) -> int:
+def zero_communicated_bytes(n_parameters: int, devices: int, stage: int) -> int:
     """Return the bytes that each device sends in a step, in fp16, by rings.
 
     A reduce-scatter or an all-gather of a vector sends (N - 1)/N of it. Plain data parallelism

@@ -7,5 +7,7 @@ They are thin views of the library that the labs use. Importing one imports no t
 """
 
 from peakmem.widgets.pipelines import pipelines
+from peakmem.widgets.scaling import scaling
+from peakmem.widgets.zero import zero
 
-__all__ = ["pipelines"]
+__all__ = ["pipelines", "scaling", "zero"]

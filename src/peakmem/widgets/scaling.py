@@ -1,0 +1,100 @@
+"""Calculator: a compute budget's best model and tokens, and what the training costs."""
+
+from __future__ import annotations
+
+import math
+
+import ipywidgets
+import traitlets
+
+from peakmem.hardware import ACCELERATORS, accelerator
+from peakmem.scaling import APPROACHES, Run, compute_optimal
+from peakmem.widgets import svg
+from peakmem.widgets.calculator import Calculator, Result, table
+
+__all__ = ["scaling"]
+
+_GOPHER = math.log10(5.76e23)
+
+
+def scaling(*, predict: bool = False) -> Calculator:
+    """Return a calculator of scaling laws: compute -> parameters and tokens; time, cost, CO2.
+
+    Traits: log_flops (18 to 28, log10 of operations), approach, gpu, log_devices (0 to 5),
+    utilisation (percent), price (a device hour), watts (a device), grid (g of CO2 a kWh). With
+    `predict` the result is hidden until the viewer has guessed the days.
+    """
+    return _Scaling(predict)
+
+
+class _Scaling(Calculator):
+    log_flops = traitlets.Float(_GOPHER)
+    approach = traitlets.Unicode(APPROACHES[0])
+    gpu = traitlets.Unicode("a100-80gb")
+    log_devices = traitlets.Float(3.0)
+    utilisation = traitlets.Int(45)
+    price = traitlets.Float(2.0)
+    watts = traitlets.Int(400)
+    grid = traitlets.Int(447)
+
+    def __init__(self, predict: bool) -> None:
+        slider, field = ipywidgets.FloatSlider, ipywidgets.BoundedFloatText
+        super().__init__(
+            {
+                "log_flops": slider(_GOPHER, min=18, max=28, step=0.05, description="log10 FLOPs"),
+                "approach": ipywidgets.Dropdown(options=APPROACHES, description="law"),
+                "gpu": ipywidgets.Dropdown(options=list(ACCELERATORS), description="GPU"),
+                "log_devices": slider(3, min=0, max=5, step=0.05, description="log10 devices"),
+                "utilisation": ipywidgets.IntSlider(45, 1, 100, description="utilisation, %"),
+                "price": field(2, min=0, max=1e4, description="price, a GPU hour"),
+                "watts": ipywidgets.BoundedIntText(400, 1, 10_000, description="watts, a GPU"),
+                "grid": ipywidgets.BoundedIntText(447, 0, 2000, description="g CO2 a kWh"),
+            },
+            question="How many days does it take?" if predict else None,
+            presets={
+                "Gopher's budget": {"log_flops": _GOPHER},
+                "GPT-3's": {"log_flops": math.log10(3.14e23), "log_devices": math.log10(1024)},
+            },
+        )
+
+    def answer(self) -> Result:
+        flops, devices = 10**self.log_flops, round(10**self.log_devices)
+        gpu = accelerator(self.gpu)
+        rate = gpu.flops_per_s("bf16" if "bf16" in gpu.tflops else "fp16")
+        run = Run(flops, devices, rate, self.utilisation / 100)
+        n_parameters, tokens = compute_optimal(flops, self.approach)
+        rows = [
+            ("compute", f"{flops:.3g} FLOPs"),
+            ("best model", f"{n_parameters / 1e9:.3g}B parameters"),
+            ("best data", f"{tokens / 1e9:.4g}B tokens, {tokens / n_parameters:.1f} a parameter"),
+            (f"time on {devices:,} x {gpu.name}", f"{run.days:,.1f} days"),
+            ("GPU hours", f"{run.device_hours:,.0f}"),
+            ("cost", f"{run.cost(self.price):,.0f}"),
+            ("energy", f"{run.energy_kwh(self.watts) / 1000:,.1f} MWh"),
+            ("CO2", f"{run.co2_kg(self.watts, self.grid) / 1000:,.1f} t"),
+        ]
+        picture = _draw(self.log_flops, self.approach)
+        return Result(table(rows), picture, (run.days, "days"))
+
+
+def _draw(log_flops: float, chosen: str) -> str:
+    """Best parameters over compute by each law, the chosen one thick, the budget marked."""
+    across = svg.Scale(18, 28, 60, svg.WIDTH - 16)
+    up = svg.Scale(7, 14, 230, 30)
+    parts = [
+        svg.axis_y(up, 60, "log10 of the best number of parameters", list(range(7, 15))),
+        svg.axis_x(across, 230, "log10 of the compute budget in FLOPs"),
+    ]
+    for n, approach in enumerate(APPROACHES):
+        best = [(x / 2, math.log10(compute_optimal(10 ** (x / 2), approach)[0])) for x in (36, 56)]
+        points = [(across(x), up(y)) for x, y in best]
+        mine = approach == chosen
+        dash = ("", "7 3", "2 3", "9 3 2 3", "4 2")[n]
+        width = 4 if mine else 1.6
+        parts.append(svg.path(points, colour=svg.COLOURS[n], width=width, dash=dash))
+        y = 292 + 19 * n
+        parts.append(svg.path([(60, y), (100, y)], colour=svg.COLOURS[n], width=width, dash=dash))
+        parts.append(svg.text(110, y + 5, approach, bold=mine))
+    x = across(log_flops)
+    parts.append(svg.line(x, 30, x, 230, dash="3 3"))
+    return svg.picture(392, parts, f"Compute-optimal model size by {len(APPROACHES)} laws")
