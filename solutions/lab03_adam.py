@@ -30,7 +30,7 @@
 #
 # | exercise | minutes | points |
 # |---|---|---|
-# | 3.1 Adam's step | 25 | 5 |
+# | 3.1 Adam's step | 30 | 5 |
 # | 3.2 Bytes a parameter | 10 | 1 |
 # | 3.3 The largest model that fits | 10 | 1 |
 # | 3.4 Bytes of state | 15 | 2 |
@@ -39,23 +39,40 @@
 # | 3.7 The peak of a training step | 25 | 3 |
 # | 3.8 Adam on a memory diet | 30 | 4 |
 # | 3.9 A step inside backward | 20 | 3 |
-# | 3.10 In your own words | 10 | 2 |
+# | 3.10 In your own words | 15 | 2 |
 #
-# In all, three hours, and 25 points.
+# In all, 190 minutes and 25 points.
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import logging
+from itertools import pairwise
+from types import SimpleNamespace
+
+import matplotlib.pyplot as plt
 import torch
+from IPython.display import display
+from torch.nn import functional as F
+from tqdm.auto import tqdm
 
 import peakmem
+from peakmem import plots
 from peakmem.meter import MemoryMeter, measure_call
+from peakmem.nn import GPT
 
 peakmem.lab("lab03_adam")
 print(
     "All exercises of this lab measure on the CPU, with a GPU or without: the bytes are the same."
 )
 
+
+def show_figure(figure, alt):
+    """Show a figure with a text for those who cannot see it."""
+    display(figure, metadata={"image/png": {"alt": alt}})
+    plt.close(figure)
+
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-adam_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.1 Adam's step (5 points, 25 minutes)
+# ## 3.1 Adam's step (5 points, 30 minutes)
 #
 # Plain gradient descent moves every parameter by `lr` times its gradient. Where gradients are
 # large it leaps, and where they are small it hardly moves. Adam wants steps of about the same
@@ -175,6 +192,82 @@ from autograder.stock import score
 score("lab03-adam_step", globals())
 ### END HIDDEN TESTS
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-loss-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### Is it worth it?
+#
+# The two moments cost memory. What do they buy? A small GPT learns to continue sequences in which each token
+# has two possible followers, drawn with equal chances. So no model can get below a loss of ln 2 = 0.69. Both
+# optimizers see the same 120 batches, each with three learning rates, and the picture has the best of each.
+# SGD is three lines; Adam is yours.
+#
+# **Predict first.** SGD at its best falls below a loss of 1 after some 75 steps. How many does Adam need?
+
+# %%
+predicted_steps = None  # your prediction, a number
+
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-loss", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def make_batches(count=120, vocab=64, batch=16, length=32):
+    """Return batches of sequences (batch, length + 1), the same at each call."""
+    dice = torch.Generator().manual_seed(0)
+    followers = torch.randint(vocab, (vocab, 2), generator=dice)
+    batches = []
+    for _ in range(count):
+        tokens = [torch.randint(vocab, (batch,), generator=dice)]
+        for _ in range(length):
+            pick = torch.randint(2, (batch,), generator=dice)
+            tokens.append(followers[tokens[-1], pick])
+        batches.append(torch.stack(tokens, dim=1))
+    return batches
+
+
+def sgd_step(params, grads, state, lr):
+    with torch.no_grad():
+        for param, grad in zip(params, grads, strict=True):
+            param -= lr * grad
+
+
+def losses_of(step, lr):
+    """Train a new small GPT; return the loss of each step."""
+    torch.manual_seed(0)
+    model = GPT(SimpleNamespace(n_layers=2, d_model=64, n_heads=4, vocab=64, context=32))
+    params, state, losses = list(model.parameters()), {}, []
+    for tokens in batches:
+        model.zero_grad(set_to_none=True)
+        logits = model(tokens[:, :-1]).flatten(0, 1)
+        loss = F.cross_entropy(logits, tokens[:, 1:].flatten())
+        loss.backward()
+        step(params, [param.grad for param in params], state, lr=lr)
+        losses.append(loss.item())
+    return losses
+
+
+batches = make_batches()
+arms = [("SGD", sgd_step, lr) for lr in (0.03, 0.1, 0.3)]
+arms += [("Adam", adam_step, lr) for lr in (3e-4, 1e-3, 3e-3)]
+best = {}
+for name, step, lr in tqdm(arms, desc="six trainings"):
+    losses = losses_of(step, lr)
+    if name not in best or sum(losses[-10:]) < sum(best[name][1][-10:]):
+        best[name] = (lr, losses)
+figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+plots.loss_curves(ax, {f"{name}, lr {lr:g}": losses for name, (lr, losses) in best.items()})
+show_figure(
+    figure,
+    "Loss over 120 steps. Both curves start at 4.2. Adam falls below 1 within about 50 steps; SGD, "
+    "whose curve jumps up at first, needs about twice as many. Both end near 0.8.",
+)
+for name, (lr, losses) in best.items():
+    first = next((i for i, loss in enumerate(losses) if loss < 1), None)
+    print(f"{name}: best lr {lr:g}, a loss below 1 at step {first}, {losses[-1]:.2f} at the end")
+print(f"You predicted {predicted_steps} steps for Adam.")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-loss-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the picture.** Adam is at a loss of 1 in about half the steps, and SGD catches up in the end: on
+# this easy task. Its step of equal size everywhere helps where gradients differ much from one parameter to
+# the next, as in transformers with their embeddings, attention and norms. There SGD needs many more
+# steps, if it gets there at all. That is what 8 bytes a parameter are paid for.
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-bytes_per_parameter-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.2 Bytes a parameter (1 point, 10 minutes)
 #
@@ -250,6 +343,20 @@ from autograder.stock import score
 
 score("lab03-bytes_per_parameter", globals())
 ### END HIDDEN TESTS
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-recipes", "locked": true, "schema_version": 3, "solution": false, "task": false}
+recipes = ("fp32", "mixed", "mixed_fp32_grads", "bf16", "sgd")
+bars = {
+    recipe: {part.replace("_", " "): n for part, n in bytes_per_parameter(recipe).items()}
+    for recipe in recipes
+}
+figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+plots.stacked_bars(ax, bars, label="bytes a parameter")
+show_figure(
+    figure,
+    "Stacked bars of the bytes a parameter: fp32 16, mixed 16, mixed with fp32 gradients 18, bf16 8, "
+    "sgd 8. In fp32 and mixed, the two moments are half of the bar.",
+)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-slide-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Where published figures come from
@@ -444,9 +551,51 @@ for name, make in (
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-real-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Adam and Adafactor have 8 bytes more: a step counter, one float32 number for each of the two
-# tensors. (You need a count for each parameter, too.) Real 8-bit optimizers differ in more: torchao
-# and bitsandbytes leave tensors of under 4096 values in float32, and keep a small table of the
-# 256 values that a code can stand for.
+# tensors. (You need a count for each parameter, too.)
+#
+# torch has no 8-bit optimizer. Other libraries do; here are the states of torchao's, for one matrix of
+# (4096, 4096). The cell measures them if torchao is installed. You need not install it: if it is not
+# there, the cell shows what was measured with version 0.18.0.
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-torchao", "locked": true, "schema_version": 3, "solution": false, "task": false}
+QUOTED = {"AdamW8bit": 34_080_768, "AdamWFp8": 34_078_720, "AdamW4bit": 17_825_920}
+
+
+def torchao_state_bytes():
+    """Return the bytes of torchao's two moments for a matrix of (4096, 4096), and its version."""
+    from peakmem.allocations import storages_of
+
+    logging.disable(logging.WARNING)  # torchao reports GPU libraries that it does not find
+    try:
+        import torchao
+        from torchao import optim
+
+        param = torch.zeros(4096, 4096, requires_grad=True)
+        found = {}
+        for name in QUOTED:
+            make = getattr(optim, name)([param])._new_buffer  # as its first step does
+            moments = (make(param, signed) for signed in (True, False))
+            found[name] = sum(s.nbytes() for moment in moments for s in storages_of(moment))
+        return found, f"measured here with torchao {torchao.__version__}"
+    except (ImportError, AttributeError):
+        return QUOTED, "quoted: measured with torchao 0.18.0, not here"
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+real, origin = torchao_state_bytes()
+n = 4096 * 4096
+print(f"{'your adam':10} {state_bytes([(4096, 4096)], 'adam') / n:.5f} bytes a parameter")
+ours = state_bytes([(4096, 4096)], "adam8bit")
+print(f"{'adam8bit':10} {ours / n:.5f} bytes a parameter by your formula")
+for name, size in real.items():
+    print(f"{name:10} {size / n:.5f} bytes a parameter, {size - ours:+,} to adam8bit ({origin})")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-torchao-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# AdamW8bit has 2048 bytes more than your formula: two tables (one for each moment) of the 256 float32 values
+# that a code can stand for. AdamWFp8 stores 8-bit floating-point numbers, needs no table, and is your formula
+# to the byte. AdamW4bit takes half a byte a value and blocks of 128. What the formula does not tell: torchao
+# leaves tensors of under 4096 values, and those that are no whole number of blocks, in float32.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-measured_state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.5 Measure the state (2 points, 15 minutes)
@@ -662,6 +811,67 @@ print(
 )
 event, live = max(meter.timeline, key=lambda entry: entry[1])
 print(f"The peak came with the operator {event}.")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-timelines-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### One step, operator by operator
+#
+# A peak is a moment in a curve. So here is the whole curve, of one training step in its second iteration:
+# forward and backward make the gradients, then Adam makes its step, by a for-loop, by `foreach`, and by a
+# *fused* kernel, which does all of Adam in a single operator. The eight matrices are used one after
+# the other and activations are tiny, so all you see is parameters, moments, gradients and what the
+# step makes on the way.
+#
+# **Predict first.** All three start with parameters and moments, $3P$, and end with the gradients besides,
+# $4P$. The for-loop reaches $4.375\,P$, as you have just seen. How many times does its curve touch that
+# height? And how high does the fused kernel go?
+
+# %%
+predicted_touches = None  # your prediction, a number
+predicted_fused_peak = None  # your prediction, in P
+
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-timelines", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def step_curve(**options):
+    """Return the live bytes, in units of P, after each operator of a second training step."""
+    params, _ = new_model()
+    optimizer = torch.optim.Adam(params, **options)
+    x = torch.ones(1, SHAPES[0][0])
+
+    def training_step():
+        optimizer.zero_grad(set_to_none=True)
+        sum((x @ param).sum() for param in params).backward()
+        optimizer.step()
+
+    training_step()
+    optimizer.zero_grad(set_to_none=True)
+    meter = MemoryMeter("cpu").track(params, optimizer)
+    with meter:
+        training_step()
+    return [live / P for _, live in meter.timeline]
+
+
+ways = {"for-loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
+figure, panels = plt.subplots(1, 3, figsize=(10, 4), layout="constrained", sharey=True)
+for ax, (name, options) in zip(panels, ways.items(), strict=True):
+    curve = step_curve(**options)
+    touches = sum(live == max(curve) > before for before, live in pairwise(curve))
+    plots.live_timelines(ax, {name: curve}, unit="P")
+    print(f"{name:8} peaks at {max(curve):.3f} P, which its curve touches {touches} times")
+for ax in panels[1:]:
+    ax.set_ylabel("")
+panels[0].set_ylim(0, 5.6)  # of all three
+show_figure(
+    figure,
+    "Three curves of live memory in units of P. Each rises from 3 P in eight stairs to 4 P while "
+    "backward makes the gradients. Then the for-loop makes eight teeth, seven of them up to 4.38 P, foreach one block "
+    "up to 5 P, and fused stays at 4 P.",
+)
+print(f"You predicted {predicted_touches} times (for-loop) and {predicted_fused_peak} P (fused).")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-timelines-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the picture.** The stairs are the gradients, made one matrix after the other. Then the three
+# differ. The first of the for-loop's eight teeth is lower than the others. **Why is that, and why** are the peaks $4.375\,P$, $5\,P$ and $4\,P$? The next exercise gives you the pieces, and in
+# 3.10 you explain all three in your own words.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-peak_of_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.7 The peak of a training step (3 points, 25 minutes)
@@ -994,14 +1204,14 @@ score("lab03-step_in_backward", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.10 In your own words (2 points, 10 minutes)
+# ## 3.10 In your own words (2 points, 15 minutes)
 #
 # A friend fits a model with SGD and sees that memory is full to the last GB. He switches to Adam
 # and runs out of memory in the first step, although forward and backward still go through. In
 # two or three sentences: what came in addition, when, and does a smaller batch cure it?
 #
 # And in one sentence each: why are the peaks of one step under for-loop, foreach and fused Adam
-# $4.375\,P$, $5\,P$ and $4\,P$ on the eight equal matrices?
+# $4.375\,P$, $5\,P$ and $4\,P$ on the eight equal matrices, as the three curves before 3.7 show?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab03-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1021,5 +1231,6 @@ score("lab03-step_in_backward", globals())
 # - Adam remembers two numbers for each parameter: 8 bytes beside 4 of a float32 parameter and 4 of
 #   its gradient. They appear in the first step and stay.
 # - The moments start at 0; the bias correction makes true means of them.
+# - They buy steps: where gradients differ in size from parameter to parameter, Adam gets there sooner.
 # - A step's peak is more than its state: intermediate values count, and foreach makes them for all
 #   parameters at once. In place and on pieces, they come down to almost nothing.
