@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "parallel": {"models"},
     "pipeline": set(),
     "scaling": set(),
+    "swapping": set(),
     "plots": {"numpy", "matplotlib"},
     "allocations": {"torch"},
     "meter": {"allocations", "ledger"},

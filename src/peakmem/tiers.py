@@ -22,7 +22,15 @@ from typing import Any, Literal
 
 import torch
 
-__all__ = ["Handle", "HostTier", "Transfer"]
+__all__ = [
+    "Handle",
+    "HostTier",
+    "Layout",
+    "Transfer",
+    "layout_of",
+    "rebuild",
+    "whole_storage",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,3 +245,41 @@ def _flat_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor's values, row by row, as a vector of bytes; shared with it where it can be."""
     values = tensor.detach().resolve_conj().resolve_neg().contiguous()
     return values.reshape(-1).view(torch.uint8)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a tensor lies in its storage: what it takes beside the bytes to build it again."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+
+def layout_of(tensor: torch.Tensor) -> Layout:
+    """Return how a dense tensor lies in its storage."""
+    _check_dense(tensor)
+    return Layout(tensor.dtype, tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()))
+
+
+def whole_storage(tensor: torch.Tensor) -> torch.Tensor:
+    """Return all bytes of a dense tensor's storage, as a vector that shares its memory.
+
+    >>> whole_storage(torch.zeros(3, 4)[0]).numel()
+    48
+    """
+    _check_dense(tensor)
+    flat = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+    return flat.set_(tensor.untyped_storage())
+
+
+def rebuild(storage: torch.Tensor, layout: Layout) -> torch.Tensor:
+    """Return the tensor that lies like this in a storage, given as a vector of its bytes.
+
+    >>> column = torch.arange(6).reshape(2, 3)[:, 1]
+    >>> rebuild(whole_storage(column).clone(), layout_of(column))
+    tensor([1, 4])
+    """
+    tensor = torch.empty(0, dtype=layout.dtype, device=storage.device)
+    return tensor.set_(storage.untyped_storage(), layout.offset, layout.shape, layout.stride)

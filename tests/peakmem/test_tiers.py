@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peakmem.meter import MemoryMeter
-from peakmem.tiers import HostTier
+from peakmem.tiers import Handle, HostTier, layout_of, rebuild, whole_storage
 
 DTYPES = [
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn),
@@ -82,7 +82,7 @@ def test_write_overwrites_in_place() -> None:
 @given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=12))
 def test_the_counters_are_those_of_a_ledger(steps: list[tuple[int, bool]]) -> None:
     host = HostTier()
-    lying = []
+    lying: list[Handle] = []
     out, peak = 0, 0
     for size, frees in steps:
         if frees and lying:
@@ -217,3 +217,29 @@ def test_a_tensor_of_a_gpu_waits_in_pinned_memory() -> None:
     host.write(handle, tensor + 1)
     assert torch.equal(host.get(handle), tensor + 1)
     assert list(host._folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        *(lambda t: t, lambda t: t.T, lambda t: t[1:, ::2], lambda t: t[:, :1].expand(4, 6)),
+        *(lambda t: t[2], lambda t: t[0, 0], lambda t: t[:0], lambda t: t.bfloat16()[1:]),
+    ],
+)
+def test_a_view_is_built_again_from_its_storages_bytes(view: object) -> None:
+    tensor = view(torch.arange(20.0).reshape(4, 5))  # type: ignore[operator]
+    host = HostTier()
+    handle = host.put(whole_storage(tensor))
+    assert host.live_bytes == tensor.untyped_storage().nbytes()
+    back = rebuild(host.get(handle), layout_of(tensor))
+    assert torch.equal(back, tensor)
+    assert (back.dtype, back.stride()) == (tensor.dtype, tensor.stride())
+
+
+def test_the_meter_counts_a_rebuilt_tensor_once() -> None:
+    tensor = torch.ones(10, 10).T
+    host = HostTier()
+    handle = host.put(whole_storage(tensor))
+    with MemoryMeter("cpu") as meter:
+        back = rebuild(host.get(handle), layout_of(tensor))
+    assert meter.live_bytes == back.nbytes
