@@ -19,13 +19,16 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatterMathtext, LogLocator
 
 __all__ = [
+    "gradient_errors",
     "live_timelines",
     "loss_curves",
     "memory_over_length",
     "number_line",
+    "peak_over_batch",
     "relative_spacing",
     "running_sum",
     "stacked_bars",
+    "time_per_sample",
 ]
 
 # Okabe and Ito (2008), without the yellow that a projector washes out.
@@ -247,6 +250,75 @@ def loss_curves(ax: Axes, curves: Mapping[str, Numbers]) -> Axes:
     for index, (name, values) in enumerate(curves.items()):
         ax.plot(values, label=name, **_line(index))
     return _labelled(ax, "step", "loss")
+
+
+def peak_over_batch(
+    ax: Axes,
+    sizes: Numbers,
+    peaks: Numbers,
+    line: tuple[Numbers, Numbers],
+    *,
+    budget: float,
+    unit: str,
+) -> Axes:
+    """Draw measured peaks over the size of a micro-batch, the line fitted to them, and the budget.
+
+    `line` is (sizes, peaks) of the line's ends. Peaks and `budget` are in `unit`.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> line = ([0, 2], [2.0, 4.0])
+    >>> peak_over_batch(ax, [1, 2], [3.0, 4.0], line, budget=5, unit="MiB").get_xlabel()
+    'micro-batch (samples)'
+    """
+    ax.plot(sizes, peaks, "o", color=_COLOURS[1], markersize=7, label="measured")
+    ax.plot(*line, label="fitted line", **_line(0))
+    ax.axhline(budget, color="black", linewidth=1.5, linestyle=":", label="budget")
+    ax.set_ylim(bottom=0)
+    return _labelled(ax, "micro-batch (samples)", f"peak memory ({unit})")
+
+
+def time_per_sample(ax: Axes, sizes: Numbers, milliseconds: Numbers) -> Axes:
+    """Draw the time that one sample takes over the size of a micro-batch, in powers of two.
+
+    >>> from matplotlib.figure import Figure
+    >>> time_per_sample(Figure().add_subplot(), [1, 2], [8.0, 5.0]).get_ylabel()
+    'time per sample (ms)'
+    """
+    ax.plot(sizes, milliseconds, marker="o", label="measured", **_line(0))
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(list(sizes), [f"{size:g}" for size in sizes])
+    ax.set_ylim(bottom=0)
+    return _labelled(ax, "micro-batch (samples)", "time per sample (ms)")
+
+
+def gradient_errors(ax: Axes, errors: Mapping[str, float]) -> Axes:
+    """Draw a lying bar on a logarithmic axis for each relative error, with its size at its end.
+
+    `errors` is name -> error, above 0, the first on top.
+
+    >>> from matplotlib.figure import Figure
+    >>> gradient_errors(Figure().add_subplot(), {"right": 1e-16, "wrong": 3.0}).get_xscale()
+    'log'
+    """
+    ax.barh(list(errors), list(errors.values()), color=_COLOURS[0])
+    for name, size in errors.items():
+        ax.annotate(
+            f"{size:.1g}",
+            (size, name),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=_TICK_SIZE,
+        )
+    ax.set_xscale("log")
+    ax.set_xlim(1e-18, 1e3)
+    ax.invert_yaxis()
+    ax.set_xlabel("error of the gradient / its length", fontsize=_LABEL_SIZE)
+    ax.tick_params(labelsize=_TICK_SIZE)
+    ax.set_axisbelow(True)
+    ax.grid(alpha=0.3, axis="x")
+    return ax
 
 
 def _line(index: int) -> dict[str, Any]:

@@ -64,12 +64,28 @@ def draw_loss_curves(ax):
     return plots.loss_curves(ax, {"SGD": [3.0, 2.5, 2.0], "Adam": [3.0, 1.0, 0.5]})
 
 
+def draw_peak_over_batch(ax):
+    line = ([0, 32], [6.0, 46.0])
+    return plots.peak_over_batch(ax, [4, 8, 32], [11.0, 16.0, 46.0], line, budget=24, unit="MiB")
+
+
+def draw_time_per_sample(ax):
+    return plots.time_per_sample(ax, [1, 2, 4, 8], [12.0, 8.0, 5.0, 4.0])
+
+
+def draw_gradient_errors(ax):
+    return plots.gradient_errors(ax, {"right": 1e-16, "no division": 4.0})
+
+
 every_plot = pytest.mark.parametrize(
     "draw",
     [
         draw_stacked_bars,
         draw_live_timelines,
         draw_loss_curves,
+        draw_peak_over_batch,
+        draw_time_per_sample,
+        draw_gradient_errors,
         draw_number_line,
         draw_relative_spacing,
         draw_running_sum,
@@ -192,3 +208,27 @@ def test_timelines_mark_each_peak(ax):
 def test_loss_curves_show_their_data(ax):
     draw_loss_curves(ax)
     assert [list(line.get_ydata()) for line in ax.lines] == [[3.0, 2.5, 2.0], [3.0, 1.0, 0.5]]
+
+
+def test_peaks_are_points_beside_their_line_and_the_budget(ax):
+    draw_peak_over_batch(ax)
+    points, line, budget = ax.lines
+    assert (list(points.get_xdata()), list(points.get_ydata())) == ([4, 8, 32], [11.0, 16.0, 46.0])
+    assert points.get_linestyle() == "None"
+    assert (list(line.get_xdata()), list(line.get_ydata())) == ([0, 32], [6.0, 46.0])
+    assert set(budget.get_ydata()) == {24}
+    assert ax.get_ylim()[0] == 0
+
+
+def test_time_per_sample_names_each_size(ax):
+    draw_time_per_sample(ax)
+    assert list(ax.lines[0].get_ydata()) == [12.0, 8.0, 5.0, 4.0]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "2", "4", "8"]
+    assert ax.get_ylim()[0] == 0
+
+
+def test_gradient_errors_are_written_at_their_bars(ax):
+    draw_gradient_errors(ax)
+    assert [bar.get_width() for bar in ax.patches] == [1e-16, 4.0]
+    assert [text.get_text() for text in ax.texts] == ["1e-16", "4"]
+    assert ax.yaxis_inverted()

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from autograder.judge import judge
 from autograder.student import LocalStudent
 from autograder.task import Answer, Case, Task, Verdict
-from autograder.tasks.lab05 import LAB, largest_micro_batch
+from autograder.tasks.lab05 import LAB
+from autograder.tasks.lab05.largest_micro_batch import largest_micro_batch
 from peakmem import OutOfMemory
 from tests.autograder.tasks.bank_in_process import check_bank
 

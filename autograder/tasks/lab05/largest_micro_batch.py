@@ -1,4 +1,4 @@
-"""Hidden half of lab 5, gradient accumulation."""
+"""Exercise: the largest micro-batch. What fits, and the count of runs, stay on this side."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from typing import Any
 import numpy as np
 
 from autograder.compare import show
-from autograder.task import Answer, Case, Finding, Lab, Task
-from peakmem.session import HIDDEN_MODULES
+from autograder.task import Answer, Case, Finding, Task
 
-__all__ = ["LAB", "largest_micro_batch"]
-
-# largest_micro_batch: what fits, and the count of runs, stay on this side.
+__all__ = ["largest_micro_batch"]
 
 
 def _micro_batch_cases(rng: np.random.Generator) -> list[Case]:
@@ -123,10 +120,4 @@ largest_micro_batch = Task(
         "one_too_many": "Your answer is one too large: it is the smallest size that does not fit.",
         "one_too_few": "Your answer is one too small. Check the last size of the interval too.",
     },
-)
-
-LAB = Lab(
-    name="lab05_accumulation",
-    tasks=(largest_micro_batch,),
-    hides=HIDDEN_MODULES["lab05_accumulation"],
 )

@@ -1,0 +1,123 @@
+"""Gradients read out of an answer and compared, and what accumulating them wrongly leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autograder.compare import show
+from autograder.task import Finding
+
+__all__ = [
+    "COMMON_MISTAKES",
+    "Outcome",
+    "as_before",
+    "close",
+    "faults_of_use",
+    "gradients_in",
+    "gradients_of",
+    "is_number",
+    "sizes_of",
+    "weighted",
+]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_TOLERANCE = 1e-6  # of a parameter's largest gradient
+
+COMMON_MISTAKES = {
+    "whole_batch": "Your model is given more samples at a time than a micro-batch has, so nothing "
+    "is saved. Cut the batch first, and run the model on one piece after another.",
+    "changes_arguments": "Your function changes what it was given: parameters, inputs, targets or "
+    "the model's mode. Only the gradients may change.",
+    "returns_tensor": "Your function returns a tensor. Return a plain number: loss.item() of each "
+    "micro-batch also lets go of its graph.",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call leads to: the number it returns, and the gradients that are there afterwards."""
+
+    loss: float
+    gradients: list[Array]
+
+
+def sizes_of(samples: int, micro_batch: int) -> list[int]:
+    """Return the sizes of the micro-batches: all equal, but for a short last one.
+
+    >>> sizes_of(7, 3)
+    [3, 3, 1]
+    """
+    return [min(micro_batch, samples - start) for start in range(0, samples, micro_batch)]
+
+
+def gradients_of(model: torch.nn.Module, loss: Tensor) -> list[Array]:
+    """Return the loss's gradient for each parameter."""
+    found = torch.autograd.grad(loss, list(model.parameters()))
+    return [gradient.numpy() for gradient in found]
+
+
+def weighted(
+    parts: Sequence[list[Array]], weights: Sequence[float], before: list[Array], keep: float = 1.0
+) -> list[Array]:
+    """Return keep * before + the weighted sum of the parts, parameter by parameter."""
+    total = [keep * start for start in before]
+    for weight, part in zip(weights, parts, strict=True):
+        total = [old + weight * gradient for old, gradient in zip(total, part, strict=True)]
+    return total
+
+
+def as_before(before: Sequence[Array] | None, shapes: Iterable[tuple[int, ...]]) -> list[Array]:
+    """Return what gradients start from: zero where nothing is there."""
+    return list(before) if before else [np.zeros(shape) for shape in shapes]
+
+
+def gradients_in(value: Any, like: Sequence[Array]) -> list[Array] | None:
+    """Return the gradients of an answer, zero for None; None where it has another form."""
+    if not isinstance(value, list) or len(value) != len(like):
+        return None
+    found = [np.zeros_like(m) if v is None else v for v, m in zip(value, like, strict=True)]
+    for array, model in zip(found, like, strict=True):
+        if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
+            return None
+        if array.shape != model.shape:
+            return None
+    return found
+
+
+def close(got: Sequence[Array], expected: Sequence[Array], tolerance: float = _TOLERANCE) -> bool:
+    """Tell whether gradients are equal up to a part of each parameter's largest one."""
+    return all(
+        np.allclose(g, e, rtol=0, atol=tolerance * _largest(e), equal_nan=True)
+        for g, e in zip(got, expected, strict=True)
+    )
+
+
+def _largest(gradient: Array) -> float:
+    return max(float(np.max(np.abs(np.nan_to_num(gradient)))), 1e-12)
+
+
+def is_number(value: Any, expected: float) -> bool:
+    """Tell whether a returned value is this number, up to rounding."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return bool(np.isclose(value, expected, rtol=1e-6, atol=1e-9, equal_nan=True))
+
+
+def faults_of_use(value: Mapping[str, Any], micro_batch: int) -> Finding | None:
+    """Return what is wrong with how the function treated what it was given, if anything is."""
+    sizes, changed = value.get("sizes"), value.get("changed")
+    if not isinstance(sizes, list) or not isinstance(changed, list):
+        return Finding(False, "The answers came back garbled.")
+    if any(not isinstance(size, int) or size > micro_batch for size in sizes):
+        said = f"With micro_batch={micro_batch} the model was given batches of {show(sizes)}."
+        return Finding(False, said, ("whole_batch",))
+    if changed:
+        said = f"Afterwards these had changed: {', '.join(map(str, changed))}."
+        return Finding(False, said, ("changes_arguments",))
+    return None

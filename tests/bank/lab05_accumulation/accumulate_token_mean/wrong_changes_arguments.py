@@ -1,0 +1,19 @@
+"""Writes the ignored labels over."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        mask = (y != ignore_index).flatten()
+        y.masked_fill_(y == ignore_index, 0)
+        each = F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none")
+        loss = (each * mask).sum() / counted
+        loss.backward()
+        total += loss.item()
+    return total
