@@ -1,0 +1,133 @@
+"""A chain of stages: what each one costs in time and bytes, forward and backward.
+
+A stage is one step of an nn.Sequential: a layer, a block, or the loss at the end. These are the
+figures that every planner works with; `peakmem.trace.chain_of` measures them. Weights are not in
+them: they stay on the device whatever the plan, so a plan's budget is for what comes on top.
+
+The model is that of Beaumont et al. (2019), "Optimal checkpointing for heterogeneous chains: how to
+train deep neural networks with limited memory", section 3, with the gradients of parameters added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+__all__ = ["Chain", "Stage"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage: how long its steps take, and what they take and leave in memory.
+
+    Times are in any one unit, such as seconds. All but the first four may be left out: then
+    gradients and temporary tensors count nothing, and the model is that of lab 4.
+
+    Attributes:
+        forward_time: of one forward.
+        backward_time: of one backward, which recomputes nothing.
+        saved_bytes: what stays after a forward that keeps all for backward: every tensor that the
+            graph holds, and the output; neither the input, which is the output of the stage
+            before, nor parameters.
+        output_bytes: the output alone, which is what a forward that keeps nothing leaves.
+        gradient_bytes: the gradient of the output, which backward takes in.
+        parameter_gradient_bytes: the gradients of the parameters, which backward leaves behind.
+        keep_extra_bytes: the most that a forward which keeps all holds beyond `saved_bytes`.
+        forward_extra_bytes: the most that a forward which keeps nothing holds beyond
+            `output_bytes`.
+        backward_extra_bytes: the most that backward takes beyond all that was live as it began,
+            the gradient of its input, and those of its parameters; below 0 where it frees saved
+            tensors before it makes the last gradient.
+
+    Raises ValueError for a negative time or size, and where saved_bytes < output_bytes.
+
+    >>> Stage(forward_time=1.0, backward_time=2.0, saved_bytes=300, output_bytes=100).saved_bytes
+    300
+    """
+
+    forward_time: float
+    backward_time: float
+    saved_bytes: int
+    output_bytes: int
+    gradient_bytes: int = 0
+    parameter_gradient_bytes: int = 0
+    keep_extra_bytes: int = 0
+    forward_extra_bytes: int = 0
+    backward_extra_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != "backward_extra_bytes" and not value >= 0:
+                raise ValueError(f"expected {field.name} of at least 0, but got {value!r}")
+        if self.saved_bytes < self.output_bytes:
+            raise ValueError(
+                f"saved_bytes ({self.saved_bytes:,}) are below output_bytes "
+                f"({self.output_bytes:,}); count the output among what the stage saves"
+            )
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Stages that run one after another, and what goes into the first.
+
+    `input_bytes` are live all the time, for the caller holds the input. `input_gradient_bytes` are
+    what the backward of the first stage leaves; 0 where nobody wants that gradient. Raises
+    ValueError for a chain without stages.
+
+    >>> chain = Chain((Stage(1.0, 2.0, 300, 100), Stage(1.0, 2.0, 100, 100)))
+    >>> len(chain), chain.work_time
+    (2, 6.0)
+    """
+
+    stages: tuple[Stage, ...]
+    input_bytes: int = 0
+    input_gradient_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stages", tuple(self.stages))
+        if not self.stages:
+            raise ValueError("a chain needs at least one stage, but got none")
+        if min(self.input_bytes, self.input_gradient_bytes) < 0:
+            raise ValueError(
+                f"expected input_bytes and input_gradient_bytes of at least 0, but got "
+                f"{self.input_bytes} and {self.input_gradient_bytes}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.stages)
+
+    @property
+    def work_time(self) -> float:
+        """One forward and one backward of every stage: the least time of any plan."""
+        return sum(stage.forward_time + stage.backward_time for stage in self.stages)
+
+    def gradient_before(self, stage: int) -> int:
+        """Bytes of the gradient that the backward of a stage gives to the one before."""
+        return self.stages[stage - 1].gradient_bytes if stage else self.input_gradient_bytes
+
+    def parameter_gradients_from(self, stage: int) -> int:
+        """Bytes of the parameters' gradients once the backward of `stage` is done."""
+        return sum(s.parameter_gradient_bytes for s in self.stages[stage:])
+
+    @classmethod
+    def of(cls, stages: Iterable[object]) -> Chain:
+        """Return a chain of anything with the attributes forward_time, saved_bytes, output_bytes.
+
+        A stage without backward_time takes no time backward; other attributes are not read.
+
+        >>> from types import SimpleNamespace
+        >>> len(Chain.of([SimpleNamespace(forward_time=1, saved_bytes=3, output_bytes=1)]))
+        1
+        """
+        return cls(
+            tuple(
+                Stage(
+                    s.forward_time,  # type: ignore[attr-defined]
+                    getattr(s, "backward_time", 0.0),
+                    s.saved_bytes,  # type: ignore[attr-defined]
+                    s.output_bytes,  # type: ignore[attr-defined]
+                )
+                for s in stages
+            )
+        )
