@@ -33,6 +33,11 @@ MAY_IMPORT = {
     "parallel": {"models"},
     "pipeline": set(),
     "scaling": set(),
+    "estimate": {"hardware", "ledger", "models", "predict", "recipes"},
+    "remedies": {"estimate", "parallel"},
+    "deepspeed": {"models", "recipes"},
+    "doctor": {"session", "units"},
+    "cli": {"deepspeed", "doctor", "estimate", "remedies", "torch"},  # torch to name the device
     "swapping": set(),
     "plots": {"numpy", "matplotlib"},
     "allocations": {"torch"},

@@ -1,0 +1,68 @@
+"""Remedies: each really fits, none says more than is needed, and the cheapest comes first."""
+
+import pytest
+
+from peakmem.estimate import Estimate, estimate
+from peakmem.hardware import accelerator
+from peakmem.models import model
+from peakmem.parallel import offload_link_bytes
+from peakmem.predict import build_ledger
+from peakmem.recipes import Parallelism, Recipe
+from peakmem.remedies import remedies
+
+TIGHT = {
+    "batch": ("gpt2", "rtx3080-10gb", Recipe(precision="amp_bf16", batch=16)),
+    "scores": ("gpt2", "rtx3080-10gb", Recipe(batch=8, attention="standard")),
+    "states": ("gpt3-6.7b", "a100-80gb", Recipe(precision="amp_bf16", batch=4, sequence=2048)),
+    "far too large": ("gpt3-175b", "a100-80gb", Recipe(precision="amp_fp16", sequence=2048)),
+}
+
+
+def asked(name: str) -> Estimate:
+    shape, gpu, recipe = TIGHT[name]
+    return estimate(model(shape), recipe, accelerator(gpu))
+
+
+@pytest.mark.parametrize("name", TIGHT)
+def test_every_remedy_fits_and_the_cheapest_is_first(name: str) -> None:
+    problem = asked(name)
+    assert not problem.fits
+    found = remedies(problem)
+    assert 1 <= len(found) <= 3
+    assert len({len(r.changes) for r in found}) == 1  # as few things as possible
+    assert [r.cost for r in found] == sorted(r.cost for r in found)
+    for remedy in found:
+        again = build_ledger(
+            problem.model, remedy.estimate.recipe, remedy.estimate.parallelism
+        ).peak_bytes
+        assert again == remedy.estimate.peak_bytes <= problem.device.memory_bytes
+        assert remedy.changes
+        assert remedy.estimate.recipe.batch == problem.recipe.batch  # the training is the same
+
+
+def test_smaller_micro_batches_are_found_first_where_the_batch_is_to_blame() -> None:
+    best = remedies(asked("batch"))[0]
+    assert best.cost == 1.0
+    assert best.changes == ("2 micro-batches of 8 instead of 16 at once",)
+
+
+def test_no_micro_batch_is_proposed_where_the_states_are_to_blame() -> None:
+    problem = asked("states")
+    assert problem.verdict == "no batch size can fix this"
+    assert all(len(r.changes) > 1 or "micro-batches" not in r.changes[0] for r in remedies(problem))
+
+
+def test_recomputation_costs_a_third_and_offloading_something() -> None:
+    recipe = Recipe(precision="amp_bf16", batch=1, sequence=1024)
+    tight = estimate(model("gpt2-xl"), recipe, accelerator("rtx3090-24gb"))
+    assert not tight.fits
+    by_words = {r.changes: r for r in remedies(tight, most=9)}
+    offloaded = by_words["optimizer offloaded to the host",]
+    link = offload_link_bytes(1_557_611_200) / accelerator("rtx3090-24gb").host_link_bytes_per_s
+    compute = 6 * 1_557_611_200 * 1024 / (71e12 * 0.45)
+    assert offloaded.cost == pytest.approx(1 + link / compute)
+
+
+def test_what_fits_needs_no_remedy() -> None:
+    fits = estimate(model("gpt2"), Recipe(), accelerator("a100-80gb"), Parallelism())
+    assert remedies(fits) == []
