@@ -85,9 +85,10 @@ class Layers(ABC):
     def _stack(self, x: Value) -> Value:
         """Run all blocks, in checkpointed segments where the recipe says so."""
         layers, segment = self.shape.n_layers, self.recipe.segment
-        for first in range(0, layers, segment or layers):
-            part = range(first, min(first + (segment or layers), layers))
-            x = self._checkpointed(part, x) if segment else self._blocks(part, x)
+        with self.tape.holding(x):
+            for first in range(0, layers, segment or layers):
+                part = range(first, min(first + (segment or layers), layers))
+                x = self._checkpointed(part, x) if segment else self._blocks(part, x)
         return x
 
     def _checkpointed(self, layers: range, x: Value) -> Value:
@@ -136,9 +137,10 @@ class Layers(ABC):
         if weight.dtype in ("int8", "nf4"):
             operands["weight"], rule = self._dequantized(name, weight), "quantized linear"
         operands["x"] = x
-        if self.autocasts:
-            operands = {key: self.tape.cast(value, self.low) for key, value in operands.items()}
-        with self.tape.holding(x):
+        with self.tape.holding(x) as names:
+            for key, value in operands.items() if self.autocasts else ():
+                operands[key] = self.tape.cast(value, self.low)
+                names.append(operands[key])
             return self.tape.apply(name, self.profile.rules[rule], operands, size, self.low)
 
     def _dequantized(self, name: str, weight: Value) -> Value:

@@ -94,7 +94,7 @@ class Llama(Layers):
             return self._narrow(f"{prefix}out", y)
 
     def _rotated(self, prefix: str, x: Value) -> Value:
-        """x cos + (its halves exchanged, one negated) sin."""
+        """Return x cos + (its halves exchanged, one negated) sin."""
         if not self.profile.eager:  # papers take it for a part of the attention
             return x
         tape, rules = self.tape, self.profile.rules
@@ -119,4 +119,6 @@ class Llama(Layers):
         q, k, v = (tape.cast(x, self.low) for x in (q, k, v))
         statistics = Side("logsumexp", (q.shape[0], self.shape.n_heads, q.shape[1]), "fp32")
         rule, operands = self.profile.rules["flash attention"], {"q": q, "k": k, "v": v}
-        return tape.apply(f"{prefix}flash attention", rule, operands, q.shape, q.dtype, [statistics])
+        return tape.apply(
+            f"{prefix}flash attention", rule, operands, q.shape, q.dtype, [statistics]
+        )

@@ -44,10 +44,12 @@ def build_ledger(
     """Return the ledger of one training step of one device, in bytes.
 
     Args:
-        model: a shape of GPT's kind; see `models`.
+        model: a shape with GPT's blocks (as `peakmem.nn.GPT` has them) or Llama's (as Hugging
+            Face has them); see `models`.
         recipe: how the device trains it.
-        parallelism: devices that share the work; None for one. Replicas share state by ZeRO;
-            "tensor" cuts matrices, heads and vocabulary as Megatron does.
+        parallelism: devices that share the work; None for one. Replicas share state by ZeRO, and
+            in stage 3 gather each layer's parameters while it runs; "tensor" cuts matrices, heads
+            and vocabulary as Megatron does.
         profile: "torch-cuda", "torch-cpu" or "paper"; see `profiles`. A "paper" ledger has only
             what is kept: no temporaries.
 
@@ -83,7 +85,9 @@ def build_ledger(
     last_loss = _play(tape, blocks(tape, local, recipe, rules, parameters, between), batches)
     with tape.holding(last_loss):
         play_step(tape, trained, recipe, implementation)
-    return _shared(tape.ledger(), parallelism, keep_temporaries=rules.eager)
+    whole = tape.ledger()
+    gathered = _gathered(whole) if rules.eager and parallelism.gathers else ()
+    return _shared(whole, parallelism, keep_temporaries=rules.eager, gathered=gathered)
 
 
 def _play(tape: Tape, model: Layers, batches: list[list[Value]]) -> Value:
@@ -227,7 +231,42 @@ def _states(tape: Tape, trained: list[Value], recipe: Recipe, counters: bool) ->
             tape.resident(f"{name} (step)", "optimizer_state", (), "fp32")
 
 
-def _shared(ledger: Ledger, parallelism: Parallelism, keep_temporaries: bool) -> Ledger:
+def _gathered(ledger: Ledger) -> tuple[Tensor, ...]:
+    """Return the whole parameters of each layer, while it runs forward and while it runs backward.
+
+    What is outside the layers stays from the start to the end of backward.
+    """
+    of_layers: dict[str, int] = {}
+    for tensor in ledger.tensors:
+        if tensor.owner == "parameter":
+            layer = _layer_of(tensor.name)
+            of_layers[layer] = of_layers.get(layer, 0) + tensor.bytes
+    spans: dict[tuple[str, int], list[int]] = {}
+    turns = 0  # from forward to backward and on
+    for at, event in enumerate(ledger.events):
+        turns += at > 0 and event.phase != ledger.events[at - 1].phase
+        if layer := _layer_of(event.name):
+            spans.setdefault((layer, turns), [at, at])[1] = at
+    spans["", 0] = [0, ledger.last_event("backward")]
+    return tuple(
+        Tensor(f"{layer or 'other parameters'}, gathered", "communication", (), "uint8", n, *span)
+        for (layer, _), span in spans.items()
+        if (n := of_layers.get(layer, 0))
+    )
+
+
+def _layer_of(name: str) -> str:
+    """Return "blocks.3" of "blocks.3.mlp.up.weight", and "" of what is in no layer."""
+    return ".".join(name.split(".")[:2]) if name.startswith("blocks.") else ""
+
+
+def _shared(
+    ledger: Ledger,
+    parallelism: Parallelism,
+    *,
+    keep_temporaries: bool,
+    gathered: tuple[Tensor, ...],
+) -> Ledger:
     """Cut what ZeRO cuts; leave temporaries out where the profile does not count them."""
 
     def cut(tensor: Tensor) -> Tensor:
@@ -239,4 +278,4 @@ def _shared(ledger: Ledger, parallelism: Parallelism, keep_temporaries: bool) ->
         return replace(tensor, bytes=ceil(tensor.bytes / parallelism.data))
 
     kept = (t for t in ledger.tensors if keep_temporaries or t.owner != "temporary")
-    return Ledger(tuple(map(cut, kept)), ledger.events)
+    return Ledger((*map(cut, kept), *gathered), ledger.events)

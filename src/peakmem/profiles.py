@@ -29,7 +29,7 @@ class Rule:
         sums: operands that were broadcast; theirs is summed to their size after the rest.
         wide: operands whose gradient `backward` makes in the output's shape and format first, and
             then sums or casts to theirs where these differ.
-        only: what is kept for the gradient of one operand alone: pairs of saved name and that operand.
+        only: what is kept for the gradient of one operand alone: pairs of saved name, operand.
 
     In `backward`, "~x" is scratch as large as the operand x, there until the rest is done. Names
     of operands that a call does not have (a bias, say) are passed over, and so are gradients of
@@ -109,14 +109,14 @@ _TORCH: dict[str, Rule] = {
         wide=("weight",),
         only=_EACH_FOR_THE_OTHER,
     ),
-    "product": Rule(
-        saves=("a", "b"), backward=(("mul", ("a",)), ("mul", ("b",))), wide=("a", "b")
-    ),
+    "product": Rule(saves=("a", "b"), backward=(("mul", ("a",)), ("mul", ("b",))), wide=("a", "b")),
     "times constant": Rule(saves=("constant",), backward=(("mul", ("x",)),), wide=("x",)),
     "square": Rule(saves=("x",), backward=(("pow", ("~x",)), ("mul", ("~x",)), ("mul", ("x",)))),
     "mean": Rule(backward=(("div", ("x",)),)),
     "shift": Rule(passes=("x",)),
-    "rsqrt": Rule(saves=("output",), backward=(("pow", ("~x",)), ("mul", ("~x",)), ("mul", ("x",)))),
+    "rsqrt": Rule(
+        saves=("output",), backward=(("pow", ("~x",)), ("mul", ("~x",)), ("mul", ("x",)))
+    ),
     "neg": Rule(backward=(("neg", ("x",)),)),
     "cat": Rule(passes=("a", "b")),
     "silu": Rule(saves=("x",), backward=(("silu backward", ("x",)),)),

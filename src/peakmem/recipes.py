@@ -207,6 +207,11 @@ class Parallelism:
         """All of them."""
         return self.data * self.tensor * self.pipeline
 
+    @property
+    def gathers(self) -> bool:
+        """Whether parameters are cut, and gathered where they are needed."""
+        return self.zero == 3 and self.data > 1
+
 
 def storage_bytes(elements: int, dtype: str) -> int:
     """Return the bytes of so many elements, rounded up; ValueError for an unknown dtype.

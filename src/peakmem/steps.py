@@ -14,9 +14,7 @@ from peakmem.tape import Tape, Value
 __all__ = ["play_step"]
 
 
-def play_step(
-    tape: Tape, parameters: Sequence[Value], recipe: Recipe, implementation: str
-) -> None:
+def play_step(tape: Tape, parameters: Sequence[Value], recipe: Recipe, implementation: str) -> None:
     """Play the step of the parameters that are trained.
 
     Where there are master weights, each gradient is first copied to their format, all together,
@@ -59,22 +57,32 @@ def _adam(tape: Tape, parameters: Sequence[Value], dtype: str, implementation: s
 
 
 def _adafactor(tape: Tape, parameters: Sequence[Value], dtype: str, implementation: str) -> None:
-    """Adafactor multiplies the factors out again: an estimate as large as the parameter.
-
-    The loop's names keep the last means, squares and update until they have new ones.
-    """
-    names: dict[str, Value] = {}
+    """Adafactor multiplies the factors out again: an estimate as large as the parameter."""
+    if implementation == "foreach":
+        matrices = [parameter for parameter in parameters if len(parameter.shape) > 1]
+        vectors = [parameter for parameter in parameters if len(parameter.shape) <= 1]
+        updates: list[Value] = []
+        for group in filter(None, (matrices, vectors)):
+            for part in _adafactor_parts(group[0].shape):
+                tape.event(f"all of a kind: {part}", updates)
+                sizes = [(p.storage.name, _adafactor_parts(p.shape)[part]) for p in group]
+                made = [tape.make(f"{name} ({part})", size, dtype) for name, size in sizes]
+            updates += made
+        tape.touch(updates)
+        return
+    names: dict[str, Value] = {}  # the loop's, which keep their tensors until they have new ones
     for parameter in parameters:
-        name, shape = parameter.storage.name, parameter.shape
-        parts = {"squares": shape}
-        if len(shape) > 1:
-            parts = {"row mean": (*shape[:-1], 1), "column mean": (*shape[:-2], 1, shape[-1])}
-        for part, size in {**parts, "update": shape}.items():
+        name = parameter.storage.name
+        for part, size in _adafactor_parts(parameter.shape).items():
             tape.event(f"{name}: {part}", names.values())
-            key = f"{name}: {part}" if implementation == "foreach" else part
-            names[key] = tape.make(f"{name} ({part})", size, dtype)
-        if len(shape) > 1:
-            tape.event(f"{name}: mean of row means", names.values())
-            tape.make(f"{name} (mean of row means)", (), dtype)
+            names[part] = tape.make(f"{name} ({part})", size, dtype)
         tape.event(f"{name}: norm of update", names.values())
         tape.make(f"{name} (norm of update)", (), dtype)
+
+
+def _adafactor_parts(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Return what the step of one parameter makes, in order, and its shapes."""
+    if len(shape) <= 1:
+        return {"squares": shape, "update": shape}
+    row, column = (*shape[:-1], 1), (*shape[:-2], 1, shape[-1])
+    return {"row mean": row, "column mean": column, "update": shape}

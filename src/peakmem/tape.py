@@ -187,7 +187,9 @@ class Tape:
     ) -> Value:
         """Run an operator, remember its backward if it has one, and return its output."""
         wanted = {key for key, x in operands.items() if x.requires_grad and key in rule.gradients}
-        keeps = [key for key in rule.saves if wanted and dict(rule.only).get(key) in {None, *wanted}]
+        keeps = [
+            key for key in rule.saves if wanted and dict(rule.only).get(key) in {None, *wanted}
+        ]
         saved = [self._save(operands[key]) for key in keeps if key in operands]
         self.event(name, operands.values())
         output = self.make(name, shape, dtype)
@@ -299,7 +301,9 @@ class Tape:
             there = [key for key in keys if key in operands or key[0] == "~"]
             if there:
                 self.event(f"{node.name}: {name}", [*incoming, *kept, *made.values()])
-                made |= {key: self._made_by(node, key, incoming[0]) for key in there}
+                for key in there:
+                    slot = f"{key}{len(made)}" if key[0] == "~" else key  # scratch stays apart
+                    made[slot] = self._made_by(node, key, incoming[0])
         # What was recomputed is let go here, what was kept all along when the node is done.
         kept = [saved.value for saved in node.saved if saved.value and not saved.segment]
         everything = [*incoming, *kept, *made.values()]

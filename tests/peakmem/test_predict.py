@@ -24,6 +24,7 @@ from peakmem.recipes import Parallelism, Recipe
 
 SMALL = ModelShape("small", n_layers=3, d_model=32, n_heads=4, vocab=90, context=32)
 WIDE_LOSS = ModelShape("wide loss", n_layers=2, d_model=32, n_heads=4, vocab=3000, context=16)
+HALF_LLAMA = replace(SMALL, gated=True)
 ONE_HEAD = ModelShape("one head", n_layers=2, d_model=32, n_heads=1, vocab=70, context=16)
 
 PRECISIONS = ("fp32", "bf16", "amp_bf16")
@@ -396,17 +397,21 @@ def test_gpt3_is_predicted_without_delay():
     ("shape", "recipe", "parallelism", "profile", "message"),
     [
         (SMALL, {}, {}, "mps", "profile='mps' is unknown; use one of torch-cuda, torch-cpu, paper"),
-        (model("llama3-8b"), {}, {}, "paper", "rules for GPT's blocks only"),
+        (HALF_LLAMA, {}, {}, "paper", "rules for two kinds of blocks, .* use trace"),
+        (model("llama3-8b"), {"dropout": 0.1}, {}, "torch-cpu", "dropout=0 only; use trace"),
         (SMALL, {"sequence": 33}, {}, "paper", "positions for 32 tokens, but sequence is 33"),
-        (SMALL, {"optimizer": "adafactor"}, {}, "torch-cpu", "use profile='paper'"),
-        (SMALL, {"precision": "mixed"}, {}, "torch-cuda", "no rules for master weights"),
-        (SMALL, {"offload": True}, {}, "torch-cpu", "no rules for offloading; use profile='paper'"),
         (SMALL, {}, {"pipeline": 2}, "paper", "give it the layers of one stage"),
         (SMALL, {}, {"tensor": 8}, "paper", r"8 devices cannot share its heads \(4\) equally"),
         (model("gpt3-13b"), {}, {"tensor": 8}, "paper", "its 40 heads are not of equal size"),
         (SMALL, {}, {"tensor": 4, "sequence": True}, "paper", r"share its sequence \(18\)"),
-        (SMALL, {}, {"zero": 3, "data": 2}, "torch-cuda", "use zero=2 and tensor=1, or profile="),
-        (SMALL, {}, {"tensor": 2}, "torch-cpu", "use zero=2 and tensor=1, or profile='paper'"),
+        (SMALL, {}, {"tensor": 2, "sequence": True}, "torch-cpu", "use sequence=False, or profile"),
+        (
+            SMALL,
+            {"lora_rank": 4, "lora_targets": ("mlp.gate",)},
+            {},
+            "paper",
+            "no such layers; cho",
+        ),
     ],
 )
 def test_what_there_are_no_rules_for_is_refused(shape, recipe, parallelism, profile, message):

@@ -115,6 +115,9 @@ def test_adam_states_are_those_of_torch():
         ({"batch": 3, "micro_batches": 2}, "a batch of 3 cannot be cut into 2 equal parts"),
         ({"dropout": 1.0}, "dropout from 0 to below 1"),
         ({"checkpointing": "full", "checkpoint_every": 2}, "use 'every_k'"),
+        ({"lora_rank": -1}, "lora_rank of 0 or more, but got -1"),
+        ({"quantized_base": "int2", "lora_rank": 4}, "use one of None, 'int8', 'nf4'"),
+        ({"quantized_base": "nf4"}, "cannot be trained itself; give it adapters"),
     ],
 )
 def test_recipes_that_cannot_be_are_refused(change, message):
