@@ -19,15 +19,19 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatterMathtext, LogLocator
 
 __all__ = [
+    "break_even",
+    "gantt",
     "gradient_errors",
     "live_timelines",
     "loss_curves",
     "memory_over_length",
     "number_line",
     "peak_over_batch",
+    "peak_over_segments",
     "relative_spacing",
     "running_sum",
     "stacked_bars",
+    "time_against_memory",
     "time_per_sample",
 ]
 
@@ -237,6 +241,47 @@ def live_timelines(ax: Axes, curves: Mapping[str, Numbers], *, unit: str) -> Axe
     return _labelled(ax, "operators run so far", f"live memory ({unit})")
 
 
+def peak_over_segments(ax: Axes, lengths: Numbers, curves: Mapping[str, Numbers]) -> Axes:
+    """Draw the peak of a chain over the length of its segments, one curve a way to know it.
+
+    `curves` is name -> peaks in layer outputs, one for each of `lengths`. Points are marked, for
+    there are none between them; the axis of lengths is in powers of two.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> peak_over_segments(ax, [1, 2, 4], {"predicted": [5, 4, 5]}).get_xlabel()
+    'layers a segment'
+    """
+    ax.set_xscale("log", base=2)
+    for index, (name, peaks) in enumerate(curves.items()):
+        ax.plot(lengths, peaks, label=name, marker="os^D"[index % 4], **_line(index))
+    ax.set_xticks(lengths, [f"{length:g}" for length in lengths])
+    ax.minorticks_off()
+    ax.set_ylim(bottom=0)
+    return _labelled(ax, "layers a segment", "peak (outputs of a layer)")
+
+
+def time_against_memory(
+    ax: Axes, curves: Mapping[str, Sequence[tuple[float, float]]], *, unit: str
+) -> Axes:
+    """Draw the least time that fits each budget, one staircase a way to plan.
+
+    `curves` is name -> (budget in `unit`, time) in rising order of budget: from that budget on, a
+    plan of that time fits.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> time_against_memory(ax, {"equal": [(8, 5.0), (12, 3.0)]}, unit="MiB").get_xlabel()
+    'budget (MiB)'
+    """
+    most = max(budget for steps in curves.values() for budget, _ in steps)
+    for index, (name, steps) in enumerate(curves.items()):
+        budgets = [*(budget for budget, _ in steps), 1.05 * most]
+        times = [*(time for _, time in steps), steps[-1][1]]
+        ax.plot(budgets, times, label=name, drawstyle="steps-post", **_line(index))
+    return _labelled(ax, f"budget ({unit})", "time of forward runs (units)")
+
+
 def loss_curves(ax: Axes, curves: Mapping[str, Numbers]) -> Axes:
     """Draw the loss of each step, one curve a way to train.
 
@@ -319,6 +364,86 @@ def gradient_errors(ax: Axes, errors: Mapping[str, float]) -> Axes:
     ax.set_axisbelow(True)
     ax.grid(alpha=0.3, axis="x")
     return ax
+
+
+def gantt(
+    ax: Axes, lanes: Mapping[str, Sequence[tuple[str, str, float, float]]], *, unit: str
+) -> Axes:
+    """Draw what ran when: one lane for each thing that does one job at a time.
+
+    `lanes` is name -> bars, the first at the top. A bar is (kind, text, start, end) with times in
+    `unit`; bars of one kind have one colour and hatch, and `text` is written in them.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> lanes = {"compute": [("forward", "0", 0, 1)], "link": [("out", "0", 1, 3)]}
+    >>> gantt(ax, lanes, unit="ms").get_xlabel()
+    'time (ms)'
+    """
+    hatches = ("", "//", "..", "xx", "\\\\", "++")
+    kinds = list(dict.fromkeys(kind for bars in lanes.values() for kind, *_ in bars))
+    for place, bars in enumerate(lanes.values()):
+        for kind in dict.fromkeys(kind for kind, *_ in bars):
+            spans = [(start, end - start) for other, _, start, end in bars if other == kind]
+            index = kinds.index(kind)
+            ax.broken_barh(
+                spans,
+                (place - 0.4, 0.8),
+                facecolors=_COLOURS[index % len(_COLOURS)] + "90",  # so that text on it is read
+                edgecolor="black",
+                hatch=hatches[index % len(hatches)],
+                label=kind if kind not in ax.get_legend_handles_labels()[1] else None,
+            )
+        for _, text, start, end in bars:
+            ax.text(
+                (start + end) / 2,
+                place,
+                text,
+                ha="center",
+                va="center",
+                fontsize=_TICK_SIZE,
+                bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"},
+            )
+    ax.set_ylim(len(lanes) - 0.4, -0.6)
+    _labelled(ax, f"time ({unit})", "")
+    ax.set_yticks(range(len(lanes)), list(lanes), fontsize=_LABEL_SIZE)
+    ax.set_xlim(left=0)
+    ax.grid(visible=False, axis="y")
+    return ax
+
+
+def break_even(
+    ax: Axes,
+    intensities: Numbers,
+    curves: Mapping[str, Numbers],
+    links: Mapping[str, float],
+) -> Axes:
+    """Draw which bandwidth makes a swap free, over a stage's arithmetic intensity.
+
+    `curves` is name -> GB/s, one for each of `intensities` (operations a saved byte). `links` is
+    name -> GB/s of links there are, drawn as horizontal lines. Both axes are logarithmic.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> break_even(ax, [1e3, 1e4], {"A100": [312.0, 31.2]}, {"PCIe 4": 32}).get_yscale()
+    'log'
+    """
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    for index, (name, values) in enumerate(curves.items()):
+        ax.plot(intensities, values, label=name, **_line(index))
+    for name, speed in links.items():
+        ax.axhline(speed, color="black", linewidth=1, linestyle=":")
+        ax.annotate(
+            name,
+            (0.99, speed),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="right",
+            fontsize=_TICK_SIZE,
+        )
+    return _labelled(ax, "compute to hide behind (operations a saved byte)", "bandwidth (GB/s)")
 
 
 def _line(index: int) -> dict[str, Any]:

@@ -60,6 +60,15 @@ def draw_live_timelines(ax):
     return plots.live_timelines(ax, curves, unit="MiB")
 
 
+def draw_peak_over_segments(ax):
+    return plots.peak_over_segments(ax, [1, 2, 4], {"predicted": [5, 4, 5], "measured": [7, 6, 7]})
+
+
+def draw_time_against_memory(ax):
+    steps = {"equal": [(8, 5.0), (12, 3.0)], "planned": [(6, 4.0), (12, 3.0)]}
+    return plots.time_against_memory(ax, steps, unit="MiB")
+
+
 def draw_loss_curves(ax):
     return plots.loss_curves(ax, {"SGD": [3.0, 2.5, 2.0], "Adam": [3.0, 1.0, 0.5]})
 
@@ -77,15 +86,38 @@ def draw_gradient_errors(ax):
     return plots.gradient_errors(ax, {"right": 1e-16, "no division": 4.0})
 
 
+LANES = {
+    "compute": [
+        ("forward", "0", 0.0, 1.0),
+        ("forward", "1", 1.0, 2.0),
+        ("backward", "1", 2.0, 4.0),
+    ],
+    "link": [("out", "0", 1.0, 1.5), ("in", "0", 3.0, 3.5)],
+}
+
+
+def draw_gantt(ax):
+    return plots.gantt(ax, LANES, unit="ms")
+
+
+def draw_break_even(ax):
+    curves = {"A100": [312.0, 31.2, 3.12], "H100": [989.0, 98.9, 9.89]}
+    return plots.break_even(ax, [1e3, 1e4, 1e5], curves, {"PCIe 4": 32.0})
+
+
 every_plot = pytest.mark.parametrize(
     "draw",
     [
         draw_stacked_bars,
         draw_live_timelines,
         draw_loss_curves,
+        draw_peak_over_segments,
+        draw_time_against_memory,
         draw_peak_over_batch,
         draw_time_per_sample,
         draw_gradient_errors,
+        draw_gantt,
+        draw_break_even,
         draw_number_line,
         draw_relative_spacing,
         draw_running_sum,
@@ -205,6 +237,19 @@ def test_timelines_mark_each_peak(ax):
     assert ax.get_ylim()[0] == 0
 
 
+def test_peaks_over_segments_are_all_drawn(ax):
+    draw_peak_over_segments(ax)
+    assert [list(line.get_ydata()) for line in ax.lines] == [[5, 4, 5], [7, 6, 7]]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "2", "4"]
+
+
+def test_a_budget_buys_the_time_of_the_last_step_until_the_next(ax):
+    draw_time_against_memory(ax)
+    assert list(ax.lines[0].get_xdata())[:2] == [8, 12]
+    assert list(ax.lines[0].get_ydata()) == [5.0, 3.0, 3.0]
+    assert {line.get_drawstyle() for line in ax.lines} == {"steps-post"}
+
+
 def test_loss_curves_show_their_data(ax):
     draw_loss_curves(ax)
     assert [list(line.get_ydata()) for line in ax.lines] == [[3.0, 2.5, 2.0], [3.0, 1.0, 0.5]]
@@ -232,3 +277,27 @@ def test_gradient_errors_are_written_at_their_bars(ax):
     assert [bar.get_width() for bar in ax.patches] == [1e-16, 4.0]
     assert [text.get_text() for text in ax.texts] == ["1e-16", "4"]
     assert ax.yaxis_inverted()
+
+
+def test_a_gantt_chart_has_a_lane_for_each_thing_and_a_colour_for_each_kind(ax):
+    draw_gantt(ax)
+    spans = {
+        bars.get_label(): [tuple(path.get_extents().intervalx) for path in bars.get_paths()]
+        for bars in ax.collections
+    }
+    assert spans == {
+        "forward": [(0.0, 1.0), (1.0, 2.0)],
+        "backward": [(2.0, 4.0)],
+        "out": [(1.0, 1.5)],
+        "in": [(3.0, 3.5)],
+    }
+    assert len({tuple(bars.get_facecolor()[0]) for bars in ax.collections}) == 4
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["compute", "link"]
+    assert ax.yaxis_inverted()
+
+
+def test_break_even_shows_curves_and_links(ax):
+    draw_break_even(ax)
+    assert list(ax.lines[0].get_ydata()) == [312.0, 31.2, 3.12]
+    assert set(ax.lines[2].get_ydata()) == {32.0}
+    assert [text.get_text() for text in ax.texts] == ["PCIe 4"]
