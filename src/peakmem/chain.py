@@ -102,13 +102,26 @@ class Chain:
         """One forward and one backward of every stage: the least time of any plan."""
         return sum(stage.forward_time + stage.backward_time for stage in self.stages)
 
-    def gradient_before(self, stage: int) -> int:
-        """Bytes of the gradient that the backward of a stage gives to the one before."""
-        return self.stages[stage - 1].gradient_bytes if stage else self.input_gradient_bytes
+    def backward_makes(self, stage: int) -> int:
+        """Bytes that the backward of a stage makes and leaves.
 
-    def parameter_gradients_from(self, stage: int) -> int:
-        """Bytes of the parameters' gradients once the backward of `stage` is done."""
-        return sum(s.parameter_gradient_bytes for s in self.stages[stage:])
+        They are the gradients of its input and its parameters; before the last stage's backward,
+        the gradient of the chain's output is made too.
+        """
+        here = self.stages[stage]
+        before = self.stages[stage - 1].gradient_bytes if stage else self.input_gradient_bytes
+        of_output = here.gradient_bytes if stage == len(self) - 1 else 0
+        return of_output + before + here.parameter_gradient_bytes
+
+    def backward_frees(self, stage: int) -> int:
+        """Bytes that the backward of a stage gives up as it ends, but for a held input."""
+        return self.stages[stage].saved_bytes + self.stages[stage].gradient_bytes
+
+    def backward_takes(self, stage: int) -> int:
+        """The most that the backward of a stage takes beyond what was live as it began."""
+        made = self.backward_makes(stage)
+        extra = self.stages[stage].backward_extra_bytes
+        return max(made + extra, made - self.backward_frees(stage), 0)
 
     @classmethod
     def of(cls, stages: Iterable[object]) -> Chain:
