@@ -405,7 +405,7 @@ def gantt(
                 bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"},
             )
     ax.set_ylim(len(lanes) - 0.4, -0.6)
-    _labelled(ax, f"time ({unit})", "")
+    _labelled(ax, f"time ({unit})", "runs on")
     ax.set_yticks(range(len(lanes)), list(lanes), fontsize=_LABEL_SIZE)
     ax.set_xlim(left=0)
     ax.grid(visible=False, axis="y")
