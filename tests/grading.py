@@ -30,7 +30,7 @@ __all__ = [
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 LAB01, LAB05 = "lab01_formats", "lab05_accumulation"
-SEARCH = "lab05-largest_micro_batch"  # lab 5's one exercise that the grader judges, 4 points
+SEARCH = "lab05-largest_micro_batch"  # lab 5's first exercise, 4 points
 
 Notebook = dict[str, Any]
 

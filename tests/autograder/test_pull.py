@@ -102,7 +102,7 @@ def test_running_it_is_no_edit(course: Path) -> None:
         code = [cell for cell in cells if cell.cell_type == "code"]
         for count, cell in enumerate(code, 1):
             cell.execution_count = count
-            cell.outputs = [nbformat.v4.new_output("stream", text="seen\n")]
+            cell.outputs = [nbformat.v4.new_output("stream", text="printed by a run\n")]
             cell.metadata.update(scrolled=True, collapsed=True, jupyter={"outputs_hidden": True})
 
     before = source_of(course).read_bytes()
@@ -110,7 +110,7 @@ def test_running_it_is_no_edit(course: Path) -> None:
     assert pull(course, LAB) == []
     assert source_of(course).read_bytes() == before
     build(course)
-    assert b"seen" not in notebook_of(course).read_bytes()
+    assert b"printed by a run" not in notebook_of(course).read_bytes()
 
 
 def test_points_and_text_change_their_lines_only(course: Path) -> None:

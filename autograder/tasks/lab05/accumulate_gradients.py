@@ -32,9 +32,9 @@ __all__ = ["NOISE_BYTES", "accumulate_gradients", "largest_rise_bytes"]
 _GRADIENTS, _RAGGED, _KEPT = "gradients", "ragged last micro-batch", "existing gradients and loss"
 
 # How much more than the meter the system may see of an honest run: pages and heap areas, and freed
-# memory that malloc keeps. The graphs of the whole batch would be over 13 MiB.
+# memory that malloc keeps. The graphs of the whole batch would be over 12 MiB.
 NOISE_BYTES = 5 * 2**20
-_LARGE = {"samples": 48, "length": 128, "width": 64, "layers": 8}
+_LARGE = {"samples": 24, "length": 512, "width": 32, "layers": 8}
 _LARGE_MICRO_BATCH = 2
 _FLOAT32 = 1e-4  # of the largest gradient
 
@@ -216,7 +216,7 @@ def _metered(
     if rise_bytes > largest_rise_bytes():
         return Finding(False, _TOO_MUCH, ("keeps_graphs",))
     if not close(got, gradients_of(model, LOSSES["mse"](model(x), y)), _FLOAT32):
-        said = "With 48 samples and micro_batch=2 the gradients are not those of the full batch."
+        said = "With 24 samples and micro_batch=2 the gradients are not those of the full batch."
         return Finding(False, said, _scaled(got, model, x, y))
     if resident_bytes is not None and resident_bytes > rise_bytes + NOISE_BYTES:
         return Finding(False, doubt=_OUTSIDE)
@@ -241,7 +241,7 @@ def _scaled(got: list[Any], model: Any, x: torch.Tensor, y: torch.Tensor) -> tup
 
 
 _TOO_MUCH = (
-    "With 48 samples and micro_batch=2, live memory rose by more than twice what one micro-batch "
+    "With 24 samples and micro_batch=2, live memory rose by more than twice what one micro-batch "
     "alone takes."
 )
 _OUTSIDE = (

@@ -117,6 +117,7 @@ def accumulate_gradients(
     if large is not None:
         # The first run takes the buffers that the matrix library keeps, some 10 MiB.
         _large(student, lambda _: None, micro_batch, {**large, "samples": micro_batch})
+        gc.collect()
         return _large(student, ask, micro_batch, large)
     if small is None:
         raise ValueError("expected a small or a large model")
@@ -211,7 +212,6 @@ def _large(
 ) -> dict[str, Any]:
     model, inputs, targets = large_run(**large)
     watched = _Watched(model, (inputs[:1], targets[:1]))
-    gc.collect()
     ask(WATCH)
     with meter.MemoryMeter("cpu").track(model, inputs, targets) as measured:
         value = student.accumulate_gradients(model, F.mse_loss, inputs, targets, micro_batch)
