@@ -366,7 +366,7 @@ show_figure(
 # by the recipes above and then as two figures that are often quoted: 2800 GB for all but the
 # activations, and 1400 GB for the moments.
 
-# %% tags=["raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-slide", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-slide", "locked": true, "schema_version": 3, "solution": false, "task": false}
 GPT3 = 175e9  # rounded, as slides do; the exact count of the printed shape is 174,604,259,328
 for recipe in ("fp32", "mixed", "mixed_fp32_grads", "bf16"):
     total = GPT3 * sum(bytes_per_parameter(recipe).values())
@@ -528,7 +528,7 @@ score("lab03-state_bytes", globals())
 # all tensors in their state.
 
 
-# %% tags=["raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-real", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-real", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def torch_state_bytes(make):
     """Return the bytes of all tensors in a torch optimizer's state after one step."""
     params = [torch.zeros(shape, requires_grad=True) for shape in ((100, 30), (30,))]
