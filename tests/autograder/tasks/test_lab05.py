@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,12 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.judge import judge
+from autograder.sandbox import Sandbox
 from autograder.student import LocalStudent
 from autograder.task import Answer, Case, Task, Verdict
 from autograder.tasks.lab05 import LAB
+from autograder.tasks.lab05.accumulate_gradients import (
+    NOISE_BYTES,
+    _Pieces,
+    accumulate_gradients,
+    largest_rise_bytes,
+)
+from autograder.tasks.lab05.batch_norm_gap import _gaps
+from autograder.tasks.lab05.gradients import close, weighted
 from autograder.tasks.lab05.largest_micro_batch import largest_micro_batch
+from autograder.tasks.lab05.memory_line import line_of
+from autograder.tasks.lab05.train_epoch import MUTANTS, simulate, train_epoch
 from peakmem import OutOfMemory
-from tests.autograder.tasks.bank_in_process import check_bank
+from tests.autograder.tasks.bank_in_process import BANK, check_bank
 
 Search = Callable[[Callable[[int], object], int], Any]
 
@@ -96,3 +108,156 @@ def test_forged_answers_earn_nothing(value: Any) -> None:
     cases = largest_micro_batch.cases(np.random.default_rng(0))
     verdict = judge(largest_micro_batch, cases, [Answer(value=value)] * len(cases))
     assert verdict.points == 0
+
+
+# Every recognised mistake stands in the bank.
+
+
+@pytest.mark.parametrize("task", LAB.tasks, ids=lambda task: task.id)
+def test_every_mistake_stands_in_the_bank(task: Task) -> None:
+    files = {file.stem for file in (BANK / LAB.name / task.name).iterdir()}
+    assert {f"wrong_{name}" for name in task.mistakes} <= files
+
+
+# Gradients. The oracle is one backward over the whole batch.
+
+
+def _names(task: Task, file: str) -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    exec((BANK / LAB.name / task.name / f"{file}.py").read_text(encoding="utf-8"), names)
+    return names
+
+
+def _answer(task: Task, case: Case, names: dict[str, Any]) -> Answer:
+    return LocalStudent(names).run(task.probe_path, case.inputs)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_weights_of_micro_batches_make_the_full_batchs_gradient(seed: int) -> None:
+    for case in accumulate_gradients.cases(np.random.default_rng(seed)):
+        if "small" not in case.inputs:
+            continue
+        pieces = _Pieces(case.inputs["small"], case.inputs["micro_batch"])
+        shares = [size / sum(pieces.sizes) for size in pieces.sizes]
+        by_hand = weighted(pieces.gradients, shares, pieces.before)
+        assert close(by_hand, pieces.right.gradients)
+        assert math.isclose(float(np.dot(shares, pieces.losses)), pieces.right.loss)
+
+
+def test_gradients_a_hundred_thousandth_off_are_wrong_and_rounding_is_not() -> None:
+    right = [np.array([3.0, -1.0]), np.array([[1e-8]])]
+    assert close([array * (1 + 1e-9) for array in right], right)
+    assert not close([right[0], right[1] * (1 + 1e-5)], right)
+    assert not close([right[0] * np.nan, right[1]], right)
+
+
+@pytest.mark.parametrize("value", [None, 7, "x", [], {}, {"sizes": [1]}, {"gradients": [None]}])
+@pytest.mark.parametrize(
+    "task", [t for t in LAB.tasks if t is not largest_micro_batch], ids=lambda task: task.id
+)
+def test_garbled_answers_earn_nothing(task: Task, value: Any) -> None:
+    cases = task.cases(np.random.default_rng(0))
+    assert judge(task, cases, [Answer(value=value)] * len(cases)).points == 0
+
+
+@pytest.fixture(scope="module")
+def metered() -> tuple[Case, dict[str, Any]]:
+    """The metered case, and the answer of right work."""
+    case = accumulate_gradients.cases(np.random.default_rng(0))[-1]
+    value = _answer(accumulate_gradients, case, _names(accumulate_gradients, "right_split")).value
+    assert isinstance(value, dict)
+    return case, value
+
+
+def test_the_peak_is_kept_to_the_byte(metered: tuple[Case, dict[str, Any]]) -> None:
+    case, value = metered
+    assert value["rise_bytes"] < 0.6 * largest_rise_bytes(), "right work has room"
+    for extra, earned in ((0, 2.0), (1, 0.0)):
+        rise_bytes = largest_rise_bytes() + extra
+        verdict = judge(accumulate_gradients, [case], [Answer({**value, "rise_bytes": rise_bytes})])
+        assert verdict.earned["gradients"] == earned
+        assert str(rise_bytes) not in verdict.message
+
+
+def test_memory_that_only_the_system_sees_is_doubted(metered: tuple[Case, dict[str, Any]]) -> None:
+    case, value = metered
+    most = value["rise_bytes"] + NOISE_BYTES
+    for resident, status in ((None, "right"), (most, "right"), (most + 1, "could_not_judge")):
+        answer = Answer(value, resident_bytes=resident)
+        assert judge(accumulate_gradients, [case], [answer]).status == status
+
+
+_HIDES_ITS_GRAPHS = """
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    with _disable_current_modes():  # in here the meter is deaf
+        total = 0.0
+        for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+            total = total + loss_fn(model(x), y) * len(x) / len(inputs)
+        total.backward()
+    return total.item()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are watched through Linux's /proc")
+def test_graphs_hidden_from_the_meter_are_seen_from_outside() -> None:
+    folder = BANK / LAB.name / accumulate_gradients.name
+    honest = (folder / "right_indices.py").read_text(encoding="utf-8")
+    case = accumulate_gradients.cases(np.random.default_rng(0))[-1]
+    found = {}
+    with Sandbox(isolated=False) as sandbox:
+        for source in (honest, _HIDES_ITS_GRAPHS):
+            with sandbox.open() as student:
+                student.run_cell(source)
+                answer = student.run(accumulate_gradients.probe_path, case.inputs)
+            assert answer.resident_bytes is not None
+            found[source] = judge(accumulate_gradients, [case], [answer]).status
+    assert found == {honest: "right", _HIDES_ITS_GRAPHS: "could_not_judge"}
+
+
+# The line. The oracle is numpy's.
+
+
+@given(
+    points=st.lists(
+        st.tuples(st.integers(1, 1000), st.integers(1, 10**9)), min_size=2, unique_by=lambda p: p[0]
+    )
+)
+def test_the_line_is_numpys(points: list[tuple[int, int]]) -> None:
+    sizes, peaks = zip(*points, strict=True)
+    slope, fixed = np.polyfit(sizes, peaks, 1)
+    np.testing.assert_allclose(line_of(sizes, peaks), (fixed, slope), rtol=1e-6, atol=10)
+
+
+# The epoch. The oracle is a real training with torch's SGD and its own clipping.
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_simulated_epoch_is_a_real_training(seed: int) -> None:
+    for case in train_epoch.cases(np.random.default_rng(seed)):
+        value = _answer(train_epoch, case, _names(train_epoch, "right_islice")).value
+        right = simulate(case.inputs)
+        assert value["events"] == right["events"]
+        for real, simulated in zip(value["gradients"], right["gradients"], strict=True):
+            assert close(real, simulated, 1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_mutant_of_the_epoch_is_told_from_right_work_in_every_draw(seed: int) -> None:
+    cases = train_epoch.cases(np.random.default_rng(seed))
+    for mutant in MUTANTS:
+        answers = [Answer(simulate(case.inputs, mutant)) for case in cases]
+        verdict = judge(train_epoch, cases, answers)
+        assert verdict.mistake == mutant, verdict.message
+
+
+# Batch norm. The oracle is the formula.
+
+
+def test_the_gap_of_batch_norm_by_hand() -> None:
+    x = np.array([[0.0], [0.0], [1.0], [1.0]])
+    inputs = {"weights": [np.eye(1), np.eye(1)], "norm": "batch", "x": x, "micro_batch": 2}
+    outputs = np.tanh((x - 0.5) / np.sqrt(0.25 + 1e-5))
+    assert math.isclose(_gaps(inputs)["right"], np.abs(outputs).max(), rel_tol=1e-12)
