@@ -1041,10 +1041,9 @@ print(f"one layer keeps {total / SBH:.2f} sbh in float32; the paper's 34 are at 
 # **Read the table, one line after the other.** `norm1` keeps its input, 4sbh: d_model numbers a token at
 # 4 bytes. It also keeps a mean and a deviation for each token, which is next to nothing. `attention.qkv` is
 # a linear layer and keeps its input. `attention` keeps queries, keys and values, which lie in one piece of
-# 12sbh; then its output, which `attention.out` needs as its input too, so it is there once; and one number
-# a head and token. (The line of 12sbh shows the shape of one
-# of the three; its bytes are those of the whole piece.) `mlp.up`,
-# `mlp` (the GELU) and `mlp.down` keep their inputs, of which the last two are 4 d_model wide.
+# 12sbh (the line shows the shape of one of the three, and the bytes of the whole piece); then one number a
+# head and token; then its output, which `attention.out` needs as its input too, so it is there once.
+# `mlp.up`, `mlp` (the GELU) and `mlp.down` keep their inputs, of which the last two are 4 d_model wide.
 #
 # In *numbers a token*, all that matters is
 #
@@ -1181,7 +1180,7 @@ show_figure(
     figure,
     "Live memory of two real steps, over their operators. With many tokens it rises in the forward "
     "pass to a sharp peak at its end and then falls. With many parameters it rises all the way "
-    "through backward, and has two spikes, the higher one in the optimizer's step.",
+    "through backward, and has two spikes of equal height, at its end and in the optimizer's step.",
 )
 print(f"you predicted {predicted_where_tokens} and {predicted_where_parameters}")
 
@@ -1195,7 +1194,7 @@ print(f"you predicted {predicted_where_tokens} and {predicted_where_parameters}"
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-predict_training-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.10 A real step, predicted (4 points, 40 minutes)
 #
-# Now all terms come together, for a real model and a real optimizer, and nothing is left out. The step is
+# Now all terms come together, for a real model and a real optimizer. The step is
 # one of `peakmem.nn.GPT` in float32: flash attention, no dropout, tied head. The optimizer is
 # `AdamW(foreach=False)`, which updates one parameter tensor after the other. It is the *third* step, so the
 # optimizer's state is there already, and the step begins with `zero_grad(set_to_none=True)`, which frees
@@ -1207,7 +1206,7 @@ print(f"you predicted {predicted_where_tokens} and {predicted_where_parameters}"
 # |---|---|
 # | `parameters` | as in 2.2 with a tied head and *this* shape's vocabulary and context; 4 bytes each |
 # | `gradients` | one number for each parameter, as they are at the end of backward |
-# | `optimizer` | two moments, each as large as the parameters; and for each parameter **tensor** one step counter of 4 bytes. There are 12 such tensors in a layer (four linear layers and two norms, each with a weight and a bias) and 4 outside: two embeddings, and the final norm's weight and bias |
+# | `optimizer` | two moments, each as large as the parameters; and for each parameter **tensor** one step counter of 4 bytes. There are 12 such tensors in a layer (two norms and four linear layers, each with a weight and a bias; here one linear layer, qkv, makes queries, keys and values together) and 4 outside: two embeddings, and the final norm's weight and bias |
 # | `saved_activations` | at the end of forward: 16d numbers a token in each layer, as in the table above; and after the last layer, the input of the final norm and the input of the head, d each |
 # | `logits` | vocab numbers a token. The loss keeps **one** tensor of that size, the logarithms of the probabilities |
 #
@@ -1351,6 +1350,11 @@ mine = predict_training(my_shape, my_batch, my_seq)
 here = machine_bytes()
 for key, size in mine.items():
     print(f"{key:18} {both(size)}")
+at_logits = mine["parameters"] + mine["optimizer"] + mine["saved_activations"] + 3 * mine["logits"]
+moment = 1 if mine["peak"] == at_logits else 2
+print(
+    f"the peak is at moment {moment}; you predicted {predicted_moment}, and {predicted_component}"
+)
 print(f"this machine       {both(here)}: it {'fits' if mine['peak'] < here else 'does not fit'}")
 if mine["peak"] < 0.7 * here:
     measured, _ = measured_step(my_shape, my_batch, my_seq, device)
@@ -1360,7 +1364,7 @@ else:
     print("too close to the limit to be tried: choose a smaller step")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-step-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the ratio.** On the CPU it should be 1.00. On a GPU it comes out somewhat below 1: the meter also
+# **Look at the ratio.** On the CPU it should be 1.00. On a GPU it may come out a little below 1: the meter also
 # counts the workspace that the matrix library asks for at its first product, some MiB whatever the model.
 # What neither of the two counts lies beside the tensors: the GPU's context and the allocator's rounding,
 # some hundred MiB. A prediction that leaves something out should say so.
