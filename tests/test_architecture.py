@@ -50,17 +50,19 @@ MAY_IMPORT = {
     "cli": {"deepspeed", "doctor", "estimate", "remedies", "torch"},  # torch to name the device
     "swapping": set(),
     "plots": {"numpy", "matplotlib"},
-    "allocations": {"torch"},
-    "meter": {"allocations", "ledger"},
+    "allocations": {"torch", "ledger"},
+    "owners": {"allocations", "ledger"},
+    "meter": {"allocations", "owners", "ledger"},
     "tiers": {"torch"},
     "rehearsal": {"torch", "swapping", "tiers"},
-    "trace": {"torch", "ledger", "chain"},
+    "trace": {"meter", "ledger", "chain"},
     "apply": {"torch", "simulate", "tiers"},
     "nn": {"torch"},
 }
 ANYWHERE = {"errors", "numpy"}  # an error that tells what is wrong, and plain arrays
 NEEDS_TORCH = {
     "allocations",
+    "owners",
     "meter",
     "rehearsal",
     "tiers",

@@ -1,7 +1,8 @@
-"""Where live bytes are read: storages on the CPU, the allocator on CUDA, Python's own memory.
+"""Where live bytes are read: tensors' storages, CUDA's allocator, Python's own memory.
 
 Each source has `start`, `read` (bytes live now, and the most since `start`) and `stop`; the meter
-puts them together. `tensors_in` finds the tensors that a device's sources are told of.
+puts them together. `tensors_in` finds the tensors that `Storages` is told of, and `Row` is what it
+remembers of each of their storages.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import tracemalloc
 import weakref
 from collections import deque
 from collections.abc import Container
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-__all__ = ["CpuStorages", "CudaAllocator", "PythonMemory", "storages_of", "tensors_in"]
+from peakmem.ledger import Owner
+
+__all__ = ["CudaAllocator", "PythonMemory", "Row", "Storages", "storages_of", "tensors_in"]
 
 
 def tensors_in(things: Any) -> list[torch.Tensor]:
@@ -45,8 +49,8 @@ def _collect(things: Any, found: list[torch.Tensor]) -> None:
         _collect([things.param_groups, list(things.state.values())], found)
 
 
-def storages_of(tensor: torch.Tensor) -> list[torch.UntypedStorage]:
-    """Return the storages of a CPU tensor, and none for a tensor on another device.
+def storages_of(tensor: torch.Tensor, device: str = "cpu") -> list[torch.UntypedStorage]:
+    """Return the storages of a tensor on a type of device, and none of one that is elsewhere.
 
     A tensor that wraps others, such as a quantized one, has the storages of those. Raises
     NotImplementedError for a sparse tensor.
@@ -54,8 +58,8 @@ def storages_of(tensor: torch.Tensor) -> list[torch.UntypedStorage]:
     anything: Any = tensor
     if is_traceable_wrapper_subclass(anything):
         wrapped = [getattr(anything, name) for name in anything.__tensor_flatten__()[0]]
-        return [storage for inner in wrapped for storage in storages_of(inner)]
-    if tensor.device.type != "cpu":
+        return [storage for inner in wrapped for storage in storages_of(inner, device)]
+    if tensor.device.type != device:
         return []
     if tensor.layout != torch.strided:
         raise NotImplementedError(
@@ -65,11 +69,34 @@ def storages_of(tensor: torch.Tensor) -> list[torch.UntypedStorage]:
     return [tensor.untyped_storage()]
 
 
-class CpuStorages:
-    """CPU memory: each storage from when it is first seen until it is freed, and once."""
+@dataclass(slots=True, eq=False)
+class Row:
+    """One storage: by which operator, as which tensor and when it was made, and when it ended.
 
-    def __init__(self) -> None:
-        self._sizes: dict[int, int] = {}  # id of a live storage -> its bytes
+    Birth and death count events; `death` is None while it is live, and `owner` None until
+    something shows what it is for. `used` says that forward took it as a parameter, `optimized`
+    that an optimizer has it as one.
+    """
+
+    maker: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    bytes: int
+    birth: int
+    death: int | None = None
+    owner: Owner | None = None
+    used: bool = False
+    optimized: bool = False
+
+
+class Storages:
+    """Tensors' memory: each storage from when it is first seen until it is freed, and once."""
+
+    def __init__(self, device: str) -> None:
+        self.rows: list[Row] = []  # of all storages, dead ones too
+        self.event = 0  # the one that is going on
+        self._device = device
+        self._live: dict[int, Row] = {}  # by the id of the storage
         self._finalizers: dict[int, weakref.finalize[..., Any]] = {}
         self._live_bytes = 0
         self._peak_bytes = 0
@@ -92,42 +119,65 @@ class CpuStorages:
         for finalizer in self._finalizers.values():
             finalizer.detach()
 
+    def row(self, tensor: torch.Tensor) -> Row | None:
+        """Return the row of a tensor's (first) storage; None where it is not counted."""
+        for storage in storages_of(tensor, self._device):
+            return self._live.get(id(storage))
+        return None
+
     def add(self, tensor: torch.Tensor) -> None:
         """Count a tensor, whoever made it."""
-        for storage in storages_of(tensor):
-            self._count(storage, new=True)
+        for storage in storages_of(tensor, self._device):
+            self._count(storage, tensor, "before the block", new=True)
 
-    def add_result(self, tensor: torch.Tensor, operator: str, had: Container[int]) -> None:
-        """Count what an operator returned.
+    def add_result(self, tensor: torch.Tensor, operator: str, had: Container[int]) -> int:
+        """Count what an operator returned, and return by how many bytes that is more.
 
         `had` are the ids of its arguments' storages: no new memory, only memory seen again.
         """
-        for storage in storages_of(tensor):
+        more_bytes = 0
+        for storage in storages_of(tensor, self._device):
             if operator == "aten::lift_fresh":
                 # torch.tensor() and torch.from_numpy() both end here with their result as the
                 # argument. The second borrows numpy's memory, which torch could not resize.
-                self._count(storage, new=storage.resizable())
+                new = storage.resizable()
             else:
-                self._count(storage, new=id(storage) not in had)
+                new = id(storage) not in had
+            more_bytes += self._count(storage, tensor, operator, new=new)
+        return more_bytes
 
-    def _count(self, storage: torch.UntypedStorage, *, new: bool) -> None:
+    def _count(
+        self, storage: torch.UntypedStorage, tensor: torch.Tensor, maker: str, *, new: bool
+    ) -> int:
+        key, n_bytes = id(storage), storage.nbytes()
         with self._lock:
             self._work_off()
-            key = id(storage)
-            if key not in self._sizes:
+            before = self._live.get(key)
+            if before is None:
                 if not new:
-                    return
-                self._sizes[key] = 0
+                    return 0
                 self._finalizers[key] = weakref.finalize(storage, self._freed.append, key)
                 self._finalizers[key].atexit = False
-            self._live_bytes += storage.nbytes() - self._sizes[key]  # it may have been resized
-            self._sizes[key] = storage.nbytes()
+            elif before.bytes == n_bytes:
+                return 0
+            else:  # it was resized
+                before.death = self.event - 1
+            row = Row(maker, tuple(tensor.shape), tensor.dtype, n_bytes, self.event)
+            if before is not None:
+                row.owner, row.used, row.optimized = before.owner, before.used, before.optimized
+            self.rows.append(row)
+            self._live[key] = row
+            more_bytes = n_bytes - (before.bytes if before else 0)
+            self._live_bytes += more_bytes
             self._peak_bytes = max(self._peak_bytes, self._live_bytes)
+            return more_bytes
 
     def _work_off(self) -> None:
         while self._freed:
             key = self._freed.popleft()
-            self._live_bytes -= self._sizes.pop(key)
+            row = self._live.pop(key)
+            row.death = self.event - 1  # the last event that saw it
+            self._live_bytes -= row.bytes
             del self._finalizers[key]
 
 
@@ -149,12 +199,6 @@ class CudaAllocator:
 
     def stop(self) -> None:
         torch.cuda.synchronize(self._device)
-
-    def add(self, tensor: torch.Tensor) -> None:
-        """Do nothing: the allocator knows of every tensor."""
-
-    def add_result(self, tensor: torch.Tensor, operator: str, had: Container[int]) -> None:
-        """Do nothing: the allocator knows of every tensor."""
 
     def ran_full(self) -> bool:
         """Tell whether the allocator had to free its cache and try again since `start`."""

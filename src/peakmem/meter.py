@@ -26,15 +26,21 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from peakmem.allocations import (
-    CpuStorages,
     CudaAllocator,
     PythonMemory,
+    Row,
+    Storages,
     storages_of,
     tensors_in,
 )
 from peakmem.errors import OutOfMemory
+from peakmem.ledger import Ledger, Owner
+from peakmem.owners import Owners, Stage, build_ledger
 
-__all__ = ["Measurement", "MemoryMeter", "measure_call"]
+__all__ = ["BuildStep", "Measurement", "MemoryMeter", "measure", "measure_call"]
+
+# Takes a device, builds model, optimizer and batch there, and returns one training step.
+BuildStep = Callable[[torch.device], Callable[[], object]]
 
 _open_meters: list[MemoryMeter] = []  # the innermost last
 
@@ -61,6 +67,7 @@ class MemoryMeter:
     Attributes:
         baseline_bytes: live when the block began.
         peak_bytes: the most that was live at once, the baseline included.
+        peak_operation: the first operator during which that much was live.
         numpy_peak_bytes: the most that numpy and Python's own objects held at once beyond what
             they held when the block began, the timeline's 16 bytes an operator among them; None
             without `count_numpy`. The two peaks may come at different times, so their sum is an
@@ -84,8 +91,13 @@ class MemoryMeter:
         self.budget_bytes = budget_bytes
         self.baseline_bytes = 0
         self.peak_bytes = 0
+        self.peak_operation = "start"
         self.numpy_peak_bytes: int | None = 0 if count_numpy else None
-        self._memory = CudaAllocator(self.device) if self.device.type == "cuda" else CpuStorages()
+        self._storages = Storages(self.device.type)
+        self._memory = CudaAllocator(self.device) if self.device.type == "cuda" else self._storages
+        self._owners = Owners(self._storages)
+        self._stages = bytearray()  # a Stage for each event
+        self._unseen: list[Row] = []  # what CUDA's allocator has beside tensors
         self._python = PythonMemory() if count_numpy else None
         self._names: dict[str, int] = {}  # of events, numbered in order of first appearance
         self._events = array("L")
@@ -105,6 +117,43 @@ class MemoryMeter:
         names = list(self._names)
         return [(names[n], live) for n, live in zip(self._events, self._levels, strict=True)]
 
+    @property
+    def timeline_by_owner(self) -> list[tuple[str, dict[Owner, int]]]:
+        """Each event with the bytes that each owner has live right after it."""
+        ledger = self.ledger()
+        births: dict[int, list[tuple[Owner, int]]] = {}
+        for row in ledger.tensors:
+            births.setdefault(row.birth, []).append((row.owner, row.bytes))
+            births.setdefault(row.death + 1, []).append((row.owner, -row.bytes))
+        live: dict[Owner, int] = {}
+        found = []
+        for i, event in enumerate(ledger.events):
+            for owner, n_bytes in births.get(i, ()):
+                live[owner] = live.get(owner, 0) + n_bytes
+            found.append((event.name, {owner: n for owner, n in live.items() if n}))
+        return found
+
+    def ledger(self, start: int = 0) -> Ledger:
+        """Return every tensor that was counted, with its owner, from an event of the timeline on.
+
+        A tensor has the name of the operator that made it. On CUDA, what the allocator has handed
+        out beside tensors is a temporary: of an operator where that set the peak, and of "cuda"
+        where it was there when the block began.
+        """
+        names = [name for name, _ in self.timeline]
+        if not 0 <= start < len(names):
+            raise ValueError(f"expected an event from 0 to {len(names) - 1}, but got {start}")
+        rows = [*self._storages.rows, *self._unseen]
+        return build_ledger(rows, names, bytes(self._stages), start)
+
+    def begin_again(self) -> int:
+        """Forget the peak so far, as after a warm-up, and return the event that marks the place."""
+        self._memory.start()
+        self.peak_bytes = 0
+        self._record("start of step", Stage.FORWARD)
+        self._notice_unseen("cuda", lasts=True)
+        return len(self._events) - 1
+
     def track(self, *things: Any) -> MemoryMeter:
         """Count what is there already, and return the meter.
 
@@ -112,7 +161,8 @@ class MemoryMeter:
         tuples and dicts of them.
         """
         for tensor in tensors_in(things):
-            self._memory.add(tensor)
+            self._storages.add(tensor)
+        self._owners.claim(things)
         return self
 
     def __enter__(self) -> MemoryMeter:
@@ -124,7 +174,9 @@ class MemoryMeter:
         self._memory.start()
         if self._python is not None:
             self._python.start()
-        self.baseline_bytes = self._record("start")
+        self.baseline_bytes = self._record("start", Stage.FORWARD)
+        self._notice_unseen("cuda", lasts=True)
+        self._owners.start()
         _open_meters.append(self)
         self._operators.__enter__()  # type: ignore[no-untyped-call]
         return self
@@ -137,10 +189,12 @@ class MemoryMeter:
     ) -> None:
         self._operators.__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
         _open_meters.remove(self)
+        self._owners.stop()
         try:
             self._memory.stop()
             self._keep_peaks()
-            self._final_bytes = self._record("end")
+            self._final_bytes = self._record("end", self._owners.stage())
+            self._storages.stop()
         finally:
             if self._python is not None:
                 self._python.stop()
@@ -161,35 +215,63 @@ class MemoryMeter:
                 "the figures say little. Free memory first, or measure a smaller size."
             )
 
-    def _record(self, event: str) -> int:
+    def _record(self, event: str, stage: Stage) -> int:
         """Put an event on the timeline, and return the bytes live after it."""
         live_bytes, peak_bytes = self._memory.read()
         self._events.append(self._names.setdefault(event, len(self._names)))
         self._levels.append(live_bytes)
-        self.peak_bytes = max(self.peak_bytes, peak_bytes)
+        self._stages.append(stage)
+        self._storages.event = len(self._events)
+        if peak_bytes > self.peak_bytes:
+            self.peak_bytes, self.peak_operation = peak_bytes, event
         return live_bytes
+
+    def _notice_unseen(self, maker: str, *, lasts: bool = False) -> None:
+        """Note what the allocator has beyond the tensors that are known, at the last event."""
+        if self._memory is self._storages:
+            return
+        event = len(self._events) - 1
+        lasting = next((row for row in self._unseen if row.death is None), None)
+        if lasting is not None and lasts:
+            lasting.death, lasting = event - 1, None
+        seen_bytes = self._storages.read()[0] + (lasting.bytes if lasting else 0)
+        unseen_bytes = (self._levels[-1] if lasts else self.peak_bytes) - seen_bytes
+        death = None if lasts else event
+        row = Row(f"workspace of {maker}", (), torch.uint8, max(unseen_bytes, 0), event, death)
+        row.owner = "temporary"
+        self._unseen.append(row)
 
     def _keep_peaks(self) -> None:
         self.peak_bytes = max(self.peak_bytes, self._memory.read()[1])
         if self._python is not None and self.numpy_peak_bytes is not None:
             self.numpy_peak_bytes = max(self.numpy_peak_bytes, self._python.read()[1])
 
-    def _ran(self, operator: str, had: set[int], result: Any) -> OutOfMemory | None:
+    def _ran(
+        self, operator: str, arguments: list[torch.Tensor], had: set[int], result: Any
+    ) -> OutOfMemory | None:
         """Count what an operator returned; return the error where that broke the budget.
 
         `had` are the ids of its arguments' storages.
         """
+        stage = self._owners.stage()
+        if stage == Stage.FORWARD:
+            self._owners.took(arguments)
+        asked_bytes = 0
         for tensor in tensors_in(result):
-            self._memory.add_result(tensor, operator, had)
-        peak_before = self.peak_bytes
-        needed_bytes = self._record(operator)
+            asked_bytes += self._storages.add_result(tensor, operator, had)
+        self._owners.ran(operator, arguments, result)
+        peak_before, live_before = self.peak_bytes, self._levels[-1]
+        needed_bytes = self._record(operator, stage)
         if self.peak_bytes > peak_before:
             needed_bytes = self.peak_bytes  # within the operator, where the device tells
+            self._notice_unseen(operator)
         if self.budget_bytes is None or needed_bytes <= self.budget_bytes:
             return None
+        if self.device.type == "cuda":
+            asked_bytes = max(asked_bytes, needed_bytes - live_before)
         return OutOfMemory(
-            f"{operator} took live memory to {needed_bytes:,} bytes; the budget is "
-            f"{self.budget_bytes:,} bytes",
+            f"{operator} asked for {asked_bytes:,} bytes beside {needed_bytes - asked_bytes:,} "
+            f"live ones, {needed_bytes:,} in all; the budget is {self.budget_bytes:,} bytes",
             needed_bytes=needed_bytes,
             budget_bytes=self.budget_bytes,
         )
@@ -212,9 +294,12 @@ class _Operators(TorchDispatchMode):
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         # Ids, not storages: holding on to a storage would keep it alive past `set_`.
-        had = {id(storage) for x in tensors_in((args, kwargs)) for storage in storages_of(x)}
+        arguments = tensors_in((args, kwargs))
+        device = self._meter.device.type
+        had = {id(storage) for x in arguments for storage in storages_of(x, device)}
         result = func(*args, **(kwargs or {}))
-        error = self._meter._ran(func.name(), had, result)
+        error = self._meter._ran(func.name(), arguments, had, result)
+        del arguments
         if error is not None:
             del result  # the error's traceback would keep it alive
             raise error
@@ -280,6 +365,49 @@ def measure_call(
         device=str(meter.device),
         numpy_peak_bytes=meter.numpy_peak_bytes,
     )
+
+
+def measure(
+    build_step: BuildStep,
+    device: str | torch.device | None = None,
+    budget_bytes: int | None = None,
+    *,
+    warm_up: int = 2,
+) -> Ledger:
+    """Build a training step, run it, and return the ledger of one run after `warm_up` others.
+
+    `build_step(device)` builds model, optimizer and batch on the device, all of them fresh, and
+    returns a function that takes one step. The budget holds from the first tensor on. Raises what
+    MemoryMeter raises.
+
+    >>> def build_step(device):
+    ...     layer = torch.nn.Linear(8, 4, bias=False, device=device)
+    ...     adam = torch.optim.Adam(layer.parameters())
+    ...     x = torch.ones(2, 8, device=device)
+    ...     def step():
+    ...         adam.zero_grad()
+    ...         layer(x).sum().backward()
+    ...         adam.step()
+    ...     return step
+    >>> ledger = measure(build_step, "cpu")
+    >>> ledger.by_owner(0)  # as the step begins, the one before has left its gradients
+    {'parameter': 128, 'gradient': 128, 'optimizer_state': 260, 'activation': 64}
+    """
+    meter = MemoryMeter(device, budget_bytes)
+    with meter:
+        step = build_step(meter.device)
+        return run_measured(meter, step, warm_up)
+
+
+def run_measured(meter: MemoryMeter, step: Callable[[], object], warm_up: int) -> Ledger:
+    """Run a step `warm_up` times and once more in an open meter; return the last one's ledger."""
+    for _ in range(warm_up):
+        step()
+    start = meter.begin_again()
+    result = step()
+    ledger = meter.ledger(start)
+    del result  # it had to live until the ledger was made
+    return ledger
 
 
 def _device(device: str | torch.device | None) -> torch.device:
