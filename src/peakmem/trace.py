@@ -1,0 +1,219 @@
+"""A training step's ledger without its memory: the meter, over a step on fake tensors.
+
+Fake tensors have shape, dtype and storage size, and no data. So whatever a step computes costs
+nothing here, and what it allocates is known: GPT-3's 175 billion parameters fit a laptop.
+
+A step that reads a value gets a stand-in: False for a truth value, 1 for any other number (a loss,
+a norm, a step counter, a loss scale). That is right for the memory of every step whose tensors do
+not depend on it: `isnan` says no, and a GradScaler takes its step. Where a shape depends on values
+(`nonzero`, a mask as an index) `trace` says so instead.
+
+All runs as CPU tensors. For "torch-cuda" these differences of CUDA are put in:
+- a dropout mask is kept as one byte an element (`F.dropout`, `nn.Dropout`);
+- `scaled_dot_product_attention` with dropout stays fused;
+- layer norm keeps its statistics in fp32;
+- under autocast softmax, log softmax, layer norm and group norm run in fp32;
+- the optimizers' default is foreach, whose step counters are the host's.
+Not put in: workspaces (cuBLAS, cuDNN, inside kernels), the padding that some attention kernels
+want, the rest of autocast's lists, functions that a model imported by name (`from
+torch.nn.functional import dropout`), and the allocator's rounding. These corrections follow torch's source; they have not been compared with a
+GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any
+from unittest import mock
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from peakmem.ledger import Ledger, Tensor
+from peakmem.meter import BuildStep, MemoryMeter, run_measured
+
+__all__ = ["trace"]
+
+_PROFILES = ("torch-cpu", "torch-cuda")
+
+
+def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
+    """Return the ledger of a training step that is run on fake tensors; nothing is allocated.
+
+    `build_step(device)` is what `meter.measure` takes. It must make its tensors itself: real ones
+    from outside are taken as inputs only. The device it is given is the CPU under either profile,
+    "torch-cpu" or "torch-cuda".
+
+    Raises ValueError for an unknown profile, and NotImplementedError where the step cannot be
+    traced, with what to change.
+
+    >>> def build_step(device):
+    ...     layer = torch.nn.Linear(100_000, 100_000, bias=False, device=device)  # 40 GB
+    ...     sgd = torch.optim.SGD(layer.parameters())
+    ...     def step():
+    ...         sgd.zero_grad()
+    ...         layer(torch.ones(1, 100_000, device=device)).sum().backward()
+    ...         sgd.step()
+    ...     return step
+    >>> ledger = trace(build_step)
+    >>> ledger.by_owner(ledger.last_event("optimizer"))["gradient"]
+    40000000000
+    """
+    if device_profile not in _PROFILES:
+        raise ValueError(
+            f"device_profile={device_profile!r} is unknown; use one of {', '.join(_PROFILES)}"
+        )
+    on_cuda = device_profile == "torch-cuda"
+    device = torch.device("cpu")
+    with FakeTensorMode(allow_non_fake_inputs=True), _Values(on_cuda), _clear_errors():
+        with _cuda_defaults() if on_cuda else nullcontext():
+            meter = MemoryMeter(device)
+            with meter:
+                ledger = run_measured(meter, build_step(device), warm_up=1)
+    return _without_counters(ledger) if on_cuda else ledger
+
+
+class _Values(TorchDispatchMode):
+    """Answers operators that read values, and shapes layer norm's statistics."""
+
+    def __init__(self, on_cuda: bool) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._on_cuda = on_cuda
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = func.name()
+        if name in ("aten::_local_scalar_dense", "aten::item", "aten::is_nonzero"):
+            return _stand_in(func, args[0])
+        if name in ("aten::equal", "aten::allclose"):
+            return False
+        result = func(*args, **(kwargs or {}))
+        if self._on_cuda and name == "aten::native_layer_norm":
+            output, mean, deviation = result
+            return output, mean.float(), deviation.float()
+        return result
+
+
+def _stand_in(func: Any, tensor: torch.Tensor) -> Any:
+    """Return the value of a constant, as `torch.tensor(3)` is, and else one that will do."""
+    if not isinstance(tensor, FakeTensor) or tensor.constant is not None:
+        return func(tensor)
+    if tensor.dtype == torch.bool or func.name() == "aten::is_nonzero":
+        return False
+    return 1.0 if tensor.dtype.is_floating_point else 1
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    """Turn what fake tensors cannot do into what to change."""
+    try:
+        yield
+    except DynamicOutputShapeException as error:
+        raise NotImplementedError(
+            f"the shape that {error.func} returns depends on values, which a trace has not; keep "
+            "shapes fixed (torch.where or masked_fill for a mask as an index), or use "
+            "meter.measure, which runs the step"
+        ) from error
+    except DataDependentOutputException as error:
+        raise NotImplementedError(
+            f"{error.func} reads values, which a trace has not; leave it out of the step, or use "
+            "meter.measure, which runs the step"
+        ) from error
+    except UnsupportedOperatorException as error:
+        raise NotImplementedError(
+            f"{error.func} does not say what it returns for fake tensors; register that with "
+            "torch.library.register_fake, or use meter.measure, which runs the step"
+        ) from error
+
+
+@contextmanager
+def _cuda_defaults() -> Iterator[None]:
+    """Let functions and optimizers take the path that they take on CUDA.
+
+    The functions are replaced, not overridden by a TorchFunctionMode: `Tensor.backward` runs
+    without such a mode, so that checkpointing would run other operators again than it ran first.
+    """
+    optimizers = "torch.optim.optimizer"
+    kinds = [torch.Tensor, torch.nn.Parameter, FakeTensor]
+    with ExitStack() as stack:
+        for place, name, function in [
+            (F, "dropout", _dropout),
+            (F, "scaled_dot_product_attention", _attention),
+            *((place, name, _in_fp32(getattr(place, name))) for place, name in _IN_FP32),
+        ]:
+            stack.enter_context(mock.patch.object(place, name, function))
+        stack.enter_context(mock.patch(f"{optimizers}._foreach_supported_types", kinds))
+        stack.enter_context(
+            mock.patch(f"{optimizers}._get_foreach_kernels_supported_devices", lambda: ["cpu"])
+        )
+        yield
+
+
+_IN_FP32: tuple[tuple[Any, str], ...] = (
+    (F, "layer_norm"),
+    (F, "group_norm"),
+    (F, "softmax"),
+    (F, "log_softmax"),
+    (torch, "softmax"),
+    (torch, "log_softmax"),
+    (torch.Tensor, "softmax"),
+    (torch.Tensor, "log_softmax"),
+)
+_real_dropout, _real_attention = F.dropout, F.scaled_dot_product_attention
+
+
+def _in_fp32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function as autocast on CUDA runs it: in fp32."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not torch.is_autocast_enabled("cpu"):
+            return function(*args, **kwargs)
+        args, kwargs = tuple(map(_to_fp32, args)), {k: _to_fp32(v) for k, v in kwargs.items()}
+        with torch.autocast("cpu", enabled=False):
+            return function(*args, **kwargs)
+
+    return run
+
+
+def _to_fp32(value: Any) -> Any:
+    half = isinstance(value, torch.Tensor) and value.dtype in (torch.float16, torch.bfloat16)
+    return value.float() if half else value
+
+
+def _dropout(
+    input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> torch.Tensor:
+    if not training or not 0 < p < 1 or inplace:
+        return _real_dropout(input, p, training, inplace)
+    return torch.native_dropout(input, p, training)[0]
+
+
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    *args: Any,
+    **kwargs: Any,
+) -> torch.Tensor:
+    return _real_attention(query, key, value, attn_mask, 0.0, *args, **kwargs)
+
+
+def _without_counters(ledger: Ledger) -> Ledger:
+    """Drop the optimizer's step counters, one number each, which CUDA's foreach has on the host."""
+
+    def counter(tensor: Tensor) -> bool:
+        return tensor.owner == "optimizer_state" and tensor.shape == ()
+
+    return Ledger(tuple(t for t in ledger.tensors if not counter(t)), ledger.events)
