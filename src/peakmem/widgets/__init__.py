@@ -6,8 +6,9 @@
 They are thin views of the library that the labs use. Importing one imports no torch.
 """
 
+from peakmem.widgets.memory import memory
 from peakmem.widgets.pipelines import pipelines
 from peakmem.widgets.scaling import scaling
 from peakmem.widgets.zero import zero
 
-__all__ = ["pipelines", "scaling", "zero"]
+__all__ = ["memory", "pipelines", "scaling", "zero"]
