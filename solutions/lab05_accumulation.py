@@ -331,13 +331,14 @@ show(
 )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-line-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the picture.** Four cheap runs told what the search found by running into the wall, and
+# **Look at the picture.** Four runs with small batches told what the search found by running into the wall, and
 # also what 32 samples need without running them. Three things are worth a second look.
 # - *The line does not start at zero.* What it starts at is four times the weights: weights,
 #   gradients and Adam's two moments. No micro-batch, however small, gets below it.
-# - *One sample takes more than the line says.* With so few activations the peak is no longer in
-#   backward. It is in the optimizer's step, whose temporary values do not depend on the batch (see
-#   lab 3).
+# - *The smallest batches take a little more than the line says.* The line's peak is where backward
+#   begins and all activations are there. With few of them it comes later: where backward makes the
+#   gradient of a weight matrix, which lies beside the sum until it is added. Its size does not
+#   depend on the batch.
 # - The line is about *this* length of sequence. Twice the tokens, twice the slope, or more.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-accumulate_gradients-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -441,9 +442,9 @@ score("lab05-accumulate_gradients", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-fits-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### The batch fits
 #
-# Now the batch of 32 under the budget that stopped it before. On the left of each line is what your
-# memory line predicts for the micro-batch; on the right what the meter saw. And is it the same
-# gradient?
+# Now the batch of 32 under the budget that stopped it before, by your `accumulate_gradients`, with
+# a fresh model each time. Each line gives what your memory line (5.2) predicts for a micro-batch of
+# this size, and what the meter saw. And is it the same gradient?
 
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab05-fits", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -683,7 +684,7 @@ count, seen, left = epoch([1.0, 1.0, 1.0, 4.0], 3)
 assert len(seen) == 2, "one micro-batch is left over: it makes an update of its own"
 assert abs(seen[1] - 4) < 1e-5, f"its mean is over one micro-batch: 4, not {seen[1]:g}"
 count, seen, left = epoch([4.0, -3.0], 2, max_norm=1.0)
-assert abs(seen[0] - 0.5) < 1e-5, f"the mean, 0.5, is short enough; clipped each: {seen[0]:g}"
+assert abs(seen[0] - 0.5) < 1e-5, f"the mean of 4 and -3 needs no clipping; seen: {seen[0]:g}"
 count, seen, left = epoch([4.0, 4.0], 2, max_norm=1.0)
 assert abs(seen[0] - 1.0) < 1e-4, f"a mean of 4 is clipped to 1, but the optimizer saw {seen[0]:g}"
 steps = []
@@ -935,7 +936,7 @@ print(f"you predicted {predicted_slowdown}.")
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-practice", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### In practice
 #
-# Training libraries do what you wrote, and name three numbers for it. Of them two are free:
+# Training libraries do what you wrote. The numbers that they ask you for hang together:
 #
 # $$\text{batch} = \text{micro-batch} \times \text{accumulation steps} \times \text{devices}$$
 #
