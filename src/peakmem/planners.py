@@ -6,6 +6,7 @@ Recomputing: `keep_all`, `every_k`, `best_every_k`, `kept_set_optimal` (module `
 from __future__ import annotations
 
 from peakmem.kept import best_every_k, best_kept_set, every_k, keep_all, kept_set, kept_set_optimal
+from peakmem.rotor import optimal
 
 __all__ = [
     "best_every_k",
@@ -14,4 +15,5 @@ __all__ = [
     "keep_all",
     "kept_set",
     "kept_set_optimal",
+    "optimal",
 ]

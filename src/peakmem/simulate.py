@@ -10,7 +10,6 @@ from their stage's backward on; and, while a step runs, its temporary bytes. Wei
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -116,9 +115,9 @@ def simulate(chain: Chain, plan: Plan) -> Simulation:
     temporary bytes as it starts, and gives up s(i), g(i) and the input as it ends. The first
     backward makes the gradient of the chain's output as it starts.
 
-    One link makes the copies in order, each in s(i) / link. "out" needs what a stage saved and a
-    step that does not use it, so the next stage's forward comes first, and frees it as it ends; "in"
-    takes room as it starts. Where a step and a copy can start at the same time, the step goes
+    One link makes the copies in order, each in s(i) / link. "out" starts while no step uses what
+    the stage saved, so the next stage's forward had better come first; it frees that as it ends.
+    "in" takes room as it starts. Where a step and a copy can start at the same time, the step goes
     first. Copies that have not started when the last step ends never do.
 
     Raises ValueError for a plan that is none (it uses what is not there, leaves out a backward, or
@@ -316,12 +315,13 @@ class _Play:
 
 
 def _check(chain: Chain, plan: Plan) -> None:
-    for what in (*plan.steps, *plan.copies):
-        if not 0 <= what.stage < len(chain):
-            raise ValueError(f"{what} is of a stage that is not one of 0 to {len(chain) - 1}")
-    for kind, kinds in _kinds(plan):
-        if kind not in kinds:
-            raise ValueError(f"unknown kind {kind!r} in a plan; known are {', '.join(kinds)}")
+    kinds: tuple[str, ...] = (*get_args(StepKind), *get_args(CopyKind))
+    entries: list[Step | Copy] = [*plan.steps, *plan.copies]
+    for entry in entries:
+        if not 0 <= entry.stage < len(chain):
+            raise ValueError(f"{entry} is of a stage that is not one of 0 to {len(chain) - 1}")
+        if entry.kind not in kinds:
+            raise ValueError(f"{entry} is of an unknown kind; known are {', '.join(kinds)}")
     if plan.copies and not (plan.link_bytes_per_s and plan.link_bytes_per_s > 0):
         raise ValueError(
             f"a plan with copies needs link_bytes_per_s above 0, but got {plan.link_bytes_per_s!r}"
@@ -331,8 +331,3 @@ def _check(chain: Chain, plan: Plan) -> None:
             f"the chain's input alone takes {chain.input_bytes:,} bytes of a budget of "
             f"{plan.budget_bytes:,}"
         )
-
-
-def _kinds(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
-    yield from ((step.kind, get_args(StepKind)) for step in plan.steps)
-    yield from ((copy.kind, get_args(CopyKind)) for copy in plan.copies)
