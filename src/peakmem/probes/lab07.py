@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from torch.nn import functional as F
 
-from peakmem.probes import Namespace
+from peakmem.meter import MemoryMeter
+from peakmem.probes import Namespace, call_each
 
-__all__ = ["PRODUCT_SIZE", "gpu_speed", "loss_scaler"]
+__all__ = [
+    "PRODUCT_SIZE",
+    "TokenModel",
+    "autocast_dtype",
+    "best_scale",
+    "flushed_fraction",
+    "gpu_speed",
+    "loss_scaler",
+    "master_weights",
+    "train",
+    "training_bytes",
+]
+
+Array = npt.NDArray[Any]
+Calls = Sequence[Sequence[Any]]
+Outcomes = list[tuple[Any, ...]]
 
 PRODUCT_SIZE = 8192  # rows and columns of both matrices in `gpu_speed`
 
@@ -21,6 +40,154 @@ _PRECISIONS = {
     "float16": (torch.float16, "highest"),
     "bfloat16": (torch.bfloat16, "highest"),
 }
+
+
+def autocast_dtype(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `autocast_dtype(op, low)` for each of `calls`, as `call_each` does."""
+    return call_each(student.autocast_dtype, calls)
+
+
+def training_bytes(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `training_bytes(n_params, activation_bytes_fp32, recipe)` for each of `calls`."""
+    return call_each(student.training_bytes, calls)
+
+
+def flushed_fraction(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `flushed_fraction(grads, dtype, scale)`; each call has a list of arrays for `grads`."""
+    return call_each(_on_tensors(student.flushed_fraction), calls)
+
+
+def best_scale(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `best_scale(grads)`; each call has a list of arrays for `grads`."""
+    return call_each(_on_tensors(student.best_scale), calls)
+
+
+def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, on a list of tensors for its first argument; "changed" where it wrote there."""
+
+    def call(arrays: Sequence[Array], *rest: Any) -> Any:
+        tensors = [torch.tensor(array) for array in arrays]
+        given = list(tensors)
+        value = function(given, *rest)
+        kept = len(given) == len(tensors) and all(map(_equal, given, arrays))
+        if not kept or not all(map(_equal, tensors, arrays)):
+            return "changed"
+        return value.item() if isinstance(value, torch.Tensor) else value
+
+    return call
+
+
+def _equal(tensor: torch.Tensor, array: Array) -> bool:
+    return np.array_equal(tensor.numpy(), array)
+
+
+def master_weights(
+    student: Namespace,
+    tensors: Sequence[Array],
+    gradients: Sequence[Sequence[Array | None]],
+    lr: float,
+    dtype: str,
+) -> dict[str, Any]:
+    """Load float32 arrays into the student's `MasterWeights`, then step once for each gradients.
+
+    Returns `steps`, first for the state after load and then after each step: dicts of `masters`
+    and `params`, each a list of float32 arrays; `forms`, for the same moments whether the masters
+    are float32, and the params leaves in `dtype` that require a gradient; and `changed`, whether
+    the tensors that were loaded have changed.
+    """
+    low = getattr(torch, dtype)
+    loaded = [torch.tensor(array) for array in tensors]
+    weights = student.MasterWeights(lr, low)
+    weights.load(loaded)
+    steps, forms = [_weights_now(weights)], [_have_form(weights, low)]
+    for row in gradients:
+        for parameter, gradient in zip(weights.params, row, strict=True):
+            parameter.grad = None if gradient is None else torch.tensor(gradient).to(low)
+        weights.step()
+        steps.append(_weights_now(weights))
+        forms.append(_have_form(weights, low))
+    changed = not all(map(_equal, loaded, tensors))
+    return {"steps": steps, "forms": forms, "changed": changed}
+
+
+def _weights_now(weights: Any) -> dict[str, list[Array]]:
+    def arrays(tensors: Sequence[torch.Tensor]) -> list[Array]:
+        return [tensor.detach().float().numpy().copy() for tensor in tensors]
+
+    return {"masters": arrays(weights.master), "params": arrays(weights.params)}
+
+
+def _have_form(weights: Any, low: torch.dtype) -> bool:
+    return all(master.dtype == torch.float32 for master in weights.master) and all(
+        p.dtype == low and p.is_leaf and p.requires_grad for p in weights.params
+    )
+
+
+class TokenModel(torch.nn.Module):
+    """A tiny model of the next token, whose loss is one small part of a huge batch's mean.
+
+    `parts` is how many micro-batches that mean is over, so every gradient has a factor of
+    1 / parts.
+    """
+
+    def __init__(self, weights: Sequence[Array], parts: int) -> None:
+        super().__init__()
+        self.weights = torch.nn.ParameterList([torch.tensor(w) for w in weights])
+        self.parts = parts
+
+    def forward(self, tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Return the loss in float32, of tokens and targets (N,)."""
+        embedding, up, head = self.weights
+        hidden = torch.relu(F.embedding(tokens, embedding) @ up)  # (N, D)
+        return F.cross_entropy((hidden @ head).float(), targets) / self.parts
+
+
+def train(
+    student: Namespace,
+    weights: Sequence[Array],
+    parts: int,
+    batches: Sequence[Sequence[Array]],
+    precision: str,
+    lr: float,
+) -> dict[str, Any]:
+    """Train a TokenModel with the student's `train`, and measure one more step on a large batch.
+
+    Returns `losses`, what the student returned, as floats; `weights`, the model's after it;
+    `in_place`, whether the parameters are the same float32 tensors as before; and `rise_bytes`
+    beside `float32_rise_bytes`: how far live bytes rise in the step on the large batch, by the
+    student's `train` and in plain float32.
+    """
+    model = TokenModel(weights, parts)
+    before = list(model.parameters())
+    tensors = [tuple(torch.tensor(array) for array in batch) for batch in batches]
+    losses = student.train(model, tensors, precision, lr)
+    after = list(model.parameters())
+    in_place = len(before) == len(after) and all(
+        old is new and new.dtype == torch.float32 for old, new in zip(before, after, strict=True)
+    )
+    large = [tuple(tensor.repeat(_LARGE) for tensor in tensors[0])]
+
+    def plain() -> None:
+        TokenModel(weights, parts)(*large[0]).backward()
+
+    return {
+        "losses": [float(loss) for loss in losses],
+        "weights": [parameter.detach().float().numpy().copy() for parameter in after],
+        "in_place": in_place,
+        "rise_bytes": _rise_bytes(
+            lambda: student.train(TokenModel(weights, parts), large, precision, lr), large
+        ),
+        "float32_rise_bytes": _rise_bytes(plain, large),
+    }
+
+
+_LARGE = 16  # times as many tokens where bytes are measured, so that activations outweigh weights
+
+
+def _rise_bytes(call: Callable[[], object], given: Sequence[Any]) -> int:
+    with MemoryMeter("cpu").track(given) as meter:
+        call()
+    return meter.peak_bytes - meter.baseline_bytes
 
 
 def loss_scaler(

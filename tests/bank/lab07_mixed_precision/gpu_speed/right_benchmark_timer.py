@@ -1,4 +1,5 @@
 """torch.utils.benchmark, which warms up and synchronizes by itself."""
+
 import torch
 from torch.utils.benchmark import Timer
 

@@ -1,4 +1,5 @@
 """Python's clock with a synchronize on both sides; the fastest of five."""
+
 import time
 
 import torch

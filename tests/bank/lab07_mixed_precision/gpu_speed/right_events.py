@@ -1,4 +1,5 @@
 """CUDA events around ten products."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Forgets that elapsed_time returns milliseconds."""
+
 import torch
 
 

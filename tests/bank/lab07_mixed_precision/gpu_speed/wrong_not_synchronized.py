@@ -1,4 +1,5 @@
 """Reads the clock while the GPU still works."""
+
 import time
 
 import torch

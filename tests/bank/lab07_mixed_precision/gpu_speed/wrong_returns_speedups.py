@@ -1,4 +1,5 @@
 """Returns how many times faster than float32."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Returns the time of all ten products."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Switches TF32 on before float32 is timed."""
+
 import torch
 
 

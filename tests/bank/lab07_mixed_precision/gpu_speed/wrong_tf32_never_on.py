@@ -1,4 +1,5 @@
 """Never switches TF32 on."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Leaves TF32 out."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Makes the matrices on the CPU while the clock runs."""
+
 import time
 
 import torch

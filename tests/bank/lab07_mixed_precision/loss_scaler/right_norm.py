@@ -1,4 +1,5 @@
 """Overflow is read off the norm of all gradients; a dataclass holds the settings."""
+
 from dataclasses import dataclass
 
 import torch

@@ -1,4 +1,5 @@
 """A numpy scale, a count that runs down, and a set of optimizers that are unscaled."""
+
 import math
 
 import numpy as np

@@ -1,4 +1,5 @@
 """A flag for unscaled gradients, one for the overflow, and a count."""
+
 import torch
 
 

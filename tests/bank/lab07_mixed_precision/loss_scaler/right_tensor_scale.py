@@ -1,4 +1,5 @@
 """The scale is a tensor, gradients are replaced and not divided in place, step looks by itself."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """The next update backs off, for the step that was skipped before it. [earns 3]"""
+
 import torch
 
 

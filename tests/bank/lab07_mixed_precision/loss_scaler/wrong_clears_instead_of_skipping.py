@@ -1,4 +1,5 @@
 """Sets the gradients to 0 after an overflow and steps. [earns 2]"""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Takes optimizer.param_groups[0] for all parameters."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """step looks for an overflow only where it unscales by itself. [earns 4]"""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Compares with interval - 1. [earns 3]"""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Counts after it has compared, so it grows one step late. [earns 3]"""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Looks for NaN only."""
+
 import torch
 
 

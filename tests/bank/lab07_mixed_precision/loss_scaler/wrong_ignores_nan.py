@@ -1,4 +1,5 @@
 """Looks for inf with torch.isinf, so NaN passes. [earns 1]"""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Grows at every step once it has grown. [earns 3]"""
+
 import torch
 
 

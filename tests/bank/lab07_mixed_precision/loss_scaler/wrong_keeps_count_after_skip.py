@@ -1,4 +1,5 @@
 """The count of good steps is not set back after an overflow. [earns 3]"""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Assigns the flag in the loop, so the last parameter decides. [earns 1]"""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Multiplies where it should divide. [earns 2]"""
+
 import torch
 
 

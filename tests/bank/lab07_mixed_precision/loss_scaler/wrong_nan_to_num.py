@@ -1,4 +1,5 @@
 """Replaces inf and NaN by 0 and steps with the rest."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Skips, and leaves the scale as it was. [earns 3]"""
+
 import torch
 
 

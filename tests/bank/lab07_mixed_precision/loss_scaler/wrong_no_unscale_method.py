@@ -1,4 +1,5 @@
 """unscale_ has another name, so nobody can clip. [earns 4]"""
+
 import torch
 
 

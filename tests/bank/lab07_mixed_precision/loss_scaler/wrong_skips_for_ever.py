@@ -1,4 +1,5 @@
 """update does not forget the overflow."""
+
 import torch
 
 

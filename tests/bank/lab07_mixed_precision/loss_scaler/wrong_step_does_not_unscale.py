@@ -1,4 +1,5 @@
 """Only those who call unscale_ get true gradients. [earns 3]"""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Backs off after an overflow, but steps all the same. [earns 2]"""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """unscale_ does nothing; step divides. [earns 4]"""
+
 import torch
 
 

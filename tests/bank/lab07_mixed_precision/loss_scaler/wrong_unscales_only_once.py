@@ -1,4 +1,5 @@
 """update does not forget that the gradients were unscaled."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """step divides the gradients again after unscale_. [earns 4]"""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Wraps torch's own scaler, which the exercise forbids."""
+
 import torch
 
 

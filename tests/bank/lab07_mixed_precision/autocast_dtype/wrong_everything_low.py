@@ -1,0 +1,13 @@
+"""All that is known runs in 16 bits."""
+
+LOW = {"matmul", "linear", "conv2d", "bmm", "scaled_dot_product_attention"}
+FULL = {"softmax", "log_softmax", "layer_norm", "sum", "exp", "log", "norm"}
+FULL |= {"cross_entropy", "mse_loss"}
+
+
+def autocast_dtype(op, low):
+    if op in LOW:
+        return low
+    if op in FULL:
+        return low
+    raise ValueError(f"unknown operator {op!r}")

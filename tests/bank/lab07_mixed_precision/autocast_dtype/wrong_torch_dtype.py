@@ -1,0 +1,16 @@
+"""Returns torch dtypes."""
+
+import torch
+
+
+LOW = {"matmul", "linear", "conv2d", "bmm", "scaled_dot_product_attention"}
+FULL = {"softmax", "log_softmax", "layer_norm", "sum", "exp", "log", "norm"}
+FULL |= {"cross_entropy", "mse_loss"}
+
+
+def autocast_dtype(op, low):
+    if op in LOW:
+        return getattr(torch, low)
+    if op in FULL:
+        return torch.float32
+    raise ValueError(f"unknown operator {op!r}")

@@ -1,0 +1,21 @@
+"""Updates the 16-bit copy and reads the masters back. [earns 0]"""
+
+import torch
+
+
+class MasterWeights:
+    def __init__(self, lr, dtype=torch.float16):
+        self.lr, self.dtype = lr, dtype
+        self.master, self.params = [], []
+
+    def load(self, tensors):
+        self.master = [t.detach().float().clone() for t in tensors]
+        self.params = [m.to(self.dtype).requires_grad_() for m in self.master]
+
+    def step(self):
+        with torch.no_grad():
+            for master, param in zip(self.master, self.params):
+                if param.grad is None:
+                    continue
+                param -= self.lr * param.grad.float()
+                master.copy_(param)
