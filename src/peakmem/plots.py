@@ -22,6 +22,7 @@ __all__ = [
     "break_even",
     "gantt",
     "gradient_errors",
+    "gradient_histogram",
     "live_timelines",
     "loss_curves",
     "memory_over_length",
@@ -444,6 +445,32 @@ def break_even(
             fontsize=_TICK_SIZE,
         )
     return _labelled(ax, "compute to hide behind (operations a saved byte)", "bandwidth (GB/s)")
+
+
+def gradient_histogram(
+    ax: Axes, exponents: Mapping[str, Numbers], ranges: Mapping[str, tuple[float, float]]
+) -> Axes:
+    """Draw how large gradients are, in powers of two, above the ranges of number formats.
+
+    `exponents` is name -> log2 |gradient| of the nonzero ones. `ranges` is name -> (lowest,
+    highest) exponent of a format, a shaded bar at the foot of the picture each.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> gradient_histogram(ax, {"now": [-20.0, -3.0]}, {"float16": (-24, 16)}).get_xlabel()
+    'log2 |gradient|'
+    """
+    for index, (name, values) in enumerate(exponents.items()):
+        ax.hist(values, bins=60, histtype="step", label=name, **_line(index))
+    top = ax.get_ylim()[1]
+    height = 0.1 * top
+    for index, (name, (lowest, highest)) in enumerate(ranges.items()):
+        colour, bottom = _COLOURS[2 + index], -(index + 1) * height
+        ax.axvspan(lowest, highest, color=colour, alpha=0.1, linewidth=0)
+        ax.fill_between([lowest, highest], bottom, bottom + height, color=colour, alpha=0.5)
+        ax.text(highest, bottom + height / 2, f"{name} ", ha="right", va="center", clip_on=True)
+    ax.set_ylim(-len(ranges) * height, top)
+    return _labelled(ax, "log2 |gradient|", "gradients")
 
 
 def _line(index: int) -> dict[str, Any]:
