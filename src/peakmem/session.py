@@ -18,7 +18,12 @@ HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
         *("peakmem.tape", "peakmem.transformer"),
     ),
     "lab03_adam": (),
+    "lab04_checkpointing": (
+        *("peakmem.chain", "peakmem.kept", "peakmem.planners", "peakmem.rotor"),
+        *("peakmem.simulate", "checkpoint_schedules"),
+    ),
     "lab05_accumulation": (),
+    "lab06_swap": ("peakmem.apply", "peakmem.planners"),
     "lab07_mixed_precision": (),
 }
 

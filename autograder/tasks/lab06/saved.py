@@ -1,0 +1,249 @@
+"""Exercise: what autograd saves goes to the host in forward and comes back in backward.
+
+Every figure but the device's peak is a count of the host's, on programs that are run once more
+here without swapping, to see which storages autograd saves and what the gradients are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.task import Answer, Case, Finding, Task
+from autograder.tasks.lab03.lean_adam_step import NOISE_BYTES
+from peakmem.probes.lab06 import run_program
+from peakmem.tiers import HostTier
+
+__all__ = ["Saved", "saved_by", "swap_saved_tensors"]
+
+_GRADIENTS, _PEAK, _ONCE, _NOTHING = (
+    *("gradients", "device peak under the budget"),
+    *("each storage moved once, parameters not at all", "nothing left on the host"),
+)
+_COUNTS = ("bytes_out", "bytes_in", "live_bytes", "live_between_bytes", "after_bytes")
+_BLOCKS = 14
+_LIVE_AT_ONCE = (
+    6  # activations: two that come back, their gradients, and what is computed from them
+)
+_SLACK_BYTES = 2**19  # gradients of the small weights, and the grader's own
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What autograd saves in a program: bytes of whole storages.
+
+    `once` counts each storage once, `each` once for every saved tensor, both without parameters;
+    `parameters` are those of parameters, once for every saved tensor.
+    """
+
+    once: int
+    each: int
+    parameters: int
+
+
+def saved_by(program: str, seed: int) -> tuple[Saved, list[Any]]:
+    """Run a program without swapping; return what it saves, and its gradients."""
+    storages: dict[int, torch.UntypedStorage] = {}  # held, so that no address comes twice
+    each = parameters = 0
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal each, parameters
+        storage = tensor.untyped_storage()
+        if isinstance(tensor if tensor._base is None else tensor._base, torch.nn.Parameter):
+            parameters += storage.nbytes()
+        else:
+            storages[id(storage)] = storage
+            each += storage.nbytes()
+        return tensor
+
+    @contextmanager
+    def record(_: HostTier) -> Iterator[None]:
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            yield
+
+    gradients = run_program(program, seed, record)["gradients"]
+    once = sum(storage.nbytes() for storage in storages.values())
+    return Saved(once, each, parameters), gradients
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def program(name: str, *parts: str) -> Case:
+        return Case(parts, {"program": name, "seed": int(rng.integers(2**31))})
+
+    rows = int(rng.integers(5_000, 6_000))
+    return [
+        program("blocks", _GRADIENTS, _ONCE, _NOTHING),
+        program("views", _GRADIENTS, _ONCE, _NOTHING),
+        program("layouts", _GRADIENTS, _ONCE, _NOTHING),
+        program("twice", _GRADIENTS, _ONCE, _NOTHING),
+        program("retain", _GRADIENTS, _NOTHING),
+        program("dropped", _NOTHING),
+        Case((_PEAK,), {"blocks": _BLOCKS, "rows": rows}),
+    ]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    inputs = case.inputs
+    value = answer.value if isinstance(answer.value, dict) else {}
+    if "rows" in inputs:
+        return {_PEAK: _peak(inputs["rows"], value, answer.resident_bytes)}
+    if any(type(value.get(name)) is not int for name in _COUNTS):
+        return dict.fromkeys(case.parts, Finding(False, "The answers came back garbled."))
+    saved, gradients = saved_by(inputs["program"], inputs["seed"])
+    findings = {
+        _GRADIENTS: _gradients(inputs["program"], gradients, value.get("gradients")),
+        _ONCE: _once(inputs["program"], saved, value),
+        _NOTHING: _nothing_left(inputs["program"], value),
+    }
+    return {part: findings[part] for part in case.parts}
+
+
+_ABOUT = {
+    "blocks": "a chain of equal blocks",
+    "views": "a program with transposes, slices and expanded rows",
+    "layouts": "a program with permuted, integer, bool and empty tensors",
+    "twice": "a program that saves one tensor several times",
+    "retain": "a program that runs backward twice (retain_graph=True)",
+    "dropped": "a graph that is let go of without a backward",
+}
+
+
+def _swaps(value: Mapping[str, Any]) -> Finding | None:
+    """The finding on a manager under which nothing went to the host, which earns no part."""
+    if value["bytes_out"] == 0:
+        return Finding(False, "Nothing went to the host.", ("swaps_nothing",))
+    return None
+
+
+def _gradients(program: str, expected: list[Any], got: Any) -> Finding:
+    if isinstance(got, list) and len(got) == len(expected) and all(map(_close, expected, got)):
+        return Finding(True)
+    return Finding(False, f"The gradients of {_ABOUT[program]} are wrong.", _WRONG[program])
+
+
+# What makes the gradients wrong in a program while those before it are right.
+_WRONG = {
+    "blocks": ("address_as_identity",),
+    "views": ("views_not_restored",),
+    "layouts": ("views_not_restored",),
+    "twice": ("address_as_identity",),
+    "retain": ("freed_at_first_use",),
+}
+
+
+def _close(expected: Any, got: Any) -> bool:
+    if expected is None or got is None:
+        return expected is got
+    return (
+        isinstance(got, np.ndarray)
+        and got.shape == expected.shape
+        and np.allclose(got, expected, rtol=1e-9, atol=1e-12)
+    )
+
+
+def _once(program: str, saved: Saved, value: Mapping[str, Any]) -> Finding:
+    if (nothing := _swaps(value)) is not None:
+        return nothing
+    out_bytes = value["bytes_out"]
+    if value["after_bytes"] > 0:
+        return Finding(False, "", ("goes_on_after_the_block",))
+    if out_bytes > saved.once:
+        said = (
+            f"Of {_ABOUT[program]}, autograd saves {saved.once:,} bytes of storages that are no "
+            f"parameters', each counted once, but {out_bytes:,} went to the host."
+        )
+        return Finding(False, said, tuple(_why_more(saved, out_bytes)))
+    if value["bytes_in"] > saved.each:
+        said = (
+            f"In backward of {_ABOUT[program]}, {value['bytes_in']:,} bytes came back, more than "
+            f"the {saved.each:,} of a whole storage for each saved tensor."
+        )
+        return Finding(False, said, ("fetched_too_often",))
+    return Finding(True)
+
+
+def _why_more(saved: Saved, out_bytes: int) -> Iterator[str]:
+    if out_bytes == saved.once + saved.parameters or out_bytes == saved.each + saved.parameters:
+        yield "parameters_too"
+    yield "duplicates"
+
+
+def _nothing_left(program: str, value: Mapping[str, Any]) -> Finding:
+    if (nothing := _swaps(value)) is not None:
+        return nothing
+    if value["live_between_bytes"] == 0:
+        return Finding(False, "After forward, nothing was on the host.", ("swaps_nothing",))
+    if value["live_bytes"] == 0:
+        return Finding(True)
+    said = f"{value['live_bytes']:,} bytes were left on the host by {_ABOUT[program]}."
+    if program == "dropped":
+        return Finding(False, said, ("left_where_dropped", "never_freed"))
+    return Finding(False, said, ("never_freed",))
+
+
+def _peak(rows: int, value: Mapping[str, Any], resident_bytes: int | None) -> Finding:
+    rise_bytes, out_bytes = value.get("rise_bytes"), value.get("bytes_out")
+    if type(rise_bytes) is not int or type(out_bytes) is not int:
+        return Finding(False, "The answers came back garbled.")
+    activation_bytes = rows * 64 * 4
+    if rise_bytes > _LIVE_AT_ONCE * activation_bytes + _SLACK_BYTES:
+        said = (
+            f"On {_BLOCKS} blocks, more than {_LIVE_AT_ONCE} activations were on the device at "
+            "once."
+        )
+        mistake = "swaps_nothing" if out_bytes == 0 else "stays_on_the_device"
+        return Finding(False, said, (mistake,))
+    if out_bytes < (_BLOCKS - 2) * activation_bytes:
+        return Finding(False, doubt=_HIDDEN)
+    if resident_bytes is not None and resident_bytes > rise_bytes + NOISE_BYTES:
+        return Finding(False, doubt=_OUTSIDE)
+    return Finding(True)
+
+
+_HIDDEN = (
+    "The device's peak is low, but the host did not get what autograd saved. A person has to look "
+    "at where it is."
+)
+_OUTSIDE = (
+    "Seen from outside, your process took clearly more memory than the meter counted within it. "
+    "A person has to look at where it went."
+)
+
+swap_saved_tensors = Task(
+    id="lab06-swap_saved_tensors",
+    parts={_GRADIENTS: 1, _PEAK: 2, _ONCE: 1, _NOTHING: 1},
+    defines=("swap_saved_tensors",),
+    probe="swap_saved_tensors",
+    cases=_cases,
+    judge=_judge,
+    trust="measured",
+    mistakes={
+        "swaps_nothing": "Nothing is swapped. Give torch.autograd.graph.saved_tensors_hooks a pack "
+        "that puts on the host, and enter it.",
+        "goes_on_after_the_block": "Your hooks are still there after the block. Leave them when it "
+        "ends: `with saved_tensors_hooks(pack, unpack): yield`.",
+        "parameters_too": "Parameters go to the host too. They stay on the device anyway, so that "
+        "only costs time. Leave nn.Parameters and views of them (whose _base is one) alone.",
+        "duplicates": "A storage goes to the host more than once. Several saved tensors may share "
+        "one, as views or as the same tensor: remember where each storage is.",
+        "fetched_too_often": "Storages come back more often than backward asks for them.",
+        "left_where_dropped": "Nothing is freed on the host where the graph is let go of without a "
+        "backward. Free when the object that pack returned dies, by weakref.finalize or __del__.",
+        "never_freed": "Bytes stay on the host after backward. Autograd lets go of what pack "
+        "returned then: free the handle when that object dies.",
+        "freed_at_first_use": "A second backward through the same graph gets nothing or the wrong "
+        "values. Unpack may be called again: free when the object that pack returned dies, not at "
+        "its first use.",
+        "stays_on_the_device": "Activations stay on the device although they were copied. "
+        "Something still holds them: what pack returns, a dict, or a cache of what came back.",
+        "address_as_identity": "Gradients are wrong where memory is used again. data_ptr() is no "
+        "lasting name of a storage: when it is freed, the next one may get its address.",
+        "views_not_restored": "Gradients are wrong where views are saved. Give back the same "
+        "shape, strides and offset: get the storage's bytes and use as_strided on them.",
+    },
+)

@@ -1,0 +1,482 @@
+"""Probes of lab 6, swapping to the host."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from peakmem import meter
+from peakmem.probes import UNWATCH, WATCH, Namespace, call_each
+from peakmem.tiers import HostTier
+
+__all__ = [
+    "COPY_BYTES",
+    "PROGRAMS",
+    "gpu_overlap",
+    "offloaded_adam",
+    "schedule",
+    "stream_forward",
+    "swap_saved_tensors",
+    "worth_swapping",
+]
+
+Array = npt.NDArray[Any]
+Ask = Callable[[Any], Any]
+Calls = Sequence[Sequence[Any]]
+Outcomes = list[tuple[Any, ...]]
+
+
+def worth_swapping(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `worth_swapping(stage, link_bytes_per_s, flops_per_s)` for each of `calls`.
+
+    A call's stage is a dict here, and an object with these attributes to the student.
+    """
+
+    def decide(stage: Mapping[str, Any], *rates: float) -> Any:
+        return student.worth_swapping(SimpleNamespace(**stage), *rates)
+
+    return call_each(decide, calls)
+
+
+def schedule(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `schedule(stages, budget_bytes, link_bytes_per_s)` for each of `calls`.
+
+    A call's stages are dicts here, and objects with these attributes to the student.
+    """
+
+    def plan(stages: Sequence[Mapping[str, Any]], budget_bytes: int, link: float) -> Any:
+        found = student.schedule([SimpleNamespace(**s) for s in stages], budget_bytes, link)
+        return [tuple(copy) for copy in found]
+
+    return call_each(plan, calls)
+
+
+# Adam with its moments on the host.
+
+
+def offloaded_adam(
+    student: Namespace,
+    ask: Ask,
+    models: Sequence[Mapping[str, Any]] | None = None,
+    sizes: Sequence[int] | None = None,
+    seed: int = 0,
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Train with the student's `OffloadedAdam`: small `models`, or large vectors of these `sizes`.
+
+    Models are in the form that lab 3's `adam_step` probe takes; each has a host of its own, and
+    they take turns. Returns one dict a model: `parameters` has for each parameter an array with one
+    row a call, its values after it; `changed` names the first thing that a call changed and should
+    not have, None if there is none; `state_used` tells whether anything is on the host.
+
+    Of large vectors it returns `live_bytes`, what was on the host before the first step and after
+    each of two; `rise_bytes` and `numpy_rise_bytes`, the device's peak in the second step above
+    parameters and gradients; `kept_bytes`, what was left of that after it; `cleared`, whether
+    zero_grad() left no gradient but zeros; and `moved`, whether all parameters moved.
+    """
+    if sizes is None:
+        return _train(student.OffloadedAdam, models or [], options or {})
+    _large_step(student.OffloadedAdam, lambda _: None, [64, 64], seed)
+    return _large_step(student.OffloadedAdam, ask, sizes, seed)
+
+
+def _train(
+    make: Callable[..., Any], models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    runs = [_AdamRun(make, model, options) for model in models]
+    for number in range(max(len(model["gradients"][0]) for model in models)):
+        for run in runs:
+            run.call(number)
+    return [run.report() for run in runs]
+
+
+class _AdamRun:
+    """One model, its host and optimizer, and what it looked like after each step."""
+
+    def __init__(
+        self, make: Callable[..., Any], model: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> None:
+        self.model = model
+        self.parameters = [torch.tensor(a, requires_grad=True) for a in model["parameters"]]
+        self.host = HostTier()
+        self.optimizer = make(list(self.parameters), self.host, **options)
+        self.noted: list[list[Array]] = []
+        self.changed: str | None = None
+
+    def call(self, number: int) -> None:
+        skipped = {tuple(pair) for pair in self.model["skipped"]}
+        given = []
+        for i, parameter in enumerate(self.parameters):
+            array = self.model["gradients"][i][number]
+            row = None if (number, i) in skipped else torch.tensor(array)
+            parameter.grad = None if row is None else row.clone()
+            given.append(row)
+        self.optimizer.step()
+        for parameter, row in zip(self.parameters, given, strict=True):
+            if row is None or ((g := parameter.grad) is not None and torch.equal(g, row)):
+                continue
+            self.changed = self.changed or "gradients"
+        self.noted.append([p.detach().numpy().copy() for p in self.parameters])
+
+    def report(self) -> dict[str, Any]:
+        by_parameter = [np.stack(rows) for rows in zip(*self.noted, strict=True)]
+        used = self.host.bytes_out > 0
+        return {"parameters": by_parameter, "changed": self.changed, "state_used": used}
+
+
+def _large_step(
+    make: Callable[..., Any], ask: Ask, sizes: Sequence[int], seed: int
+) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    parameters = [torch.tensor(rng.random(n, np.float32)).requires_grad_() for n in sizes]
+    starts = [parameter[0].item() for parameter in parameters]
+    host = HostTier()
+    optimizer = make(parameters, host)
+    live_bytes = [host.live_bytes]
+    for parameter in parameters:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    live_bytes.append(host.live_bytes)
+    gradients = [parameter.grad for parameter in parameters]
+    gc.collect()
+    ask(WATCH)
+    with meter.MemoryMeter("cpu", count_numpy=True).track(parameters, gradients) as measured:
+        optimizer.step()
+        gc.collect()
+    ask(UNWATCH)
+    live_bytes.append(host.live_bytes)
+    optimizer.zero_grad()
+    left = [parameter.grad for parameter in parameters]
+    return {
+        "live_bytes": live_bytes,
+        "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
+        "numpy_rise_bytes": measured.numpy_peak_bytes,
+        "kept_bytes": measured.live_bytes - measured.baseline_bytes,
+        "cleared": all(grad is None or not grad.any() for grad in left),
+        "moved": all(p[0].item() != x for p, x in zip(parameters, starts, strict=True)),
+    }
+
+
+# Weights that come one layer at a time.
+
+
+def stream_forward(
+    student: Namespace,
+    ask: Ask,
+    weights: Sequence[Array] | None = None,
+    x: Array | None = None,
+    widths: Sequence[int] | None = None,
+    rows: int = 1,
+) -> dict[str, Any]:
+    """Run the student's `stream_forward` on layers tanh(x @ weight), whose weights are on a host.
+
+    `weights` and `x` are float64 arrays. Returns `output`, the output's values; `requires_grad`,
+    whether it does; `loads`, the layers in the order of their load(); and `x_changed`.
+
+    `widths` are those of float32 layers, with `rows` rows of input. Returns `rise_bytes`, the
+    device's peak above the input's bytes, and `loads`.
+    """
+    if widths is not None:
+        _stream_large(student.stream_forward, lambda _: None, widths, rows)
+        return _stream_large(student.stream_forward, ask, widths, rows)
+    loads: list[int] = []
+    host = HostTier()
+    layers = [_HostLayer(host, i, torch.tensor(w), loads) for i, w in enumerate(weights or [])]
+    before = torch.tensor(x)
+    given = before.clone()
+    output = student.stream_forward(layers, given)
+    return {
+        "output": output.detach().numpy().copy(),
+        "requires_grad": bool(output.requires_grad),
+        "loads": loads,
+        "x_changed": not torch.equal(given, before),
+    }
+
+
+class _Tanh(nn.Module):
+    def __init__(self, weight: torch.Tensor) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(x @ self.weight)
+
+
+class _HostLayer:
+    """A layer whose weight waits on the host: `load()` brings it to the device, as a new module."""
+
+    def __init__(self, host: HostTier, number: int, weight: torch.Tensor, loads: list[int]) -> None:
+        self.weight_bytes = weight.nbytes
+        self._host, self._number, self._loads = host, number, loads
+        self._handle = host.put(weight)
+
+    def load(self) -> nn.Module:
+        self._loads.append(self._number)
+        return _Tanh(self._host.get(self._handle))
+
+
+def _stream_large(
+    stream_forward: Callable[..., Any], ask: Ask, widths: Sequence[int], rows: int
+) -> dict[str, Any]:
+    loads: list[int] = []
+    host = HostTier()
+    layers = [
+        _HostLayer(host, i, torch.full(shape, 1 / shape[0]), loads)
+        for i, shape in enumerate(itertools.pairwise(widths))
+    ]
+    x = torch.ones(rows, widths[0])
+    gc.collect()
+    ask(WATCH)
+    with meter.MemoryMeter("cpu").track(x) as measured:
+        stream_forward(layers, x)
+    ask(UNWATCH)
+    return {"rise_bytes": measured.peak_bytes - measured.baseline_bytes, "loads": loads}
+
+
+# What autograd saves, swapped.
+
+
+def swap_saved_tensors(
+    student: Namespace,
+    ask: Ask,
+    program: str | None = None,
+    seed: int = 0,
+    blocks: int = 0,
+    rows: int = 0,
+) -> dict[str, Any]:
+    """Run a program of `PROGRAMS`, or a deep chain, under the student's `swap_saved_tensors(host)`.
+
+    Returns of a program what `run_program` does. Of a chain of so many `blocks`, each tanh(x @ w)
+    on `rows` rows of 64 float32 values, it returns `rise_bytes`, the device's peak in forward and
+    backward above input and weights; `bytes_out`; and `live_bytes`, what was left on the host.
+    """
+    if program is not None:
+        return run_program(program, seed, student.swap_saved_tensors)
+    _chain(student.swap_saved_tensors, lambda _: None, 2, rows)
+    return _chain(student.swap_saved_tensors, ask, blocks, rows)
+
+
+def run_program(
+    program: str, seed: int, swap: Callable[[HostTier], AbstractContextManager[Any]]
+) -> dict[str, Any]:
+    """Run one of `PROGRAMS` with its forward under `swap(host)`, on tensors of this seed.
+
+    Returns the host's figures once all is done: `bytes_out`, `bytes_in`, `live_bytes`; also
+    `live_between_bytes`, those on the host after forward; `after_bytes`, how many a forward
+    outside of the block put there; and `gradients`, of the input and every parameter (None: none).
+    `retain` runs backward twice; `dropped` never does, and lets go of the graph.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    host = HostTier()
+    forward, leaves = PROGRAMS[program](generator)
+    with swap(host):
+        loss = forward()
+    live_between_bytes, out_bytes = host.live_bytes, host.bytes_out
+    forward()  # swapping is over: this one stays on the device
+    after_bytes = host.bytes_out - out_bytes
+    if program == "retain":
+        loss.backward(retain_graph=True)  # type: ignore[no-untyped-call]
+    if program != "dropped":
+        loss.backward()  # type: ignore[no-untyped-call]
+    if program == "dropped":
+        del loss
+    gc.collect()
+    return {
+        "gradients": [None if x.grad is None else x.grad.numpy().copy() for x in leaves],
+        "bytes_out": out_bytes,
+        "bytes_in": host.bytes_in,
+        "live_bytes": host.live_bytes,
+        "live_between_bytes": live_between_bytes,
+        "after_bytes": after_bytes,
+    }
+
+
+Forward = Callable[[], torch.Tensor]
+Program = Callable[[torch.Generator], tuple[Forward, list[torch.Tensor]]]
+
+
+def _drawn(generator: torch.Generator, *shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def _leaf(generator: torch.Generator, *shape: int) -> torch.Tensor:
+    return _drawn(generator, *shape).requires_grad_()
+
+
+def _parameter(generator: torch.Generator, *shape: int) -> nn.Parameter:
+    return nn.Parameter(_drawn(generator, *shape) / shape[0] ** 0.5)
+
+
+def _blocks(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
+    """Many equal blocks: memory that one block frees is the next one's."""
+    x = _leaf(generator, 40, 16)
+    weights = [_parameter(generator, 16, 16) for _ in range(8)]
+
+    def forward() -> torch.Tensor:
+        y = x
+        for weight in weights:
+            y = torch.tanh(y @ weight) * torch.sigmoid(y)
+        return y.sum()
+
+    return forward, [x, *weights]
+
+
+def _views(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
+    """A tensor, its transpose, slices and an expanded row, and a parameter's views."""
+    x = _leaf(generator, 24, 24)
+    weight, row = _parameter(generator, 24, 24), _leaf(generator, 1, 24)
+
+    def forward() -> torch.Tensor:
+        y = torch.exp(x / 8)
+        z = (y @ y.T) * y[:, ::2].repeat(1, 2) + y[3:9].sum() * y
+        z = torch.nn.functional.linear(z, weight) @ weight[:12].T
+        return (z.sum(1, keepdim=True) * (2 * row).expand(24, 24) * y.T).sum()
+
+    return forward, [x, weight, row]
+
+
+def _layouts(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
+    """Tensors that are not contiguous, of integers and truth values, of one value and of none."""
+    x = _leaf(generator, 6, 5, 4)
+    table = _parameter(generator, 9, 4)
+    at = torch.randint(0, 9, (6, 5), generator=generator)
+    rows = torch.randint(0, 6, (4,), generator=generator)
+
+    def forward() -> torch.Tensor:
+        y = torch.tanh(x.permute(2, 0, 1))  # its memory is in another order
+        z = (y * y.transpose(1, 2).reshape(4, 6, 5)).permute(1, 2, 0)
+        z = z * torch.nn.functional.embedding(at, table)
+        z = torch.where(z > 0, z * z, z.relu())[rows]
+        nothing = torch.sigmoid(z[:0])
+        return z.pow(2).sum() * torch.exp(z.mean()) + (nothing * nothing).sum()
+
+    return forward, [x, table]
+
+
+def _twice(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
+    """One tensor that several operators save, and one weight that is used at every step."""
+    x, weight = _leaf(generator, 30, 12), _parameter(generator, 12, 12)
+
+    def forward() -> torch.Tensor:
+        y = torch.sigmoid(x)
+        for _ in range(3):
+            y = y * y + torch.tanh(y @ weight.t()) * y
+        return (y * y).mean()
+
+    return forward, [x, weight]
+
+
+PROGRAMS: Mapping[str, Program] = {
+    "blocks": _blocks,
+    "views": _views,
+    "layouts": _layouts,
+    "twice": _twice,
+    "retain": _twice,
+    "dropped": _blocks,
+}
+
+
+def _chain(swap: Callable[..., Any], ask: Ask, blocks: int, rows: int) -> dict[str, Any]:
+    weights = [nn.Parameter(torch.eye(64)) for _ in range(blocks)]
+    x = torch.ones(rows, 64)
+    host = HostTier()
+    gc.collect()
+    ask(WATCH)
+    with meter.MemoryMeter("cpu").track(x, weights) as measured:
+        with swap(host):
+            y = x
+            for weight in weights:
+                y = torch.tanh(y @ weight)
+            loss = y.sum()
+        del y
+        loss.backward()  # type: ignore[no-untyped-call]
+    ask(UNWATCH)
+    del loss
+    gc.collect()
+    return {
+        "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
+        "bytes_out": host.bytes_out,
+        "live_bytes": host.live_bytes,
+    }
+
+
+# On a GPU: copies behind compute.
+
+COPY_BYTES = 256 * 2**20
+_PRODUCT_SIZE = 4096
+
+
+def gpu_overlap(student: Namespace) -> dict[str, Any]:
+    """Time compute and copies on this GPU one after the other, then the student's `overlapped`.
+
+    Returns seconds: `compute`, `copies` and `student`; and `computed` and `copied`, whether the
+    student's call did all of both. Raises RuntimeError where torch finds no CUDA GPU.
+    """
+    if not torch.cuda.is_available():
+        raise RuntimeError(
+            "gpu_overlap times copies to a CUDA GPU, but torch finds none here; run it on a "
+            "machine that has one, with a CUDA build of torch"
+        )
+    factor = torch.randn(_PRODUCT_SIZE, _PRODUCT_SIZE, device="cuda", dtype=torch.bfloat16)
+    sources = [torch.full((COPY_BYTES // 16,), i, dtype=torch.int32).pin_memory() for i in range(4)]
+    targets = [torch.zeros_like(source, device="cuda") for source in sources]
+    product = torch.zeros_like(factor)
+
+    def copy() -> None:
+        for source, target in zip(sources, targets, strict=True):
+            target.copy_(source, non_blocking=True)
+
+    copy_seconds = _gpu_seconds(copy)
+    one = _gpu_seconds(lambda: torch.mm(factor, factor, out=product))
+    products = max(1, round(copy_seconds / one))
+    calls = []
+
+    def compute() -> None:
+        calls.append(1)
+        for _ in range(products):
+            torch.mm(factor, factor, out=product)
+
+    compute_seconds = _gpu_seconds(compute)
+    expected = product.clone()
+    calls.clear()
+    for tensor in (product, *targets):
+        tensor.zero_()
+    pairs = list(zip(sources, targets, strict=True))
+    seconds = _gpu_seconds(lambda: student.overlapped(compute, pairs))
+    return {
+        "compute": compute_seconds,
+        "copies": copy_seconds,
+        "student": seconds,
+        "computed": len(calls) == _REPEATS + 1 and bool(torch.equal(product, expected)),
+        "copied": all(bool((target == i).all()) for i, target in enumerate(targets) if i),
+    }
+
+
+_REPEATS = 5
+
+
+def _gpu_seconds(work: Callable[[], object]) -> float:
+    """The median time of several runs after a warm-up, by the GPU's clock and to the last end."""
+    work()
+    seconds: list[float] = []
+    for _ in range(_REPEATS):
+        torch.cuda.synchronize()
+        start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        start.record()
+        work()
+        torch.cuda.synchronize()  # what the work started on other streams counts too
+        end.record()
+        end.synchronize()
+        seconds.append(start.elapsed_time(end) / 1000)
+    return statistics.median(seconds)
