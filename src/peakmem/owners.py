@@ -93,7 +93,9 @@ class Owners:
     def took(self, tensors: Sequence[torch.Tensor]) -> None:
         """Learn from an operator's arguments, in forward."""
         for tensor in tensors:
-            if (tensor.requires_grad and tensor.is_leaf) or isinstance(tensor, torch.nn.Parameter):
+            if (tensor.requires_grad and _is_leaf(tensor)) or isinstance(
+                tensor, torch.nn.Parameter
+            ):
                 row = self._storages.row(tensor)
                 if row is not None:
                     row.used = True
@@ -176,3 +178,15 @@ def _owner(
         if first < len(backward) and backward[first] <= death:
             return "activation"
     return "temporary"
+
+
+def _is_leaf(tensor: torch.Tensor) -> bool:
+    """Tell whether autograd ends here.
+
+    A parameter's view that was written to, as by an optimizer that works on pieces, cannot say. It
+    is none.
+    """
+    try:
+        return tensor.is_leaf
+    except RuntimeError:
+        return False

@@ -395,3 +395,12 @@ def test_cuda_figures_are_the_allocators_requested_bytes() -> None:
     assert meter.peak_bytes == inner.peak_bytes == before + 8000
     with pytest.raises(OutOfMemory, match="budget"), MemoryMeter("cuda", meter.live_bytes):
         a.clone()
+
+
+def test_pieces_of_a_parameter_may_be_updated_in_place():
+    parameter = torch.zeros(10, requires_grad=True)
+    with MemoryMeter("cpu").track(parameter), torch.no_grad():
+        for piece in parameter.split(5):
+            piece -= 1
+            piece *= 2
+    assert parameter.tolist() == [-2.0] * 10
