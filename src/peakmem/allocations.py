@@ -137,12 +137,10 @@ class Storages:
         """
         more_bytes = 0
         for storage in storages_of(tensor, self._device):
-            if operator == "aten::lift_fresh":
-                # torch.tensor() and torch.from_numpy() both end here with their result as the
-                # argument. The second borrows numpy's memory, which torch could not resize.
-                new = storage.resizable()
-            else:
-                new = id(storage) not in had
+            # torch.tensor() and torch.from_numpy() both end in lift_fresh with their result as the
+            # argument. The second borrows numpy's memory, which torch could not resize.
+            lifted = operator == "aten::lift_fresh"
+            new = storage.resizable() if lifted else id(storage) not in had
             more_bytes += self._count(storage, tensor, operator, new=new)
         return more_bytes
 

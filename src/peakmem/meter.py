@@ -294,6 +294,8 @@ class _Operators(TorchDispatchMode):
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         # Ids, not storages: holding on to a storage would keep it alive past `set_`.
+        if func.namespace == "prim":  # a fake tensor was asked where it is
+            return func(*args, **(kwargs or {}))
         arguments = tensors_in((args, kwargs))
         device = self._meter.device.type
         had = {id(storage) for x in arguments for storage in storages_of(x, device)}

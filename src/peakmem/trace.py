@@ -4,8 +4,8 @@ Fake tensors have shape, dtype and storage size, and no data. So whatever a step
 nothing here, and what it allocates is known: GPT-3's 175 billion parameters fit a laptop.
 
 A step that reads a value gets a stand-in: False for a truth value, 1 for any other number (a loss,
-a norm, a step counter, a loss scale). That is right for the memory of every step whose tensors do
-not depend on it: `isnan` says no, and a GradScaler takes its step. Where a shape depends on values
+a norm, a step counter), but 0 infinities for a GradScaler, which so takes its step. That is right
+for the memory of every step whose tensors do not depend on the value: `isnan` says no. Where a shape depends on values
 (`nonzero`, a mask as an index) `trace` says so instead.
 
 All runs as CPU tensors. For "torch-cuda" these differences of CUDA are put in:
@@ -16,8 +16,8 @@ All runs as CPU tensors. For "torch-cuda" these differences of CUDA are put in:
 - the optimizers' default is foreach, whose step counters are the host's.
 Not put in: workspaces (cuBLAS, cuDNN, inside kernels), the padding that some attention kernels
 want, the rest of autocast's lists, functions that a model imported by name (`from
-torch.nn.functional import dropout`), and the allocator's rounding. These corrections follow torch's source; they have not been compared with a
-GPU.
+torch.nn.functional import dropout`), and the allocator's rounding. These corrections follow torch's
+source; they have not been compared with a GPU.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakIdKeyDictionary
 
 from peakmem.ledger import Ledger, Tensor
 from peakmem.meter import BuildStep, MemoryMeter, run_measured
@@ -74,11 +75,16 @@ def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
         )
     on_cuda = device_profile == "torch-cuda"
     device = torch.device("cpu")
-    with FakeTensorMode(allow_non_fake_inputs=True), _Values(on_cuda), _clear_errors():
-        with _cuda_defaults() if on_cuda else nullcontext():
-            meter = MemoryMeter(device)
-            with meter:
-                ledger = run_measured(meter, build_step(device), warm_up=1)
+    meter = MemoryMeter(device)
+    with (
+        FakeTensorMode(allow_non_fake_inputs=True),
+        _Values(on_cuda),
+        mock.patch("torch.utils.swap_tensors", _set_data),
+        _cuda_defaults() if on_cuda else nullcontext(),
+        _clear_errors(),
+        meter,
+    ):
+        ledger = run_measured(meter, build_step(device), warm_up=1)
     return _without_counters(ledger) if on_cuda else ledger
 
 
@@ -88,15 +94,18 @@ class _Values(TorchDispatchMode):
     def __init__(self, on_cuda: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._on_cuda = on_cuda
+        self._overflows = WeakIdKeyDictionary()  # where GradScaler notes that it found infinities
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name = func.name()
         if name in ("aten::_local_scalar_dense", "aten::item", "aten::is_nonzero"):
-            return _stand_in(func, args[0])
+            return 0.0 if args[0] in self._overflows else _stand_in(func, args[0])
         if name in ("aten::equal", "aten::allclose"):
             return False
+        if name == "aten::_amp_foreach_non_finite_check_and_unscale_":
+            self._overflows[args[1]] = None
         result = func(*args, **(kwargs or {}))
         if self._on_cuda and name == "aten::native_layer_norm":
             output, mean, deviation = result
@@ -111,6 +120,11 @@ def _stand_in(func: Any, tensor: torch.Tensor) -> Any:
     if tensor.dtype == torch.bool or func.name() == "aten::is_nonzero":
         return False
     return 1.0 if tensor.dtype.is_floating_point else 1
+
+
+def _set_data(parameter: torch.Tensor, converted: torch.Tensor) -> None:
+    """Stand in for swap_tensors, by which `Module.to` refuses fake parameters that it has seen."""
+    parameter.data = converted
 
 
 @contextmanager
@@ -134,6 +148,13 @@ def _clear_errors() -> Iterator[None]:
             f"{error.func} does not say what it returns for fake tensors; register that with "
             "torch.library.register_fake, or use meter.measure, which runs the step"
         ) from error
+    except RuntimeError as error:
+        if "not supported for tensor subclasses" not in str(error):
+            raise
+        raise NotImplementedError(
+            f"a trace has no values for numpy: {error} Stay within torch, or use meter.measure, "
+            "which runs the step"
+        ) from error
 
 
 @contextmanager
@@ -154,7 +175,7 @@ def _cuda_defaults() -> Iterator[None]:
             stack.enter_context(mock.patch.object(place, name, function))
         stack.enter_context(mock.patch(f"{optimizers}._foreach_supported_types", kinds))
         stack.enter_context(
-            mock.patch(f"{optimizers}._get_foreach_kernels_supported_devices", lambda: ["cpu"])
+            mock.patch(f"{optimizers}._get_foreach_kernels_supported_devices", return_value=["cpu"])
         )
         yield
 
