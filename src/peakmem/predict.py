@@ -81,7 +81,7 @@ def build_ledger(
     blocks = Llama if model.gated else Transformer
     if model.gated:
         width = (2, local.attention_width // local.n_heads // 2)
-        tape.resident("rotary frequencies", "activation", width, recipe.formats.weights)
+        tape.resident("rotary frequencies", "activation", width, "fp32")
     last_loss = _play(tape, blocks(tape, local, recipe, rules, parameters, between), batches)
     with tape.holding(last_loss):
         play_step(tape, trained, recipe, implementation)

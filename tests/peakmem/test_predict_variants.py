@@ -27,6 +27,8 @@ class Step:
     def __init__(self, module: nn.Module, recipe: Recipe, optimizer: Any = None) -> None:
         trained = [p for p in module.parameters() if p.requires_grad]
         self.module = module.to(torch.bfloat16) if recipe.precision == "bf16" else module
+        for buffer in module.buffers():
+            buffer.data = buffer.data.float()  # as models are that are made in bf16
         self.optimizer = optimizer or torch.optim.AdamW(trained, foreach=False)
         size = (recipe.micro_batch, recipe.sequence)
         self.batches = [
