@@ -15,7 +15,7 @@ HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
     "lab01_formats": ("peakmem.formats", "gfloat", "ml_dtypes"),
     "lab02_sizing": (
         *("peakmem.models", "peakmem.predict", "peakmem.profiles", "peakmem.recipes"),
-        *("peakmem.tape", "peakmem.transformer"),
+        *("peakmem.tape", "peakmem.trace", "peakmem.transformer"),
     ),
     "lab03_adam": (),
     "lab04_checkpointing": (

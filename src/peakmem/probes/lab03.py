@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from peakmem import allocations, meter
+from peakmem import allocations, meter, owners
 from peakmem.probes import UNWATCH, WATCH, Namespace, call_each
 
 __all__ = [
@@ -397,7 +397,7 @@ def _large_blocks() -> int:
     Smaller ones are objects of Python's, of which a few hundred come and go with every run.
     """
     snapshot = tracemalloc.take_snapshot()
-    files = [meter.__file__, allocations.__file__, __file__]
+    files = [meter.__file__, allocations.__file__, owners.__file__, __file__]
     own = [tracemalloc.Filter(False, file) for file in files]
     return sum(trace.size for trace in snapshot.filter_traces(own).traces if trace.size > 512)
 
