@@ -118,7 +118,7 @@ def simulate(chain: Chain, plan: Plan) -> Simulation:
     One link makes the copies in order, each in s(i) / link. "out" starts while no step uses what
     the stage saved, so the next stage's forward had better come first; it frees that as it ends.
     "in" takes room as it starts. Where a step and a copy can start at the same time, the step goes
-    first. Copies that have not started when the last step ends never do.
+    first. Copies that have not started when the backward of their stage is done never do.
 
     Raises ValueError for a plan that is none (it uses what is not there, leaves out a backward, or
     leaves an output behind), Infeasible where the budget makes it wait for ever, with the least
@@ -209,8 +209,11 @@ class _Play:
         return self.chain.backward_takes(i), change
 
     def start_copy(self) -> None:
-        """Start the next copy if it can."""
-        if self.copy is not None or self.copies_begun == len(self.plan.copies):
+        """Start the next copy if it can; leave those out that come too late."""
+        copies = self.plan.copies
+        while self.copies_begun < len(copies) and copies[self.copies_begun][1] > self.next_backward:
+            self.copies_begun += 1
+        if self.copy is not None or self.copies_begun == len(copies):
             return
         copy = self.plan.copies[self.copies_begun]
         i, link = copy.stage, self.plan.link_bytes_per_s

@@ -1,0 +1,286 @@
+"""Swapping what stages saved to the host and back, alone or together with recomputation.
+
+Each stage gets a treatment: "keep" what it saved; "swap" it, out after the next stage's forward, in
+again before backward needs it; "recompute" it, together with the recomputed stages just before it;
+or "restart", which recomputes too, from its own input, which is then held. Treatments say all but
+the times of copies: outs are made in the order of stages, each as soon as it can; ins in the order
+of their use, each as early as all steps from there to its use still have room. The model of memory
+and of the link is that of `peakmem.simulate`.
+
+Up to `EXHAUSTIVE` stages all treatments are tried, but for those that cannot be better. Of longer
+chains, some are: those that swap the first stages, and keep, recompute or thin out the others; and
+from the best of them on, changes of one stage at a time, as long as any helps. That is no longer
+exact.
+
+The idea that both belong into one plan: Beaumont, Eyraud-Dubois and Shilova (2021), "Efficient
+combination of rematerialization and offloading for training DNNs".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from peakmem.chain import Chain
+from peakmem.errors import Infeasible
+from peakmem.rotor import optimal
+from peakmem.simulate import Copy, Plan, Step, simulate
+
+__all__ = ["joint", "treated", "with_offload"]
+
+Treatment = Literal["keep", "swap", "recompute", "restart"]
+Treatments = tuple[Treatment, ...]
+
+EXHAUSTIVE = 8  # stages
+_TRIES = 1500  # simulations at most, in the search of longer chains
+
+
+def with_offload(chain: Chain, budget_bytes: int, link_bytes_per_s: float) -> Plan:
+    """Return a plan that recomputes nothing and swaps what has to make room.
+
+    Up to 8 stages no choice of stages is quicker; for longer chains see the module. Raises
+    Infeasible, with the least budget that would do, where there is no such plan.
+
+    >>> from peakmem.chain import Stage
+    >>> chain = Chain((Stage(1, 1, 10, 10),) * 4)
+    >>> plan = with_offload(chain, 30, link_bytes_per_s=10)
+    >>> simulate(chain, plan)[:2], len(plan.copies)
+    ((8.0, 30), 2)
+    """
+    search = _Search(chain, budget_bytes, link_bytes_per_s, "with offload", ("keep", "swap"))
+    plan = search.run()
+    if plan is None:
+        raise _infeasible("swaps", budget_bytes, search.least_bytes)
+    return plan
+
+
+def joint(chain: Chain, budget_bytes: int, link_bytes_per_s: float) -> Plan:
+    """Return a plan that recomputes or swaps, stage by stage, whichever is cheaper.
+
+    It is never slower than `peakmem.planners.optimal` or `with_offload`, and their plans are among
+    those it chooses from. Raises Infeasible, with the least budget that would do, where there is
+    none.
+
+    >>> from peakmem.chain import Stage
+    >>> chain = Chain((Stage(2, 2, 20, 10), Stage(2, 2, 90, 10), Stage(2, 2, 20, 10)) * 2)
+    >>> plans = [planner(chain, 130, 10) for planner in (with_offload, joint)]
+    >>> [simulate(chain, plan).makespan for plan in plans], len(plans[1].copies)
+    ([38.0, 28.0], 4)
+    """
+    search = _Search(chain, budget_bytes, link_bytes_per_s, "joint", get_args(Treatment))
+    try:
+        search.consider(optimal(chain, budget_bytes))
+    except Infeasible as error:
+        search.least_bytes = error.least_budget_bytes or 0
+    with contextlib.suppress(Infeasible):  # its treatments are among the joint ones
+        search.consider(with_offload(chain, budget_bytes, link_bytes_per_s))
+    plan = search.run()
+    if plan is None:
+        raise _infeasible("recomputation and swaps", budget_bytes, search.least_bytes)
+    return Plan("joint", plan.steps, plan.copies, link_bytes_per_s, budget_bytes)
+
+
+def treated(
+    chain: Chain,
+    treatments: Iterable[Treatment],
+    budget_bytes: int,
+    link_bytes_per_s: float,
+    name: str = "treated",
+) -> Plan:
+    """Return the plan that these treatments, one a stage, come to.
+
+    The last stage is always kept. Raises ValueError for another number of treatments, Infeasible
+    where the budget does not do, with the least that would.
+
+    >>> from peakmem.chain import Stage
+    >>> chain = Chain((Stage(1, 1, 10, 10),) * 3)
+    >>> treated(chain, ["swap", "keep", "keep"], 20, link_bytes_per_s=10).copies
+    (Copy(kind='out', stage=0, after=1), Copy(kind='in', stage=0, after=3))
+    """
+    treatments = tuple(treatments)
+    if len(treatments) != len(chain):
+        raise ValueError(
+            f"expected a treatment for each of {len(chain)} stages, but got {len(treatments)}"
+        )
+    draft = _draft(chain, (*treatments[:-1], "keep"))
+    if draft.least_bytes > budget_bytes:
+        raise _infeasible("these treatments", budget_bytes, draft.least_bytes)
+    return draft.plan(name, budget_bytes, link_bytes_per_s)
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """Steps, and what is swapped: stage, bytes, the step to go out after, the step of first use.
+
+    `live` is in memory during each step, without what can be on the host then.
+    """
+
+    steps: tuple[Step, ...]
+    swaps: tuple[tuple[int, int, int, int], ...]  # in the order of use
+    live: tuple[int, ...]
+
+    @property
+    def least_bytes(self) -> int:
+        return max(self.live)
+
+    def plan(self, name: str, budget_bytes: int, link_bytes_per_s: float) -> Plan:
+        """Time the copies, each in as early as its room allows."""
+        room = [budget_bytes - live for live in self.live]
+        outs = [Copy("out", stage, after) for stage, _, after, _ in sorted(self.swaps)]
+        ins = []
+        earliest = -1  # ins start in this order
+        for stage, nbytes, after, use in self.swaps:
+            start = use
+            while start > max(after + 1, earliest) and room[start - 1] >= nbytes:
+                start -= 1
+            for step in range(start, use):
+                room[step] -= nbytes
+            earliest = start
+            ins.append(Copy("in", stage, start - 1))
+        copies = (*outs, *ins)
+        return Plan(name, self.steps, copies, link_bytes_per_s, budget_bytes)
+
+
+def _draft(chain: Chain, treatments: Treatments) -> _Draft:
+    steps = _steps(treatments)
+    swaps = []
+    live = _live(chain, steps)
+    for stage in reversed(range(len(chain))):
+        if treatments[stage] == "swap":
+            nbytes = chain.stages[stage].saved_bytes
+            users = [k for k, s in enumerate(steps) if s.stage == stage + 1]
+            after, use = users[0], users[1]  # its forward, and the next that needs this output
+            swaps.append((stage, nbytes, after, use))
+            for step in range(after + 1, use):
+                live[step] -= nbytes
+    return _Draft(steps, tuple(swaps), tuple(live))
+
+
+def _steps(treatments: Treatments) -> tuple[Step, ...]:
+    """The computations: each run of recomputed stages is done again just before its backward."""
+    steps: list[Step] = []
+    segments: list[list[int]] = []  # what is computed together before backward goes through it
+    for i, treatment in enumerate(treatments):
+        if treatment in ("keep", "swap"):
+            steps.append(Step("keep", i))
+            segments.append([i])
+        elif treatment == "recompute" and i and treatments[i - 1] in ("recompute", "restart"):
+            steps.append(Step("drop", i))
+            segments[-1].append(i)
+        else:
+            steps.append(Step("checkpoint", i))
+            segments.append([i])
+    for segment in reversed(segments):
+        if treatments[segment[0]] in ("recompute", "restart"):
+            steps += [Step("keep", i) for i in segment]
+        steps += [Step("backward", i) for i in reversed(segment)]
+    return tuple(steps)
+
+
+def _live(chain: Chain, steps: tuple[Step, ...]) -> list[int]:
+    """Bytes in memory during each step where nothing is swapped."""
+    timeline = simulate(chain, Plan("draft", steps)).timeline
+    return [event.live_bytes for event in timeline if event.begins]
+
+
+class _Search:
+    """Looks for the quickest treatments; the plans it was told of compete."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        budget_bytes: int,
+        link_bytes_per_s: float,
+        name: str,
+        alphabet: tuple[Treatment, ...],
+    ) -> None:
+        if not link_bytes_per_s > 0:
+            raise ValueError(f"expected link_bytes_per_s above 0, but got {link_bytes_per_s!r}")
+        self.chain, self.budget_bytes, self.link = chain, budget_bytes, link_bytes_per_s
+        self.name, self.alphabet = name, alphabet
+        self.best: Plan | None = None
+        self.best_time = math.inf
+        self.least_bytes: int | None = None
+        self.tried: set[Treatments] = set()
+
+    def consider(self, plan: Plan) -> bool:
+        """Take a plan if it is quicker than the best; tell whether it is."""
+        time = simulate(self.chain, plan).makespan
+        if time >= self.best_time:
+            return False
+        self.best, self.best_time = plan, time
+        return True
+
+    def attempt(self, treatments: Treatments) -> bool:
+        """Consider treatments if they can be quicker and fit."""
+        if treatments in self.tried:
+            return False
+        self.tried.add(treatments)
+        again = ("recompute", "restart")
+        recomputed = sum(
+            stage.forward_time
+            for stage, treatment in zip(self.chain.stages, treatments, strict=True)
+            if treatment in again
+        )
+        if self.chain.work_time + recomputed >= self.best_time:
+            return False
+        draft = _draft(self.chain, treatments)
+        self.least_bytes = min(self.least_bytes or draft.least_bytes, draft.least_bytes)
+        if draft.least_bytes > self.budget_bytes:
+            return False
+        return self.consider(draft.plan(self.name, self.budget_bytes, self.link))
+
+    def run(self) -> Plan | None:
+        """Search, and return the best plan, or None where nothing fits."""
+        n = len(self.chain)
+        if n <= EXHAUSTIVE:
+            for treatments in itertools.product(self.alphabet, repeat=n - 1):
+                if not _twice(treatments):
+                    self.attempt((*treatments, "keep"))
+            return self.best
+        current: Treatments | None = None
+        for treatments in self.starts():
+            current = treatments if self.attempt(treatments) or current is None else current
+        improved = True
+        while improved and current is not None:
+            improved = False
+            for i, treatment in itertools.product(range(n - 1), self.alphabet):
+                if len(self.tried) > _TRIES:
+                    return self.best
+                changed = (*current[:i], treatment, *current[i + 1 :])
+                if self.attempt(changed):
+                    current, improved = changed, True
+        return self.best
+
+    def starts(self) -> Iterator[Treatments]:
+        """Treatments to start a search from: the first stages swapped, the others in each way."""
+        n = len(self.chain)
+        rests: list[Treatments] = [("keep",) * n]
+        if "recompute" in self.alphabet:
+            for k in range(1, n):
+                rests.append(tuple("recompute" if i % k else "restart" for i in range(n)))
+        for rest in rests:
+            for swapped in range(n):
+                for kept in {0, n // 4, n // 2} if len(rests) > 1 else {0}:
+                    front: Treatments = ("swap",) * swapped + rest[swapped : n - 1 - kept]
+                    yield front + ("keep",) * (n - len(front))
+
+
+def _twice(treatments: tuple[Treatment, ...]) -> bool:
+    """Whether the same plan has other treatments too: a restart where a run begins anyway."""
+    before = ("keep", *treatments)
+    return any(
+        a in ("keep", "swap") and b == "restart" for a, b in zip(before, treatments, strict=False)
+    )
+
+
+def _infeasible(what: str, budget_bytes: int, least_bytes: int | None) -> Infeasible:
+    return Infeasible(
+        f"no plan with {what} fits into {budget_bytes:,} bytes; the least budget that would do is "
+        f"{least_bytes or 0:,} bytes",
+        least_budget_bytes=least_bytes,
+    )
