@@ -43,6 +43,7 @@ MAY_IMPORT = {
     "parallel": {"models"},
     "pipeline": set(),
     "scaling": set(),
+    "roofline": {"hardware", "models", "recipes"},
     "estimate": {"hardware", "ledger", "models", "predict", "recipes"},
     "remedies": {"estimate", "parallel"},
     "deepspeed": {"models", "recipes"},
