@@ -14,7 +14,7 @@ import platform
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -27,7 +27,9 @@ from peakmem.trace import trace
 
 __all__ = ["Row", "main", "measure", "summary"]
 
-BOUND = 0.01  # of the step's peak, on the CPU
+# Of the step's peak, on the CPU. A trace takes every truth value that a step reads for False, and
+# so Hugging Face's Llama builds a mask there that it does without in earnest.
+BOUNDS = {"build_ledger": 0.01, "trace": 0.05}
 RIGHT_SIDE = 0.95  # of the configurations
 
 
@@ -122,15 +124,18 @@ _WHO: dict[str, Callable[[Row], int | None]] = {
 }
 
 
-def held(rows: Iterable[Row], bound: float) -> bool:
-    """Whether every error is within the bound, and enough answers are right."""
-    for of_row in _WHO.values():
-        there = [(row, n) for row in rows if (n := of_row(row)) is not None]
-        if any(abs(n / row.measured_bytes - 1) > bound for row, n in there):
+def held(rows: Iterable[Row], bounds: Mapping[str, float]) -> bool:
+    """Whether every error is within its bound, and nobody said "fits" of what does not.
+
+    Of what build_ledger says, 95 % have to be on the right side of the fits test as well.
+    """
+    rows = list(rows)
+    for who, bound in bounds.items():
+        errors = [row.errors()[who] for row in rows if who in row.errors()]
+        if any(abs(error) > bound or error < -0.01 for error in errors):
             return False
-        if there and sum(row.right_side(n) for row, n in there) < RIGHT_SIDE * len(there):
-            return False
-    return True
+    known = [(row, n) for row in rows if (n := row.predicted_bytes) is not None]
+    return sum(row.right_side(n) for row, n in known) >= RIGHT_SIDE * len(known)
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -166,7 +171,7 @@ def write(rows: Sequence[Row], folder: Path, name: str, device_name: str) -> Non
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table and the summary; return 1 where an error is above 1 %."""
+    """Print the table and the summary; return 1 where a bound is broken."""
     parser = argparse.ArgumentParser(prog="accuracy", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a dozen configurations; no files")
     parser.add_argument("--out", type=Path, default=Path("docs/measurements"), metavar="DIR")
@@ -182,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.quick:
         write(rows, options.out, "cpu", f"CPU, {platform.machine()}")
         print(f"Written to {options.out}/cpu.json and cpu.png.")
-    return 0 if held(rows, BOUND) else 1
+    return 0 if held(rows, BOUNDS) else 1
 
 
 if __name__ == "__main__":

@@ -69,7 +69,8 @@ def _optimizer(module: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
         return torch.optim.SGD(parameters, 1e-3, momentum=momentum, foreach=foreach)
     if recipe.optimizer == "adafactor":
         return torch.optim.Adafactor(parameters, foreach=foreach)
-    return torch.optim.AdamW(parameters, foreach=foreach, fused=how == "fused")
+    fused = None if how is None else how == "fused"
+    return torch.optim.AdamW(parameters, foreach=foreach, fused=fused)
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def _in_words(recipe: Recipe) -> str:
     words = [recipe.precision, recipe.attention]
     words += [f"dropout {recipe.dropout}"] if recipe.dropout else []
     words += [f"checkpoint {recipe.checkpointing}"] if recipe.checkpointing != "none" else []
-    words += [recipe.optimizer, recipe.implementation or ""] if recipe.implementation else []
+    words += [recipe.optimizer, recipe.implementation] if recipe.implementation else []
     words += [f"{recipe.micro_batches} parts"] if recipe.micro_batches > 1 else []
     return " ".join(words)
 

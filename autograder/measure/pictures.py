@@ -11,8 +11,9 @@ from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter, Scala
 
 if TYPE_CHECKING:
     from autograder.measure.accuracy import Row
+    from autograder.measure.gpu import Outcome
 
-__all__ = ["draw_accuracy"]
+__all__ = ["draw_accuracy", "draw_figures"]
 
 _MB = 10**6
 _LOOKS = {"build_ledger": ("#0072b2", "o"), "trace": ("#d55e00", "x")}
@@ -32,7 +33,7 @@ def draw_accuracy(rows: Sequence[Row], path: Path) -> None:
         points.plot(measured, predicted, marker, color=colour, fillstyle="none", label=label)
         spread.hist(
             [error for _, error in found],
-            bins=[step / 1000 - 0.0205 for step in range(42)],
+            bins=[step / 400 - 0.06125 for step in range(50)],
             histtype="step",
             color=colour,
             linewidth=1.6,
@@ -56,5 +57,22 @@ def draw_accuracy(rows: Sequence[Row], path: Path) -> None:
     spread.set(xlabel="predicted / measured - 1", ylabel="configurations", title="Relative errors")
     for axes in (points, spread):
         axes.legend(frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=120)
+
+
+def draw_figures(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Draw a panel of bars for each unit of speed that was measured."""
+    units: dict[str, list[tuple[str, float]]] = {}
+    for outcome in outcomes:
+        for found in outcome.figures:
+            if found.unit in ("TFLOP/s", "GB/s"):
+                units.setdefault(found.unit, []).append((found.name, found.value))
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    for number, (unit, bars) in enumerate(units.items(), 1):
+        axes = figure.add_subplot(1, len(units), number)
+        axes.barh([name for name, _ in bars], [value for _, value in bars], color="#0072b2")
+        axes.invert_yaxis()
+        axes.set(xlabel=unit)
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=120)
