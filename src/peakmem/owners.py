@@ -69,7 +69,7 @@ class Owners:
 
     def stage(self) -> Stage:
         """Return what the step is doing now."""
-        if torch._C._current_graph_task_id() != -1:  # type: ignore[attr-defined]
+        if torch._C._current_graph_task_id() != -1:
             return Stage.AGAIN if torch.is_grad_enabled() else Stage.BACKWARD
         if self._stepping and not torch.is_grad_enabled():  # an error may have ended the step
             return Stage.OPTIMIZER

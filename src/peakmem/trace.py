@@ -5,8 +5,8 @@ nothing here, and what it allocates is known: GPT-3's 175 billion parameters fit
 
 A step that reads a value gets a stand-in: False for a truth value, 1 for any other number (a loss,
 a norm, a step counter), but 0 infinities for a GradScaler, which so takes its step. That is right
-for the memory of every step whose tensors do not depend on the value: `isnan` says no. Where a shape depends on values
-(`nonzero`, a mask as an index) `trace` says so instead.
+for the memory of every step whose tensors do not depend on the value: `isnan` says no. Where a
+shape depends on values (`nonzero`, a mask as an index) `trace` says so instead.
 
 All runs as CPU tensors. For "torch-cuda" these differences of CUDA are put in:
 - a dropout mask is kept as one byte an element (`F.dropout`, `nn.Dropout`);
