@@ -22,16 +22,25 @@
 # and what would go wrong there stays in 32.
 #
 # **You will be able to**
+# - say which operators run in 16 bits, and why the others do not;
 # - say why gradients vanish in float16, and write the loss scaler that saves them;
+# - say why updates vanish too, and keep the masters that save those;
+# - count what halves and what does not, and train a small GPT in 16 bits as well as in 32;
 # - time a GPU without fooling yourself, and say what fewer bits buy in time.
 #
 # | exercise | minutes | points |
 # |---|---|---|
+# | 7.1 What runs in 16 bits? | 10 | 2 |
+# | 7.2 What is flushed to zero? | 15 | 2 |
+# | 7.3 The best scale | 10 | 1 |
 # | 7.4 The loss scaler | 30 | 5 |
+# | 7.5 Master weights | 25 | 4 |
+# | 7.6 What halves, and what does not? | 10 | 2 |
+# | 7.7 Train in low precision | 30 | 4 |
 # | 7.8 How much faster? (GPU) | 20 | 2 |
 # | 7.9 In your own words | 5 | 2 |
 #
-# Exercise 7.8 needs a CUDA GPU. Without one it is skipped, and its points leave your total.
+# In all, two and a half hours, and 24 points. Exercise 7.8 needs a CUDA GPU. Without one it is skipped, and its points leave your total.
 
 # %% nbgrader={"grade": false, "grade_id": "lab07-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -43,12 +52,263 @@ import peakmem
 
 peakmem.lab("lab07_mixed_precision")
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-autocast_dtype-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 7.1 What runs in 16 bits? (2 points, 10 minutes)
+#
+# Not every operator takes 16 bits well. A product of matrices does: each result is rounded once, the
+# sum inside is kept in float32 by the hardware, and that is where the time goes. A long sum does not:
+# you saw in lab 1 how it stalls. An exponential leaves float16's range above $e^{11}$. So
+# `torch.autocast` keeps two lists, and decides operator by operator.
+#
+# On CUDA it runs in 16 bits: `matmul`, `linear`, `conv2d`, `bmm`, `scaled_dot_product_attention`.
+# It runs in float32: `softmax`, `log_softmax`, `layer_norm`, `sum`, `exp`, `log`, `norm`,
+# `cross_entropy`, `mse_loss`. (What is on neither list runs in the widest dtype of its inputs.)
+#
+# Write `autocast_dtype(op: str, low: str) -> str`. It returns `low` (such as `"bfloat16"`) or
+# `"float32"` for these fourteen operators.
+#
+# **Convention:** any other name raises `ValueError`.
+#
+# *Example:* `autocast_dtype("bmm", "float16")` is `"float16"`, and `autocast_dtype("exp", "float16")`
+# is `"float32"`.
+#
+# **Predict first.** `scaled_dot_product_attention` has a softmax inside. In which dtype does it run
+# when `low` is `"bfloat16"`?
+
+# %%
+predicted_attention_dtype = None  # your prediction, a string
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab07-autocast_dtype-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def autocast_dtype(op: str, low: str) -> str:
+    """Return the dtype in which autocast on CUDA runs an operator: `low` or "float32"."""
+    ### BEGIN SOLUTION
+    if op in {"matmul", "linear", "conv2d", "bmm", "scaled_dot_product_attention"}:
+        return low
+    sums = {"softmax", "log_softmax", "layer_norm", "sum", "norm", "cross_entropy", "mse_loss"}
+    if op in sums | {"exp", "log"}:
+        return "float32"
+    raise ValueError(f"{op!r} is on neither of autocast's lists")
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-autocast_dtype-check", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 0}
+# Self-check of 7.1, what runs in 16 bits
+assert autocast_dtype("matmul", "float16") == "float16", "products of matrices run in `low`"
+assert autocast_dtype("linear", "bfloat16") == "bfloat16", "return `low`, whichever it is"
+assert autocast_dtype("softmax", "float16") == "float32", "softmax takes exponentials and sums"
+assert autocast_dtype("mse_loss", "float16") == "float32", "a loss is a long mean: float32"
+try:
+    answer = autocast_dtype("no_such_op", "float16")
+except ValueError:
+    answer = None
+assert answer is None, f"an unknown operator raises ValueError, but yours returned {answer!r}"
+attention = autocast_dtype("scaled_dot_product_attention", "bfloat16")
+print(f"Attention runs in {attention}; you predicted {predicted_attention_dtype}.")
+print("Its kernel keeps the softmax in float32 inside, where nobody has to store it.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab07-autocast_dtype", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 2}
+# Exercise 7.1, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab07-autocast_dtype", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-model-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## The model of this lab
+#
+# A small GPT learns which token follows which. It has 2 layers, 32 features and 32 tokens, and sees
+# 256 tokens at a time: all of it runs on a CPU in seconds.
+#
+# Large models differ in one thing that matters here: the loss is a mean over a **huge** batch, of
+# some millions of tokens, cut into micro-batches. Each of them adds its share, `loss / 65536` here,
+# so that a batch has 16.8 million tokens. That factor stands in every gradient. To save you 65,535
+# runs we take all micro-batches to be alike: we run one, and multiply by 65536 when the step is made.
+# The loss is worked out in float32 in all precisions, as autocast does it.
+
+# %% nbgrader={"grade": false, "grade_id": "lab07-model", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from peakmem.models import ModelShape
+from peakmem.nn import GPT
+
+PARTS = 65536  # micro-batches in one batch
+
+
+class LanguageModel(torch.nn.Module):
+    """model(tokens, targets) is this micro-batch's share of the batch's mean loss."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.gpt = GPT(ModelShape("tiny", n_layers=2, d_model=32, n_heads=2, vocab=32, context=16))
+        for module in self.modules():
+            if isinstance(module, (torch.nn.Linear, torch.nn.Embedding)):
+                torch.nn.init.normal_(module.weight, std=0.3)
+
+    def forward(self, tokens, targets):
+        logits = self.gpt(tokens).float()  # (batch, length, vocab)
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten()) / PARTS
+
+
+torch.manual_seed(1)
+follower = torch.randperm(32)  # of each token
+TOKENS = torch.randint(32, (16, 16))  # (batch, length)
+TARGETS = follower[TOKENS]
+
+model = LanguageModel()
+model(TOKENS, TARGETS).backward()
+GRADIENTS = [parameter.grad for parameter in model.parameters()]
+sizes = torch.cat([gradient.flatten() for gradient in GRADIENTS]).abs()
+print(f"{len(sizes):,} gradients in float32, the median is 2^{sizes.median().log2():.1f}")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-flushed_fraction-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 7.2 What is flushed to zero? (2 points, 15 minutes)
+#
+# The smallest positive number of float16 is $2^{-24}$, about 6e-8. Half of that or less rounds to 0:
+# it is *flushed*. bfloat16 has float32's exponents and goes down to $2^{-133}$. So the same gradients
+# can be gone in one format and safe in another of the same size.
+#
+# Write `flushed_fraction(grads: list, dtype: str, scale: float) -> float`. `grads` is a list of
+# float32 tensors of any shapes. Of all their values that are not 0, return the share that becomes 0
+# when it is multiplied by `scale` and then cast to `dtype`.
+#
+# **Convention:** `dtype` is `"float16"` or `"bfloat16"`, anything else raises `ValueError`. Count over
+# all tensors together. Return 0.0 where no value is nonzero. Leave the tensors as they are.
+#
+# *Example:* of the values 1e-8, 1e-3 and 0, with `"float16"` and `scale=1.0`, one of two is flushed:
+# 0.5. With `scale=8.0` it is 8e-8, which survives: 0.0.
+#
+# **Predict first.** Which share of the model's gradients above is flushed in float16?
+
+# %%
+predicted_flushed = None  # your prediction, from 0 to 1
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab07-flushed_fraction-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def flushed_fraction(grads: list[torch.Tensor], dtype: str, scale: float) -> float:
+    """Return the share of the nonzero values that become 0 when scaled and cast."""
+    ### BEGIN SOLUTION
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(f"expected float16 or bfloat16, but got {dtype!r}")
+    nonzero = flushed = 0
+    for grad in grads:
+        counted = grad != 0
+        nonzero += int(counted.sum())
+        flushed += int((counted & ((grad * scale).to(dtypes[dtype]) == 0)).sum())
+    return flushed / nonzero if nonzero else 0.0
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-flushed_fraction-check", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 0}
+# Self-check of 7.2, what is flushed to zero
+example = [torch.tensor([1e-8, 1e-3, 0.0])]
+share = flushed_fraction(example, "float16", 1.0)
+assert abs(share - 1 / 3) > 1e-6, "a gradient that was 0 before does not count"
+assert share == 0.5, f"one of the example's two nonzero values is flushed, not {share}"
+assert flushed_fraction(example, "float16", 8.0) == 0.0, "scaled by 8 nothing is flushed"
+assert flushed_fraction(example, "bfloat16", 1.0) == 0.0, "bfloat16 goes down to 2^-133"
+assert flushed_fraction([torch.tensor([2.0**-24])], "float16", 1.0) == 0.0, "subnormals survive"
+share = flushed_fraction([torch.tensor([1e-8]), torch.ones(3)], "float16", 1.0)
+assert share == 0.25, f"count over all tensors together: 1 of 4, not {share}"
+assert flushed_fraction([torch.zeros(2)], "float16", 1.0) == 0.0, "no nonzero value: 0.0"
+for dtype in ("float16", "bfloat16"):
+    print(f"{dtype:9} {flushed_fraction(GRADIENTS, dtype, 1.0):.1%} of the model's gradients")
+print(f"You predicted {predicted_flushed} for float16.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab07-flushed_fraction", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 2}
+# Exercise 7.2, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab07-flushed_fraction", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-best_scale-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 7.3 The best scale (1 point, 10 minutes)
+#
+# Multiplied by a scale, all gradients move up together. Small ones are saved as long as the largest
+# one does not overflow. A power of two is best: it changes the exponent only, and rounds nothing.
+#
+# Write `best_scale(grads: list) -> float`: the largest power of two from $2^{-24}$ to $2^{24}$ with
+# which **all** scaled values stay finite in float16.
+#
+# **Convention:** what counts is the value after the cast. The largest number is 65504, and what lies
+# below 65520, halfway to where the next would be, is rounded to it. Where there is no value at
+# all, or all are 0, every scale does, so the answer is $2^{24}$.
+#
+# *Example:* the largest gradient is -3.0. $3 \cdot 2^{14} = 49152$ is finite, $3 \cdot 2^{15}$ is not:
+# the best scale is 16384.
+#
+# **Predict first.** To which exponent of two does the model above allow you to scale?
+
+# %%
+predicted_exponent = None  # your prediction, a whole number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab07-best_scale-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def best_scale(grads: list[torch.Tensor]) -> float:
+    """Return the largest power of two that leaves all scaled gradients finite in float16."""
+    ### BEGIN SOLUTION
+    largest = max((grad.abs().max().item() for grad in grads if grad.numel()), default=0.0)
+    scale = 2.0**24
+    while scale > 2.0**-24 and largest * scale >= 65520:
+        scale /= 2
+    return scale
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-best_scale-check", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 0}
+# Self-check of 7.3, the best scale
+scale = best_scale([torch.tensor([1.0, -3.0])])
+assert scale != 32768, "the sign does not matter: -3 overflows where 3 does"
+assert scale == 16384, f"the example's best scale is 16384, not {scale}"
+assert best_scale([torch.ones(2), torch.tensor([3.0])]) == 16384, "look at all tensors"
+assert best_scale([torch.tensor([65519.0])]) == 1, "65519 rounds to 65504, which is finite"
+assert best_scale([torch.tensor([65520.0])]) == 0.5, "65520 rounds to inf"
+assert best_scale([torch.zeros(3)]) == 2.0**24, "zeros may be scaled as far as you like"
+scale = best_scale(GRADIENTS)
+print(f"The best scale is 2^{math.log2(scale):.0f}; you predicted 2^{predicted_exponent}.")
+print(f"With it {flushed_fraction(GRADIENTS, 'float16', scale):.1%} are flushed.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab07-best_scale", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 1}
+# Exercise 7.3, 1 point: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab07-best_scale", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-ranges-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### See the gradients move
+#
+# *Figure.* Below, each step-like line is a histogram of $\log_2$ of the gradients' sizes, before and
+# after scaling. The shaded columns with their bars at the foot are what float16 and bfloat16 can hold.
+# bfloat16's goes on far beyond both edges of the picture.
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-ranges", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from peakmem import plots
+
+
+def exponents(scale):
+    values = torch.cat([gradient.flatten() for gradient in GRADIENTS]) * scale
+    return values[values != 0].abs().log2().numpy()
+
+
+figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
+plots.gradient_histogram(
+    axes,
+    {"as they are": exponents(1.0), "scaled": exponents(best_scale(GRADIENTS))},
+    {"float16": (-25, 16), "bfloat16": (-134, 128)},
+)
+axes.set_xlim(-50, 26)
+plt.show()
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-loss_scaler-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.4 The loss scaler (5 points, 30 minutes)
 #
-# The smallest positive number of float16 is 2^-24, about 6e-8. What is below half of that rounds to
-# 0. Gradients are often that small: the loss is a mean over a batch, so each gradient carries
-# a factor of 1 / batch. And a gradient of 0 is no small error. That weight stops learning.
+# Exercise 7.2 showed how many gradients float16 flushes: the loss is a mean over a batch, so each
+# carries a factor of 1 / batch. And a gradient of 0 is no small error. That weight stops learning.
 #
 # Backward is linear: **multiply the loss by a scale, and every gradient is multiplied by it**. So
 # scale the loss up before backward, and divide the gradients by the scale before the optimizer sees
@@ -268,6 +528,405 @@ print(f"Without a scaler you predicted {predicted_lower_loss} to end lower.")
 # only 8 significant bits. float32 goes on below the picture. Right: the scale doubles every 5 steps
 # until an overflow. From then on it goes up and down just below the largest scale that fits.
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-master_weights-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 7.5 Master weights (4 points, 25 minutes)
+#
+# The gradients are saved; now the *update* is in danger. Between 1 and 2 float16 has numbers that are
+# $2^{-10}$ apart. A weight of 1 minus an update of 0.0003 is nearest to 1: the update is lost,
+# and so are a thousand like it. Scaling is no help, as weights cannot be scaled.
+#
+# So keep a second copy of the weights in float32, the **masters**. Forward and backward use a copy
+# rounded to 16 bits. The update is made on the masters, where small ones add up, and then the masters
+# are rounded into the copy afresh.
+#
+# Write the class `MasterWeights(lr, dtype=torch.float16)`:
+# - `load(tensors)` takes a list of float32 tensors and keeps its own float32 copies of them in the
+#   list `master`. It makes the list `params`: leaf tensors in `dtype` with `requires_grad`.
+# - `step()` makes a step of plain SGD: for each param with a gradient, `master - lr * gradient`, in
+#   float32. Then each param is its master, rounded. Where `.grad` is `None`, both stay as they are.
+#
+# **Convention:** gradients come in `dtype`, unscaled. The tensors given to `load` do not change.
+# `torch.amp` and `torch.autocast` are not allowed.
+#
+# *Points:* small updates survive 2, the low copy is the rounded master 1, first load and `None` 1.
+#
+# *Example:* a weight of 1.0, `lr=0.001`, and a gradient of 0.25 at each of 4 steps: the master ends at
+# 0.9990, and the float16 copy at 0.9990 too. Float16 alone would stay at 1.
+#
+# **Predict first.** A bfloat16 weight of 1.0 gets 100 updates of -0.001, without a master. Where does
+# it end?
+
+# %%
+predicted_weight = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab07-master_weights-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class MasterWeights:
+    """SGD on float32 masters of weights that forward and backward use in `dtype`."""
+
+    def __init__(self, lr: float, dtype: torch.dtype = torch.float16) -> None:
+        ### BEGIN SOLUTION
+        self.lr = lr
+        self.dtype = dtype
+        self.master: list[torch.Tensor] = []
+        self.params: list[torch.Tensor] = []
+        ### END SOLUTION
+
+    def load(self, tensors: list[torch.Tensor]) -> None:
+        """Keep float32 copies of the tensors, and make the params from them."""
+        ### BEGIN SOLUTION
+        self.master = [tensor.detach().clone() for tensor in tensors]
+        self.params = [master.to(self.dtype).requires_grad_() for master in self.master]
+        ### END SOLUTION
+
+    def step(self) -> None:
+        """Update the masters by SGD, and round them into the params."""
+        ### BEGIN SOLUTION
+        with torch.no_grad():
+            for master, param in zip(self.master, self.params, strict=True):
+                if param.grad is not None:
+                    master -= self.lr * param.grad.float()
+                    param.copy_(master)
+        ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-master_weights-check", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 0}
+# Self-check of 7.5, master weights
+weights = MasterWeights(lr=0.001)
+start = [torch.tensor([1.0]), torch.tensor([1.0001])]
+weights.load(start)
+assert weights.params[0].dtype == torch.float16, "params are in `dtype`"
+assert weights.params[0].requires_grad, "params require a gradient"
+assert weights.params[0].is_leaf, "params are leaves"
+assert weights.master[1].item() == start[1].item(), "load keeps masters unrounded"
+for _ in range(4):
+    weights.params[0].grad = torch.tensor([0.25], dtype=torch.float16)
+    weights.step()
+master, param = weights.master[0].item(), weights.params[0].item()
+assert master != 1.0, "the master did not move: update it in float32"
+assert abs(master - 0.999) < 1e-6, f"four updates of 0.00025 lead to 0.999, not {master}"
+assert param == torch.tensor(master).half().item(), "after a step, params are the rounded masters"
+assert start[0].item() == 1.0, "step changed the tensor that was given to load: clone it"
+assert weights.master[1].item() == start[1].item(), "a grad of None leaves its master alone"
+alone = torch.tensor(1.0, dtype=torch.bfloat16)
+for _ in range(100):
+    alone -= 0.001
+print(f"bfloat16 alone ends at {alone.item()}; you predicted {predicted_weight}.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab07-master_weights", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 4}
+# Exercise 7.5, 4 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab07-master_weights", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-training_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 7.6 What halves, and what does not? (2 points, 10 minutes)
+#
+# Now count. These are the recipes of lab 3, in bytes a parameter:
+#
+# | recipe | weights | gradients | master weights | each of Adam's two moments | activations |
+# |---|---|---|---|---|---|
+# | `"fp32"` | 4 | 4 | 0 | 4 | as in float32 |
+# | `"mixed"` | 2 | 2 | 4 | 4 | half |
+# | `"mixed_fp32_grads"` | 2 | 4 | 4 | 4 | half |
+# | `"bf16"` | 2 | 2 | 0 | 2 | half |
+# | `"sgd"` | 4 | 4 | 0 | 0 | as in float32 |
+#
+# Write `training_bytes(n_params: int, activation_bytes_fp32: int, recipe: str) -> dict` with exactly
+# the keys `"weights"`, `"gradients"`, `"master_weights"`, `"first_moment"`, `"second_moment"` and
+# `"activations"`.
+#
+# **Convention:** whole bytes; `activation_bytes_fp32`, a multiple of 4, is what activations take in
+# float32; an unknown recipe raises `ValueError`.
+#
+# *Example:* `training_bytes(10, 400, "mixed")` has 20, 20, 40, 40, 40 and 200.
+#
+# **Predict first.** GPT-3 has 175 billion parameters. How many GB fewer do all entries but the
+# activations take in `"mixed"` than in `"fp32"`?
+
+# %%
+predicted_saving_gb = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab07-training_bytes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def training_bytes(n_params: int, activation_bytes_fp32: int, recipe: str) -> dict[str, int]:
+    """Return the bytes of a training step by what they are for."""
+    ### BEGIN SOLUTION
+    sizes = {
+        "fp32": (4, 4, 0, 4, 4),
+        "mixed": (2, 2, 4, 4, 4),
+        "mixed_fp32_grads": (2, 4, 4, 4, 4),
+        "bf16": (2, 2, 0, 2, 2),
+        "sgd": (4, 4, 0, 0, 0),
+    }
+    if recipe not in sizes:
+        raise ValueError(f"{recipe!r} is unknown; use one of {', '.join(sizes)}")
+    keys = ("weights", "gradients", "master_weights", "first_moment", "second_moment")
+    found = {key: size * n_params for key, size in zip(keys, sizes[recipe], strict=True)}
+    return {**found, "activations": activation_bytes_fp32 * sizes[recipe][0] // 4}
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-training_bytes-check", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 0}
+# Self-check of 7.6, what halves and what does not
+found = training_bytes(10, 400, "mixed")
+assert sorted(found) == sorted(
+    ["weights", "gradients", "master_weights", "first_moment", "second_moment", "activations"]
+), f"the dict needs exactly the six keys, but yours are {list(found)}"
+assert found["master_weights"] == 40, "masters are in float32, 4 bytes each"
+assert found["activations"] == 200, "activations in 16 bits take half"
+assert list(training_bytes(10, 400, "sgd").values()).count(0) == 3, "plain SGD keeps no state"
+assert training_bytes(10, 400, "sgd")["activations"] == 400, "in float32 nothing is halved"
+for recipe in ("fp32", "mixed", "mixed_fp32_grads", "bf16", "sgd"):
+    found = training_bytes(175 * 10**9, 0, recipe)
+    print(f"{recipe:17} GPT-3 takes {sum(found.values()) / 1e9:5.0f} GB beside activations")
+saving = sum(training_bytes(175 * 10**9, 0, "fp32").values())
+saving -= sum(training_bytes(175 * 10**9, 0, "mixed").values())
+print(f"'mixed' saves {saving / 1e9:.0f} GB of them; you predicted {predicted_saving_gb}.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab07-training_bytes", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 2}
+# Exercise 7.6, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab07-training_bytes", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-copies-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### What autocast keeps
+#
+# `torch.autocast` leaves the weights in float32 and casts them where they are used. Backward needs the
+# cast copies again, so they stay until then. A model of eight 512 x 512 layers has 8 MiB of weights,
+# so the copies are 4 MiB. What is live after forward, and what is left of it?
+#
+# **Predict first.** With few tokens, does autocast take more or less than float32?
+
+# %%
+predicted_autocast = None  # your prediction, "more" or "less"
+
+
+# %% tags=["demo"] nbgrader={"grade": false, "grade_id": "lab07-copies", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from contextlib import nullcontext
+
+from peakmem.meter import measure_call
+
+
+def kept_mib(batch, precision):
+    """Return MiB that forward leaves behind, on a fresh model."""
+    layers = [torch.nn.Linear(512, 512, bias=False) for _ in range(8)]
+    model = torch.nn.Sequential(*(part for layer in layers for part in (layer, torch.nn.ReLU())))
+    x = torch.randn(batch, 512)
+    if precision == "all bfloat16":
+        model, x = model.bfloat16(), x.bfloat16()
+    autocast = torch.autocast("cpu", torch.bfloat16) if precision == "autocast" else nullcontext()
+    with autocast:
+        found = measure_call(model, x, device="cpu")
+    return (found.live_after_bytes - found.live_before_bytes) / 2**20
+
+
+for batch in (64, 4096):
+    in_float32 = 8 * batch * 512 * 4 / 2**20  # the output of each ReLU
+    # The first layer's cast input is kept as well: a ninth activation in 16 bits.
+    predictions = {
+        "float32": in_float32,
+        "all bfloat16": in_float32 / 2,
+        "autocast": in_float32 / 2 * 9 / 8 + 4,
+    }
+    for precision, predicted in predictions.items():
+        measured = kept_mib(batch, precision)
+        print(
+            f"{batch:5} tokens, {precision:12} {predicted:6.2f} MiB predicted, "
+            f"{measured:6.2f} measured, ratio {predicted / measured:.3f}"
+        )
+print(f"You predicted that autocast takes {predicted_autocast} with few tokens.")
+print("On the CPU these are the meter's counts of live storages; a GPU's allocator rounds them up.")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-train-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 7.7 Train in low precision (4 points, 30 minutes)
+#
+# Put it together. Write `train(model, batches, precision, lr=0.1)`, which trains with plain SGD, one
+# step a batch, and returns the list of losses, as Python floats.
+# - `model(*batch)` is the loss of a batch (a tuple of integer tensors). The model's parameters are in
+#   float32: **they are the masters**, and are updated in place.
+# - `precision` is `"float32"`, `"float16"` or `"bfloat16"`. Forward and backward run on copies of the
+#   parameters in that dtype. `torch.func.functional_call(model, copies, batch)` calls the model with
+#   other tensors in place of its parameters; `copies` is a dict from name to tensor, and
+#   `model.named_parameters()` has the names.
+# - In float16 the loss is scaled. Divide the gradients **in float32**: in float16 they would vanish
+#   a second time. A step with an `inf` or a `NaN` is skipped, and its loss still listed. Your
+#   `LossScaler` can do it: give the float32 parameters the gradients, and it an optimizer on them.
+#
+# **Convention:** the losses are unscaled, as they were before each step. `torch.amp` and
+# `torch.autocast` are not allowed.
+#
+# *Points:* float32 1, float16 keeps up where naive float16 does not 2, bfloat16 1. In float16 the
+# weights have to cover 75 % of float32's way down the loss, in bfloat16 95 %, and a step in either may
+# take at most 80 % of float32's bytes, by the meter.
+#
+# *Example:* after `train(model, [batch] * 3, "float32")` the list has 3 losses, each lower than the
+# one before.
+#
+# **Predict first.** Of these four, which follow float32's curve closely: (a) naive float16, (b)
+# float16 with scaling but without masters, (c) float16 with both, (d) bfloat16 with masters?
+
+# %%
+predicted_to_follow = None  # your prediction, such as "a b"
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab07-train-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def train(
+    model: torch.nn.Module, batches: list[tuple], precision: str, lr: float = 0.1
+) -> list[float]:
+    """Train with SGD, forward and backward in `precision`; return the loss of each step."""
+    ### BEGIN SOLUTION
+    dtype = getattr(torch, precision)
+    scaler = LossScaler() if precision == "float16" else LossScaler(initial=1.0, growth=1.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    masters = dict(model.named_parameters())
+    losses = []
+    for batch in batches:
+        copies = {name: p.detach().to(dtype).requires_grad_() for name, p in masters.items()}
+        loss = torch.func.functional_call(model, copies, batch)
+        losses.append(loss.item())
+        scaler.scale(loss).backward()
+        for name, master in masters.items():
+            master.grad = copies[name].grad.float()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+    return losses
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-train-check", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 0}
+# Self-check of 7.7, train in low precision
+start = torch.cat([p.detach().flatten() for p in LanguageModel().parameters()])
+way = {}
+for precision in ("float32", "float16", "bfloat16"):
+    model = LanguageModel()
+    losses = train(model, [(TOKENS, TARGETS)] * 3, precision, lr=0.001 * PARTS)
+    assert len(losses) == 3, "one loss for each batch"
+    assert abs(losses[0] * PARTS / 4.4 - 1) < 0.3, "the losses are not scaled"
+    assert all(p.dtype == torch.float32 for p in model.parameters()), "the model stays float32"
+    assert losses[0] > losses[1] > losses[2], f"in {precision} the loss did not fall: {losses}"
+    moved = torch.cat([p.detach().flatten() for p in model.parameters()]) - start
+    way[precision] = moved
+for precision in ("float16", "bfloat16"):
+    ratio = (way[precision].norm() / way["float32"].norm()).item()
+    print(f"In {precision} the weights moved {ratio:.3f} times as far as in float32.")
+    assert 0.95 < ratio < 1.05, f"in {precision} updates are lost, or too large"
+
+# %% nbgrader={"grade": true, "grade_id": "lab07-train", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 4}
+# Exercise 7.7, 4 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.stock import score
+
+score("lab07-train", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-experiment-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### The experiment
+#
+# The GPT again, trained five times from the same weights, on the same batch, by the same SGD. Three of
+# the runs are your `train`. The other two are what happens without its parts: `model.half()` and a step
+# on the 16-bit weights, with and without a scaled loss.
+#
+# *Figure.* Left, the loss of each step for the five runs. Right, the gradients of the first step in
+# naive and in scaled float16, as histograms of $\log_2$ of their sizes; the scaled ones are shown
+# after they were divided by the scale. What is 0 is not on a histogram, so count the areas.
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-experiment", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from tqdm.auto import tqdm
+
+STEPS, LR = 80, 0.001 * PARTS
+
+
+def train_without_masters(scale):
+    """Train in float16 alone; return the losses, and the first step's gradients in float32."""
+    model = LanguageModel().half()
+    losses, first, lost = [], None, 0
+    for _ in range(STEPS):
+        model.zero_grad()
+        loss = model(TOKENS, TARGETS)
+        losses.append(loss.item() * PARTS)
+        (loss * scale).backward()
+        gradients = [p.grad.float() / scale for p in model.parameters()]
+        first = first or gradients
+        with torch.no_grad():
+            for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+                before = parameter.clone()
+                parameter.copy_(parameter.float() - LR * gradient)
+                lost += int(((parameter == before) & (gradient != 0)).sum())
+    return losses, first, lost
+
+
+def train_yours(precision):
+    batches = [(TOKENS, TARGETS)] * STEPS
+    return [loss * PARTS for loss in train(LanguageModel(), batches, precision, lr=LR)]
+
+
+runs, first, lost = {}, {}, {}
+for name in tqdm(["float32", "naive float16", "scaled float16", "float16", "bfloat16"]):
+    if name in ("naive float16", "scaled float16"):
+        found = train_without_masters(1.0 if name.startswith("naive") else 2.0**16)
+        runs[name], first[name], lost[name] = found
+    else:
+        runs[name + (" + masters" if name != "float32" else "")] = train_yours(name)
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(13, 5), layout="constrained")
+plots.loss_curves(left, runs)
+left.get_legend().remove()
+left.legend(loc="lower left", frameon=False, handlelength=3)
+values = {name: torch.cat([g.flatten() for g in grads]) for name, grads in first.items()}
+plots.gradient_histogram(
+    right,
+    {name: v[v != 0].abs().log2().numpy() for name, v in values.items()},
+    {"float16": (-25, 16)},
+)
+right.set_xlim(-46, -10)
+plt.show()
+full = runs["float32"][0] - runs["float32"][-1]
+for name, losses in runs.items():
+    covered = (losses[0] - losses[-1]) / full
+    print(f"{name:18} from {losses[0]:.3f} to {losses[-1]:.3f}, {covered:4.0%} of float32's way")
+for name, v in values.items():
+    share = lost[name] / (STEPS * len(v))
+    print(f"{name:18} {(v == 0).float().mean():.0%} of the first gradients are 0, ", end="")
+    print(f"{share:.0%} of all updates were nonzero and lost")
+print(f"You predicted that {predicted_to_follow} follow float32.")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-experiment-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# *What the pictures show.* In naive float16 96 % of the gradients are 0, and the loss hardly falls.
+# (In 7.2 only a quarter were flushed: there backward ran in float32, and only its results were cast.
+# Here every gradient on the way down is cast too, and what is 0 once makes zeros of all below.)
+# Scaling alone brings the gradients back, yet about half of the way is lost: most updates are below
+# half a gap of the float16 weights. With scaling **and** masters float16 follows float32 so closely
+# that the curves cover each other. bfloat16 does so without any scaling, as it has float32's range;
+# the masters it needs even more, since its gaps are 8 times as wide.
+#
+# ### In practice
+#
+# With `torch` you write none of this:
+#
+# ```python
+# scaler = torch.amp.GradScaler("cuda")             # for float16 only
+# with torch.autocast("cuda", dtype=torch.float16):
+#     loss = model(*batch)
+# scaler.scale(loss).backward()
+# scaler.unscale_(optimizer)                        # before clipping
+# torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+# scaler.step(optimizer)
+# scaler.update()
+# ```
+#
+# The model stays in float32, so its parameters are the masters, and autocast makes the copies. In
+# DeepSpeed the same things are keys of the configuration: `fp16.enabled`,
+# `fp16.initial_scale_power` (16 means a first scale of $2^{16}$), `fp16.loss_scale_window` (your
+# `interval`), `fp16.loss_scale` (0 searches, any other number is fixed); and `bf16.enabled`, which has
+# no keys for a scale, for the reason you have just seen.
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-gpu_speed-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.8 How much faster? (2 points, 20 minutes, GPU)
 #
@@ -385,5 +1044,8 @@ score("lab07-gpu_speed", globals())
 # - A scaler needs no tuning: it grows after good steps in a row, and backs off after an overflow.
 #   A step with an `inf` or a `NaN` is skipped as a whole.
 # - Clip true gradients: unscale first.
+# - Updates below half a gap are lost as well, and no scale helps there: keep float32 masters.
+# - Activations halve. Weights, gradients and masters together do not: 2 + 2 + 4 bytes against 4 + 4.
+# - bfloat16 has float32's range and needs no scaling, but it needs masters.
 # - A GPU's clock is read after the GPU has finished. Fewer bits buy time only where the work is
 #   products of matrices and the GPU has units for that format.

@@ -466,8 +466,11 @@ def gradient_histogram(
     for index, (name, (lowest, highest)) in enumerate(ranges.items()):
         colour, bottom = _COLOURS[2 + index], -(index + 1) * height
         ax.axvspan(lowest, highest, color=colour, alpha=0.1, linewidth=0)
-        ax.fill_between([lowest, highest], bottom, bottom + height, color=colour, alpha=0.5)
-        ax.text(highest, bottom + height / 2, f"{name} ", ha="right", va="center", clip_on=True)
+        edges = [lowest, highest]
+        ax.fill_between(
+            edges, bottom, bottom + height, color=colour, alpha=0.5, linewidth=0, label=name
+        )
+    ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= top])
     ax.set_ylim(-len(ranges) * height, top)
     return _labelled(ax, "log2 |gradient|", "gradients")
 

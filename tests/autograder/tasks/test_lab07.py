@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 from autograder.judge import judge
 from autograder.student import LocalStudent
 from autograder.task import Answer, Case, Task, Verdict
-from autograder.tasks.lab07 import LAB, gpu_speed, loss_scaler
+from autograder.tasks.lab07 import LAB, gpu_speed, loss_scaler, master_weights, train
+from autograder.tasks.lab07.gradients import _best_scale, _fraction
+from autograder.tasks.lab07.masters import MUTANTS as MASTER_MUTANTS
 from autograder.tasks.lab07.scalers import MUTANTS, LossScaler, TorchScaler
+from autograder.tasks.lab07.values import _training_bytes
 from peakmem.probes import Namespace, lab07
 from tests.autograder.tasks.bank_in_process import BANK, check_bank
 
@@ -24,6 +27,72 @@ from tests.autograder.tasks.bank_in_process import BANK, check_bank
 @pytest.mark.parametrize("task", LAB.tasks, ids=lambda task: task.id)
 def test_bank(task: Task) -> None:
     check_bank(LAB, task)
+
+
+@pytest.mark.parametrize("task", LAB.tasks, ids=lambda task: task.id)
+def test_every_mistake_stands_in_the_bank(task: Task) -> None:
+    files = {file.stem for file in (BANK / LAB.name / task.name).iterdir()}
+    assert {f"wrong_{name}" for name in task.mistakes} <= files
+
+
+# flushed_fraction and best_scale
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@given(exponents=st.lists(st.floats(-140, 20), max_size=20), scale=st.integers(-4, 20))
+def test_the_flushed_share_is_what_torchs_own_cast_leaves(
+    dtype: str, exponents: list[float], scale: int
+) -> None:
+    values = torch.tensor([2.0**exponent for exponent in exponents], dtype=torch.float32)
+    low = (values.double() * 2.0**scale).float().to(getattr(torch, dtype))
+    nonzero = values[values != 0]
+    share = (low[values != 0] == 0).double().mean().item() if len(nonzero) else 0.0
+    assert _fraction([values.numpy()], dtype, 2.0**scale) == pytest.approx(share)
+
+
+@given(st.lists(st.floats(2**-38, 2**38, width=32), min_size=1, max_size=9))
+def test_the_best_scale_is_finite_and_twice_of_it_is_not(values: list[float]) -> None:
+    scale = _best_scale([np.array(values, np.float32)])
+    tensor = torch.tensor(values)
+    assert (tensor * scale).half().isfinite().all()
+    assert scale == 2.0**24 or not (tensor * 2 * scale).half().isfinite().all()
+
+
+# training_bytes, against the sums that are known
+
+
+def test_bytes_a_parameter_are_lab_3s() -> None:
+    sums = {
+        recipe: sum(_training_bytes(1, 0, recipe).values())
+        for recipe in ("fp32", "mixed", "mixed_fp32_grads", "bf16", "sgd")
+    }
+    assert sums == {"fp32": 16, "mixed": 16, "mixed_fp32_grads": 18, "bf16": 8, "sgd": 8}
+    assert sum(_training_bytes(175 * 10**9, 0, "mixed").values()) == 2800 * 10**9
+
+
+# master_weights and train
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_draw_lets_a_mutant_of_masters_pass(seed: int) -> None:
+    cases = master_weights.cases(np.random.default_rng(seed))
+    for name, mutant in MASTER_MUTANTS.items():
+        student = LocalStudent({"MasterWeights": mutant})
+        answers = [student.run(master_weights.probe_path, case.inputs) for case in cases]
+        assert judge(master_weights, cases, answers).mistake == name
+
+
+@pytest.mark.parametrize("value", [None, [], 1, {}, {"steps": [], "forms": [], "changed": False}])
+def test_garbled_masters_earn_nothing(value: Any) -> None:
+    cases = master_weights.cases(np.random.default_rng(0))
+    verdict = judge(master_weights, cases, [Answer(value=value) for _ in cases])
+    assert verdict.points == 0
+
+
+@pytest.mark.parametrize("value", [None, [], 1, {}, {"losses": [1.0]}])
+def test_garbled_trainings_earn_nothing(value: Any) -> None:
+    cases = train.cases(np.random.default_rng(0))
+    assert judge(train, cases, [Answer(value=value) for _ in cases]).points == 0
 
 
 # loss_scaler
