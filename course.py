@@ -248,11 +248,41 @@ def grade(course: Course, arguments: list[str]) -> int:
     return course.module("autograder", "demo", "--students", "24", "--out", out, *arguments)
 
 
+BENCHES = {
+    "accuracy": "autograder.measure.accuracy",
+    "grader": "autograder.bench",
+    "meter": "autograder.measure.meter_cost",
+}
+
+
 def bench(course: Course, arguments: list[str]) -> int:
-    """Time the grader beside stock nbgrader on the same notebooks."""
-    course.require(BUBBLEWRAP)
-    course.set_up()
-    return course.module("autograder.bench", *arguments)
+    """Compare predictions with measured steps, the grader with nbgrader, the meter with torch's."""
+    named = bool(arguments) and not arguments[0].startswith("-")
+    if named and arguments[0] not in BENCHES:
+        raise Stop(f"There is no bench named {arguments[0]}; they are {', '.join(BENCHES)}.")
+    if arguments and not named:
+        raise Stop(f"Say which bench takes {arguments[0]}: {', '.join(BENCHES)}.")
+    chosen = arguments[:1] or list(BENCHES)
+    if "grader" in chosen:
+        course.require(BUBBLEWRAP)
+    course.set_up(test_tools=chosen[0] != "grader")  # transformers come with them
+    return max([course.module(BENCHES[name], *arguments[1:]) for name in chosen])
+
+
+def gpu(course: Course, arguments: list[str]) -> int:
+    """Measure what only a CUDA GPU can show, with this very Python: it needs torch, no .venv."""
+    missing = [name for name in GPU_NEEDS if importlib.util.find_spec(name) is None]
+    if missing:
+        raise Stop(
+            f"This Python lacks {', '.join(missing)}. Start again with one that has "
+            f"{', '.join(GPU_NEEDS)}: PYTHON course.py gpu"
+        )
+    paths = [str(course.root / "src"), str(course.root), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    return course.run([sys.executable, "-m", "autograder.measure.gpu", *arguments], course.root)
+
+
+GPU_NEEDS = ("torch", "numpy", "matplotlib", "pytest", "transformers")
 
 
 def build(course: Course, arguments: list[str]) -> int:
@@ -291,6 +321,7 @@ COMMANDS: dict[str, Callable[[Course, list[str]], int]] = {
     "test": test,
     "build": build,
     "bench": bench,
+    "gpu": gpu,
 }
 
 

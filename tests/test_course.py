@@ -337,6 +337,64 @@ def test_test_goes_on_after_a_failure_and_says_what_failed(
     assert "Tests were left out: chromium is missing" in said
 
 
+@pytest.mark.parametrize(
+    ("arguments", "modules"),
+    [
+        ([], ["autograder.measure.accuracy", "autograder.bench", "autograder.measure.meter_cost"]),
+        (["accuracy", "--quick"], ["autograder.measure.accuracy"]),
+        (["meter"], ["autograder.measure.meter_cost"]),
+    ],
+)
+def test_bench_runs_the_named_part_or_all(
+    folder: Path, arguments: list[str], modules: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Course, "missing", lambda self, wanted: "")
+    recorder = Recorder()
+    assert main(["bench", *arguments], Course(folder, recorder)) == 0
+    assert recorder.commands[-1][3:] == arguments[1:]
+    assert recorder.modules()[3:] == modules
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["speed"], "no bench named speed; they are accuracy, grader, meter"),
+        (["--quick"], "Say which bench takes --quick"),
+    ],
+)
+def test_an_unknown_bench_gets_the_names(
+    folder: Path, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", *arguments], Course(folder, Recorder())) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_failed_bench_does_not_stop_the_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Course, "missing", lambda self, wanted: "")
+    recorder = Recorder(fails="autograder.bench")
+    assert main(["bench"], Course(folder, recorder)) == 1
+    assert recorder.modules()[-1] == "autograder.measure.meter_cost"
+
+
+def test_gpu_needs_no_environment_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    recorder = Recorder()
+    assert main(["gpu", "--dry-run"], Course(folder, recorder)) == 0
+    assert recorder.commands == [[sys.executable, "-m", "autograder.measure.gpu", "--dry-run"]]
+    paths = [str(folder / "src"), str(folder), "elsewhere"]
+    assert os.environ["PYTHONPATH"].split(os.pathsep) == paths
+
+
+def test_gpu_says_what_this_python_lacks(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(course_module, "GPU_NEEDS", ("torch", "no_such_module"))
+    assert main(["gpu"], Course(folder, Recorder())) == 2
+    assert "lacks no_such_module. Start again" in capsys.readouterr().err
+
+
 def test_test_all_runs_the_slow_ones_too(folder: Path) -> None:
     recorder = Recorder()
     assert main(["test", "--all"], Course(folder, recorder)) == 0
