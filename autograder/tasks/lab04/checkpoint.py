@@ -1,0 +1,164 @@
+"""checkpoint: forward without a graph, and once more in backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from autograder.task import Answer, Case, Finding, Task
+from autograder.tasks.lab04.forbidden import NO_TORCH_CHECKPOINT, NOISE_BYTES, OUTSIDE
+from peakmem.probes.lab04 import run_checkpointed
+
+__all__ = ["checkpoint", "close"]
+
+_GRADIENTS, _KEPT, _RNG, _SEVERAL = (
+    *("gradients", "kept bytes and calls"),
+    *("random numbers", "several tensors"),
+)
+_PART = {
+    "layers": _GRADIENTS,
+    "arguments": _GRADIENTS,
+    "memory": _KEPT,
+    "no_grad": _KEPT,
+    "random": _RNG,
+    "several": _SEVERAL,
+}
+_SIDE = 256  # rows and columns where memory is measured: float32 tensors of 256 KiB
+_SLACK_BYTES = 8 * 1024  # the state of a random generator is 5 KiB
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def case(kind: str) -> Case:
+        rows, columns = (int(n) for n in rng.integers(3, 8, 2))
+        if kind == "memory":
+            rows = columns = _SIDE
+        seed = int(rng.integers(2**31))
+        inputs = {"kind": kind, "seed": seed, "rows": rows, "columns": columns}
+        return Case((_PART[kind],), inputs)
+
+    return [case(kind) for kind in _PART]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    if case.inputs["kind"] == "memory":
+        finding = _memory(answer.value, answer.resident_bytes)
+    else:
+        finding = _same(dict(case.inputs), answer.value)
+    return dict.fromkeys(case.parts, finding)
+
+
+def _plain(fn: Callable[..., Any], *args: Any) -> Any:
+    return fn(*args)
+
+
+def _same(inputs: dict[str, Any], value: Any) -> Finding:
+    """Compare a run with the same one that has no checkpoint."""
+    expected = run_checkpointed(_plain, **inputs)
+    if not isinstance(value, dict) or value.keys() != expected.keys():
+        return Finding(False, "The answers came back garbled.")
+    kind = inputs["kind"]
+    if value["is_tuple"] != expected["is_tuple"] or not close(
+        value["outputs"], expected["outputs"]
+    ):
+        return Finding(False, _OUTPUTS, ("outputs",))
+    if value["requires_grad"] != expected["requires_grad"]:
+        return Finding(False, _NO_GRAPH if kind != "no_grad" else _UNDER_NO_GRAD)
+    if kind == "no_grad":
+        once = value["calls"] == [1, 1]
+        return Finding(True) if once else Finding(False, _UNDER_NO_GRAD, ("calls",))
+    if kind == "random" and not close(value["between"], expected["between"]):
+        return Finding(False, _BETWEEN, ("forward_rewinds",))
+    if not close(value["gradients"], expected["gradients"]):
+        return Finding(False, _GRADIENTS_DIFFER, _gradient_mistakes(kind, value, expected))
+    if kind == "random" and not close(value["after"], expected["after"]):
+        return Finding(False, _AFTER, ("state_not_put_back",))
+    return Finding(True)
+
+
+def _gradient_mistakes(kind: str, value: Any, expected: Any) -> tuple[str, ...]:
+    pairs = list(zip(value["gradients"], expected["gradients"], strict=False))
+    if all(got is None for got, right in pairs[2:] if right is not None):
+        return ("parameters_left_out",)
+    if kind == "random":
+        return ("other_random_numbers",)
+    return ("arguments_left_out",) if any(a is None and b is not None for a, b in pairs) else ()
+
+
+def close(got: Any, expected: Any) -> bool:
+    """Tell whether arrays (None for none), or lists of them, are the same but for rounding."""
+    if isinstance(expected, list):
+        return (
+            isinstance(got, list) and len(got) == len(expected) and all(map(close, got, expected))
+        )
+    if expected is None or got is None:
+        return got is expected
+    return (
+        isinstance(got, np.ndarray)
+        and got.shape == expected.shape
+        and got.dtype.kind == expected.dtype.kind
+        and np.allclose(got, expected, rtol=1e-9, atol=1e-12)
+    )
+
+
+def _memory(value: Any, resident_bytes: int | None) -> Finding:
+    sizes = ("kept_bytes", "numpy_bytes", "rise_bytes")
+    if not isinstance(value, dict) or any(type(value.get(name)) is not int for name in sizes):
+        return Finding(False, "The answers came back garbled.")
+    one = 4 * _SIDE**2
+    if value.get("calls") == [1, 1]:
+        return Finding(False, _CALLS, ("keeps_everything",))
+    if value.get("calls") != [1, 2] or value.get("has_gradient") is not True:
+        return Finding(False, _CALLS, ("calls",))
+    if value["kept_bytes"] > _SLACK_BYTES or value["numpy_bytes"] > one // 2:
+        everything = value["kept_bytes"] > 8 * one
+        return Finding(False, _KEEPS, ("keeps_everything",) if everything else ("keeps_something",))
+    if resident_bytes is not None and resident_bytes > value["rise_bytes"] + NOISE_BYTES:
+        return Finding(False, doubt=OUTSIDE)
+    return Finding(True)
+
+
+_OUTPUTS = "The result is not the function's: the same tensors, and a tuple where it is a tuple."
+_NO_GRAPH = "The result requires no gradient, so backward cannot reach the inputs."
+_UNDER_NO_GRAD = "Under torch.no_grad() the function is called once, and the result has no graph."
+_BETWEEN = "Random numbers drawn after forward are not those that follow without a checkpoint."
+_AFTER = "Random numbers drawn after backward are not those that follow without a checkpoint."
+_GRADIENTS_DIFFER = "After backward the gradients are not those of the function without checkpoint."
+_CALLS = "In forward the function is to be called once, and in backward once more."
+_KEEPS = (
+    "After forward, at most 8 KiB may be live beside the inputs and the output, numpy's memory "
+    "included. Yours keeps more."
+)
+
+checkpoint = Task(
+    id="lab04-checkpoint",
+    parts={_GRADIENTS: 2, _KEPT: 2, _RNG: 1, _SEVERAL: 1},
+    defines=("checkpoint",),
+    probe="checkpoint",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "keeps_everything": "Your checkpoint keeps the activations. In forward, nothing that the "
+        "function's operations save may stay; call the function again in backward.",
+        "keeps_something": "Your checkpoint keeps tensors beside the inputs and the output. Look "
+        "for activations in closures, lists and the context.",
+        "calls": "The function is called too often or too rarely: once in forward and once in "
+        "backward; under torch.no_grad() once in all.",
+        "other_random_numbers": "In backward your function draws other random numbers than in "
+        "forward, so a dropout drops other values. Note torch.get_rng_state() before the first "
+        "call, and set it for the second.",
+        "state_not_put_back": "Your backward leaves the random generator changed. Note its state "
+        "before you set it back, and restore it after the second call.",
+        "forward_rewinds": "After your forward the random generator is not where the function "
+        "left it. Forward needs to note the state, not to set it.",
+        "parameters_left_out": "The layers' parameters get no gradient. In the second call, let "
+        "backward run on to them: torch.autograd.backward, or gradients for them too.",
+        "arguments_left_out": "Some tensor argument gets no gradient. Every tensor among the "
+        "arguments counts, wherever it stands.",
+        "outputs": "The result is not what the function returns: tensors, also integer ones and "
+        "ones that nobody uses, and a tuple where it is a tuple.",
+    },
+    ban=NO_TORCH_CHECKPOINT,
+    trust="measured",
+)

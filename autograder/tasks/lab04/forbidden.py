@@ -1,0 +1,29 @@
+"""What solutions of lab 4 may not use, and where a measured figure is doubted."""
+
+from __future__ import annotations
+
+from autograder.ban import Ban
+
+__all__ = ["NOISE_BYTES", "NO_TORCH_CHECKPOINT", "OUTSIDE"]
+
+NO_TORCH_CHECKPOINT = Ban(
+    names=frozenset(
+        {"checkpoint_sequential", "CheckpointFunction", ".checkpoint", "checkpoint_wrapper"}
+        | {"set_checkpoint_early_stop", "_checkpoint_without_reentrant_generator"}
+        | {"torch.utils.checkpoint"}
+    ),
+    modules=frozenset(
+        {"torch.utils.checkpoint", "torch.distributed.algorithms._checkpoint", "fairscale"}
+        | {"deepspeed"}
+    ),
+    reason="Write the checkpointing yourself: not torch.utils.checkpoint, nor another library's.",
+)
+
+# How much more than the meter the system may see of an honest forward: whole pages, freed memory
+# that malloc keeps, code touched for the first time.
+NOISE_BYTES = 5 * 2**20
+
+OUTSIDE = (
+    "Seen from outside, your process took clearly more memory in forward than the meter counted "
+    "within it. A person has to look at where it went."
+)

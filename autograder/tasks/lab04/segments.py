@@ -1,0 +1,135 @@
+"""run_in_segments: all segments but the last are checkpointed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from autograder.task import Answer, Case, Finding, Task
+from autograder.tasks.lab04.checkpoint import close
+from autograder.tasks.lab04.forbidden import NO_TORCH_CHECKPOINT
+from peakmem.probes.lab04 import run_layers
+
+__all__ = ["run_in_segments"]
+
+_SLACK_BYTES = 8 * 1024  # a segment: the state of a random generator, and what is smaller still
+_SIDE = 128  # rows and columns: float32 tensors of 64 KiB
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    n, k = int(rng.integers(9, 14)), int(rng.integers(3, 5))
+    sizes = [(8, 3, "list"), (n, k, "ModuleList"), (7, 2, "Sequential"), (6, 6, "list")]
+    sizes += [(4, 9, "Sequential"), (5, 1, "ModuleList")]
+    return [
+        Case(
+            ("value",),
+            {
+                "container": container,
+                "n_layers": n_layers,
+                "segment_length": length,
+                "seed": int(rng.integers(2**31)),
+                "rows": _SIDE,
+                "columns": _SIDE,
+            },
+        )
+        for n_layers, length, container in sizes
+    ]
+
+
+def _plain(layers: Any, x: Any, segment_length: int) -> Any:
+    for layer in layers:
+        x = layer(x)
+    return x
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    return dict.fromkeys(case.parts, _finding(case.inputs, answer.value))
+
+
+def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
+    expected = run_layers(_plain, **inputs)
+    if not isinstance(value, dict) or value.keys() != expected.keys():
+        return Finding(False, "The answers came back garbled.")
+    n, k = inputs["n_layers"], inputs["segment_length"]
+    said = f"With {n} layers in segments of {k}: "
+    if value["forward"] != list(range(n)):
+        said += f"forward called the layers {value['forward']}, expected 0 to {n - 1}, once each."
+        return Finding(False, said[:300], _explain(n, k, value))
+    if not close(value["output"], expected["output"]):
+        return Finding(False, f"{said}the result is not that of the layers one after another.")
+    again = _backward(n, k)
+    if sorted(value["backward"]) != list(range(again)):
+        said += f"backward called the layers {value['backward']}, expected 0 to {again - 1}, once "
+        return Finding(False, f"{said}each."[:300], _explain(n, k, value))
+    if not _close32(value["gradients"], expected["gradients"]):
+        return Finding(False, f"{said}the gradients are not those without checkpoints.")
+    segments = math.ceil(n / k)
+    tensors = segments - 1 + n - again
+    kept = value["kept_bytes"]
+    if type(kept) is not int or kept > tensors * 4 * _SIDE**2 + segments * _SLACK_BYTES:
+        said += f"after forward more is live than {tensors} outputs."
+        return Finding(False, said, _explain(n, k, value))
+    return Finding(True)
+
+
+def _close32(got: Any, expected: list[Any]) -> bool:
+    return (
+        isinstance(got, list)
+        and len(got) == len(expected)
+        and all(
+            isinstance(a, np.ndarray)
+            and a.shape == b.shape
+            and np.allclose(a, b, rtol=1e-4, atol=1e-4)
+            for a, b in zip(got, expected, strict=True)
+        )
+    )
+
+
+def _backward(n: int, k: int) -> int:
+    """How many layers are called again: all but those of the last segment."""
+    return (math.ceil(n / k) - 1) * k
+
+
+def _explain(n: int, k: int, value: Mapping[str, Any]) -> tuple[str, ...]:
+    got = [len(value["forward"]), sorted(value["backward"])]
+    return tuple(name for name, calls in _CALLS.items() if [*calls(n, k)] == got)
+
+
+# How many layers forward calls, and which ones backward does, where a mistake is made.
+_CALLS: dict[str, Callable[[int, int], tuple[int, list[int]]]] = {
+    "last_segment_too": lambda n, k: (n, list(range(n))),
+    "never_recomputed": lambda n, k: (n, []),
+    "rest_left_out": lambda n, k: (n // k * k, list(range((n // k - 1) * k))),
+    "cut_from_the_back": lambda n, k: (n, list(range(n - k))),
+    "number_for_length": lambda n, k: (n, list(range(_backward(n, math.ceil(n / k))))),
+    "first_segment_kept": lambda n, k: (n, list(range(k, n))),
+    "one_layer_each": lambda n, k: (n, list(range(n - 1))),
+}
+
+run_in_segments = Task(
+    id="lab04-run_in_segments",
+    parts={"value": 2},
+    defines=("run_in_segments",),
+    probe="run_in_segments",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "last_segment_too": "You checkpoint the last segment too. Its backward comes right after "
+        "its forward, so to recompute it saves nothing.",
+        "never_recomputed": "Nothing is recomputed in backward. Run every segment but the last "
+        "through checkpoint.",
+        "rest_left_out": "Your segments leave out the layers behind the last whole segment.",
+        "cut_from_the_back": "Your first segment is the short one, or the last is always whole. "
+        "Cut from the front: what is left over is the last segment.",
+        "number_for_length": "You take segment_length for the number of segments. It is how many "
+        "layers a segment has.",
+        "first_segment_kept": "You recompute the last segment and keep the first. It is the last "
+        "one that is not checkpointed.",
+        "one_layer_each": "You recompute all layers but one, whatever the length of a segment.",
+    },
+    ban=NO_TORCH_CHECKPOINT,
+    trust="measured",
+)

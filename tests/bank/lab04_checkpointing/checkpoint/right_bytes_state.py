@@ -1,0 +1,36 @@
+"""The state of the generator is kept as bytes, and torch.Generator is not touched otherwise."""
+
+import torch
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    state = bytes(torch.get_rng_state().numpy())
+    saved = {}
+    count = 0
+
+    def pack(tensor):
+        nonlocal count
+        count += 1
+        return count - 1
+
+    def again():
+        def keep(tensor):
+            saved[len(saved)] = tensor.detach()
+            return len(saved) - 1
+
+        now = torch.get_rng_state()
+        torch.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+        with torch.enable_grad():
+            with torch.autograd.graph.saved_tensors_hooks(keep, lambda index: saved[index]):
+                fn(*args)
+        torch.set_rng_state(now)
+
+    def unpack(index):
+        if not saved:
+            again()
+        return saved[index]
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        return fn(*args)

@@ -1,0 +1,27 @@
+"""Walks the graph and counts numbers written in Python."""
+
+import torch
+
+
+def saved_bytes(fn, *inputs):
+    out = fn(*inputs)
+    outputs = out if isinstance(out, (tuple, list)) else [out]
+    waiting = [o.grad_fn for o in outputs if o.grad_fn is not None]
+    seen, storages = set(), {}
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        waiting += [following for following, _ in node.next_functions if following is not None]
+        for name in dir(node):
+            if not name.startswith("_saved_"):
+                continue
+            value = getattr(node, name)
+            if not torch.is_tensor(value):
+                continue
+            root = value._base if value._base is not None else value
+            if isinstance(root, torch.nn.Parameter):
+                continue
+            storages[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
+    return sum(storages.values())
