@@ -57,7 +57,8 @@ MAY_IMPORT = {
     "tiers": {"torch"},
     "rehearsal": {"torch", "swapping", "tiers"},
     "trace": {"meter", "ledger", "chain"},
-    "apply": {"torch", "simulate", "tiers"},
+    "movable": {"torch", "tiers"},
+    "apply": {"torch", "simulate", "movable"},
     "nn": {"torch"},
 }
 ANYWHERE = {"errors", "numpy"}  # an error that tells what is wrong, and plain arrays
@@ -68,6 +69,7 @@ NEEDS_TORCH = {
     "rehearsal",
     "tiers",
     "trace",
+    "movable",
     "apply",
     "nn",
     "probes",

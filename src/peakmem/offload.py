@@ -259,15 +259,17 @@ class _Search:
     def starts(self) -> Iterator[Treatments]:
         """Treatments to start a search from: the first stages swapped, the others in each way."""
         n = len(self.chain)
-        rests: list[Treatments] = [("keep",) * n]
+        keep: Treatments = ("keep",)
+        swap: Treatments = ("swap",)
+        rests = [keep * n]
         if "recompute" in self.alphabet:
             for k in range(1, n):
                 rests.append(tuple("recompute" if i % k else "restart" for i in range(n)))
         for rest in rests:
             for swapped in range(n):
                 for kept in {0, n // 4, n // 2} if len(rests) > 1 else {0}:
-                    front: Treatments = ("swap",) * swapped + rest[swapped : n - 1 - kept]
-                    yield front + ("keep",) * (n - len(front))
+                    front = swap * swapped + rest[swapped : n - 1 - kept]
+                    yield front + keep * (n - len(front))
 
 
 def _twice(treatments: tuple[Treatment, ...]) -> bool:
