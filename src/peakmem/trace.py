@@ -41,8 +41,9 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from peakmem.ledger import Ledger, Tensor
 from peakmem.meter import BuildStep, MemoryMeter, run_measured
+from peakmem.stages import chain_of
 
-__all__ = ["trace"]
+__all__ = ["chain_of", "trace"]
 
 _PROFILES = ("torch-cpu", "torch-cuda")
 
