@@ -72,7 +72,7 @@ def _accelerate_bytes(module: nn.Module, recipe: Recipe) -> int:
     from accelerate.commands.estimate import estimate_training_usage
     from accelerate.utils import calculate_maximum_sizes
 
-    size, _ = calculate_maximum_sizes(module)
+    size, _ = calculate_maximum_sizes(module.float())  # as it loads models by default
     precision = "float32" if recipe.precision == _FP32 else "bfloat16"
     return int(max(estimate_training_usage(size, precision).values()))
 
