@@ -6,7 +6,11 @@ played operator by operator by the rules of a profile; no figure here was fitted
 
 What it counts are the bytes that tensors ask for. It leaves out what the CUDA context, cuBLAS's
 workspaces and the allocator's rounding add, scratch memory inside an operator, and, for several
-devices, buffers of communication.
+devices, buffers of communication other than ZeRO-3's gathered layers, each of which is taken to be
+gathered when it begins and let go when it ends, forward and backward.
+
+Some things torch does not do by itself. Master weights are what a plain loop makes of them (see
+`steps`), a quantized matrix is widened each time it is used, and adapters have no dropout.
 """
 
 from __future__ import annotations
