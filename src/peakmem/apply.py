@@ -43,7 +43,8 @@ def run(
     copies were timed with, and is needed where there are copies. `gradient_of` gets the output and
     returns its gradient; the default is that of output.sum(), and right for a module that ends in a
     scalar loss. Gradients equal those of an ordinary step: what is recomputed draws the same random
-    numbers, and does not change buffers again. No step may change its input in place.
+    numbers, and changes copies of buffers, the only bytes that a plan does not count. No stage may
+    change its input in place.
 
     With copies, each stage's saved tensors go to files where `inputs` are on the CPU, and to pinned
     memory, beside the compute, where they are on a GPU. Nothing is left there or on the device
