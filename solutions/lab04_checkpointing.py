@@ -250,7 +250,7 @@ score("lab04-saved_bytes", globals())
 #         return None, ...  # one for fn, and one for each of args: None where there is none
 # ```
 #
-# Call it as `Recompute.apply(fn, *args)`. Five things help: `ctx.save_for_backward(*tensors)` keeps tensors,
+# The cell below begins with it; delete the class if you go the other way. Call it as `Recompute.apply(fn, *args)`. Five things help: `ctx.save_for_backward(*tensors)` keeps tensors,
 # `ctx.saved_tensors` gives them back, and they go as soon as this backward is over (what you put on `ctx` yourself stays
 # to the end of the whole backward); `tensor.detach().requires_grad_()` gives an
 # argument that is the start of a new graph; `torch.autograd.backward(outputs, gradients)` runs
@@ -274,9 +274,9 @@ predicted_peak_mib = None  # your prediction, a number
 class Recompute(torch.autograd.Function):
     """Forward without a graph; backward through a second run of the function."""
 
-    ### BEGIN SOLUTION
     @staticmethod
     def forward(ctx, fn, *args):
+        ### BEGIN SOLUTION
         ctx.fn, ctx.state = fn, torch.get_rng_state()
         ctx.rest = [None if torch.is_tensor(a) else a for a in args]
         ctx.places = [i for i, a in enumerate(args) if torch.is_tensor(a)]
@@ -285,9 +285,11 @@ class Recompute(torch.autograd.Function):
         results = result if isinstance(result, tuple) else (result,)
         ctx.mark_non_differentiable(*(r for r in results if not r.is_floating_point()))
         return result
+        ### END SOLUTION
 
     @staticmethod
     def backward(ctx, *gradients):
+        ### BEGIN SOLUTION
         args = list(ctx.rest)
         for i, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[i] = tensor.detach().requires_grad_(tensor.requires_grad)
@@ -300,8 +302,7 @@ class Recompute(torch.autograd.Function):
         ways = [(r, g) for r, g in zip(results, gradients, strict=True) if r.requires_grad]
         torch.autograd.backward([r for r, _ in ways], [g for _, g in ways])
         return None, *(a.grad if torch.is_tensor(a) else None for a in args)
-
-    ### END SOLUTION
+        ### END SOLUTION
 
 
 def checkpoint(fn, *args):
@@ -800,6 +801,7 @@ def plan_time(stages, kept):
     return sum(s.forward_time for s in stages) + sum(s.forward_time for s in again)
 
 
+image_net = [Stage(*numbers) for numbers in lab04.UNEQUAL_STAGES]
 stages = [Stage(1, 4, 2), Stage(1, 4, 1), Stage(1, 4, 2)]
 assert list(plan(stages, 12)) == [], "with a budget of 12 nothing needs to be recomputed"
 kept = list(plan(stages, 9))
@@ -813,7 +815,6 @@ except ValueError:
 else:
     raise AssertionError(f"no plan fits 3 bytes, but yours returns {found}: raise ValueError")
 
-image_net = [Stage(*numbers) for numbers in lab04.UNEQUAL_STAGES]
 for budget, best in lab04.KEPT_SET_OPTIMUM:
     kept = list(plan(image_net, budget))
     assert plan_peak(image_net, kept) <= budget, f"{kept} peaks above the budget of {budget}"
