@@ -252,6 +252,7 @@ BENCHES = {
     "accuracy": "autograder.measure.accuracy",
     "grader": "autograder.bench",
     "meter": "autograder.measure.meter_cost",
+    "others": "autograder.measure.others",
 }
 
 
