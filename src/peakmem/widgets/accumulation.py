@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from functools import lru_cache
 
 import ipywidgets
 import traitlets
 
 from peakmem.estimate import Estimate, estimate
-from peakmem.hardware import ACCELERATORS, Accelerator, accelerator
-from peakmem.models import MODELS, ModelShape, model
+from peakmem.hardware import ACCELERATORS, accelerator
+from peakmem.models import MODELS, model
 from peakmem.recipes import Recipe
 from peakmem.roofline import micro_batch_seconds
 from peakmem.units import GB, both
@@ -40,6 +41,7 @@ class _Accumulation(Calculator):
     sequence = traitlets.Int(1024)
 
     def __init__(self, predict: bool) -> None:
+        self._all = ipywidgets.HTML()
         sizes = [(str(2**n), n) for n in range(7)]
         super().__init__(
             {
@@ -58,50 +60,76 @@ class _Accumulation(Calculator):
             presets={"Long sequences": {"sequence": 1024}, "Short sequences": {"sequence": 64}},
         )
 
+        self._result.children = (*self._result.children, self._all)
+
     def answer(self) -> Result:
+        mine = 2**self.micro_doublings
         if self.micro_doublings > self.doublings:
             raise ValueError(
-                f"a micro-batch of {2**self.micro_doublings} is more than the batch of "
-                f"{2**self.doublings}; make it smaller, or the batch larger"
+                f"a micro-batch of {mine} is more than the batch of {2**self.doublings}; "
+                "make it smaller, or the batch larger"
             )
-        gpu, batch = accelerator(self.gpu), 2**self.doublings
-        recipe = Recipe(precision=self.precision, batch=batch, sequence=self.sequence)
-        found = {
-            2**n: _cut(model(self.model), recipe, gpu, 2**n) for n in range(self.doublings + 1)
-        }
-        seconds = {m: _seconds(one, gpu) for m, one in found.items()}
-        mine = 2**self.micro_doublings
-        largest = max((m for m, one in found.items() if one.fits), default=0)
+        one = self.cut(mine)
         rows = [
-            ("micro-batches", f"{batch // mine} of {mine}"),
-            ("peak", both(found[mine].peak_bytes)),
-            (f"memory of {gpu.name}", both(gpu.memory_bytes)),
-            ("least time a sequence", f"{1000 * seconds[mine]:.3g} ms"),
-            ("largest that fits", f"{largest}" if largest else "none, not even one sequence"),
+            ("micro-batches", f"{2**self.doublings // mine} of {mine}"),
+            ("peak", both(one.peak_bytes)),
+            (f"memory of {one.device.name}", both(one.device.memory_bytes)),
+            ("it", "fits" if one.fits else "does not fit"),
+            ("least time a sequence", f"{1000 * _seconds(one):.3g} ms"),
         ]
         what = "Weights, gradients and state stay, however small the micro-batch."
-        picture = _draw(found, seconds, gpu, mine)
-        return Result(f"{table(rows)}<p>{what}</p>", picture, (largest, "sequences"))
+        guessed = self._guess is not None and self._guess.entered
+        figure = (self.largest(), "sequences") if guessed else None
+        return Result(f"{table(rows)}<p>{what}</p>", figure=figure)
+
+    def cut(self, micro: int) -> Estimate:
+        """Return a step in micro-batches of that size, or in two of them where there are more.
+
+        The second one is played because it meets the gradients of the first; from the third on all
+        repeat the second.
+        """
+        parts = min(2**self.doublings // micro, 2)
+        recipe = Recipe(
+            precision=self.precision,
+            batch=micro * parts,
+            micro_batches=parts,
+            sequence=self.sequence,
+        )
+        return _estimate(self.model, recipe, self.gpu)
+
+    def largest(self) -> int:
+        """Return the largest micro-batch that fits; 0 where none does."""
+        return max((m for m in self.sizes() if self.cut(m).fits), default=0)
+
+    def sizes(self) -> list[int]:
+        """Return the micro-batches that the batch can be cut into here."""
+        return [2**n for n in range(self.doublings + 1)]
+
+    def later(self) -> Iterator[None]:
+        """Draw all micro-batches, each with a ledger of its own, and name the largest that fits."""
+        found = {}
+        for micro in self.sizes():
+            yield
+            found[micro] = self.cut(micro)
+        largest = self.largest()
+        words = f"{largest} sequences" if largest else "none, not even one sequence"
+        picture = _draw(found, 2**self.micro_doublings)
+        self._all.value = table([("largest micro-batch that fits", words)]) + picture
 
 
-def _cut(shape: ModelShape, recipe: Recipe, gpu: Accelerator, micro: int) -> Estimate:
-    """A step in micro-batches of that size, or in two of them where there are more.
-
-    The second one is played because it meets the gradients of the first; from the third on all
-    repeat the second.
-    """
-    parts = min(recipe.batch // micro, 2)
-    return estimate(shape, replace(recipe, batch=micro * parts, micro_batches=parts), gpu)
+@lru_cache(maxsize=64)
+def _estimate(name: str, recipe: Recipe, gpu: str) -> Estimate:
+    return estimate(model(name), recipe, accelerator(gpu))
 
 
-def _seconds(one: Estimate, gpu: Accelerator) -> float:
-    return micro_batch_seconds(one.model, one.recipe, gpu) / one.recipe.micro_batch
+def _seconds(one: Estimate) -> float:
+    return micro_batch_seconds(one.model, one.recipe, one.device) / one.recipe.micro_batch
 
 
-def _draw(
-    found: dict[int, Estimate], seconds: dict[int, float], gpu: Accelerator, mine: int
-) -> str:
+def _draw(found: dict[int, Estimate], mine: int) -> str:
     """A bar a micro-batch size: peak above, time a sequence below; the budget as a line."""
+    gpu = found[mine].device
+    seconds = {micro: _seconds(one) for micro, one in found.items()}
     most = max(*(one.peak_bytes for one in found.values()), gpu.memory_bytes) / GB
     up, down = svg.Scale(0, most, 190, 30), svg.Scale(0, 1000 * max(seconds.values()), 350, 250)
     parts = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
 from itertools import accumulate
 from typing import get_args
 
@@ -9,7 +11,7 @@ import ipywidgets
 import traitlets
 
 from peakmem.ledger import Ledger, Owner
-from peakmem.models import MODELS, ModelShape, model, parameter_count
+from peakmem.models import MODELS, model, parameter_count
 from peakmem.predict import build_ledger
 from peakmem.recipes import OPTIMIZERS, PRECISIONS, Recipe
 from peakmem.units import GB, both
@@ -46,6 +48,7 @@ class _AdamState(Calculator):
     sequence = traitlets.Int(256)
 
     def __init__(self, predict: bool) -> None:
+        self._curves = ipywidgets.HTML()
         question = "How many bytes a parameter are weights, gradients and state together?"
         super().__init__(
             {
@@ -63,25 +66,33 @@ class _AdamState(Calculator):
             },
         )
 
+        self._result.children = (*self._result.children, self._curves)
+
     def answer(self) -> Result:
-        shape = model(self.model)
-        per_parameter = _bytes_per_parameter(shape, self.precision, self.optimizer)
+        per_parameter = _bytes_per_parameter(self.model, self.precision, self.optimizer)
         total = sum(per_parameter.values())
         rows = [(owner.replace("_", " "), f"{n:.3f}") for owner, n in per_parameter.items()]
         rows.append(("together", f"{total:.3f}"))
-        ledgers = {name: self._ledger(shape, name) for name in self._implementations()}
+        words = table(rows, ("bytes a parameter", ""))
+        return Result(words, _bar(per_parameter), (total, "bytes a parameter"))
+
+    def later(self) -> Iterator[None]:
+        """Draw the curves of one step; each needs a ledger of its own."""
+        ledgers = {}
+        for name in self._implementations():
+            yield
+            ledgers[name] = self._ledger(name)
         peaks = [
             (f"{name}: peak in {ledger.peak_phase}", both(ledger.peak_bytes))
             for name, ledger in ledgers.items()
         ]
-        words = table(rows, ("bytes a parameter", "")) + table(peaks, ("one step", ""))
-        return Result(words, _draw(per_parameter, ledgers), (total, "bytes a parameter"))
+        self._curves.value = table(peaks, ("one step", "")) + _curves(ledgers)
 
     def _implementations(self) -> tuple[str, ...]:
         """Adam has three; the others' step is the same in all of them."""
         return _IMPLEMENTATIONS if self.optimizer in ("adam", "adamw") else ("foreach",)
 
-    def _ledger(self, shape: ModelShape, implementation: str) -> Ledger:
+    def _ledger(self, implementation: str) -> Ledger:
         recipe = Recipe(
             precision=self.precision,
             optimizer=self.optimizer,
@@ -89,19 +100,21 @@ class _AdamState(Calculator):
             batch=self.batch,
             sequence=self.sequence,
         )
-        return build_ledger(shape, recipe)
+        return build_ledger(model(self.model), recipe)
 
 
-def _bytes_per_parameter(shape: ModelShape, precision: str, optimizer: str) -> dict[str, float]:
+@lru_cache(maxsize=64)
+def _bytes_per_parameter(name: str, precision: str, optimizer: str) -> dict[str, float]:
     """What is left at the end of a step, by owner, over the number of parameters."""
+    shape = model(name)
     ledger = build_ledger(shape, Recipe(precision=precision, optimizer=optimizer), profile="paper")
     at_end = ledger.by_owner(len(ledger.events) - 1)
     n_parameters = sum(parameter_count(shape).values())
     return {owner: at_end[owner] / n_parameters for owner in _STATES if owner in at_end}
 
 
-def _draw(per_parameter: dict[str, float], ledgers: dict[str, Ledger]) -> str:
-    """A stacked bar of bytes a parameter; below it live bytes over the step."""
+def _bar(per_parameter: dict[str, float]) -> str:
+    """A stacked bar of bytes a parameter."""
     across = svg.Scale(0, max(20.0, sum(per_parameter.values())), 14, svg.WIDTH - 14)
     parts = []
     for n, ((owner, size), end) in enumerate(
@@ -112,17 +125,16 @@ def _draw(per_parameter: dict[str, float], ledgers: dict[str, Ledger]) -> str:
         parts.append(svg.rect(14 + 116 * n, 84, 14, 14, _colour(owner)))
         parts.append(svg.text(32 + 116 * n, 96, owner.replace("optimizer_", "").replace("_", " ")))
     parts.append(svg.axis_x(across, 40, "bytes a parameter"))
-    parts += _curves(ledgers, top=134, bottom=310)
-    return svg.picture(
-        352 + 20 * len(ledgers), parts, "Bytes a parameter, and one step's live bytes"
-    )
+    return svg.picture(108, parts, "Bytes a parameter by owner")
 
 
 def _colour(owner: str) -> str:
     return svg.COLOURS[get_args(Owner).index(owner) if owner != "master" else 6]
 
 
-def _curves(ledgers: dict[str, Ledger], top: float, bottom: float) -> list[str]:
+def _curves(ledgers: dict[str, Ledger]) -> str:
+    """Live bytes over one step, a line for each way of running the optimizer."""
+    top, bottom = 26, 202
     highest = max(ledger.peak_bytes for ledger in ledgers.values()) / GB
     up = svg.Scale(0, highest * 1.05, bottom, top)
     parts = [svg.axis_y(up, 58, "GB live over one step")]
@@ -143,7 +155,7 @@ def _curves(ledgers: dict[str, Ledger], top: float, bottom: float) -> list[str]:
         parts.append(svg.line(scale.start, top, scale.start, bottom + 6, dash="2 3"))
         middle = (scale.start + scale.end) / 2
         parts.append(svg.text(middle, bottom + 18, phase, anchor="middle"))
-    return parts
+    return svg.picture(bottom + 42 + 20 * len(ledgers), parts, "Live bytes over one step")
 
 
 def _places(ledger: Ledger) -> list[float]:

@@ -2,16 +2,22 @@
 
 A calculator is a box of controls and a result. Every control is tied to a trait of the same name,
 so a program sets `calculator.batch = 8` and a person moves the slider, with the same effect. A
-change calls `answer()`, which asks the library once and returns a `Result`. What the library
-refuses (a ValueError) is shown as its sentence; the result before it stays where it is.
+change calls `answer()`, which asks the library once and returns a `Result`. What takes longer comes
+in `later()`, piece by piece, and the next change ends it. A value that its control does not have is
+put back, with a sentence. What the library refuses (a ValueError) is shown as its sentence; the
+result before it stays where it is.
 
 With `predict=True` the result is hidden until the viewer has entered a guess.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -42,6 +48,7 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         controls: one for each trait of the same name; the order is that on the page.
         question: what a viewer guesses first; None shows the result at once.
         presets: name -> values of traits, a button each.
+        more: traits of the state that have no control of this kind.
     """
 
     def __init__(
@@ -50,21 +57,24 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         *,
         question: str | None = None,
         presets: dict[str, dict[str, Any]] | None = None,
+        more: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self.add_class("peakmem-calculator")
         self._controls = controls
-        self._first = {name: getattr(self, name) for name in controls}
+        self._first = {name: getattr(self, name) for name in (*controls, *more)}
         self._setting = False
+        self._refused = ""
+        self._pieces: asyncio.Task[None] | None = None
         self._message = ipywidgets.HTML()
         self._text, self._picture = ipywidgets.HTML(), ipywidgets.HTML()
         self._result = ipywidgets.VBox([self._text, self._picture])
         for name, control in controls.items():
             control.value = getattr(self, name)
-            traitlets.link((self, name), (control, "value"))
+            control.observe(partial(self._moved, name), names="value")
             _lay_out(control)
         self._guess = _Guess(question, self._show) if question else None
-        self.observe(self._changed, names=list(controls))
+        self.observe(self._changed, names=list(self._first))
         row = ipywidgets.Layout(display="flex", flex_flow="row wrap", width="100%")
         boxes = [ipywidgets.Box(list(controls.values()), layout=row)]
         buttons = [self._button(name, values) for name, values in (presets or {}).items()]
@@ -77,6 +87,13 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
     def answer(self) -> Result:
         """Ask the library about the present state; ValueError for what it refuses."""
         raise NotImplementedError
+
+    def later(self) -> Iterator[None]:
+        """Show what takes longer, in pieces of some milliseconds."""
+        yield from ()
+
+    def accept(self, name: str, old: Any, new: Any) -> None:
+        """Check a new value of a trait beyond what its control checks; ValueError refuses it."""
 
     def set(self, **values: Any) -> None:
         """Set several traits, and show the result once."""
@@ -93,22 +110,63 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         """The sentence about input that was refused; "" where all is well."""
         return str(self._message.value)
 
-    def _changed(self, _: object) -> None:
+    def _moved(self, name: str, change: Any) -> None:
+        setattr(self, name, change["new"])
+
+    def _changed(self, change: Any) -> None:
+        name, old, new = change["name"], change["old"], change["new"]
+        try:
+            self._hand_to_control(name, new)
+            self.accept(name, old, new)
+        except (ValueError, traitlets.TraitError) as error:
+            self._refused = str(error)
+            was, self._setting = self._setting, True
+            setattr(self, name, old)
+            self._setting = was
         if not self._setting:
             self._show()
 
+    def _hand_to_control(self, name: str, new: Any) -> None:
+        """Show a trait's value in its control; ValueError where the control has no such value."""
+        control = self._controls.get(name)
+        if control is None:
+            return
+        with contextlib.suppress(traitlets.TraitError):  # a list refuses what it does not hold
+            control.value = new
+        if control.value != new:
+            what = f"{control.description} cannot be {_short(new)}; {_range_of(control)}"
+            raise ValueError(f"{what}; it stays as it was")
+
     def _show(self) -> None:
+        self._message.value = sentence(self._refused) if self._refused else ""
+        self._refused = ""
         try:
             result = self.answer()
         except ValueError as error:
             self._message.value = sentence(str(error))
             return
-        self._message.value = ""
         hidden = self._guess is not None and not self._guess.entered
         self._result.layout.display = "none" if hidden else ""
         guessed = self._guess.beside(result) if self._guess else ""
         self._text.value = f'<div style="{_TEXT}">{guessed}{result.text}</div>'
         self._picture.value = result.picture
+        self._go_on_later()
+
+    def _go_on_later(self) -> None:
+        """Run `later()` once nothing else is to do; a change before its end begins it again."""
+        if self._pieces is not None:
+            self._pieces.cancel()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # no kernel, as in a test: all at once
+            for _ in self.later():
+                pass
+        else:
+            self._pieces = loop.create_task(self._one_by_one())
+
+    async def _one_by_one(self) -> None:
+        for _ in self.later():
+            await asyncio.sleep(0.001)  # let a slider's next message through
 
     def _button(self, name: str, values: dict[str, Any]) -> ipywidgets.Button:
         button = ipywidgets.Button(description=name, layout=ipywidgets.Layout(width="auto"))
@@ -122,11 +180,18 @@ class _Guess:
     def __init__(self, question: str, entered: Any) -> None:
         self._field = ipywidgets.Text(placeholder="your guess, a number", continuous_update=False)
         self._field.add_class("peakmem-guess")
-        self._field.observe(lambda _: entered(), names="value")
+        self._field.observe(lambda _: self._typed(entered), names="value")
+        self._problem = ipywidgets.HTML()
         words = ipywidgets.HTML(
             f'<div style="{_TEXT}"><b>Predict first.</b> {escape(question)}</div>'
         )
-        self.box = ipywidgets.VBox([words, self._field])
+        self.box = ipywidgets.VBox([words, self._field, self._problem])
+
+    def _typed(self, entered: Any) -> None:
+        wrong = bool(self._field.value) and not self.entered
+        words = f"{self._field.value!r} is no number; type one such as 12 or 0.5"
+        self._problem.value = sentence(words) if wrong else ""
+        entered()
 
     @property
     def entered(self) -> bool:
@@ -142,9 +207,10 @@ class _Guess:
 
     def _value(self) -> float | None:
         try:
-            return float(str(self._field.value).replace(",", "."))
+            value = float(str(self._field.value).replace(",", "."))
         except ValueError:
             return None
+        return value if math.isfinite(value) else None
 
 
 def sentence(words: str) -> str:
@@ -169,6 +235,18 @@ def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
     top = f"<tr>{cells(head, 'th')}</tr>" if head else ""
     body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
     return f'<table style="border-collapse:collapse">{top}{body}</table>'
+
+
+def _short(value: Any) -> str:
+    words = repr(value)
+    return words if len(words) <= 40 else f"{words[:40]}..."
+
+
+def _range_of(control: Any) -> str:
+    """What a control takes, in words."""
+    if hasattr(control, "max"):
+        return f"it goes from {control.min:g} to {control.max:g}"
+    return f"choose one of {', '.join(str(label) for label in control._options_labels)}"
 
 
 def _lay_out(control: ipywidgets.Widget) -> None:

@@ -60,14 +60,13 @@ class _Floats(Calculator):
                 "smallest": {"format": "fp16", "bits": 1},
                 "infinity": {"format": "fp32", "bits": FORMATS["fp32"].largest_pattern + 1},
             },
+            more=["bits"],
         )
         self._number.layout.width, self._number.layout.max_width = "340px", "100%"
         self._number.style.description_width = "130px"
         row = ipywidgets.Layout(display="flex", flex_flow="row wrap", width="100%")
         places = ipywidgets.Box([self._number, *reversed(self._buttons)], layout=row)
         self.children = (*self.children[:2], places, *self.children[2:])
-        self._first["bits"] = self.bits
-        self.observe(self._changed, names=["bits"])
 
     def answer(self) -> Result:
         fmt, other = FORMATS[self.format], FORMATS[self.other]
@@ -77,14 +76,13 @@ class _Floats(Calculator):
         figure = (value, "") if math.isfinite(value) else None
         return Result(f"<p>{_equation(fmt, self.bits)}</p>{table(rows)}", figure=figure)
 
-    @traitlets.observe("format")
-    def _keep_the_number(self, change: Any) -> None:
+    def accept(self, name: str, old: Any, new: Any) -> None:
         """The number stays when the format changes, as near as the new one has it."""
-        if change["old"] in FORMATS and not self._setting:
-            value = decode(FORMATS[change["old"]], self.bits)
-            self._setting = True
-            self.bits = encode(FORMATS[change["new"]], value)
-            self._setting = False
+        if name == "format" and not self._setting:
+            pattern = encode(FORMATS[new], decode(FORMATS[old], self.bits))
+            self.set(bits=pattern)
+        elif name == "bits":
+            decode(FORMATS[self.format], new)  # which refuses what is no pattern
 
     def _typed(self, change: Any) -> None:
         try:
@@ -94,8 +92,11 @@ class _Floats(Calculator):
                 f"{change['new']!r} is no number; type one such as 0.1, -3e-8, inf or nan"
             )
             return
-        if not _same(value, decode(FORMATS[self.format], self.bits)):
-            self.bits = encode(FORMATS[self.format], value)
+        fmt = FORMATS[self.format]
+        if math.isnan(value) and not fmt.has_nan:
+            self._message.value = sentence(f"{fmt.name} has no NaN; type another number")
+        elif not _same(value, decode(fmt, self.bits)):
+            self.bits = encode(fmt, value)
 
     def _show_bits(self, fmt: NumberFormat, value: float) -> None:
         for place, button in enumerate(self._buttons):

@@ -6,9 +6,10 @@ prediction for each of its cells, so it is drawn afterwards, cell by cell, while
 
 from __future__ import annotations
 
-import asyncio
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from html import escape
 from itertools import accumulate
 from typing import Any
@@ -20,7 +21,7 @@ from peakmem.deepspeed import deepspeed_config
 from peakmem.estimate import Estimate, estimate
 from peakmem.hardware import ACCELERATORS, accelerator
 from peakmem.ledger import Owner
-from peakmem.models import MODELS, model, parameter_count
+from peakmem.models import MODELS, ModelShape, model, parameter_count
 from peakmem.recipes import OPTIMIZERS, PRECISIONS, Parallelism, Recipe
 from peakmem.remedies import remedies
 from peakmem.units import GB, both
@@ -39,6 +40,8 @@ _COLOURS: dict[Owner, str] = {
     "temporary": svg.COLOURS[4],
     "communication": svg.INK,
 }
+_OWN = "own shape"
+_OWN_SIZES = ("layers", "d_model", "heads", "vocab", "context")
 _BATCHES = (1, 2, 4, 8, 16, 32)
 _SHARES = (8, 4, 2, 1)  # of the model's context
 
@@ -47,8 +50,9 @@ def memory(*, predict: bool = False) -> Calculator:
     """Return the memory calculator: a model, a GPU, a recipe and devices; does it fit?
 
     Traits: model, gpu, precision, optimizer, batch, sequence, micro_batches, attention,
-    checkpointing, zero, data, tensor. With `predict` the result is hidden until the viewer has
-    guessed the peak.
+    checkpointing, zero, data, tensor, offload, lora_rank; and for the model "own shape", which is
+    like GPT-2, layers, d_model, heads, vocab, context. With `predict` the result is hidden until
+    the viewer has guessed the peak.
     """
     return _Memory(predict)
 
@@ -66,10 +70,16 @@ class _Memory(Calculator):
     zero = traitlets.Int(0)
     data = traitlets.Int(1)
     tensor = traitlets.Int(1)
+    offload = traitlets.Bool(False)
+    lora_rank = traitlets.Int(0)
+    layers = traitlets.Int(12)
+    d_model = traitlets.Int(768)
+    heads = traitlets.Int(12)
+    vocab = traitlets.Int(50257)
+    context = traitlets.Int(1024)
 
     def __init__(self, predict: bool) -> None:
         self._map = ipywidgets.HTML()
-        self._drawing: asyncio.Task[None] | None = None
         self._more = ipywidgets.HTML()
         super().__init__(
             _controls(),
@@ -84,9 +94,10 @@ class _Memory(Calculator):
         self._result.children = (*self._result.children, button, self._more, self._map)
 
     def answer(self) -> Result:
+        for name in _OWN_SIZES:
+            self._controls[name].layout.display = "" if self.model == _OWN else "none"
         found = self.estimate()
         self._more.value = ""
-        self._draw_map_later()
         picture = _draw(found)
         return Result(_words(found), picture, (found.peak_bytes / GB, "GB"))
 
@@ -100,10 +111,21 @@ class _Memory(Calculator):
             micro_batches=self.micro_batches,
             attention=self.attention,  # type: ignore[arg-type]
             checkpointing=self.checkpointing,  # type: ignore[arg-type]
+            offload=self.offload,
+            lora_rank=self.lora_rank,
         )
         zero: Any = self.zero
         devices = Parallelism(data=self.data, zero=zero, tensor=self.tensor)
-        return estimate(model(self.model), recipe, accelerator(self.gpu), devices)
+        return _estimate(self.shape(), recipe, self.gpu, devices)
+
+    def shape(self) -> ModelShape:
+        """Return the model; ValueError for an own shape that is none."""
+        if self.model != _OWN:
+            return model(self.model)
+        sizes = (self.layers, self.d_model, self.heads, self.vocab, self.context)
+        if self.d_model % self.heads:
+            raise ValueError(f"{self.heads} heads cannot share a d_model of {self.d_model} equally")
+        return ModelShape("own", *sizes)
 
     def find_remedies(self) -> None:
         """Show the cheapest changes that would fit, and DeepSpeed's file for what is shown."""
@@ -113,32 +135,27 @@ class _Memory(Calculator):
             return  # its sentence stands there already
         self._more.value = _remedies(found) + _deepspeed(found)
 
-    def _draw_map_later(self) -> None:
-        """Draw the map once nothing else is to do; a change before it is done begins again."""
-        if self._drawing is not None:
-            self._drawing.cancel()
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:  # no kernel, as in a test: draw it at once
-            asyncio.run(self._draw_map())
-        else:
-            self._drawing = loop.create_task(self._draw_map())
-
-    async def _draw_map(self) -> None:
+    def later(self) -> Iterator[None]:
+        """Draw the map of what fits, cell by cell."""
         asked = self.estimate()
         sequences = [max(asked.model.context // share, 1) for share in _SHARES]
         cells: dict[tuple[int, int], Estimate | None] = {}
         for sequence in sequences:
             for batch in _BATCHES:
-                await asyncio.sleep(0)  # let a slider's next message through
+                yield
                 recipe = replace(asked.recipe, batch=batch, sequence=sequence, micro_batches=1)
                 cells[sequence, batch] = _or_none(asked, recipe)
-                self._map.value = _draw_map(asked, sequences, cells)
+            self._map.value = _draw_map(asked, sequences, cells)
+
+
+@lru_cache(maxsize=64)
+def _estimate(shape: ModelShape, recipe: Recipe, gpu: str, devices: Parallelism) -> Estimate:
+    return estimate(shape, recipe, accelerator(gpu), devices)
 
 
 def _or_none(asked: Estimate, recipe: Recipe) -> Estimate | None:
     try:
-        return estimate(asked.model, recipe, asked.device, asked.parallelism)
+        return _estimate(asked.model, recipe, asked.device.name, asked.parallelism)
     except ValueError:
         return None
 
@@ -147,11 +164,16 @@ def _controls() -> dict[str, ipywidgets.Widget]:
     def choice(options: Any, words: str) -> ipywidgets.Dropdown:
         return ipywidgets.Dropdown(options=list(options), description=words)
 
-    def count(words: str, most: int) -> ipywidgets.BoundedIntText:
-        return ipywidgets.BoundedIntText(1, min=1, max=most, description=words)
+    def count(words: str, most: int, least: int = 1) -> ipywidgets.BoundedIntText:
+        return ipywidgets.BoundedIntText(least, min=least, max=most, description=words)
 
     return {
-        "model": choice(MODELS, "model"),
+        "model": choice([*MODELS, _OWN], "model"),
+        "layers": count("layers", 200),
+        "d_model": count("d_model", 65536),
+        "heads": count("heads", 256),
+        "vocab": count("vocabulary", 1_000_000),
+        "context": count("context", 1_000_000),
         "gpu": choice(ACCELERATORS, "GPU"),
         "precision": choice(PRECISIONS, "precision"),
         "optimizer": choice(OPTIMIZERS, "optimizer"),
@@ -163,6 +185,8 @@ def _controls() -> dict[str, ipywidgets.Widget]:
         "zero": ipywidgets.IntSlider(0, 0, 3, description="ZeRO stage"),
         "data": count("replicas", 4096),
         "tensor": count("tensor parallel", 64),
+        "lora_rank": count("LoRA rank", 1024, least=0),
+        "offload": ipywidgets.Checkbox(description="Adam on the host"),
     }
 
 
