@@ -84,7 +84,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     explained = _explain(calls, outcomes)
     for call, outcome in zip(calls, outcomes, strict=True):
         for part, finding in _findings(Chain(*call[:3]), call[3], outcome).items():
-            if found.get(part, finding).ok:
+            if part not in found or found[part].ok:  # the first that fails is the one to show
                 found[part] = finding
     return {
         part: finding if finding.ok else Finding(False, finding.said, finding.mistakes + explained)

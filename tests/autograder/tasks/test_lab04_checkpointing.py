@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from autograder.ban import banned_uses
 from autograder.judge import judge
 from autograder.sandbox import Sandbox
-from autograder.task import Answer, Case, Task, Verdict
+from autograder.student import LocalStudent
+from autograder.task import NOT_WRITTEN, Answer, Case, Task, Verdict
 from autograder.tasks.lab04 import LAB
 from autograder.tasks.lab04.attention import recompute_attention_only
 from autograder.tasks.lab04.chains import Chain, best_plan, equal_segments, peak, time
@@ -208,6 +209,13 @@ def test_the_figures_in_the_text_about_the_chain() -> None:
     assert time(TABLE, [3]) == 142
 
 
+def test_plans_that_are_all_wrong_earn_nothing() -> None:
+    cases = plan_task.cases(np.random.default_rng(0))
+    for outcome in (("raised", "NotImplementedError", ""), ("value", None), ("changed", 0)):
+        answers = [Answer([outcome] * len(case.inputs["calls"])) for case in cases]
+        assert judge(plan_task, cases, answers).points == 0
+
+
 @pytest.mark.parametrize("value", [None, [], 3, [("value", "x")], [("value", [1, 1])] * 7])
 def test_forged_plans_earn_nothing(value: Any) -> None:
     case = plan_task.cases(np.random.default_rng(0))[-1]
@@ -283,6 +291,18 @@ def test_memory_hidden_from_the_meter_is_seen_from_outside() -> None:
             assert answer.resident_bytes is not None
             found.append(judge(checkpoint, [case], [answer]).status)
     assert found == ["right", "could_not_judge"]
+
+
+def _raising(*_: Any) -> Any:
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize("task", [t for t in LAB.tasks if not t.needs_gpu], ids=lambda t: t.id)
+def test_what_is_not_written_earns_nothing_and_is_told_so(task: Task) -> None:
+    student = LocalStudent(dict.fromkeys(task.defines, _raising))
+    cases = task.cases(np.random.default_rng(0))
+    verdict = judge(task, cases, [student.run(task.probe_path, case.inputs) for case in cases])
+    assert (verdict.points, verdict.message) == (0, NOT_WRITTEN.said)
 
 
 @pytest.mark.parametrize("task", [checkpoint, run_in_segments, recompute_attention_only, sqrt_rule])
