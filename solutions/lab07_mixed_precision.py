@@ -40,7 +40,8 @@
 # | 7.8 How much faster? (GPU) | 20 | 2 |
 # | 7.9 In your own words | 5 | 2 |
 #
-# In all, two and a half hours, and 24 points. Exercise 7.8 needs a CUDA GPU. Without one it is skipped, and its points leave your total.
+# In all, about two and a half hours, and 24 points. Exercise 7.8 needs a CUDA GPU. Without one it is
+# skipped, and its points leave your total.
 
 # %% nbgrader={"grade": false, "grade_id": "lab07-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -51,6 +52,8 @@ import torch
 import peakmem
 
 peakmem.lab("lab07_mixed_precision")
+print("Exercise 7.8 uses the GPU; all else runs on the CPU with a GPU or without. There the meter")
+print("counts live storages: they stand for what a GPU's allocator would be asked for.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-autocast_dtype-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.1 What runs in 16 bits? (2 points, 10 minutes)
