@@ -216,8 +216,9 @@ class HostTier:
             place.copy_(flat)
         else:
             # Written, not mapped: where the disk is full, this raises an error, while a store
-            # into a map would end the process.
-            with place.open("wb") as file:
+            # into a map would end the process. And not truncated before: some file systems then
+            # wait for the disk.
+            with place.open("r+b" if place.exists() else "wb") as file:
                 file.write(flat.numpy().data)
         self._note("out", flat.numel(), start)
 

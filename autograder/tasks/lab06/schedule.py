@@ -167,7 +167,7 @@ def _findings(problem: Problem, least: float, outcomes: Any) -> Mapping[str, Fin
         run = simulate(stages, budget, link, value)
     except (Infeasible, ValueError, TypeError) as error:
         said = f"{where} your schedule {show(value)}: {error}."
-        return _all(Finding(False, said, tuple(_why_stuck(value, len(stages)))))
+        return _all(Finding(False, said, tuple(_why(value, len(stages)))))
     return {_FEASIBLE: Finding(True), **_times(problem, run, least, value)}
 
 
@@ -176,7 +176,7 @@ def _times(problem: Problem, run: Run, least: float, copies: Any) -> Mapping[str
         f"{_where(problem)} your schedule {show(copies)} takes {run.makespan:g}, and "
         f"{least:g} is possible."
     )
-    slow = Finding(False, said, tuple(_why_slow(copies, len(problem[0]))))
+    slow = Finding(False, said, tuple(_why(copies, len(problem[0]))))
     good = Finding(True)
     limits = ((_NEAR, 1.25), (_CLOSE, 1.05))
     return {
@@ -184,35 +184,24 @@ def _times(problem: Problem, run: Run, least: float, copies: Any) -> Mapping[str
     }
 
 
-def _why_stuck(copies: Sequence[Any], n: int) -> Iterable[str]:
+def _why(copies: Any, n: int) -> Iterable[str]:
+    """Every mistake that this schedule shows."""
     try:
         out, back = _places(copies)
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, KeyError):
         return
-    if not copies:
-        yield "swaps_nothing"
-    if out and not back:
-        yield "never_comes_back"
-    if [kind for kind, _, _ in copies] == sorted(kind for kind, _, _ in copies) and back:
-        yield "in_before_out"
-    if back and list(back) == sorted(back) and len(back) > 1:
-        yield "first_out_first_in"
-    if n - 1 in out:
-        yield "last_stage_too"
-    if set(out) == set(range(n - 1)):
-        yield "swaps_everything"
-
-
-def _why_slow(copies: Sequence[Any], n: int) -> Iterable[str]:
-    out, back = _places(copies)
-    if back and all(after == 2 * n - 2 - i for i, after in back.items()):
-        yield "no_prefetch"
-    if len(out) >= n - 1 and n > 1:
-        yield "swaps_everything"
-    if set(out) == set(range(len(out))):
-        yield "first_ones_only"
-    if out and all(after >= n - 1 for after in out.values()):
-        yield "outs_wait_for_forward"
+    kinds = [kind for kind, _, _ in copies]
+    shows = {
+        "swaps_nothing": not copies,
+        "never_comes_back": out and not back,
+        "in_before_out": back and kinds == sorted(kinds),
+        "first_out_first_in": len(back) > 1 and list(back) == sorted(back),
+        "last_stage_too": n - 1 in out,
+        "no_prefetch": back and all(after == 2 * n - 2 - i for i, after in back.items()),
+        "swaps_everything": out.keys() >= set(range(n - 1)),
+        "first_ones_only": set(out) == set(range(len(out))),
+    }
+    yield from (name for name, shown in shows.items() if shown)
 
 
 def _places(copies: Sequence[Any]) -> tuple[dict[int, int], dict[int, int]]:
@@ -249,12 +238,10 @@ schedule = Task(
         "Backward needs the last one first: bring them back in the opposite order.",
         "last_stage_too": "Your schedule sends the last stage out. Its backward comes right after "
         "its forward, so it only loses time, and often it blocks the link for ever.",
-        "swaps_everything": "Your schedule swaps every stage, needed or not. Each swap takes the "
-        "link's time twice, and one that backward gets to first blocks the list for ever.",
         "no_prefetch": "Your schedule brings a stage back only when its backward is next, so "
         "compute waits for every copy. Let a copy start while backward works on another stage.",
-        "outs_wait_for_forward": "Your copies out start after the whole of forward. They can start "
-        "as soon as their own stage's forward is done.",
+        "swaps_everything": "Your schedule swaps every stage, needed or not. Each swap takes the "
+        "link's time twice, and one that backward gets to first blocks the list for ever.",
         "first_ones_only": "Your schedule always swaps the first stages. Others may have more "
         "bytes in fewer copies, or come back in time: try other sets of stages.",
         "no_value_error": "Where one stage alone is larger than the budget nothing helps: raise "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -175,20 +174,22 @@ def stream_forward(
     ask: Ask,
     weights: Sequence[Array] | None = None,
     x: Array | None = None,
-    widths: Sequence[int] | None = None,
-    rows: int = 1,
+    width: int | None = None,
+    count: int = 0,
+    rows: int = 0,
 ) -> dict[str, Any]:
     """Run the student's `stream_forward` on layers tanh(x @ weight), whose weights are on a host.
 
     `weights` and `x` are float64 arrays. Returns `output`, the output's values; `requires_grad`,
     whether it does; `loads`, the layers in the order of their load(); and `x_changed`.
 
-    `widths` are those of float32 layers, with `rows` rows of input. Returns `rise_bytes`, the
+    `count` layers of float32 are `width` wide, with `rows` rows of input. Returns `rise_bytes`, the
     device's peak above the input's bytes, and `loads`.
     """
-    if widths is not None:
-        _stream_large(student.stream_forward, lambda _: None, widths, rows)
-        return _stream_large(student.stream_forward, ask, widths, rows)
+    if width is not None:
+        # The first run takes the buffers that the matrix library keeps.
+        _stream_large(student.stream_forward, lambda _: None, width, 2, rows)
+        return _stream_large(student.stream_forward, ask, width, count, rows)
     loads: list[int] = []
     host = HostTier()
     layers = [_HostLayer(host, i, torch.tensor(w), loads) for i, w in enumerate(weights or [])]
@@ -226,15 +227,13 @@ class _HostLayer:
 
 
 def _stream_large(
-    stream_forward: Callable[..., Any], ask: Ask, widths: Sequence[int], rows: int
+    stream_forward: Callable[..., Any], ask: Ask, width: int, count: int, rows: int
 ) -> dict[str, Any]:
     loads: list[int] = []
     host = HostTier()
-    layers = [
-        _HostLayer(host, i, torch.full(shape, 1 / shape[0]), loads)
-        for i, shape in enumerate(itertools.pairwise(widths))
-    ]
-    x = torch.ones(rows, widths[0])
+    weight = torch.full((width, width), 1 / width)
+    layers = [_HostLayer(host, i, weight, loads) for i in range(count)]
+    x = torch.ones(rows, width)
     gc.collect()
     ask(WATCH)
     with meter.MemoryMeter("cpu").track(x) as measured:

@@ -1,0 +1,23 @@
+"""Lab 6: the bank's answers are graded as they say, and every mistake stands among them."""
+
+from __future__ import annotations
+
+import pytest
+
+from autograder.task import Task
+from autograder.tasks.lab03.adam_step import adam_step
+from autograder.tasks.lab06 import LAB
+from tests.autograder.tasks.bank_in_process import BANK, check_bank
+
+
+@pytest.mark.parametrize("task", LAB.tasks, ids=lambda task: task.id)
+def test_bank(task: Task) -> None:
+    check_bank(LAB, task)
+
+
+@pytest.mark.parametrize("task", LAB.tasks, ids=lambda task: task.id)
+def test_every_mistake_stands_in_the_bank(task: Task) -> None:
+    files = {file.stem for file in (BANK / LAB.name / task.name).iterdir()}
+    # Adam's own are all in lab 3's bank.
+    shared = adam_step.mistakes if task.name == "offloaded_adam" else {}
+    assert {f"wrong_{name}" for name in task.mistakes if name not in shared} <= files

@@ -1,0 +1,11 @@
+"""Synchronizes between the copies and compute."""
+import torch
+
+
+def overlapped(compute, copies):
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for source, target in copies:
+            target.copy_(source, non_blocking=True)
+    stream.synchronize()
+    compute()

@@ -1,0 +1,12 @@
+"""Keeps everything, whatever the budget."""
+import itertools
+
+import peakmem
+from peakmem.swapping import simulate
+
+
+def schedule(stages, budget_bytes, link_bytes_per_s):
+    n = len(stages)
+    if max(s.saved_bytes for s in stages) > budget_bytes:
+        raise ValueError
+    return []

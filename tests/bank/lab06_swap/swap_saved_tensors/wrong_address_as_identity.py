@@ -1,0 +1,43 @@
+"""Takes the address for a storage's name. [earns 2]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = {}
+
+    def pack(tensor):
+        if is_parameter(tensor):
+            return tensor
+        address = tensor.untyped_storage().data_ptr()
+        if address not in known:
+            known[address] = Parcel(host, tensor)
+        return known[address], layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        parcel, layout = packed
+        return rebuild(parcel.host.get(parcel.handle), layout)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield

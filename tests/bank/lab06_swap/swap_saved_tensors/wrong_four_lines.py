@@ -1,0 +1,35 @@
+"""The four-line version: put and get. [earns 3]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        return host.put(tensor)
+
+    def unpack(packed):
+        return host.get(packed)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
