@@ -19,6 +19,7 @@ import torch
 
 from autograder.measure.accuracy import Row, measure
 from autograder.measure.grid import configurations, quick
+from autograder.measure.plans import measure_plans, planning_seconds
 from peakmem.models import ModelShape
 from peakmem.nn import GPT, training_step
 
@@ -208,6 +209,20 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+def plans(device: torch.device) -> list[Figure]:
+    """Run plans of a chain's training step: their peaks, times and overlap beside predictions."""
+    figures = [Figure("planning 350 stages", planning_seconds(), "s", most=10.0)]
+    most = 1.15 if device.type == "cuda" else None  # files are not copied beside compute
+    for row in measure_plans(device):
+        peak = row.peak_bytes / row.predicted_peak_bytes
+        figures.append(Figure(f"{row.name}, peak", peak, "of predicted", 0.98, 1.02))
+        figures.append(Figure(f"{row.name}, predicted", row.predicted_seconds, "s"))
+        figures.append(Figure(f"{row.name}, real", row.seconds, "s"))
+        if row.copies:
+            figures.append(Figure(f"{row.name}, overlap", row.overlap, "x", most=most))
+    return figures
+
+
 PARTS = (
     Part("tests marked gpu", gpu_tests, 60),
     Part("accuracy of predictions", accuracy, 150),
@@ -215,4 +230,5 @@ PARTS = (
     Part("speed of products", matmul_speed, 20),
     Part("bandwidth to the host", host_bandwidth, 20),
     Part("checkpointing", checkpointing, 20),
+    Part("plans", plans, 30),
 )
