@@ -981,7 +981,8 @@ for name, kept in arms.items():
 #
 # Write `recompute_attention_only(block, x)`. It returns what `block(x)` returns, but of attention it keeps none of
 # the weights: they are made again in backward. The MLP's tensors are kept, and the MLP runs once.
-# - You may use your `checkpoint` or, here, torch's own.
+# - You may use your `checkpoint` or, here, torch's own. If so, import it under another name
+#   (`from torch.utils.checkpoint import checkpoint as torchs_checkpoint`): under its own it would replace yours in 4.3 too.
 # - Leave the block as it is: call its parts, set no switches.
 #
 # You get 1 point for gradients, 1 for kept bytes, 1 for what is recomputed: attention once, the MLP not at all. The
@@ -1022,6 +1023,9 @@ def block_run(run, length, d_model=64, n_heads=8):
     return kept, counts, out.detach(), [x.grad, *(p.grad for p in block.parameters())]
 
 
+assert checkpoint.__module__ != "torch.utils.checkpoint", (
+    "torch's checkpoint has replaced yours, in 4.3 too: import it under another name"
+)
 kept, _, expected, gradients = block_run(lambda block, x: block(x), 512)
 own_kept, (softmax, gelu), out, own_gradients = block_run(recompute_attention_only, 512)
 assert torch.allclose(out, expected, atol=1e-5), "the result is not the block's"
