@@ -26,6 +26,7 @@ __all__ = [
     "live_timelines",
     "loss_curves",
     "memory_over_length",
+    "memory_over_time",
     "number_line",
     "peak_over_batch",
     "peak_over_segments",
@@ -281,6 +282,31 @@ def time_against_memory(
         times = [*(time for _, time in steps), steps[-1][1]]
         ax.plot(budgets, times, label=name, drawstyle="steps-post", **_line(index))
     return _labelled(ax, f"budget ({unit})", "time of forward runs (units)")
+
+
+def memory_over_time(
+    ax: Axes,
+    curves: Mapping[str, tuple[Numbers, Numbers]],
+    *,
+    units: tuple[str, str],
+    budget: float | None = None,
+) -> Axes:
+    """Draw live memory over time, one staircase a plan, and the budget as a line.
+
+    `curves` is name -> (times, memory from each time on); `units` are those of memory and of time.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> memory_over_time(ax, {"keep all": ([0, 1, 2], [4, 8, 0])}, units=("GB", "s")).get_xlabel()
+    'time (s)'
+    """
+    for index, (name, (times, memory)) in enumerate(curves.items()):
+        ax.plot(times, memory, label=name, drawstyle="steps-post", **_line(index))
+    if budget is not None:
+        ax.axhline(budget, color="black", linewidth=1.5, linestyle=":", label="budget")
+    ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
+    return _labelled(ax, f"time ({units[1]})", f"live memory ({units[0]})")
 
 
 def loss_curves(ax: Axes, curves: Mapping[str, Numbers]) -> Axes:

@@ -10,13 +10,14 @@ from their stage's backward on; and, while a step runs, its temporary bytes. Wei
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 from peakmem.chain import Chain
 from peakmem.errors import Infeasible
 
-__all__ = ["Copy", "Event", "Plan", "Simulation", "Span", "Step", "simulate"]
+__all__ = ["Copy", "Event", "Plan", "Simulation", "Span", "Step", "lanes", "simulate"]
 
 StepKind = Literal["keep", "checkpoint", "drop", "backward"]
 CopyKind = Literal["out", "in"]
@@ -92,6 +93,11 @@ class Simulation(NamedTuple):
     timeline: tuple[Event, ...]
 
     @property
+    def memory(self) -> tuple[tuple[float, ...], tuple[int, ...]]:
+        """Times, and the bytes live from each on, for `peakmem.plots.memory_over_time`."""
+        return tuple(e.time for e in self.timeline), tuple(e.live_bytes for e in self.timeline)
+
+    @property
     def spans(self) -> tuple[Span, ...]:
         """Every step and copy with its start and end, in order of its end."""
         started: dict[tuple[str, int], float] = {}
@@ -103,6 +109,19 @@ class Simulation(NamedTuple):
                 start = started[event.kind, event.stage]
                 found.append(Span(event.kind, event.stage, start, event.time))
         return tuple(found)
+
+
+def lanes(spans: Iterable[Span]) -> dict[str, list[tuple[str, str, float, float]]]:
+    """Return spans, simulated or real, as `peakmem.plots.gantt` draws them: compute and link.
+
+    >>> lanes([Span("keep", 0, 0.0, 1.0)])
+    {'compute': [('keep', '0', 0.0, 1.0)], 'link': []}
+    """
+    found: dict[str, list[tuple[str, str, float, float]]] = {"compute": [], "link": []}
+    for kind, stage, start, end in spans:
+        lane = "link" if kind in get_args(CopyKind) else "compute"
+        found[lane].append((kind, str(stage), start, end))
+    return found
 
 
 def simulate(chain: Chain, plan: Plan) -> Simulation:
