@@ -123,8 +123,8 @@ class _Problem:
         per_byte = max((c / b for c, b in zip(self.copy, self.bytes, strict=True) if b), default=0)
         for k in range(next_step, self.n):
             need += self.bytes[k]
-            out = link + max(0, need - self.budget) * per_byte
-            best = max(best, out + self.rest[k])
+            if need > self.budget:
+                best = max(best, link + (need - self.budget) * per_byte + self.rest[k])
         # What is on the host has to come back, in the order of need, each before its backward.
         coming = link
         if s.copying >= 0 and not s.copy_out:
