@@ -1,0 +1,53 @@
+"""What becomes of numbers in a format: kept, kept with fewer bits, flushed to 0, or too large."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from peakmem.formats import NumberFormat, limits, quantize
+
+__all__ = ["Fates", "fates"]
+
+
+@dataclass(frozen=True)
+class Fates:
+    """How many nonzero numbers end as what; together they are all of them."""
+
+    zero: int
+    subnormal: int
+    normal: int
+    overflow: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.zero + self.subnormal + self.normal + self.overflow
+
+
+def fates(fmt: NumberFormat, values: npt.NDArray[np.floating], scale: float = 1.0) -> Fates:
+    """Return what becomes of `values` (any shape) times `scale` where the format rounds them.
+
+    Zeros do not count, for nothing can happen to them. What is beyond the largest number overflows,
+    whether the format makes infinity, NaN or its largest number of it. Raises ValueError for NaN.
+
+    >>> from peakmem.formats import FP16
+    >>> fates(FP16, np.array([1e-9, 1e-6, 1.0, 1e6]))
+    Fates(zero=1, subnormal=1, normal=1, overflow=1)
+    >>> fates(FP16, np.array([1e-9, 1e-6]), scale=1024).zero
+    0
+    """
+    numbers = np.abs(np.asarray(values, np.float64)).ravel() * scale
+    if np.isnan(numbers).any():
+        raise ValueError("values or scale hold NaN, which no format makes a number of")
+    numbers = numbers[numbers > 0]
+    rounded = quantize(fmt, numbers, "nearest_even")
+    edges = limits(fmt)
+    saturated = (numbers > edges.max) & (rounded == edges.max) & (fmt.specials == "none")
+    overflow = ~np.isfinite(rounded) | saturated
+    zero = rounded == 0
+    subnormal = (rounded > 0) & (rounded < edges.min_normal)
+    normal = ~(overflow | zero | subnormal)
+    return Fates(*(int(np.count_nonzero(which)) for which in (zero, subnormal, normal, overflow)))
