@@ -17,6 +17,7 @@ from peakmem.meter import MemoryMeter
 from peakmem.planners import every_k, joint, keep_all, kept_set_optimal, optimal, with_offload
 from peakmem.rotor import least_peak
 from peakmem.simulate import Plan, Step, simulate
+from peakmem.stages import chain_of
 
 LINK = 4e4  # bytes in one unit of time: a forward of the widest stage
 
@@ -227,6 +228,17 @@ def test_a_plan_that_is_none_is_refused() -> None:
     chain = Chain((Stage(1, 1, 1, 1),) * 2)
     with pytest.raises(ValueError, match="before the backward"):
         run(plan, layers()[:2], INPUTS, chain)
+
+
+def test_a_chain_that_the_library_measured_will_do() -> None:
+    chain = chain_of(layers(), INPUTS, repeats=1)
+    budget = (LEAST + TOP) // 2
+    for plan in (optimal(chain, budget), joint(chain, budget, 1e9)):
+        module = layers()
+        with MemoryMeter("cpu").track(INPUTS) as meter:
+            run(plan, module, INPUTS, chain)
+        expected = simulate(chain, plan).peak_bytes
+        assert abs(meter.peak_bytes - expected) <= 0.02 * expected
 
 
 def test_random_plans_run_as_simulated() -> None:

@@ -246,6 +246,8 @@ def test_coarse_slots_keep_within_the_budget() -> None:
         budget = simulate(chain, least_peak(chain)).peak_bytes
         plan = optimal(chain, budget, slots)
         assert simulate(chain, plan).peak_bytes <= budget
+        budget = simulate(chain, keep_all(chain)).peak_bytes
+        assert simulate(chain, optimal(chain, budget, slots)).makespan == chain.work_time
 
 
 def test_a_chain_of_a_hundred_stages_is_planned() -> None:
