@@ -11,8 +11,8 @@ import numpy as np
 from autograder.task import Answer, Case, Finding, Task
 from autograder.tasks.lab03.adam import Model
 from autograder.tasks.lab03.adam_step import MISTAKES, NO_TORCH_OPTIM, judge_models, path_cases
-from autograder.tasks.lab03.lean_adam_step import NOISE_BYTES
 from autograder.tasks.lab03.paths import paths_in
+from autograder.tasks.lab06.outside import NO_HIDING, NOISE_BYTES, OUTSIDE
 from peakmem.probes.lab03 import gradients_of
 
 __all__ = ["offloaded_adam"]
@@ -82,7 +82,7 @@ def _device(
         all_at_once = rise_bytes >= state_bytes
         return Finding(False, _RISE, ("all_moments_at_once",) if all_at_once else ("temporaries",))
     if resident_bytes is not None and resident_bytes > rise_bytes + NOISE_BYTES:
-        return Finding(False, doubt=_OUTSIDE)
+        return Finding(False, doubt=OUTSIDE)
     return Finding(True)
 
 
@@ -111,10 +111,6 @@ _RISE = (
     "During a step the device held more than parameters, gradients and 4 times the largest "
     "parameter."
 )
-_OUTSIDE = (
-    "Seen from outside, your process took clearly more memory than the meter counted within it. "
-    "A person has to look at where it went."
-)
 
 offloaded_adam = Task(
     id="lab06-offloaded_adam",
@@ -124,7 +120,11 @@ offloaded_adam = Task(
     cases=_cases,
     judge=_judge,
     trust="measured",
-    ban=NO_TORCH_OPTIM,
+    ban=replace(
+        NO_TORCH_OPTIM,
+        names=NO_TORCH_OPTIM.names | NO_HIDING.names,
+        modules=NO_TORCH_OPTIM.modules | NO_HIDING.modules,
+    ),
     mistakes={
         "keeps_on_the_device": "Your optimizer keeps tensors on the device between steps. Keep "
         "handles only: what `get` gave is a new tensor on the device, so let it go after use.",

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from autograder.task import Answer, Case, Finding, Task
-from autograder.tasks.lab03.lean_adam_step import NOISE_BYTES
+from autograder.tasks.lab06.outside import NO_HIDING, NOISE_BYTES, OUTSIDE
 from peakmem.probes.lab06 import run_program
 from peakmem.tiers import HostTier
 
@@ -203,17 +203,13 @@ def _peak(rows: int, value: Mapping[str, Any], resident_bytes: int | None) -> Fi
     if out_bytes < (_BLOCKS - 2) * activation_bytes:
         return Finding(False, doubt=_HIDDEN)
     if resident_bytes is not None and resident_bytes > rise_bytes + NOISE_BYTES:
-        return Finding(False, doubt=_OUTSIDE)
+        return Finding(False, doubt=OUTSIDE)
     return Finding(True)
 
 
 _HIDDEN = (
     "The device's peak is low, but the host did not get what autograd saved. A person has to look "
     "at where it is."
-)
-_OUTSIDE = (
-    "Seen from outside, your process took clearly more memory than the meter counted within it. "
-    "A person has to look at where it went."
 )
 
 swap_saved_tensors = Task(
@@ -224,6 +220,7 @@ swap_saved_tensors = Task(
     cases=_cases,
     judge=_judge,
     trust="measured",
+    ban=NO_HIDING,
     mistakes={
         "swaps_nothing": "Nothing is swapped. Give torch.autograd.graph.saved_tensors_hooks a pack "
         "that puts on the host, and enter it.",

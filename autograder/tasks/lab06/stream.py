@@ -9,12 +9,12 @@ import numpy as np
 
 from autograder.compare import show
 from autograder.task import Answer, Case, Finding, Task
-from autograder.tasks.lab03.lean_adam_step import NOISE_BYTES
+from autograder.tasks.lab06.outside import NO_HIDING, NOISE_BYTES, OUTSIDE
 
 __all__ = ["stream_forward"]
 
 _SAME, _TWO = "same output", "two layers at most"
-_COUNT = 8  # layers of the large chain
+_COUNT = 16  # layers of the large chain
 _SLACK_BYTES = 64 * 1024  # activations, and the grader's own
 
 Array = np.ndarray[Any, Any]
@@ -92,7 +92,7 @@ def _within(layer_bytes: int, value: Mapping[str, Any], resident_bytes: int | No
         every = rise_bytes >= _COUNT * layer_bytes
         return Finding(False, _RISE, ("all_layers_at_once",) if every else ("three_at_once",))
     if resident_bytes is not None and resident_bytes > rise_bytes + NOISE_BYTES:
-        return Finding(False, doubt=_OUTSIDE)
+        return Finding(False, doubt=OUTSIDE)
     return Finding(True)
 
 
@@ -106,10 +106,6 @@ def _missing(loads: Sequence[Any]) -> list[str]:
 
 
 _RISE = "More weights were on the device at once than those of two layers."
-_OUTSIDE = (
-    "Seen from outside, your process took clearly more memory than the meter counted within it. "
-    "A person has to look at where it went."
-)
 
 stream_forward = Task(
     id="lab06-stream_forward",
@@ -119,6 +115,7 @@ stream_forward = Task(
     cases=_cases,
     judge=_judge,
     trust="measured",
+    ban=NO_HIDING,
     mistakes={
         "all_layers_at_once": "All layers end up on the device at once. Either you keep what "
         "load() returned, in a list for example, or autograd keeps the weights for a backward "

@@ -85,7 +85,7 @@ def offloaded_adam(
     """
     if sizes is None:
         return _train(student.OffloadedAdam, models or [], options or {})
-    _large_step(student.OffloadedAdam, lambda _: None, [64, 64], seed)
+    _large_step(student.OffloadedAdam, lambda _: None, sizes, seed)
     return _large_step(student.OffloadedAdam, ask, sizes, seed)
 
 
@@ -187,8 +187,8 @@ def stream_forward(
     device's peak above the input's bytes, and `loads`.
     """
     if width is not None:
-        # The first run takes the buffers that the matrix library keeps.
-        _stream_large(student.stream_forward, lambda _: None, width, 2, rows)
+        # A first run takes what libraries keep, and the holes that malloc leaves.
+        _stream_large(student.stream_forward, lambda _: None, width, count, rows)
         return _stream_large(student.stream_forward, ask, width, count, rows)
     loads: list[int] = []
     host = HostTier()
@@ -261,7 +261,7 @@ def swap_saved_tensors(
     """
     if program is not None:
         return run_program(program, seed, student.swap_saved_tensors)
-    _chain(student.swap_saved_tensors, lambda _: None, 2, rows)
+    _chain(student.swap_saved_tensors, lambda _: None, blocks, rows)
     return _chain(student.swap_saved_tensors, ask, blocks, rows)
 
 
