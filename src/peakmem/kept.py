@@ -13,7 +13,6 @@ counted as `peakmem.simulate` does it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
 from itertools import pairwise
 
 from peakmem.chain import Chain
@@ -27,7 +26,7 @@ __all__ = [
     "keep_all",
     "kept_set",
     "kept_set_optimal",
-    "segment_peak_bytes",
+    "segment_peaks",
 ]
 
 
@@ -123,7 +122,11 @@ def best_kept_set(chain: Chain, budget_bytes: int) -> tuple[int, ...]:
     >>> best_kept_set(Chain((Stage(1, 2, 30, 10),) * 4), budget_bytes=70)
     (1,)
     """
-    peak = cache(lambda a, b: segment_peak_bytes(chain, a, b))
+    peaks = [segment_peaks(chain, first) for first in range(len(chain))]
+
+    def peak(a: int, b: int) -> int:
+        return peaks[a][b - a]
+
     kept = _least_recomputed(chain, budget_bytes, peak)
     if kept is not None:
         return kept
@@ -157,31 +160,32 @@ def _least_recomputed(
     return None
 
 
-def segment_peak_bytes(chain: Chain, first: int, last: int) -> int:
-    """Return the peak while a segment runs, forward or backward, without kept outputs before it.
+def segment_peaks(chain: Chain, first: int) -> list[int]:
+    """Return the peaks of the segments from `first` to each later stage, forward or backward.
 
-    Where gradients and temporary bytes are 0 it is the sum of saved_bytes.
+    Kept outputs before the segment come on top. Where gradients and temporary bytes are 0, a peak
+    is the sum of saved_bytes.
 
     >>> from peakmem.chain import Stage
-    >>> segment_peak_bytes(Chain((Stage(1, 2, 30, 10),) * 4), 1, 2)
-    60
+    >>> segment_peaks(Chain((Stage(1, 2, 30, 10),) * 4), 1)
+    [30, 60, 90]
     """
-    n, stages = len(chain), chain.stages
-    live = peak = chain.input_bytes
-    if last < n - 1:  # it first runs forward, keeping nothing, before any backward
-        held = 0
-        for stage in stages[first : last + 1]:
-            peak = max(peak, live + held + stage.output_bytes + stage.forward_extra_bytes)
-            held = stage.output_bytes
-        live += stages[last].gradient_bytes
-        live += sum(stage.parameter_gradient_bytes for stage in stages[last + 1 :])
-    for stage in stages[first : last + 1]:
-        peak = max(peak, live + stage.saved_bytes + stage.keep_extra_bytes)
-        live += stage.saved_bytes
-    for i in range(last, first - 1, -1):
-        peak = max(peak, live + chain.backward_takes(i))
-        live += chain.backward_makes(i) - chain.backward_frees(i)
-    return peak
+    n = len(chain)
+    later = sum(stage.parameter_gradient_bytes for stage in chain.stages[first:])
+    held = saved = passing = keeping = back = 0  # the last three: peaks of the three passes so far
+    peaks = []
+    for i in range(first, n):
+        stage = chain.stages[i]
+        later -= stage.parameter_gradient_bytes
+        gradients = later + stage.gradient_bytes if i < n - 1 else 0
+        passing = max(passing, held + stage.output_bytes + stage.forward_extra_bytes)
+        held = stage.output_bytes
+        saved += stage.saved_bytes
+        keeping = max(keeping, saved + stage.keep_extra_bytes)
+        back = max(back, gradients + saved + chain.backward_takes(i))
+        first_pass = passing if i < n - 1 else 0  # the last segment keeps all at once
+        peaks.append(chain.input_bytes + max(first_pass, gradients + keeping, back))
+    return peaks
 
 
 def _infeasible(what: str, budget_bytes: int, least_bytes: int) -> Infeasible:
