@@ -22,11 +22,20 @@ from autograder.released import read_release
 from autograder.restore import restore
 from autograder.submission import Quarantine, Submission
 
-__all__ = ["find_submissions", "read_submission", "take_in", "take_in_bytes"]
+__all__ = ["find_submissions", "is_student_id", "read_submission", "take_in", "take_in_bytes"]
 
 # Letters, digits, and what student numbers, e-mail addresses and Moodle's folders have besides.
 _STUDENT = re.compile(r"\w(?:[\w.@ -]{0,98}[\w.@-])?")
 _OTHER_LAB = re.compile(r"lab\d\d_\w+")
+
+
+def is_student_id(name: str) -> bool:
+    """Tell whether a folder of this name is a student's: letters, digits, spaces and . _ - @.
+
+    >>> is_student_id("ada.l@uni.example"), is_student_id("../eve"), is_student_id("")
+    (True, False, False)
+    """
+    return _STUDENT.fullmatch(name) is not None
 
 
 def find_submissions(submitted: Path, lab: str) -> list[tuple[str, Path]]:
@@ -47,7 +56,7 @@ def find_submissions(submitted: Path, lab: str) -> list[tuple[str, Path]]:
     for entry in sorted(os.scandir(submitted), key=lambda entry: entry.name):
         if entry.name.startswith(".") or _handed_in_others_only(entry, lab):
             continue
-        student = entry.name if _STUDENT.fullmatch(entry.name) else _made_up_id(entry.name)
+        student = entry.name if is_student_id(entry.name) else _made_up_id(entry.name)
         found.append((student, submitted / entry.name / lab / f"{lab}.ipynb"))
     return found
 
@@ -77,7 +86,7 @@ def read_submission(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     is missing, is no plain file with a single name, or has over `max_bytes`.
     """
     student, lab, name = path.parts[-3:]
-    if not _STUDENT.fullmatch(student):
+    if not is_student_id(student):
         raise Quarantine(
             f"The folder {student!r} has no name that a student's id can be: letters, digits, "
             "spaces and . _ - @, at most 100, beginning with a letter or a digit. Rename it."

@@ -1,0 +1,261 @@
+"""Semester: the rules of a course that an instructor writes down, in one file `OUT/semester.toml`.
+
+It names the roster, when work was received, when it was due and for whom later, what being late
+costs, which attempt counts, and which tasks everybody is given. Without the file none of that
+applies. Every error names the file, the key, the value, and what was expected.
+"""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from autograder.intake import is_student_id
+from autograder.tasks import find_task, lab_names
+
+__all__ = ["SETTINGS", "Late", "Receipt", "Semester", "Student", "read_semester"]
+
+SETTINGS = "semester.toml"
+
+Attempts = Literal["last", "best", "on_time"]
+Columns = tuple[str, ...]
+_ATTEMPTS: tuple[Attempts, ...] = ("last", "best", "on_time")
+_KEYS = ("attempts", "due", "extensions", "late", "receipts", "roster", "waived")
+_LATE = ("grace_minutes", "most_percent", "percent_per_day")
+_TIME = "a date and time with its offset from UTC, such as 2026-11-20T23:59:00+01:00"
+
+
+@dataclass(frozen=True)
+class Student:
+    """A row of the roster. Only the id is always there."""
+
+    id: str
+    first_name: str = ""
+    last_name: str = ""
+    email: str = ""
+    lms_user_id: str = ""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """When a submission was received, as somebody says whom its student cannot bend.
+
+    `folder` is where below the submissions' folder this attempt lies; empty for the folder itself.
+    """
+
+    student: str
+    lab: str
+    received: datetime
+    folder: str = ""
+
+
+@dataclass(frozen=True)
+class Late:
+    """What being late costs: a percentage of the points for each day begun, up to `most_percent`.
+
+    Up to `grace` after the due time nothing counts as late; beyond it, days count from the due
+    time itself.
+    """
+
+    grace: timedelta = timedelta(0)
+    percent_per_day: float = 0.0
+    most_percent: float = 100.0
+
+
+@dataclass(frozen=True)
+class Semester:
+    """A course's rules; `due` goes by lab, `extensions` by student and lab, `waived` by task."""
+
+    attempts: Attempts = "last"
+    due: Mapping[str, datetime] = field(default_factory=dict)
+    late: Late = field(default_factory=Late)
+    extensions: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
+    receipts: tuple[Receipt, ...] = ()
+    roster: tuple[Student, ...] = ()
+    waived: Mapping[str, str] = field(default_factory=dict)
+
+    def due_for(self, student: str, lab: str) -> datetime | None:
+        """Return when this student's work is due: the lab's time, or a later one granted."""
+        times = (self.due.get(lab), self.extensions.get((student, lab)))
+        return max((time for time in times if time is not None), default=None)
+
+
+def read_semester(out: Path) -> Semester:
+    """Return the rules in `out`/semester.toml; those of an empty file where there is none.
+
+    Raises ValueError for a key, a value or a row that is not as expected, FileNotFoundError for a
+    file that the settings name and that is not there.
+    """
+    path = out / SETTINGS
+    if not path.is_file():
+        return Semester()
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no TOML file: {error}") from error
+    settings = _Settings(path)
+    settings.known(data, _KEYS)
+    late = settings.table(data, "late")
+    settings.known(late, _LATE, "late.")
+    attempts = data.get("attempts", "last")
+    if attempts not in _ATTEMPTS:
+        raise settings.wrong("attempts", attempts, f"one of {', '.join(_ATTEMPTS)}")
+    due = settings.table(data, "due")
+    if late and not due:
+        raise settings.wrong("due", due, "a due time for each lab, since [late] is set")
+    if due and "receipts" not in data:
+        raise settings.wrong("receipts", None, "a file of receipt times, since [due] is set")
+    return Semester(
+        attempts=attempts,
+        due={lab: settings.time(lab, time) for lab, time in due.items()},
+        late=Late(
+            timedelta(minutes=settings.number(late, "grace_minutes", 0.0, 7 * 24 * 60)),
+            settings.number(late, "percent_per_day", 0.0, 100),
+            settings.number(late, "most_percent", 100.0, 100),
+        ),
+        extensions=_extensions(settings.file(data, "extensions")),
+        receipts=tuple(_receipts(settings.file(data, "receipts"))),
+        roster=tuple(_roster(settings.file(data, "roster"))),
+        waived=dict(settings.waivers(settings.table(data, "waived"))),
+    )
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """The file `path`, whose values are taken out by name."""
+
+    path: Path
+
+    def wrong(self, key: str, value: object, expected: str) -> ValueError:
+        there = "is missing" if value is None else f"is {value!r}"
+        return ValueError(f"{self.path}: {key} {there}; expected {expected}")
+
+    def known(self, table: Mapping[str, Any], keys: Collection[str], prefix: str = "") -> None:
+        for key, value in table.items():
+            if key not in keys:
+                raise self.wrong(prefix + key, value, f"a key among {', '.join(keys)}")
+
+    def table(self, data: Mapping[str, Any], key: str) -> dict[str, Any]:
+        table = data.get(key, {})
+        if not isinstance(table, dict):
+            raise self.wrong(key, table, f"a table, [{key}]")
+        return table
+
+    def number(self, late: Mapping[str, Any], key: str, default: float, most: float) -> float:
+        value = late.get(key, default)
+        if type(value) not in (int, float) or not 0 <= value <= most:
+            raise self.wrong(f"late.{key}", value, f"a number from 0 to {most:g}")
+        return float(value)
+
+    def time(self, lab: str, value: object) -> datetime:
+        if lab not in lab_names():
+            raise self.wrong(f"due.{lab}", str(value), f"a lab among {', '.join(lab_names())}")
+        if not isinstance(value, datetime) or value.tzinfo is None:
+            raise self.wrong(f"due.{lab}", str(value), _TIME)
+        return value
+
+    def file(self, data: Mapping[str, Any], key: str) -> Path | None:
+        name = data.get(key)
+        if name is None:
+            return None
+        if not isinstance(name, str):
+            raise self.wrong(key, name, "the path of a CSV file, as text")
+        path = self.path.parent / name
+        if not path.is_file():
+            raise FileNotFoundError(f"{self.path}: {key} is {name!r}; there is no file {path}")
+        return path
+
+    def waivers(self, table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        for task, reason in table.items():
+            try:
+                find_task(task)
+            except (ValueError, ImportError) as error:
+                raise self.wrong(f"waived.{task}", reason, f"a task's id: {error}") from error
+            if not isinstance(reason, str) or not reason.strip():
+                raise self.wrong(f"waived.{task}", reason, "the reason, which students read")
+            yield task, reason.strip()
+
+
+def _roster(path: Path | None) -> Iterator[Student]:
+    names = ("first_name", "last_name", "email", "lms_user_id")
+    for where, row in _rows(path, ("id",), names, key=("id",)):
+        _check_student(where, "id", row["id"])
+        yield Student(**row)
+
+
+def _receipts(path: Path | None) -> Iterator[Receipt]:
+    for where, row in _rows(
+        path, ("student", "lab", "received"), ("folder",), key=("student", "lab", "folder")
+    ):
+        _check_student(where, "student", row["student"])
+        _check_lab(where, row["lab"])
+        if row["folder"] and not is_student_id(row["folder"]):
+            raise ValueError(
+                f"{where}: folder is {row['folder']!r}; expected the name of a folder in the "
+                "submissions' folder: letters, digits, spaces and . _ - @"
+            )
+        received = _time(where, "received", row["received"])
+        yield Receipt(row["student"], row["lab"], received, row["folder"])
+
+
+def _extensions(path: Path | None) -> dict[tuple[str, str], datetime]:
+    granted = {}
+    for where, row in _rows(path, ("student", "lab", "due"), (), key=("student", "lab")):
+        _check_student(where, "student", row["student"])
+        _check_lab(where, row["lab"])
+        granted[row["student"], row["lab"]] = _time(where, "due", row["due"])
+    return granted
+
+
+def _rows(
+    path: Path | None, needed: Columns, also: Columns, key: Columns
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each row of a CSV file with where it stands; what is in `key` stands in one row only."""
+    if path is None:
+        return
+    seen: set[tuple[str, ...]] = set()
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        columns = reader.fieldnames or ()
+        missing = [name for name in needed if name not in columns]
+        if missing:
+            raise ValueError(
+                f"{path}: its first line is {','.join(columns)!r}; expected a column "
+                f"{missing[0]} (it needs {', '.join(needed)})"
+            )
+        for number, given in enumerate(reader, start=2):
+            row = {name: (given.get(name) or "").strip() for name in (*needed, *also)}
+            values = tuple(row[name] for name in key)
+            if values in seen:
+                told = ", ".join(f"{name} {row[name]!r}" for name in key)
+                raise ValueError(f"{path}, row {number}: {told} is there a second time")
+            seen.add(values)
+            yield f"{path}, row {number}", row
+
+
+def _check_student(where: str, column: str, value: str) -> None:
+    if not is_student_id(value):
+        raise ValueError(
+            f"{where}: {column} is {value!r}; expected a student's id as the submissions' folders "
+            "are named"
+        )
+
+
+def _check_lab(where: str, value: str) -> None:
+    if value not in lab_names():
+        raise ValueError(f"{where}: lab is {value!r}; expected one of {', '.join(lab_names())}")
+
+
+def _time(where: str, column: str, value: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise ValueError(f"{where}: {column} is {value!r}; expected {_TIME}")
+    return time
