@@ -65,7 +65,7 @@ def test_heads_that_cannot_share_are_a_sentence() -> None:
 
 def test_remedies_and_deepspeeds_file() -> None:
     calculator = memory()
-    calculator.set(model="own shape", layers=2, batch=64, sequence=4096)
+    calculator.set(model="own shape", layers=2, batch=64, context=4096, sequence=4096)
     calculator.find_remedies()
     cheapest = remedies(calculator.estimate())[0]
     assert "; ".join(cheapest.changes) in calculator._more.value
