@@ -3,10 +3,11 @@
 Fake tensors have shape, dtype and storage size, and no data. So whatever a step computes costs
 nothing here, and what it allocates is known: GPT-3's 175 billion parameters fit a laptop.
 
-A step that reads a value gets a stand-in: False for a truth value, 1 for any other number (a loss,
+A step that reads a value gets a stand-in: True for what `all` returns (every number is finite, no
+token is padding), False for any other truth value (nothing is NaN), 1 for any other number (a loss,
 a norm, a step counter), but 0 infinities for a GradScaler, which so takes its step. That is right
-for the memory of every step whose tensors do not depend on the value: `isnan` says no. Where a
-shape depends on values (`nonzero`, a mask as an index) `trace` says so instead.
+for the memory of every step whose tensors do not depend on the value. Where a shape depends on
+values (`nonzero`, a mask as an index) `trace` says so instead.
 
 All runs as CPU tensors. For "torch-cuda" these differences of CUDA are put in:
 - a dropout mask is kept as one byte an element (`F.dropout`, `nn.Dropout`);
@@ -81,6 +82,7 @@ def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
         FakeTensorMode(allow_non_fake_inputs=True),
         _Values(on_cuda),
         mock.patch("torch.utils.swap_tensors", _set_data),
+        mock.patch("torch._subclasses.FakeTensor", _Unknown),
         _cuda_defaults() if on_cuda else nullcontext(),
         _clear_errors(),
         meter,
@@ -96,22 +98,30 @@ class _Values(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self._on_cuda = on_cuda
         self._overflows = WeakIdKeyDictionary()  # where GradScaler notes that it found infinities
+        self._holds = WeakIdKeyDictionary()  # what `all` returned
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name = func.name()
         if name in ("aten::_local_scalar_dense", "aten::item", "aten::is_nonzero"):
-            return 0.0 if args[0] in self._overflows else _stand_in(func, args[0])
+            return self._value(func, args[0])
         if name in ("aten::equal", "aten::allclose"):
             return False
         if name == "aten::_amp_foreach_non_finite_check_and_unscale_":
             self._overflows[args[1]] = None
         result = func(*args, **(kwargs or {}))
+        if name.partition(".")[0] == "aten::all":
+            self._holds[result] = None
         if self._on_cuda and name == "aten::native_layer_norm":
             output, mean, deviation = result
             return output, mean.float(), deviation.float()
         return result
+
+    def _value(self, func: Any, tensor: torch.Tensor) -> Any:
+        if tensor in self._overflows:
+            return 0.0
+        return True if tensor in self._holds else _stand_in(func, tensor)
 
 
 def _stand_in(func: Any, tensor: torch.Tensor) -> Any:
@@ -121,6 +131,13 @@ def _stand_in(func: Any, tensor: torch.Tensor) -> Any:
     if tensor.dtype == torch.bool or func.name() == "aten::is_nonzero":
         return False
     return 1.0 if tensor.dtype.is_floating_point else 1
+
+
+class _Unknown:
+    """What no tensor is, under the name by which a library would find out that it is traced.
+
+    Hugging Face's models ask, and then build masks that they go without in earnest.
+    """
 
 
 def _set_data(parameter: torch.Tensor, converted: torch.Tensor) -> None:

@@ -272,3 +272,33 @@ print(ledger.peak_bytes, peak_bytes(os.getpid()) - before)
     peak_bytes, rise_bytes = map(int, done.stdout.split())
     assert peak_bytes > 16 * 174e9
     assert rise_bytes < 2**30
+
+
+def test_all_holds_and_nothing_any() -> None:
+    def build_step(device: torch.device):
+        x = torch.ones(4, device=device)
+        seen = []
+
+        def step() -> None:
+            seen.append((bool((x == 0).all()), bool((x == 0).any()), bool(x.isfinite().all())))
+            assert seen[-1] == (True, False, True)
+
+        return step
+
+    trace(build_step, "torch-cpu")
+
+
+def test_a_library_that_asks_does_not_see_that_it_is_traced() -> None:
+    def build_step(device: torch.device):
+        x = torch.ones(4, device=device)
+
+        def step() -> None:
+            assert not isinstance(x, torch._subclasses.FakeTensor)
+            x.add_(1)
+
+        return step
+
+    trace(build_step, "torch-cpu")
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    assert torch._subclasses.FakeTensor is FakeTensor  # put back

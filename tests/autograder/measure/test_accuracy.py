@@ -58,8 +58,8 @@ def test_the_right_side_of_the_fits_test(row: Row, right: bool) -> None:
         (EXACT, True),
         (replace(EXACT, predicted_bytes=None), True),
         (replace(EXACT, predicted_bytes=1011), False),
-        (replace(EXACT, traced_bytes=1049), True),
-        (replace(EXACT, traced_bytes=1051), False),
+        (replace(EXACT, traced_bytes=1009), True),
+        (replace(EXACT, traced_bytes=1011), False),
         (replace(EXACT, traced_bytes=980), False),  # a false "fits"
     ],
 )
