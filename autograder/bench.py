@@ -27,12 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from autograder.bank import read_bank, submission_with
-from autograder.classroom import Classroom, grade_handed, publish, take
+from autograder.classroom import Classroom, Grader, publish, take
 from autograder.intake import take_in_bytes
 from autograder.judge import draw
 from autograder.questions import COURSE
 from autograder.released import release_of
-from autograder.sandbox import Sandbox
 from autograder.student import LocalStudent
 from autograder.task import Lab
 from autograder.tasks import find_lab, lab_names
@@ -202,14 +201,14 @@ def _ours(lab: Lab, notebooks: Sequence[Notebook], out: Path) -> tuple[float, li
         _write(notebook, out / "submitted" / f"s{number:03}" / lab.name / f"{lab.name}.ipynb")
     room = Classroom(lab.name, out, COURSE, _SECRET)
     handed = take(room, out / "submitted")
-    release = release_of(lab.name, COURSE / "labs")
     begin = time.perf_counter()
-    with Sandbox(lab.hides) as sandbox:
+    with Grader(room, slot=0) as grader:
+        grader.start()
         start = time.perf_counter() - begin
         graded = []
         for item in handed:
             begin = time.perf_counter()
-            grade_handed(room, lab, release, item, lambda: sandbox)
+            grader(item)
             graded.append(time.perf_counter() - begin)
     begin = time.perf_counter()
     publish(out, COURSE)

@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from autograder import engine
 from autograder.export import write_grades
 from autograder.feedback import feedback_path, write_feedback
 from autograder.files import write_whole
+from autograder.formgrader import formgrader_path, write_for_formgrader
 from autograder.grade import Graded, grade
 from autograder.intake import find_submissions, read_submission, take_in_bytes
 from autograder.isolation import IsolationError
@@ -28,16 +30,17 @@ from autograder.released import release_of
 from autograder.result import End, Result
 from autograder.sandbox import Limits, Sandbox
 from autograder.submission import Quarantine
-from autograder.task import Lab
 from autograder.tasks import find_lab
+from autograder.terms import changed, terms_of
 
 __all__ = [
     "Classroom",
+    "Grader",
     "Handed",
     "course_secret",
     "grade_all",
-    "grade_handed",
     "grade_notebooks",
+    "outdated",
     "publish",
     "take",
     "taken",
@@ -46,6 +49,7 @@ __all__ = [
 Handed = tuple[str, Path]  # a student, and the notebook that the student handed in
 
 _TAKEN = "taken.json"
+_SPARE_SECONDS = 300.0  # of a submission, beyond what its code may take
 
 
 @dataclass(frozen=True)
@@ -84,15 +88,70 @@ def taken(out: Path) -> list[tuple[str, str]]:
     )
 
 
-def grade_all(room: Classroom, handed: Sequence[Handed], workers: int) -> Iterator[str]:
-    """Grade the submissions that the journal has no result of; yield each student when done."""
-    preload = [__name__, f"autograder.tasks.{find_lab(room.lab).number}"]
-    done = engine.run_all(handed, partial(_worker, room), workers, preload)
+def grade_all(
+    room: Classroom, handed: Sequence[Handed], workers: int, scheduler: str | None = None
+) -> Iterator[str]:
+    """Grade the submissions that the journal has no result of; yield each student when done.
+
+    They are graded by `workers` processes of this machine, or by those of the Dask cluster whose
+    scheduler has the address `scheduler`.
+    """
+    lab = find_lab(room.lab)
+    seconds = _SPARE_SECONDS + 2 * room.limits.submission_seconds
+    work: engine.Work[Handed, None] = engine.Work(
+        partial(Grader, room),
+        preload=(__name__, f"autograder.tasks.{lab.number}"),
+        wall_seconds=seconds,
+    )
+    done: Iterator[tuple[Handed, Any]]
+    if scheduler is None:
+        done = engine.run_all(handed, work, workers)
+    else:
+        from autograder import cluster
+
+        paths = (_beacon(room.out), room.root / "labs" / room.lab / f"{room.lab}.ipynb")
+        demands = cluster.Demands(paths, room.isolated)
+        gpu = any(task.needs_gpu for task in lab.tasks)
+        done = cluster.run_all(handed, work, scheduler, demands, wants_gpu=gpu)
     for (student, _), failure in done:
         if isinstance(failure, engine.Failure):
             failed = _ended(room, student, "failed", failure.reason)
-            Journal(room.out).keep(failed.result, b"", {})
+            _keep(room, failed, b"", _terms(room))
         yield student
+
+
+def _beacon(out: Path) -> Path:
+    """Write a file that only machines with this very folder can see, and return its path."""
+    token = secrets.token_hex(8)
+    for old in out.glob(".controller-*"):
+        old.unlink(missing_ok=True)
+    beacon = out / f".controller-{token}"
+    write_whole(beacon, b"")
+    return beacon
+
+
+def outdated(out: Path, root: Path, limits: Limits | None = None) -> list[str]:
+    """Return a sentence for each way in which grades in `out` were made under other terms.
+
+    Those are another version of a lab's tasks, or, where `limits` are given, other limits: what
+    such a grade says of a student may not be what grading again would say.
+    """
+    journal, counts = Journal(out), Counter[tuple[str, str]]()
+    entries = taken(out)
+    now = {
+        lab: terms_of(lab, root, limits or Limits(), isolated=True)
+        for lab in {lab for _, lab in entries}
+    }
+    for student, lab in entries:
+        old = journal.terms(lab, student)
+        if old is not None:
+            # Grades from outside the sandbox are marked as such wherever they are shown.
+            same = {"isolated": old["isolated"]} | ({} if limits else {"limits": old["limits"]})
+            counts.update((lab, way) for way in changed(old, now[lab] | same))
+    return [
+        f"{lab}: {count} of the grades were made under {way}"
+        for (lab, way), count in sorted(counts.items())
+    ]
 
 
 def grade_notebooks(
@@ -111,21 +170,27 @@ def grade_notebooks(
 
 
 def publish(out: Path, root: Path) -> list[Result]:
-    """Write grades.csv, the gradebook and all feedback pages that are missing; return the results.
+    """Write grades.csv, the gradebook and all pages that are missing; return the results.
 
-    They hold every submission that was taken in and has its result, of all labs.
+    They hold every submission that was taken in and has its result, of all labs. The results come
+    without their notebooks: those of a large class are read one by one, and never held together.
     """
     from autograder.gradebook import write_gradebook  # nbgrader, which no worker has to wait for
 
     journal = Journal(out)
-    results = [journal.read(lab, student) for student, lab in taken(out)]
-    there = [result for result in results if result is not None]
-    for result in there:
-        if not feedback_path(result, out).is_file():
-            write_feedback(result, out, root)
-    write_gradebook(there, out, root)
-    write_grades(there, out / "grades.csv", root)
-    return there
+    results = []
+    for student, lab in taken(out):
+        result = journal.verdicts(lab, student)
+        if result is None:
+            continue
+        results.append(result)
+        if not all(path.is_file() for path in _derived(result, out)):
+            whole = journal.read(lab, student)
+            if whole is not None:
+                _write_derived(whole, out, root)
+    write_gradebook(results, out, root)
+    write_grades(results, out / "grades.csv", root)
+    return results
 
 
 def course_secret(path: Path) -> bytes:
@@ -149,54 +214,78 @@ def course_secret(path: Path) -> bytes:
     return secret
 
 
-@contextmanager
-def _worker(room: Classroom, slot: int) -> Iterator[Callable[[Handed], None]]:
-    """Grade one submission after another, in one sandbox that starts when the first needs it."""
-    lab = find_lab(room.lab)
-    release = release_of(room.lab, room.root / "labs")
-    with ExitStack() as stack:
-        prepared: list[Sandbox] = []
+class Grader:
+    """Grades one submission after another, in one sandbox that starts when the first needs it.
 
-        def sandbox() -> Sandbox:
-            if not prepared:
-                fresh = Sandbox(lab.hides, slot=slot, limits=room.limits, isolated=room.isolated)
-                prepared.append(stack.enter_context(fresh))
-            return prepared[0]
-
-        def work(item: Handed) -> None:
-            grade_handed(room, lab, release, item, sandbox)
-
-        yield work
-
-
-def grade_handed(
-    room: Classroom,
-    lab: Lab,
-    release: dict[str, Any],
-    item: Handed,
-    sandbox: Callable[[], Sandbox],
-) -> None:
-    """Grade one submission into the journal, and write its feedback page.
-
-    What it was journalled with already is left alone. `sandbox()` is called only where needed.
+    `slot` tells graders apart that work on one machine at the same time.
     """
-    student, path = item
-    raw = b""
-    try:
-        raw = read_submission(path)
-        if Journal(room.out).find(room.lab, student, raw, isolated=room.isolated) is not None:
-            return
-        submission = take_in_bytes(student, room.lab, raw, release)
-        graded = grade(lab, submission, sandbox(), room.secret)
-    except Quarantine as refusal:
-        graded = _ended(room, student, "quarantined", str(refusal))
-    except IsolationError:
-        raise  # this worker cannot go on; another one may
-    except Exception as error:
-        reason = f"The grader failed at this submission: {type(error).__name__}: {error}"
-        graded = _ended(room, student, "failed", reason)
-    Journal(room.out).keep(graded.result, raw, graded.answers)
-    write_feedback(graded.result, room.out, room.root)
+
+    def __init__(self, room: Classroom, slot: int) -> None:
+        self._room = room
+        self._slot = slot
+        self._lab = find_lab(room.lab)
+        self._release = release_of(room.lab, room.root / "labs")
+        self._terms = _terms(room)
+        self._sandbox: Sandbox | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        if self._sandbox is not None:
+            self._sandbox.close()
+
+    def start(self) -> Sandbox:
+        """Return the sandbox, started now if it was not yet."""
+        if self._sandbox is None:
+            limits, isolated = self._room.limits, self._room.isolated
+            self._sandbox = Sandbox(
+                self._lab.hides, slot=self._slot, limits=limits, isolated=isolated
+            )
+        return self._sandbox
+
+    def __call__(self, item: Handed) -> None:
+        """Grade one submission into the journal; one that is there already is left alone."""
+        room, (student, path) = self._room, item
+        raw = b""
+        try:
+            raw = read_submission(path)
+            if Journal(room.out).find(room.lab, student, raw, self._terms) is not None:
+                return
+            submission = take_in_bytes(student, room.lab, raw, self._release)
+            graded = grade(self._lab, submission, self.start(), room.secret)
+        except Quarantine as refusal:
+            graded = _ended(room, student, "quarantined", str(refusal))
+        except (IsolationError, MemoryError):
+            raise  # this worker cannot go on; another one may
+        except Exception as error:
+            reason = f"The grader failed at this submission: {type(error).__name__}: {error}"
+            graded = _ended(room, student, "failed", reason)
+        _keep(room, graded, raw, self._terms)
+
+
+def _keep(room: Classroom, graded: Graded, raw: bytes, terms: Mapping[str, Any]) -> None:
+    """Write what follows from a result, then the result: where that is, the rest is there too."""
+    _write_derived(graded.result, room.out, room.root)
+    Journal(room.out).keep(graded.result, raw, graded.answers, terms, graded.asked)
+
+
+def _write_derived(result: Result, out: Path, root: Path) -> None:
+    write_feedback(result, out, root)
+    write_for_formgrader(result, out, root)
+
+
+def _derived(result: Result, out: Path) -> tuple[Path, Path]:
+    return feedback_path(result, out), formgrader_path(result, out)
+
+
+def _terms(room: Classroom) -> dict[str, Any]:
+    return terms_of(room.lab, room.root, room.limits, isolated=room.isolated)
 
 
 def _ended(room: Classroom, student: str, end: End, reason: str) -> Graded:

@@ -112,6 +112,11 @@ def _add_grade(commands: Commands) -> None:
     )
     command.add_argument("--out", type=Path, required=True, metavar="DIR")
     _add_running(command)
+    command.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="have a Dask cluster grade, whose machines see OUT and the submissions at one path",
+    )
     command.set_defaults(run=_grade)
 
 
@@ -143,10 +148,16 @@ def _grade(options: argparse.Namespace) -> int:
     if not options.insecure and _doctor(options, quiet=True) != OK:
         return USAGE
     room = _classroom(options, options.lab, options.out)
-    handed = classroom.take(room, options.submitted)
-    _grade_with_progress(room, handed, options.workers)
-    _publish(options, options.out)
-    return _audit(options)
+    handed = classroom.take(room, options.submitted.resolve())
+    for sentence in classroom.outdated(room.out, room.root, room.limits):
+        if sentence.startswith(f"{room.lab}: "):
+            print(f"{sentence}; they are made again.", file=sys.stderr)
+    _grade_with_progress(room, handed, options.workers, options.scheduler)
+    results = _publish(options, options.out)
+    for sentence in classroom.outdated(room.out, room.root):
+        print(f"{sentence}; `autograder grade` makes them again.", file=sys.stderr)
+    status = _report(_broken(results))
+    return _audit(options) or status
 
 
 def _publish(options: argparse.Namespace, out: Path) -> list[Result]:
@@ -165,8 +176,8 @@ def _classroom(options: argparse.Namespace, lab: str, out: Path) -> classroom.Cl
 
     return classroom.Classroom(
         lab=lab,
-        out=out,
-        root=options.course,
+        out=out.resolve(),
+        root=options.course.resolve(),
         secret=classroom.course_secret(options.course / ".course_secret"),
         limits=_limits(options),
         isolated=not options.insecure,
@@ -184,15 +195,27 @@ def _limits(options: argparse.Namespace) -> Limits:
     return Limits(**{name: value for name, value in given.items() if value is not None})
 
 
+def _broken(results: Sequence[Result]) -> list[str]:
+    """A sentence for each submission that is not graded by the grader's own fault."""
+    return [
+        f"{r.student}, {r.lab}: {r.reason} Run `autograder grade` again."
+        for r in results
+        if r.end == "failed"
+    ]
+
+
 def _grade_with_progress(
-    room: classroom.Classroom, handed: Sequence[classroom.Handed], workers: int
+    room: classroom.Classroom,
+    handed: Sequence[classroom.Handed],
+    workers: int,
+    scheduler: str | None = None,
 ) -> None:
     from tqdm import tqdm
 
     from autograder import classroom
 
     with tqdm(total=len(handed), desc=room.lab, unit="submission", disable=None) as bar:
-        for _ in classroom.grade_all(room, handed, workers):
+        for _ in classroom.grade_all(room, handed, workers, scheduler):
             bar.update()
 
 

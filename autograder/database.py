@@ -1,7 +1,7 @@
 """Rows of one lab in nbgrader's database: its cells, and each submission's grades and comments.
 
 Cells are recorded by nbgrader's own code. Submissions are written in bulk, in one transaction a
-lab, and what people entered in formgrader is never written over.
+call, and what people entered in formgrader is never written over.
 """
 
 from __future__ import annotations
@@ -140,12 +140,13 @@ def _submissions(
     session: Session, notebook_id: str, assignment_id: str, students: Sequence[str]
 ) -> dict[str, str]:
     """The id of each student's submitted notebook; what is missing is added."""
-    known = set(session.scalars(select(api.Student.id)))
+    known = set(session.scalars(select(api.Student.id).where(api.Student.id.in_(students))))
     _insert(session, api.Student, [{"id": s} for s in students if s not in known])
     query = (
         select(api.SubmittedAssignment.student_id, api.SubmittedNotebook.id)
         .join(api.SubmittedNotebook)
         .where(api.SubmittedNotebook.notebook_id == notebook_id)
+        .where(api.SubmittedAssignment.student_id.in_(students))
     )
     places: dict[str, str] = dict(session.execute(query).all())
     new = {s: (api.new_uuid(), api.new_uuid()) for s in students if s not in places}
@@ -176,7 +177,7 @@ def _save_grades(
     query = (
         select(grade.notebook_id, grade.cell_id, grade.id, grade.auto_score, grade.manual_score)
         .join(api.SubmittedNotebook, grade.notebook_id == api.SubmittedNotebook.id)
-        .where(api.SubmittedNotebook.notebook_id == notebook_id)
+        .where(api.SubmittedNotebook.id.in_(places.values()))
     )
     old = {(place, cell): rest for place, cell, *rest in session.execute(query)}
     added, changed = [], []
@@ -204,7 +205,7 @@ def _save_comments(
     query = (
         select(comment.notebook_id, comment.cell_id, comment.id, comment.auto_comment)
         .join(api.SubmittedNotebook, comment.notebook_id == api.SubmittedNotebook.id)
-        .where(api.SubmittedNotebook.notebook_id == notebook_id)
+        .where(api.SubmittedNotebook.id.in_(places.values()))
     )
     old = {(place, cell): rest for place, cell, *rest in session.execute(query)}
     added, changed = [], []

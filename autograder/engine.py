@@ -7,11 +7,13 @@ failed, with the reason, and the others go on.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -19,14 +21,13 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Failure", "run_all"]
+__all__ = ["Failure", "Solo", "Work", "run_all"]
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 MakeWorker = Callable[[int], AbstractContextManager[Callable[[Item], Outcome]]]
 
 _TRIES = 2
-_CPU_SECONDS = 120.0  # of a worker's own, an item: hours of work may hide in a few hostile bytes
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,23 @@ class _Broken:
     reason: str
 
 
+@dataclass(frozen=True)
+class Work(Generic[Item, Outcome]):
+    """What is done with each item, and how long that may take.
+
+    `make_worker(slot)` is called in the worker's process, with a slot number that no other worker
+    has at that time; its context is left when the work is done, and when the controller dies.
+    `preload` are modules that the processes share. A worker that computes on one item for over
+    `cpu_seconds`, the time of processes that it started left out, or that has it for over
+    `wall_seconds`, is ended.
+    """
+
+    make_worker: MakeWorker[Item, Outcome]
+    preload: Sequence[str] = ()
+    cpu_seconds: float = 120.0  # hours of work may hide in a few hostile bytes
+    wall_seconds: float = 3600.0
+
+
 @dataclass
 class _Worker(Generic[Item]):
     process: Any
@@ -50,43 +68,22 @@ class _Worker(Generic[Item]):
     slot: int
     item: Item | None = None
     tries: int = 0
+    deadline: float = math.inf
+    late: bool = False
 
 
 def run_all(
-    items: Sequence[Item],
-    make_worker: MakeWorker[Item, Outcome],
-    workers: int,
-    preload: Sequence[str] = (),
-    cpu_seconds: float = _CPU_SECONDS,
+    items: Sequence[Item], work: Work[Item, Outcome], workers: int
 ) -> Iterator[tuple[Item, Outcome | Failure]]:
-    """Yield each item with its outcome, as they are finished.
-
-    `make_worker(slot)` is called in the worker's process, with a slot number that no other worker
-    has at that time; its context is left when the work is done, and when this process dies.
-    `preload` are modules that the processes share. A worker that computes on one item for over
-    `cpu_seconds`, the time of processes that it started left out, is ended. Closing the iterator
-    stops all workers.
-    """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(preload))
+    """Yield each item with its outcome, as they are finished. Closing this stops all workers."""
     waiting = deque((item, 1) for item in items)
     pool: list[_Worker[Item]] = []
-
-    def start(slot: int) -> _Worker[Item]:
-        ours, theirs = context.Pipe()
-        arguments = (theirs, make_worker, slot, cpu_seconds)
-        process = context.Process(target=_work, args=arguments, daemon=True)
-        process.start()
-        theirs.close()
-        return _Worker(process, ours, slot)
-
     try:
         for slot in range(min(workers, len(items))):
-            pool.append(start(slot))
-            _hand_out(pool[-1], waiting)
+            pool.append(_start(work, slot))
+            _hand_out(pool[-1], waiting, work.wall_seconds)
         while busy := [worker for worker in pool if worker.item is not None]:
-            ready = wait([worker.connection for worker in busy])
-            for worker in [w for w in busy if w.connection in ready]:
+            for worker in _ready(busy):
                 item = worker.item
                 assert item is not None
                 outcome = _outcome(worker)
@@ -97,11 +94,61 @@ def run_all(
                         waiting.append((item, worker.tries + 1))
                     else:
                         yield item, Failure(outcome.reason)
-                    worker = pool[worker.slot] = start(worker.slot)
-                _hand_out(worker, waiting)
+                    worker = pool[worker.slot] = _start(work, worker.slot)
+                _hand_out(worker, waiting, work.wall_seconds)
     finally:
         for worker in pool:
             _stop(worker)
+
+
+class Solo(Generic[Item, Outcome]):
+    """One worker that is kept from item to item, for callers that have their own order of items."""
+
+    def __init__(self, work: Work[Item, Outcome], slot: int) -> None:
+        self._work = work
+        self._worker: _Worker[Item] = _start(work, slot)
+
+    def do(self, item: Item) -> Outcome | Failure:
+        """Return what came of the item, after as many tries as `run_all` gives it."""
+        for tries in range(1, _TRIES + 1):
+            _hand_out(self._worker, deque([(item, tries)]), self._work.wall_seconds)
+            while not _ready([self._worker]):
+                pass
+            outcome = _outcome(self._worker)
+            if not isinstance(outcome, _Broken):
+                self._worker.item = None
+                result: Outcome = outcome
+                return result
+            self._worker = _start(self._work, self._worker.slot)
+        return Failure(outcome.reason)
+
+    def close(self) -> None:
+        """End the worker; what it is in the middle of is given up."""
+        _stop(self._worker)
+
+
+def _start(work: Work[Item, Any], slot: int) -> _Worker[Item]:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(work.preload))
+    ours, theirs = context.Pipe()
+    arguments = (theirs, work.make_worker, slot, work.cpu_seconds)
+    process = context.Process(target=_work, args=arguments, daemon=True)
+    process.start()
+    theirs.close()
+    return _Worker(process, ours, slot)
+
+
+def _ready(busy: Sequence[_Worker[Item]]) -> list[_Worker[Item]]:
+    """Wait for the first to have something to say, which one that is killed for its time has."""
+    first = min(worker.deadline for worker in busy)
+    left = None if first == math.inf else max(0.0, first - time.monotonic())
+    ready = wait([worker.connection for worker in busy], left)
+    for worker in busy:
+        if worker.connection not in ready and time.monotonic() >= worker.deadline:
+            worker.late = True
+            worker.process.kill()  # one that is stopped, not busy, would never see a kinder signal
+            worker.process.join()
+    return [worker for worker in busy if worker.connection in ready]
 
 
 def _outcome(worker: _Worker[Any]) -> Any:
@@ -110,10 +157,13 @@ def _outcome(worker: _Worker[Any]) -> Any:
         outcome = worker.connection.recv()
     except (EOFError, OSError):
         _stop(worker)
-        return _Broken(_death(worker.process.exitcode))
+        return _Broken(_LATE if worker.late else _death(worker.process.exitcode))
     if isinstance(outcome, _Broken):
         _stop(worker)
     return outcome
+
+
+_LATE = "The grader itself took too long for this submission, and was stopped."
 
 
 def _death(exitcode: int) -> str:
@@ -123,10 +173,11 @@ def _death(exitcode: int) -> str:
     return f"{_TRIES} grading processes died at this submission; the last was {how}."
 
 
-def _hand_out(worker: _Worker[Item], waiting: deque[tuple[Item, int]]) -> None:
+def _hand_out(worker: _Worker[Item], waiting: deque[tuple[Item, int]], wall_seconds: float) -> None:
     worker.item = None
     if waiting:
         worker.item, worker.tries = waiting.popleft()
+        worker.deadline = time.monotonic() + wall_seconds
         with suppress(OSError):  # a worker that is dead already shows when it is waited for
             worker.connection.send(worker.item)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 __all__ = ["inside", "write_whole"]
@@ -16,7 +17,8 @@ def write_whole(path: Path, data: bytes) -> None:
     if path.is_file() and path.read_bytes() == data:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    # Process ids repeat from machine to machine, and several may write into one folder.
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with draft.open("wb") as file:
             file.write(data)

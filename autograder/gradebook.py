@@ -7,9 +7,8 @@ run a notebook there outside the sandbox; without one it only says no.
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,8 @@ from autograder.clean import inert_markdown
 from autograder.database import Entries, save_cells, save_entries
 from autograder.export import JUDGED, points, said
 from autograder.files import inside, write_whole
-from autograder.graded import graded_notebook, marks_of
+from autograder.formgrader import notebook_bytes, write_for_formgrader
+from autograder.graded import marks_of
 from autograder.questions import COURSE, questions_in, source_notebook
 from autograder.result import Result
 from autograder.task import Verdict
@@ -37,33 +37,37 @@ c.CourseDirectory.db_url = f"sqlite:///{root / 'gradebook.db'}?timeout=60"
 c.HTMLExporter.sanitize_html = True
 '''
 
+_AT_ONCE = 100  # submissions a transaction: a formgrader beside it waits a moment only
+
 Json = dict[str, Any]
 
 
-def write_gradebook(results: Sequence[Result], out: Path, root: Path = COURSE) -> None:
+def write_gradebook(results: Iterable[Result], out: Path, root: Path = COURSE) -> None:
     """Write the grades of `results` into `out`/gradebook.db, and what formgrader shows with them.
 
     Points and cells are those of `root`/solutions. Exercises that were not judged, answers in
     words, and all of a quarantined or failed submission wait for a person. Scores and comments that
     people gave are left as they are; where the score under one changes, it is put up for a second
-    look. Writing the same results again changes nothing.
+    look. Writing the same results again changes nothing. A graded result that comes without its
+    notebook leaves the one that formgrader shows as it is.
 
     Raises ValueError where the gradebook holds submissions of a lab that had other cells then.
     """
     write_whole(out / "nbgrader_config.py", _CONFIG.encode())
-    by_lab: dict[str, list[Result]] = defaultdict(list)
-    for result in sorted(results, key=lambda r: (r.lab, r.student)):
-        by_lab[result.lab].append(result)
-    for lab, of_lab in by_lab.items():
+    for lab, of_lab in groupby(sorted(results, key=_lab_and_student), key=lambda r: r.lab):
         source = source_notebook(lab, root)
-        write_whole(inside(out, "source", lab, f"{lab}.ipynb"), _json(source))
-        for result in of_lab:
-            path = inside(out, "autograded", result.student, lab, f"{lab}.ipynb")
-            write_whole(path, _json(_for_formgrader(result, source)))
-            inside(out, "submitted", result.student, lab).mkdir(parents=True, exist_ok=True)
+        write_whole(inside(out, "source", lab, f"{lab}.ipynb"), notebook_bytes(source))
         save_cells(out, lab, source)
-        entries = {result.student: _entries(result, source) for result in of_lab}
-        save_entries(out, lab, entries)
+        while some := list(islice(of_lab, _AT_ONCE)):
+            for result in some:
+                if result.notebook is not None or result.end != "graded":
+                    write_for_formgrader(result, out, root)
+                inside(out, "submitted", result.student, lab).mkdir(parents=True, exist_ok=True)
+            save_entries(out, lab, {result.student: _entries(result, source) for result in some})
+
+
+def _lab_and_student(result: Result) -> tuple[str, str]:
+    return result.lab, result.student
 
 
 def _entries(result: Result, source: Json) -> Entries:
@@ -101,17 +105,3 @@ def _remark(verdict: Verdict) -> str:
     if verdict.status not in JUDGED:
         return f"{verdict.status}: {verdict.message}"
     return f"{points(verdict.points)} of {points(verdict.max_points)} points. {verdict.message}"
-
-
-def _for_formgrader(result: Result, source: Json) -> Json:
-    """The graded notebook, with what students wrote in markdown unable to run in formgrader."""
-    released = {"".join(cell["source"]) for cell in source["cells"]}
-    notebook = graded_notebook(result, source)
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "markdown" and cell["source"] not in released:
-            cell["source"] = inert_markdown(cell["source"])
-    return notebook
-
-
-def _json(notebook: Json) -> bytes:
-    return (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")

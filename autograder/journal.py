@@ -1,8 +1,9 @@
 """Journal: what was answered and what came of it, on disk before anything else is told of it.
 
-One submission has two files, each written whole or not at all: `<student>.answers.gz`, the cases'
-answers, which are all that judging again needs; then `<student>.json`, the Result. Where the second
-is there, the submission is done, whatever happens to the machine afterwards.
+One submission has one file, written whole or not at all: where `<student>.entry` is there, the
+submission is done, whatever happens to the machine afterwards. Its first line is JSON: what the
+result was made from, the result without its notebook, and a digest of all that follows: the
+notebook as JSON, and the cases' answers, which are all that judging again needs.
 """
 
 from __future__ import annotations
@@ -22,67 +23,163 @@ from peakmem import plain
 
 __all__ = ["Journal"]
 
-_VERSION = 1
+_VERSION = 2
+_MAX_HEAD = 2**24  # bytes of a first line; a hundred times what verdicts take
+
+Terms = Mapping[str, Any]
 
 
 class Journal:
-    """The journal under `out/journal`. A result counts only for the very bytes it was made from."""
+    """The journal under `out/journal`.
+
+    A result counts only for the very bytes it was made from, and only under the same `terms`: plain
+    JSON-ready data that says what else it rests on, such as limits and the tasks' version.
+    """
 
     def __init__(self, out: Path) -> None:
         self._root = out / "journal"
 
-    def find(self, lab: str, student: str, raw: bytes, *, isolated: bool) -> Result | None:
+    def find(self, lab: str, student: str, raw: bytes, terms: Terms) -> Result | None:
         """Return the result of exactly this submission, or None where it is still to be graded.
 
         One that failed by the grader's fault is to be graded again.
         """
-        key, result = self._entry(lab, student)
-        if result is None or result.end == "failed" or key != _key(raw, isolated=isolated):
+        entry = self._entry(lab, student)
+        if entry is None or entry[0]["key"] != _key(raw, terms):
             return None
-        return result
+        result = _whole(*entry)
+        return None if result.end == "failed" else result
 
     def read(self, lab: str, student: str) -> Result | None:
         """Return the result of this student's last graded submission, None where there is none."""
-        return self._entry(lab, student)[1]
+        entry = self._entry(lab, student)
+        return None if entry is None else _whole(*entry)
+
+    def verdicts(self, lab: str, student: str) -> Result | None:
+        """Return the same result without its notebook, which is most of what `read` reads."""
+        head = self._head(lab, student)
+        return None if head is None else result_from_dict({**head["result"], "notebook": None})
+
+    def terms(self, lab: str, student: str) -> dict[str, Any] | None:
+        """Return the terms of this student's last graded submission, None where there is none."""
+        head = self._head(lab, student)
+        return None if head is None else dict(head["key"]["terms"])
 
     def keep(
         self,
         result: Result,
         raw: bytes,
         answers: Mapping[str, Sequence[Answer]],
+        terms: Terms,
+        asked: Mapping[str, str] | None = None,
     ) -> None:
-        """Write down a submission's answers and its result, for good once this returns."""
-        said = {task: [dataclasses.asdict(a) for a in given] for task, given in answers.items()}
-        packed = gzip.compress(plain.encode(said), compresslevel=1, mtime=0)
-        write_whole(self._path(result.lab, result.student, "answers.gz"), packed)
-        entry = {"key": _key(raw, isolated=result.isolated), "result": result_to_dict(result)}
-        text = json.dumps(entry, sort_keys=True)
-        write_whole(self._path(result.lab, result.student, "json"), text.encode())
+        """Write down a submission's answers and its result, for good once this returns.
+
+        `asked` says, by task, what the answers are answers to; where it does not, they cannot be
+        judged again.
+        """
+        said = {task: [vars(answer) for answer in given] for task, given in answers.items()}
+        notebook = json.dumps(result.notebook).encode()
+        rest = notebook + gzip.compress(plain.encode(said), compresslevel=1, mtime=0)
+        light = result_to_dict(dataclasses.replace(result, notebook=None))
+        head = {
+            "key": _key(raw, terms),
+            "asked": dict(asked or {}),
+            "result": light,
+            "notebook_bytes": len(notebook),
+            "digest": _digest(rest),
+        }
+        first = json.dumps(head, sort_keys=True).encode()
+        write_whole(self._path(result.lab, result.student), first + b"\n" + rest)
+
+    def amend(self, result: Result, terms: Terms) -> None:
+        """Write another result and other terms over those of a submission; its answers stay."""
+        entry = self._entry(result.lab, result.student)
+        if entry is None:
+            raise KeyError(f"the journal has no entry of {result.student}, {result.lab}")
+        head, rest = entry
+        light = result_to_dict(dataclasses.replace(result, notebook=None))
+        head |= {"key": head["key"] | {"terms": dict(terms)}, "result": light}
+        first = json.dumps(head, sort_keys=True).encode()
+        write_whole(self._path(result.lab, result.student), first + b"\n" + rest)
+
+    def copy(self, lab: str, student: str, other: Journal) -> bool:
+        """Make another journal's entry of this submission this one's; whether that changed it."""
+        data = other._path(lab, student).read_bytes()
+        path = self._path(lab, student)
+        if path.is_file() and path.read_bytes() == data:
+            return False
+        write_whole(path, data)
+        return True
+
+    def asked(self, lab: str, student: str) -> dict[str, str]:
+        """Return, by task, a digest of what the answers are answers to."""
+        head = self._head(lab, student)
+        return {} if head is None else dict(head["asked"])
+
+    def submission(self, lab: str, student: str) -> str | None:
+        """Return the SHA-256 digest of the submission's bytes, None where there is no entry."""
+        head = self._head(lab, student)
+        return None if head is None else str(head["key"]["submission"])
 
     def answers(self, lab: str, student: str) -> dict[str, list[Answer]]:
-        """Return what a graded submission answered, by task."""
-        data = gzip.decompress(self._path(lab, student, "answers.gz").read_bytes())
+        """Return what a graded submission answered, by task; none where it has no whole entry."""
+        entry = self._entry(lab, student)
+        if entry is None:
+            return {}
+        head, rest = entry
+        data = plain.decode(gzip.decompress(rest[head["notebook_bytes"] :]))
         return {
             task: [Answer(**{**one, "asked": tuple(map(tuple, one["asked"]))}) for one in given]
-            for task, given in plain.decode(data).items()
+            for task, given in data.items()
         }
 
-    def _entry(self, lab: str, student: str) -> tuple[Any, Result | None]:
-        """An entry's key and result; one that is not whole any more counts as none."""
-        path = self._path(lab, student, "json")
+    def _entry(self, lab: str, student: str) -> tuple[dict[str, Any], bytes] | None:
+        """An entry's first line, and the rest; one that is not whole any more counts as none."""
+        path = self._path(lab, student)
         try:
-            entry = json.loads(path.read_bytes())
-            return entry["key"], result_from_dict(entry["result"])
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            return None, None
+            first, _, rest = path.read_bytes().partition(b"\n")
+            head = _parsed(first)
+        except (FileNotFoundError, ValueError):
+            return None
+        return (head, rest) if _digest(rest) == head["digest"] else None
 
-    def _path(self, lab: str, student: str, ending: str) -> Path:
-        return inside(self._root, lab, f"{student}.{ending}")
+    def _head(self, lab: str, student: str) -> dict[str, Any] | None:
+        """An entry's first line alone; None where it is not whole."""
+        path = self._path(lab, student)
+        try:
+            with path.open("rb") as file:
+                return _parsed(file.readline(_MAX_HEAD))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def _path(self, lab: str, student: str) -> Path:
+        return inside(self._root, lab, f"{student}.entry")
 
 
-def _key(raw: bytes, *, isolated: bool) -> dict[str, Any]:
-    return {
-        "version": _VERSION,
-        "submission": hashlib.sha256(raw).hexdigest(),
-        "isolated": isolated,
-    }
+def _parsed(first: bytes) -> dict[str, Any]:
+    """An entry's first line; ValueError where it is none."""
+    head: dict[str, Any] = json.loads(first)
+    try:
+        result_from_dict(head["result"])
+        is_head = isinstance(head["key"]["terms"], dict) and isinstance(head["digest"], str)
+        is_head = is_head and isinstance(head["asked"], dict)
+        whole = is_head and isinstance(head["notebook_bytes"], int)
+    except (KeyError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise ValueError("no first line of an entry")
+    return head
+
+
+def _whole(head: Mapping[str, Any], rest: bytes) -> Result:
+    notebook = json.loads(rest[: head["notebook_bytes"]])
+    return result_from_dict({**head["result"], "notebook": notebook})
+
+
+def _key(raw: bytes, terms: Terms) -> dict[str, Any]:
+    return {"version": _VERSION, "submission": _digest(raw), "terms": dict(terms)}
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

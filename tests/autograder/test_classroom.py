@@ -100,7 +100,7 @@ def pages(room):
 def journal(room):
     """What the journal holds, with the time at which each entry was written."""
     folder = room.out / "journal" / LAB05
-    return {p.stem: p.stat().st_mtime_ns for p in folder.glob("*.json") if p.name[0] != "."}
+    return {p.stem: p.stat().st_mtime_ns for p in folder.glob("*.entry") if p.name[0] != "."}
 
 
 def test_everybody_gets_what_they_earned(graded):
@@ -115,9 +115,9 @@ def test_grading_again_runs_only_what_is_new_or_damaged(graded, tmp_path):
     room = elsewhere(graded, tmp_path)
     shutil.copytree(graded.out, room.out)
     before = journal(room)
-    entry = room.out / "journal" / LAB05 / "linear-0.json"
+    entry = room.out / "journal" / LAB05 / "linear-0.entry"
     entry.write_bytes(entry.read_bytes()[:100])
-    entry.with_name("minus-0.json").unlink()
+    entry.with_name("minus-0.entry").unlink()
     shutil.rmtree(room.submitted / "none-0")
     room.hand_in("none-0", submission("right"))
     assert room.grade("--workers", "1").returncode == 0

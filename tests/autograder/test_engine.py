@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from autograder.engine import Failure, run_all
+from autograder.engine import Failure, Solo, Work, run_all
 from tests.grading import REPOSITORY, command_environment
 
 
@@ -37,6 +37,8 @@ def _work(folder, item):
     if item == "compute":
         while True:
             pass
+    if item == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
     if item == "wait":
         (folder / "waiting").touch()
         time.sleep(600)
@@ -55,7 +57,7 @@ def telling(slot):
 
 
 def run(folder, items, workers=2, **options):
-    return dict(run_all(items, partial(worker, folder), workers, **options))
+    return dict(run_all(items, Work(partial(worker, folder), **options), workers))
 
 
 def names(folder, start):
@@ -96,7 +98,7 @@ def test_an_exception_is_a_failure_with_its_reason(tmp_path):
 
 
 def test_a_worker_that_cannot_be_made_says_why():
-    outcomes = list(run_all([1, 2, 3], broken, 2))
+    outcomes = list(run_all([1, 2, 3], Work(broken), 2))
     assert sorted(item for item, _ in outcomes) == [1, 2, 3]
     assert {outcome.reason for _, outcome in outcomes} == {
         "RuntimeError: this machine has no sandbox"
@@ -109,8 +111,26 @@ def test_an_item_that_computes_for_ever_is_ended(tmp_path):
     assert "computed for too long" in outcomes["compute"].reason
 
 
+def test_an_item_that_takes_for_ever_without_computing_is_ended(tmp_path):
+    """A stopped process sees no signal but the one that cannot be refused."""
+    outcomes = run(tmp_path, ["stop", 4], workers=1, wall_seconds=2.0)
+    assert outcomes[4] == 16
+    assert "took too long" in outcomes["stop"].reason
+
+
+def test_one_worker_is_kept_from_item_to_item_and_replaced_when_it_dies(tmp_path):
+    solo = Solo(Work(partial(worker, tmp_path)), 3)
+    assert [solo.do(n) for n in (1, 2, "kill once", 3)] == [1, 4, "kill once: done", 9]
+    assert "killed by signal 9" in solo.do("kill").reason
+    assert solo.do("raise") == Failure("LookupError: no such thing")
+    assert solo.do(5) == 25
+    solo.close()
+    assert all(name.startswith("began-3-") for name in names(tmp_path, "began"))
+    assert len(names(tmp_path, "began")) == 6, "the first, and one after each death"
+
+
 def test_slots_tell_workers_apart():
-    told = [outcome for _, outcome in run_all(["colorsys"] * 40, telling, 3)]
+    told = [outcome for _, outcome in run_all(["colorsys"] * 40, Work(telling), 3)]
     pids = {}
     for slot, pid, _ in told:
         pids.setdefault(slot, set()).add(pid)
@@ -120,13 +140,13 @@ def test_slots_tell_workers_apart():
 
 @pytest.mark.parametrize("preload", [[], ["colorsys"]])
 def test_workers_share_the_preloaded_modules(preload):
-    source = f"print(next(run_all(['colorsys'], telling, 1, {preload}))[1][2])"
+    source = f"print(next(run_all(['colorsys'], Work(telling, {preload}), 1))[1][2])"
     with _in_a_process_of_its_own(source) as controller:
         assert controller.communicate()[0] == f"{bool(preload)}\n"
 
 
 def test_closing_the_iterator_ends_the_workers_in_good_order(tmp_path):
-    outcomes = run_all([1, "wait", "wait"], partial(worker, tmp_path), 2)
+    outcomes = run_all([1, "wait", "wait"], Work(partial(worker, tmp_path)), 2)
     assert next(outcomes) == (1, 1)
     _await(tmp_path / "waiting")
     pids = [int(name.rpartition("-")[2]) for name in names(tmp_path, "began")]
@@ -137,7 +157,7 @@ def test_closing_the_iterator_ends_the_workers_in_good_order(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_workers_end_in_good_order_when_the_controller_dies(tmp_path, number):
-    source = f"list(run_all(['wait'], partial(worker, Path({str(tmp_path)!r})), 1))"
+    source = f"list(run_all(['wait'], Work(partial(worker, Path({str(tmp_path)!r}))), 1))"
     with _in_a_process_of_its_own(source) as controller:
         _await(tmp_path / "waiting")
         (name,) = names(tmp_path, "began")
@@ -149,7 +169,7 @@ def test_workers_end_in_good_order_when_the_controller_dies(tmp_path, number):
 
 def _in_a_process_of_its_own(source):
     """A controller that can be killed, and that no other test has started any process of."""
-    names = "Path, partial, run_all, telling, worker"
+    names = "Path, Work, partial, run_all, telling, worker"
     return subprocess.Popen(
         [sys.executable, "-c", f"from {__name__} import {names}\n{source}"],
         cwd=REPOSITORY,

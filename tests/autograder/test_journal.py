@@ -1,5 +1,7 @@
 """The journal: what was written is found again, and what is no longer whole is not believed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from autograder.journal import Journal
 from autograder.task import Answer
 from tests.autograder.class_by_hand import DOUBLE, LAB, end_of, graded
 
+INSIDE, OUTSIDE = {"isolated": True}, {"isolated": False}
 RAW = b"the notebook's bytes"
 ANSWERS = {
     DOUBLE: [
@@ -22,40 +25,40 @@ def journal(tmp_path):
     return Journal(tmp_path)
 
 
-def path_of(journal, ending="json"):
-    return journal._path(LAB, "ada", ending)
+def path_of(journal):
+    return journal._path(LAB, "ada")
 
 
 def test_what_was_kept_is_found_by_the_same_bytes_only(journal):
-    journal.keep(graded(), RAW, {})
-    assert journal.find(LAB, "ada", RAW, isolated=True) == graded()
-    assert journal.find(LAB, "ada", RAW + b" ", isolated=True) is None
-    assert journal.find(LAB, "eve", RAW, isolated=True) is None
-    assert journal.find(LAB, "ada", RAW, isolated=False) is None
+    journal.keep(graded(), RAW, {}, INSIDE)
+    assert journal.find(LAB, "ada", RAW, INSIDE) == graded()
+    assert journal.find(LAB, "ada", RAW + b" ", INSIDE) is None
+    assert journal.find(LAB, "eve", RAW, INSIDE) is None
+    assert journal.find(LAB, "ada", RAW, OUTSIDE) is None
 
 
 def test_a_result_from_outside_of_the_sandbox_is_graded_again_inside(journal):
-    journal.keep(graded(isolated=False), RAW, {})
-    assert journal.find(LAB, "ada", RAW, isolated=False) == graded(isolated=False)
-    assert journal.find(LAB, "ada", RAW, isolated=True) is None
+    journal.keep(graded(isolated=False), RAW, {}, OUTSIDE)
+    assert journal.find(LAB, "ada", RAW, OUTSIDE) == graded(isolated=False)
+    assert journal.find(LAB, "ada", RAW, INSIDE) is None
 
 
 def test_the_last_result_is_read_whatever_it_was_made_from(journal):
     assert journal.read(LAB, "ada") is None
-    journal.keep(end_of("ada", "quarantined", "The file is empty."), b"", {})
-    journal.keep(graded(), RAW, {})
+    journal.keep(end_of("ada", "quarantined", "The file is empty."), b"", {}, INSIDE)
+    journal.keep(graded(), RAW, {}, INSIDE)
     assert journal.read(LAB, "ada") == graded()
 
 
 @pytest.mark.parametrize(("end", "again"), [("failed", True), ("quarantined", False)])
 def test_only_the_graders_own_failures_are_graded_again(journal, end, again):
-    journal.keep(end_of("ada", end, "why"), RAW, {})
-    assert (journal.find(LAB, "ada", RAW, isolated=True) is None) is again
+    journal.keep(end_of("ada", end, "why"), RAW, {}, INSIDE)
+    assert (journal.find(LAB, "ada", RAW, INSIDE) is None) is again
     assert journal.read(LAB, "ada").reason == "why"
 
 
 def test_answers_come_back_as_they_were(journal):
-    journal.keep(graded(), RAW, ANSWERS)
+    journal.keep(graded(), RAW, ANSWERS, INSIDE)
     (first, *others) = journal.answers(LAB, "ada")[DOUBLE]
     assert np.isnan(first.value)
     assert (first.asked, first.resident_bytes) == (((3, "fits"), (5, "out of memory")), 7)
@@ -63,35 +66,42 @@ def test_answers_come_back_as_they_were(journal):
 
 
 def test_the_same_result_makes_the_same_bytes(journal):
-    journal.keep(graded(), RAW, ANSWERS)
-    before = [path_of(journal, ending).read_bytes() for ending in ("json", "answers.gz")]
-    journal.keep(graded(), RAW, ANSWERS)
-    assert before == [path_of(journal, ending).read_bytes() for ending in ("json", "answers.gz")]
+    journal.keep(graded(), RAW, ANSWERS, INSIDE)
+    before = path_of(journal).read_bytes()
+    journal.keep(graded(), RAW, ANSWERS, INSIDE)
+    assert before == path_of(journal).read_bytes()
 
 
 @pytest.mark.parametrize("kept", [0, 1, 100, -1])
 def test_an_entry_that_lost_a_part_counts_as_none(journal, kept):
-    journal.keep(graded(), RAW, ANSWERS)
+    journal.keep(graded(), RAW, ANSWERS, INSIDE)
     path = path_of(journal)
     path.write_bytes(path.read_bytes()[:kept])
-    assert journal.find(LAB, "ada", RAW, isolated=True) is None
+    assert journal.find(LAB, "ada", RAW, INSIDE) is None
     assert journal.read(LAB, "ada") is None
-    journal.keep(graded(), RAW, ANSWERS)
-    assert journal.find(LAB, "ada", RAW, isolated=True) == graded()
+    journal.keep(graded(), RAW, ANSWERS, INSIDE)
+    assert journal.find(LAB, "ada", RAW, INSIDE) == graded()
 
 
 @pytest.mark.parametrize("damage", [b"null", b"{}", b'"text"', b'{"key": 1, "result": {}}'])
 def test_json_that_is_no_entry_counts_as_none(journal, damage):
-    journal.keep(graded(), RAW, ANSWERS)
+    journal.keep(graded(), RAW, ANSWERS, INSIDE)
     path_of(journal).write_bytes(damage)
-    assert journal.find(LAB, "ada", RAW, isolated=True) is None
+    assert journal.find(LAB, "ada", RAW, INSIDE) is None
     assert journal.read(LAB, "ada") is None
 
 
 def test_half_a_draft_is_not_taken_for_an_entry(journal):
-    journal.keep(graded(), RAW, {})
-    path_of(journal).rename(path_of(journal).with_name(".ada.json.4711"))
+    journal.keep(graded(), RAW, {}, INSIDE)
+    path_of(journal).rename(path_of(journal).with_name(".ada.entry.4711"))
     assert journal.read(LAB, "ada") is None
+
+
+def test_verdicts_are_read_without_the_notebook(journal):
+    journal.keep(graded(), RAW, ANSWERS, INSIDE)
+    assert journal.verdicts(LAB, "ada") == replace(graded(), notebook=None)
+    assert journal.terms(LAB, "ada") == INSIDE
+    assert (journal.verdicts(LAB, "eve"), journal.terms(LAB, "eve")) == (None, None)
 
 
 @pytest.mark.parametrize("student", ["../eve", "a/b", "a\0b"])
