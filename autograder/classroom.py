@@ -32,12 +32,14 @@ from autograder.sandbox import Limits, Sandbox
 from autograder.submission import Quarantine
 from autograder.tasks import find_lab
 from autograder.terms import changed, terms_of
+from autograder.waive import waive, waivers
 
 __all__ = [
     "Classroom",
     "Grader",
     "Handed",
     "course_secret",
+    "drop_pages",
     "grade_all",
     "grade_notebooks",
     "outdated",
@@ -177,17 +179,17 @@ def publish(out: Path, root: Path) -> list[Result]:
     """
     from autograder.gradebook import write_gradebook  # nbgrader, which no worker has to wait for
 
-    journal = Journal(out)
+    journal, given = Journal(out), waivers(out)
     results = []
     for student, lab in taken(out):
         result = journal.verdicts(lab, student)
         if result is None:
             continue
-        results.append(result)
+        results.append(waive(result, given))
         if not all(path.is_file() for path in _derived(result, out)):
             whole = journal.read(lab, student)
             if whole is not None:
-                _write_derived(whole, out, root)
+                _write_derived(waive(whole, given), out, root)
     write_gradebook(results, out, root)
     write_grades(results, out / "grades.csv", root)
     return results
@@ -271,8 +273,14 @@ class Grader:
 
 def _keep(room: Classroom, graded: Graded, raw: bytes, terms: Mapping[str, Any]) -> None:
     """Write what follows from a result, then the result: where that is, the rest is there too."""
-    _write_derived(graded.result, room.out, room.root)
+    _write_derived(waive(graded.result, waivers(room.out)), room.out, room.root)
     Journal(room.out).keep(graded.result, raw, graded.answers, terms, graded.asked)
+
+
+def drop_pages(result: Result, out: Path) -> None:
+    """Remove the pages of a submission, so that `publish` writes them anew."""
+    for path in _derived(result, out):
+        path.unlink(missing_ok=True)
 
 
 def _write_derived(result: Result, out: Path, root: Path) -> None:

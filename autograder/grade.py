@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from autograder.asked import asked_of
 from autograder.ban import banned_uses
 from autograder.clean import safe_output
 from autograder.judge import could_not_judge, draw, judge_safely, refuse
@@ -27,10 +28,14 @@ _LOST = "The process was lost too often to go on."
 
 @dataclass(frozen=True)
 class Graded:
-    """One submission's result, and the answers that it was judged on, by task."""
+    """One submission's result, the answers that it was judged on, and to what, by task.
+
+    `asked` has a digest of what each task's answers are answers to: its probe and its inputs.
+    """
 
     result: Result
     answers: Mapping[str, Sequence[Answer]]
+    asked: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -79,7 +84,8 @@ def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> 
         notes=submission.notes,
         isolated=sandbox.isolated,
     )
-    return Graded(result, answers)
+    asked = {task.id: asked_of(task, waiting[task.id]) for task in lab.tasks if task.id in waiting}
+    return Graded(result, answers, asked)
 
 
 _NEEDS_GPU = (

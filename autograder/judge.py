@@ -11,7 +11,7 @@ import numpy as np
 from autograder.task import NOT_WRITTEN, Answer, Case, Finding, Status, Task, Verdict
 from peakmem.errors import NotDefined
 
-__all__ = ["could_not_judge", "draw", "judge", "judge_safely", "refuse"]
+__all__ = ["could_not_judge", "draw", "draw_again", "judge", "judge_safely", "refuse"]
 
 
 def draw(task: Task, secret: bytes, student: str, submission: bytes) -> list[Case]:
@@ -20,7 +20,12 @@ def draw(task: Task, secret: bytes, student: str, submission: bytes) -> list[Cas
     They follow from an HMAC of all four, so grading again draws the same ones, and nobody can
     write the answers to the next attempt's cases from the last attempt's feedback.
     """
-    parts = (task.id.encode(), student.encode(), hashlib.sha256(submission).digest())
+    return draw_again(task, secret, student, hashlib.sha256(submission).digest())
+
+
+def draw_again(task: Task, secret: bytes, student: str, submission_digest: bytes) -> list[Case]:
+    """Return the cases of a submission of which only the SHA-256 digest is there."""
+    parts = (task.id.encode(), student.encode(), submission_digest)
     digest = hmac.new(secret, b"\0".join(parts), hashlib.sha256).digest()
     return task.cases(np.random.default_rng(int.from_bytes(digest, "big")))
 

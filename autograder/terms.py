@@ -27,13 +27,19 @@ def terms_of(lab: str, root: Path, limits: Limits, *, isolated: bool) -> dict[st
     """
     number = lab.partition("_")[0]
     built = (root / folder / lab / f"{lab}.ipynb" for folder in ("labs", "solutions"))
+    notebooks = [path for path in built if path.is_file()]
     files = [
         *sorted((_GRADER / "tasks" / number).rglob("*.py")),
         _LIBRARY / "probes" / "__init__.py",
         _LIBRARY / "probes" / f"{number}.py",
-        *(path for path in built if path.is_file()),
+        *notebooks,
     ]
-    return {"lab": _digest(files), "limits": asdict(limits), "isolated": isolated}
+    return {
+        "lab": _digest(files),
+        "notebooks": _digest(notebooks),
+        "limits": asdict(limits),
+        "isolated": isolated,
+    }
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

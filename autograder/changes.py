@@ -1,0 +1,105 @@
+"""Changes: scores that are about to change, shown with the reason, and asked about beforehand."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from autograder.export import JUDGED, cell_text, points
+from autograder.files import write_whole
+from autograder.result import Result
+from autograder.task import Verdict
+
+__all__ = ["LOG", "Change", "agreed", "between", "note_down", "told"]
+
+LOG = "changes.csv"
+_COLUMNS = ("time", "student", "lab", "task", "old", "new", "why", "before")
+_SHOWN = 300  # characters of a message
+
+
+@dataclass(frozen=True)
+class Change:
+    """One score that changes; `old` and `new` are points, or in words why there are none.
+
+    `why` is what the grader says now, `before` what it said then.
+    """
+
+    student: str
+    lab: str
+    task: str
+    old: str
+    new: str
+    why: str
+    before: str
+
+
+def between(old: Result, new: Result) -> Iterator[Change]:
+    """Yield a change for each task whose score is not the same in two results of a submission."""
+    before = {verdict.task: verdict for verdict in old.verdicts}
+    after = {verdict.task: verdict for verdict in new.verdicts}
+    for task in dict.fromkeys((*before, *after)) or ("",):
+        was, now = _score(old, before.get(task)), _score(new, after.get(task))
+        if was != now:
+            told = (_said(new, after.get(task)), _said(old, before.get(task)))
+            yield Change(old.student, old.lab, task, was, now, *told)
+
+
+def told(changes: Sequence[Change]) -> str:
+    """Return the changes as text: who, which task, old and new, and why."""
+    lines = []
+    for change in changes:
+        name = f"{change.student}, {change.task or change.lab}"
+        lines += [
+            f"{name}: {change.old} -> {change.new}",
+            f"    now:    {_cut(change.why)}",
+            f"    before: {_cut(change.before)}",
+        ]
+    students = len({change.student for change in changes})
+    lines.append(f"{len(changes)} scores of {students} students change.")
+    return "\n".join(lines)
+
+
+def agreed(ask: Callable[[str], str] = input) -> bool:
+    """Ask whether to go on; no answer is no."""
+    try:
+        return ask("Write them? [y/N] ").strip().lower() in {"y", "yes"}
+    except EOFError:
+        return False
+
+
+def note_down(changes: Sequence[Change], out: Path) -> None:
+    """Add the changes to `out`/changes.csv, for when a student asks why a score is another now."""
+    path = out / LOG
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if not path.is_file():
+        writer.writerow(_COLUMNS)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    for c in changes:
+        cells = (c.student, c.lab, c.task, c.old, c.new, c.why, c.before)
+        writer.writerow((now, *map(cell_text, cells)))
+    old = path.read_bytes() if path.is_file() else b""
+    write_whole(path, old + text.getvalue().encode(errors="replace"))
+
+
+def _score(result: Result, verdict: Verdict | None) -> str:
+    if result.end != "graded":
+        return result.end
+    if verdict is None:
+        return "no such task"
+    return points(verdict.points) if verdict.status in JUDGED else verdict.status
+
+
+def _said(result: Result, verdict: Verdict | None) -> str:
+    if result.end != "graded":
+        return result.reason
+    return "The lab has no such task." if verdict is None else verdict.message
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."

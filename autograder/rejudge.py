@@ -1,0 +1,125 @@
+"""Rejudge: the kept answers judged by today's judges, when one was wrong. No student code runs.
+
+Answers are judged again only where they are answers to what would be asked today: the same probe
+with the same inputs. Where the lab asks something else by now, only `regrade` can tell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from autograder.asked import asked_of
+from autograder.changes import Change, between, note_down
+from autograder.classroom import drop_pages, publish, taken
+from autograder.journal import Journal
+from autograder.judge import draw_again, judge_safely
+from autograder.result import Result
+from autograder.sandbox import Limits
+from autograder.task import Answer, Case, Task, Verdict
+from autograder.tasks import find_lab
+from autograder.terms import terms_of
+from autograder.waive import waive, waivers, write_waivers
+
+__all__ = ["Proposal", "commit", "drawn_again", "judge_again", "propose"]
+
+
+@dataclass
+class Proposal:
+    """What judging again comes to: changed scores, results to write, and what it cannot tell.
+
+    `amended` are results as the judges see them, waivers left out, with the terms they stand
+    under; `pages` are those whose pages say something else then. Counted by task: the verdicts
+    that were `judged` again, those that are `stale`, since something else would be asked today,
+    and those that rest on no answers, `unasked`, such as of what a solution may not use.
+    """
+
+    waived: Mapping[str, str]
+    changes: list[Change] = field(default_factory=list)
+    amended: list[tuple[Result, dict[str, Any]]] = field(default_factory=list)
+    pages: list[Result] = field(default_factory=list)
+    judged: Counter[str] = field(default_factory=Counter)
+    stale: Counter[str] = field(default_factory=Counter)
+    unasked: Counter[str] = field(default_factory=Counter)
+
+
+def propose(out: Path, root: Path, secret: bytes, waived: Mapping[str, str]) -> Proposal:
+    """Judge all kept answers in `out` again, and compare; nothing is written."""
+    journal, holding, proposal = Journal(out), waivers(out), Proposal(waived)
+    for student, lab in taken(out):
+        old = journal.verdicts(lab, student)
+        if old is None or old.end != "graded":
+            continue
+        new, whole = _judged_again(journal, old, secret, proposal)
+        held = journal.terms(lab, student) or {}
+        terms = _terms(held, lab, root, whole=whole)
+        if (new, terms) != (old, held):
+            proposal.amended.append((new, terms))
+        was, now = waive(old, holding), waive(new, waived)
+        if was != now:
+            proposal.pages.append(now)
+            proposal.changes += between(was, now)
+    return proposal
+
+
+def commit(proposal: Proposal, out: Path, root: Path) -> None:
+    """Write what was proposed. Cut off in the middle, the same command does the rest.
+
+    Pages go first: one that is missing is written anew from whatever holds by then.
+    """
+    note_down(proposal.changes, out)
+    for result in proposal.pages:
+        drop_pages(result, out)
+    write_waivers(proposal.waived, out)
+    journal = Journal(out)
+    for result, terms in proposal.amended:
+        journal.amend(result, terms)
+    publish(out, root)
+
+
+def judge_again(
+    task: Task, secret: bytes, journal: Journal, result: Result, answers: Sequence[Answer]
+) -> Verdict | None:
+    """Return today's verdict on kept answers; None where they are answers to something else."""
+    cases = drawn_again(task, secret, journal, result)
+    return None if cases is None else judge_safely(task, cases, answers)
+
+
+def drawn_again(task: Task, secret: bytes, journal: Journal, result: Result) -> list[Case] | None:
+    """Return the cases that kept answers answer; None where today's cases or probe are others."""
+    digest = journal.submission(result.lab, result.student) or ""
+    cases = draw_again(task, secret, result.student, bytes.fromhex(digest))
+    same = journal.asked(result.lab, result.student).get(task.id) == asked_of(task, cases)
+    return cases if same else None
+
+
+def _judged_again(
+    journal: Journal, old: Result, secret: bytes, proposal: Proposal
+) -> tuple[Result, bool]:
+    """The result by today's judges, and whether all of its answers could be judged again."""
+    lab, answers = find_lab(old.lab), journal.answers(old.lab, old.student)
+    before = {verdict.task: verdict for verdict in old.verdicts}
+    verdicts, whole = [], True
+    for task in lab.tasks:
+        verdict = before.get(task.id)
+        if task.id in answers:
+            again = judge_again(task, secret, journal, old, answers[task.id])
+            verdict = again or verdict
+            counts = proposal.judged if again else proposal.stale
+        else:
+            counts = proposal.unasked if verdict else proposal.stale
+        counts[task.id] += 1
+        whole = whole and counts is not proposal.stale
+        if verdict is not None:
+            verdicts.append(verdict)
+    return replace(old, verdicts=tuple(verdicts)), whole
+
+
+def _terms(old: dict[str, Any], lab: str, root: Path, *, whole: bool) -> dict[str, Any]:
+    """The terms that a rejudged result stands under: today's tasks, if nothing else has changed."""
+    now = terms_of(lab, root, Limits(), isolated=True)
+    same = whole and old.get("notebooks") == now["notebooks"]
+    return {**old, "lab": now["lab"]} if same else old
