@@ -56,6 +56,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_build(commands)
     _add_grade(commands)
+    _add_rejudge(commands)
+    _add_explain(commands)
     _add_audit(commands)
     _add_bank(commands)
     _add_sample(commands)
@@ -217,6 +219,54 @@ def _grade_with_progress(
     with tqdm(total=len(handed), desc=room.lab, unit="submission", disable=None) as bar:
         for _ in classroom.grade_all(room, handed, workers, scheduler):
             bar.update()
+
+
+def _add_rejudge(commands: Commands) -> None:
+    command = commands.add_parser(
+        "rejudge", help="judge the kept answers again, after a judge was wrong; ask before writing"
+    )
+    command.add_argument("out", type=Path, metavar="OUT")
+    command.set_defaults(run=_rejudge)
+
+
+def _rejudge(options: argparse.Namespace) -> int:
+    from autograder import changes, rejudge
+    from autograder.classroom import course_secret
+    from autograder.semester import read_semester
+
+    waived = read_semester(options.out).waived
+    secret = course_secret(options.course / ".course_secret")
+    proposal = rejudge.propose(options.out, options.course, secret, waived)
+    for sentence in rejudge.remarks(proposal):
+        print(sentence)
+    if proposal.changes:
+        print(changes.told(proposal.changes))
+        if not changes.agreed():
+            print("Nothing was written.")
+            return OK
+    else:
+        print("No score changes.")
+    rejudge.commit(proposal, options.out, options.course)
+    return _audit(options)
+
+
+def _add_explain(commands: Commands) -> None:
+    command = commands.add_parser(
+        "explain", help="say why a student has these points for a task, case by case"
+    )
+    command.add_argument("out", type=Path, metavar="OUT")
+    command.add_argument("student", metavar="STUDENT")
+    command.add_argument("task", metavar="TASK")
+    command.set_defaults(run=_explain)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from autograder.classroom import course_secret
+    from autograder.explain import explain
+
+    secret = course_secret(options.course / ".course_secret")
+    print(explain(options.out, secret, options.student, options.task))
+    return OK
 
 
 def _add_audit(commands: Commands) -> None:

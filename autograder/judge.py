@@ -11,7 +11,7 @@ import numpy as np
 from autograder.task import NOT_WRITTEN, Answer, Case, Finding, Status, Task, Verdict
 from peakmem.errors import NotDefined
 
-__all__ = ["could_not_judge", "draw", "draw_again", "judge", "judge_safely", "refuse"]
+__all__ = ["could_not_judge", "draw", "draw_again", "findings", "judge", "judge_safely", "refuse"]
 
 
 def draw(task: Task, secret: bytes, student: str, submission: bytes) -> list[Case]:
@@ -35,11 +35,12 @@ def judge(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdi
 
     Each part is earned if every case that decides it passes. A part that a doubt hangs over is
     not earned, and makes the whole verdict `could_not_judge` unless another part is plainly wrong.
+    Raises ValueError where the task's judge says nothing of a part that a case decides.
     """
-    findings = [_findings(task, c, a) for c, a in zip(cases, answers, strict=True)]
+    found = [findings(task, c, a) for c, a in zip(cases, answers, strict=True)]
     failed = [
         (case, part, finding)
-        for case, by_part in zip(cases, findings, strict=True)
+        for case, by_part in zip(cases, found, strict=True)
         for part, finding in by_part.items()
         if not finding.ok
     ]
@@ -83,12 +84,17 @@ def could_not_judge(task: Task, message: str, status: Status = "could_not_judge"
     return Verdict(task.id, status, dict.fromkeys(task.parts, 0.0), task.points, message)
 
 
-def _findings(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
+def findings(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
+    """Return what there is to say of one answer, for each part that its case decides."""
     if answer.lost is not None:
         return dict.fromkeys(case.parts, Finding(False, answer.lost))
     if answer.raised is not None:
         return dict.fromkeys(case.parts, _raised(*answer.raised))
-    return task.judge(case, answer)
+    found = task.judge(case, answer)
+    if missing := [part for part in case.parts if part not in found]:
+        # A part is earned where no finding speaks against it, so silence would earn it too.
+        raise ValueError(f"the judge of {task.id} has no finding for {', '.join(missing)}")
+    return found
 
 
 def _raised(kind: str, message: str, trace: str) -> Finding:

@@ -24,7 +24,7 @@ from autograder.tasks import find_lab
 from autograder.terms import terms_of
 from autograder.waive import waive, waivers, write_waivers
 
-__all__ = ["Proposal", "commit", "drawn_again", "judge_again", "propose"]
+__all__ = ["Proposal", "commit", "drawn_again", "judge_again", "propose", "remarks"]
 
 
 @dataclass
@@ -63,6 +63,21 @@ def propose(out: Path, root: Path, secret: bytes, waived: Mapping[str, str]) -> 
             proposal.pages.append(now)
             proposal.changes += between(was, now)
     return proposal
+
+
+def remarks(proposal: Proposal) -> list[str]:
+    """Return a sentence for each task whose verdicts could not all be judged again."""
+    lines = [f"Judged again: {proposal.judged.total()} verdicts, without running any code."]
+    lines += [
+        f"{task}: {count} verdicts stay, since the lab asks something else by now; `autograder "
+        "regrade` asks it."
+        for task, count in sorted(proposal.stale.items())
+    ]
+    lines += [
+        f"{task}: {count} verdicts stay that rest on no answers (a banned name, or no GPU)."
+        for task, count in sorted(proposal.unasked.items())
+    ]
+    return lines
 
 
 def commit(proposal: Proposal, out: Path, root: Path) -> None:

@@ -12,11 +12,12 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from autograder.intake import is_student_id
-from autograder.tasks import find_task, lab_names
+from autograder.tasks import find_lab, find_task, lab_names
 
 __all__ = ["SETTINGS", "Late", "Receipt", "Semester", "Student", "read_semester"]
 
@@ -153,7 +154,7 @@ class _Settings:
         return float(value)
 
     def time(self, lab: str, value: object) -> datetime:
-        if lab not in lab_names():
+        if not _is_lab(lab):
             raise self.wrong(f"due.{lab}", str(value), f"a lab among {', '.join(lab_names())}")
         if not isinstance(value, datetime) or value.tzinfo is None:
             raise self.wrong(f"due.{lab}", str(value), _TIME)
@@ -174,7 +175,7 @@ class _Settings:
         for task, reason in table.items():
             try:
                 find_task(task)
-            except (ValueError, ImportError) as error:
+            except ValueError as error:
                 raise self.wrong(f"waived.{task}", reason, f"a task's id: {error}") from error
             if not isinstance(reason, str) or not reason.strip():
                 raise self.wrong(f"waived.{task}", reason, "the reason, which students read")
@@ -246,8 +247,16 @@ def _check_student(where: str, column: str, value: str) -> None:
         )
 
 
+@cache
+def _is_lab(name: str) -> bool:
+    try:
+        return find_lab(name).name == name
+    except ValueError:
+        return False
+
+
 def _check_lab(where: str, value: str) -> None:
-    if value not in lab_names():
+    if not _is_lab(value):
         raise ValueError(f"{where}: lab is {value!r}; expected one of {', '.join(lab_names())}")
 
 

@@ -7,13 +7,12 @@ import pkgutil
 
 from autograder.task import Lab, Task
 
-__all__ = ["find_lab", "find_task", "lab_names"]
+__all__ = ["find_lab", "find_task", "lab_names", "lab_of"]
 
 
 def lab_names() -> list[str]:
     """Return the names of all labs, in order: `lab01_formats`, ..."""
-    modules = sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name.startswith("lab"))
-    return [_load(module).name for module in modules]
+    return [_load(module).name for module in _modules()]
 
 
 def find_lab(name: str) -> Lab:
@@ -31,12 +30,24 @@ def find_lab(name: str) -> Lab:
 
 def find_task(task_id: str) -> Task:
     """Return the task of this id; ValueError, with the ids of its lab, for any other."""
-    lab = _load(task_id.partition("-")[0])
+    lab = lab_of(task_id)
     for task in lab.tasks:
         if task.id == task_id:
             return task
     known = ", ".join(task.id for task in lab.tasks)
     raise ValueError(f"{lab.name} has no task {task_id!r}; its tasks are {known}")
+
+
+def lab_of(task_id: str) -> Lab:
+    """Return the lab that a task of this id belongs to; ValueError where there is none."""
+    number = task_id.partition("-")[0]
+    if number not in _modules():
+        raise ValueError(f"there is no task {task_id!r}; the labs are {', '.join(lab_names())}")
+    return _load(number)
+
+
+def _modules() -> list[str]:
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name.startswith("lab"))
 
 
 def _load(module: str) -> Lab:

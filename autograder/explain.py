@@ -1,0 +1,123 @@
+"""Explain: one verdict, made again from the kept answers, with all that it rests on.
+
+For instructors only: it shows inputs, hidden cases and expected values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from autograder.export import JUDGED, points
+from autograder.graded import marks_of
+from autograder.journal import Journal
+from autograder.judge import findings, judge_safely
+from autograder.rejudge import drawn_again
+from autograder.result import Result
+from autograder.task import Answer, Case, Finding, Task, Verdict
+from autograder.tasks import find_task, lab_of
+from autograder.waive import waivers
+
+__all__ = ["explain"]
+
+_SHOWN = 400  # characters of one value
+
+
+def explain(out: Path, secret: bytes, student: str, task_id: str) -> str:
+    """Return, as text, why a student has these points for a task; no student code runs.
+
+    Raises ValueError where there is no such task, or no result of this student.
+    """
+    task, lab = find_task(task_id), lab_of(task_id).name
+    result = Journal(out).read(lab, student)
+    if result is None:
+        raise ValueError(f"{out} has no result of {student} in {lab}; see its grades.csv")
+    return "\n".join(_lines(task, result, Journal(out), secret, waivers(out).get(task_id)))
+
+
+def _lines(
+    task: Task, result: Result, journal: Journal, secret: bytes, waived: str | None
+) -> Iterator[str]:
+    verdict = next((v for v in result.verdicts if v.task == task.id), None)
+    if verdict is None:
+        yield f"{result.student}, {task.id}: {result.end}. {result.reason}"
+        return
+    yield f"{result.student}, {task.id}: {_in_words(verdict)}"
+    if waived is not None:
+        yield f"Waived, so it counts as {points(verdict.max_points)} points: {waived}"
+    yield f"Said to the student: {verdict.message}"
+    yield from _code(task, result)
+    answers = journal.answers(result.lab, result.student).get(task.id)
+    if answers is None:
+        yield "It rests on no answers: the task's probe was not run."
+        return
+    cases = drawn_again(task, secret, journal, result)
+    if cases is None:
+        yield "The lab asks other questions today than these answers are to; see `regrade`."
+        return
+    again = judge_safely(task, cases, answers)
+    same = "the same verdict" if again == verdict else f"another verdict: {_in_words(again)}"
+    yield f"Judged again from the kept answers: {same}."
+    for number, (case, answer) in enumerate(zip(cases, answers, strict=True), start=1):
+        yield from _case(task, number, len(cases), case, answer)
+
+
+def _in_words(verdict: Verdict) -> str:
+    if verdict.status not in JUDGED:
+        return f"{verdict.status}. {verdict.message}"
+    parts = ", ".join(f"{part} {points(earned)}" for part, earned in verdict.earned.items())
+    mistake = f", mistake {verdict.mistake}" if verdict.mistake else ""
+    total = f"{points(verdict.points)} of {points(verdict.max_points)} points"
+    return f"{verdict.status}, {total} ({parts}){mistake}"
+
+
+def _code(task: Task, result: Result) -> Iterator[str]:
+    for cell in result.notebook["cells"] if result.notebook else ():
+        if str(marks_of(cell).get("grade_id")) == f"{task.id}-solution":
+            yield "Handed in:"
+            yield from (f"    {line}" for line in "".join(cell["source"]).splitlines())
+
+
+def _case(task: Task, number: int, count: int, case: Case, answer: Answer) -> Iterator[str]:
+    kind = "fixed, never shown" if case.fixed else "drawn"
+    yield f"Case {number} of {count} ({kind}), decides {', '.join(case.parts)}"
+    yield f"    inputs:  {_shown(dict(case.inputs))}"
+    if case.secret:
+        yield f"    secret:  {_shown(dict(case.secret))}"
+    if answer.asked:
+        yield f"    asked:   {_shown(list(answer.asked))}"
+    yield f"    answer:  {_answer(answer)}"
+    for part, finding in _found(task, case, answer):
+        yield f"    {part}: {finding}"
+
+
+def _answer(answer: Answer) -> str:
+    if answer.lost is not None:
+        return f"none: {answer.lost}"
+    if answer.raised is not None:
+        return f"raised {answer.raised[0]}: {_cut(answer.raised[1])}"
+    rise = "" if answer.resident_bytes is None else f" (rose by {answer.resident_bytes:,} bytes)"
+    return f"{_shown(answer.value)}{rise}"
+
+
+def _found(task: Task, case: Case, answer: Answer) -> Sequence[tuple[str, str]]:
+    try:
+        found = findings(task, case, answer)
+    except Exception as error:
+        return [("judge", f"raised {type(error).__name__}: {error}")]
+    return [(part, _finding(finding)) for part, finding in found.items()]
+
+
+def _finding(finding: Finding) -> str:
+    word = "right." if finding.ok else "doubtful." if finding.doubt else "wrong."
+    fits = f"It fits {', '.join(finding.mistakes)}." if finding.mistakes else ""
+    return " ".join(text for text in (word, _cut(finding.said), finding.doubt, fits) if text)
+
+
+def _shown(value: object) -> str:
+    return _cut(repr(value))
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 3]}..."
