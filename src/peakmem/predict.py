@@ -6,8 +6,8 @@ played operator by operator by the rules of a profile; no figure here was fitted
 
 What it counts are the bytes that tensors ask for. It leaves out what the CUDA context, cuBLAS's
 workspaces and the allocator's rounding add, scratch memory inside an operator, and, for several
-devices, buffers of communication other than ZeRO-3's gathered layers, each of which is taken to be
-gathered when it begins and let go when it ends, forward and backward.
+devices, buffers of communication other than what ZeRO's replicas hold whole of a layer while it
+runs: its gradients from stage 2 on, its parameters in stage 3, in the format computed in.
 
 Some things torch does not do by itself. Master weights are what a plain loop makes of them (see
 `steps`), a quantized matrix is widened each time it is used, and adapters have no dropout.
@@ -19,7 +19,7 @@ from dataclasses import replace
 from math import ceil
 
 from peakmem.layers import Layers
-from peakmem.ledger import Ledger, Owner, Tensor
+from peakmem.ledger import Ledger, Owner, Phase, Tensor
 from peakmem.llama import Llama
 from peakmem.models import ModelShape, parameter_tensors
 from peakmem.profiles import PROFILES, Profile
@@ -89,9 +89,7 @@ def build_ledger(
     last_loss = _play(tape, blocks(tape, local, recipe, rules, parameters, between), batches)
     with tape.holding(last_loss):
         play_step(tape, trained, recipe, implementation)
-    whole = tape.ledger()
-    gathered = _gathered(whole) if rules.eager and parallelism.gathers else ()
-    return _shared(whole, parallelism, keep_temporaries=rules.eager, gathered=gathered)
+    return _shared(tape.ledger(), parallelism, eager=rules.eager)
 
 
 def _play(tape: Tape, model: Layers, batches: list[list[Value]]) -> Value:
@@ -235,28 +233,57 @@ def _states(tape: Tape, trained: list[Value], recipe: Recipe, counters: bool) ->
             tape.resident(f"{name} (step)", "optimizer_state", (), "fp32")
 
 
-def _gathered(ledger: Ledger) -> tuple[Tensor, ...]:
-    """Return the whole parameters of each layer, while it runs forward and while it runs backward.
+def _exchanged(ledger: Ledger, parallelism: Parallelism) -> tuple[Tensor, ...]:
+    """Return what replicas hold whole for a while of what ZeRO cuts.
 
-    What is outside the layers stays from the start to the end of backward.
+    Stage 3 gathers each layer's parameters while it runs forward and while it runs backward, and
+    keeps what is outside the layers from the start to the end of backward. From stage 2 on a
+    layer's gradients are whole until its backward ends.
     """
-    of_layers: dict[str, int] = {}
-    for tensor in ledger.tensors:
-        if tensor.owner == "parameter":
-            layer = _layer_of(tensor.name)
-            of_layers[layer] = of_layers.get(layer, 0) + tensor.bytes
+    kinds: list[tuple[Owner, str, tuple[Phase, ...]]] = []
+    if parallelism.zero >= 2:
+        kinds.append(("gradient", "gradients to be shared", ("backward",)))
+    if parallelism.gathers:
+        kinds.append(("parameter", "gathered", ("forward", "backward")))
+    spans = _spans(ledger)
+    low = {t.name: t.bytes for t in ledger.tensors if _is_copy(t)}
+    found = []
+    for owner, words, phases in kinds:
+        sizes: dict[str, int] = {}
+        for tensor in {t.name: t for t in ledger.tensors if t.owner == owner}.values():
+            layer, name = _layer_of(tensor.name), tensor.name.removesuffix(".grad")
+            n_bytes = next((n for copy, n in low.items() if copy.startswith(f"{name} in ")), None)
+            sizes[layer] = sizes.get(layer, 0) + (tensor.bytes if n_bytes is None else n_bytes)
+        for (layer, phase), span in spans:
+            if phase in phases and sizes.get(layer):
+                name = f"{layer or 'other parameters'}, {words}"
+                found.append(Tensor(name, "communication", (), "uint8", sizes[layer], *span))
+    return tuple(found)
+
+
+def _spans(ledger: Ledger) -> list[tuple[tuple[str, Phase], tuple[int, int]]]:
+    """Return when each layer runs, once for each time; "" stands for what is in no layer."""
     spans: dict[tuple[str, int], list[int]] = {}
     turns = 0  # from forward to backward and on
     for at, event in enumerate(ledger.events):
         turns += at > 0 and event.phase != ledger.events[at - 1].phase
         if layer := _layer_of(event.name):
             spans.setdefault((layer, turns), [at, at])[1] = at
-    spans["", 0] = [0, ledger.last_event("backward")]
-    return tuple(
-        Tensor(f"{layer or 'other parameters'}, gathered", "communication", (), "uint8", n, *span)
-        for (layer, _), span in spans.items()
-        if (n := of_layers.get(layer, 0))
-    )
+    last = ledger.last_event("backward")
+    first = next(i for i, event in enumerate(ledger.events) if event.phase == "backward")
+    whole: list[tuple[tuple[str, Phase], tuple[int, int]]] = [
+        (("", "forward"), (0, first - 1)),
+        (("", "backward"), (first, last)),
+    ]
+    return whole + [
+        ((layer, ledger.events[start].phase), (start, end))
+        for (layer, _), (start, end) in spans.items()
+    ]
+
+
+def _is_copy(tensor: Tensor) -> bool:
+    """Tell whether it is a parameter in the format that autocast computes in."""
+    return " in " in tensor.name and not tensor.name.endswith(".grad")
 
 
 def _layer_of(name: str) -> str:
@@ -264,14 +291,12 @@ def _layer_of(name: str) -> str:
     return ".".join(name.split(".")[:2]) if name.startswith("blocks.") else ""
 
 
-def _shared(
-    ledger: Ledger,
-    parallelism: Parallelism,
-    *,
-    keep_temporaries: bool,
-    gathered: tuple[Tensor, ...],
-) -> Ledger:
-    """Cut what ZeRO cuts; leave temporaries out where the profile does not count them."""
+def _shared(ledger: Ledger, parallelism: Parallelism, *, eager: bool) -> Ledger:
+    """Cut what ZeRO cuts; leave temporaries out where the profile does not count them.
+
+    Where parameters are gathered they come in the format that is computed in, so that autocast
+    has nothing to copy.
+    """
 
     def cut(tensor: Tensor) -> Tensor:
         stage = _ZERO_STAGE.get(tensor.owner)
@@ -281,5 +306,17 @@ def _shared(
             return tensor
         return replace(tensor, bytes=ceil(tensor.bytes / parallelism.data))
 
-    kept = (t for t in ledger.tensors if keep_temporaries or t.owner != "temporary")
-    return Ledger((*map(cut, kept), *gathered), ledger.events)
+    if not eager:
+        kept = (t for t in ledger.tensors if t.owner != "temporary")
+        return Ledger(tuple(map(cut, kept)), ledger.events)
+    if parallelism.data == 1 or parallelism.zero == 0:
+        return ledger
+    names = {t.name for t in ledger.tensors if t.owner == "parameter"}
+    tensors = [
+        cut(tensor)
+        for tensor in ledger.tensors
+        if not (
+            parallelism.gathers and _is_copy(tensor) and tensor.name.rpartition(" in ")[0] in names
+        )
+    ]
+    return Ledger((*tensors, *_exchanged(ledger, parallelism)), ledger.events)

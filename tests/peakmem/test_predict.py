@@ -380,7 +380,8 @@ def test_more_work_never_takes_less_memory(recipe, profile):
 def test_shards_hold_at_least_the_whole(recipe, devices, zero):
     whole = build_ledger(SMALL, recipe)
     shard = build_ledger(SMALL, recipe, Parallelism(data=devices, zero=zero))
-    for tensor, part in zip(whole.tensors, shard.tensors, strict=True):
+    own = [t for t in shard.tensors if t.owner != "communication"]
+    for tensor, part in zip(whole.tensors, own, strict=True):
         assert part.bytes <= tensor.bytes <= part.bytes * devices
     assert shard.by_owner(0)["parameter"] == whole.by_owner(0)["parameter"]
 

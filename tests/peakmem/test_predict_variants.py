@@ -343,18 +343,50 @@ def test_8_bit_adam_saves_8_5_gb_on_1_5b() -> None:
 
 
 def test_zero_3_holds_its_part_and_one_whole_layer() -> None:
-    recipe = Recipe(precision="amp_bf16", sequence=32, batch=1)
+    recipe = Recipe(precision="fp32", sequence=32, batch=1)
     whole = build_ledger(SMALL, recipe)
     cut = build_ledger(SMALL, recipe, Parallelism(data=4, zero=3))
     parameters = whole.by_owner(0)["parameter"]
     assert cut.by_owner(0)["parameter"] == parameters // 4
-    gathered = [t for t in cut.tensors if t.owner == "communication"]
     of_layer = sum(
         t.bytes
         for t in whole.tensors
         if t.name.startswith("blocks.0.") and t.birth == 0 and t.owner == "parameter"
     )
-    assert [t.bytes for t in gathered] == [of_layer] * 4 + [parameters - 2 * of_layer]
-    at_once = [sum(t.birth <= at <= t.death for t in gathered) for at in range(len(cut.events))]
-    assert max(at_once) == 2  # one layer, and what is outside the layers
+    others = parameters - 2 * of_layer
+    for words, times in (("gathered", 2), ("gradients to be shared", 1)):
+        held = [t for t in cut.tensors if t.name.endswith(words)]
+        sizes = sorted(t.bytes for t in held)
+        assert sizes == sorted([of_layer] * 2 * times + [others] * times)
+        at_once = [sum(t.birth <= at <= t.death for t in held) for at in range(len(cut.events))]
+        assert max(at_once) == 2  # one layer, and what is outside the layers
     assert build_ledger(SMALL, recipe, Parallelism(data=1, zero=3)) == whole
+
+
+def test_zero_2_shares_gradients_and_gathers_nothing() -> None:
+    ledger = build_ledger(SMALL, Recipe(sequence=32), Parallelism(data=4, zero=2))
+    names = {t.name.partition(", ")[2] for t in ledger.tensors if t.owner == "communication"}
+    assert names == {"gradients to be shared"}
+
+
+def test_gathered_parameters_come_in_the_format_computed_in() -> None:
+    """Autocast has nothing to copy then: copies of all weights would undo what stage 3 saves."""
+    recipe = Recipe(precision="amp_bf16", sequence=32, batch=1)
+    exact, low = (
+        build_ledger(SMALL, replace(recipe, precision=precision), Parallelism(data=4, zero=3))
+        for precision in ("fp32", "amp_bf16")
+    )
+    names = {t.name for t in low.tensors if t.owner == "parameter"}
+    assert not any(t.name.removesuffix(" in bf16") in names - {t.name} for t in low.tensors)
+    sizes = [
+        {t.name: t.bytes for t in ledger.tensors if t.name.endswith("gathered")}
+        for ledger in (exact, low)
+    ]
+    norms = 4 * 4 * SMALL.d_model  # two norms a layer stay in fp32
+    assert sizes[1]["blocks.0, gathered"] == (sizes[0]["blocks.0, gathered"] + norms) // 2
+
+
+def test_gpt3_fits_64_devices_of_80_gb_by_stage_3() -> None:
+    recipe = Recipe(precision="amp_fp16", optimizer="adam", sequence=2048, checkpointing="full")
+    found = build_ledger(model("gpt3-175b"), recipe, Parallelism(data=64, zero=3))
+    assert 16 * 174_604_259_328 / 64 < found.peak_bytes < accelerator("a100-80gb").memory_bytes
