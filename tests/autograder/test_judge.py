@@ -1,7 +1,11 @@
+import dataclasses
+
+import numpy as np
 import pytest
 
 from autograder.judge import could_not_judge, draw, judge, judge_safely, refuse
 from autograder.task import Answer, Case, Finding, Task
+from autograder.tasks import find_lab, lab_names
 
 
 def make_task():
@@ -80,6 +84,25 @@ def test_a_judge_that_fails_is_not_the_students_mistake():
     verdict = judge_safely(TASK, [EASY], [Answer("no finding")])
     assert (verdict.status, verdict.points) == ("could_not_judge", 0)
     assert judge_safely(TASK, [EASY], [Answer(Finding(True))]).status == "right"
+
+
+@pytest.mark.parametrize("said", [{}, {"easy": Finding(True)}, {"hrad": Finding(True)}])
+def test_a_part_that_the_judge_says_nothing_of_is_not_earned(said):
+    silent = dataclasses.replace(TASK, judge=lambda case, answer: said)
+    both = Case(("easy", "hard"), {})
+    verdict = judge_safely(silent, [both], [Answer(1)])
+    assert (verdict.status, verdict.points) == ("could_not_judge", 0)
+    with pytest.raises(ValueError, match="lab99-example has no finding for"):
+        judge(silent, [both], [Answer(1)])
+
+
+@pytest.mark.parametrize(
+    "task", [t for n in lab_names() for t in find_lab(n).tasks], ids=lambda t: t.id
+)
+def test_every_part_of_a_task_is_decided_by_some_case(task):
+    for seed in range(3):
+        cases = task.cases(np.random.default_rng(seed))
+        assert {part for case in cases for part in case.parts} == set(task.parts)
 
 
 def test_every_case_wants_its_answer():
