@@ -22,9 +22,9 @@ __all__ = [
     "ResidualState",
     "ZeroStates",
     "activation_bytes_per_layer",
-    "selective_recomputation",
     "offload_host_bytes",
     "offload_link_bytes",
+    "selective_recomputation",
     "zero_communicated_bytes",
     "zero_states",
 ]
