@@ -8,7 +8,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Chain", "best_plan", "equal_segments", "peak", "root_segments", "segments", "time"]
+from peakmem.chain import Chain as LibraryChain
+from peakmem.chain import Stage
+from peakmem.errors import Infeasible
+from peakmem.kept import best_kept_set
+
+__all__ = [
+    "Chain",
+    "best_plan",
+    "equal_segments",
+    "in_library",
+    "least_budget",
+    "peak",
+    "root_segments",
+    "segments",
+    "time",
+]
 
 
 @dataclass(frozen=True)
@@ -41,35 +56,28 @@ def time(chain: Chain, kept: Sequence[int]) -> Any:
     return sum(chain.times) + sum(chain.times[: kept[-1] + 1] if kept else [])
 
 
-def best_plan(
-    chain: Chain,
-    budget: int,
-    *,
-    strict: bool = False,
-) -> list[int] | None:
-    """A plan of least time within the budget, or below it where `strict`; None where none is.
+def best_plan(chain: Chain, budget: int) -> list[int] | None:
+    """A plan of least time within the budget; None where none is."""
+    try:
+        return list(best_kept_set(in_library(chain), budget))
+    except Infeasible:
+        return None
 
-    For each index the least sum of kept outputs that a feasible plan can have there is enough to
-    know: less of it never hurts what follows.
-    """
-    least: dict[int, tuple[int, list[int]]] = {-1: (0, [])}
 
-    def fits(held: int, first: int, last: int) -> bool:
-        needed = held + sum(chain.saved[first:last])
-        return needed < budget if strict else needed <= budget
+def least_budget(chain: Chain) -> int:
+    """The smallest budget that any plan keeps."""
+    try:
+        best_kept_set(in_library(chain), -1)  # which nothing fits
+    except Infeasible as error:
+        if error.least_budget_bytes is not None:
+            return error.least_budget_bytes
+    raise ValueError(f"no budget would do for {chain}")
 
-    for index in range(len(chain)):
-        ways = [
-            (held + chain.outputs[index], [*kept, index])
-            for before, (held, kept) in least.items()
-            if fits(held, before + 1, index + 1)
-        ]
-        if ways:
-            least[index] = min(ways)
-    for index, (held, kept) in sorted(least.items(), key=lambda item: time(chain, item[1][1])):
-        if fits(held, index + 1, len(chain)):
-            return kept
-    return None
+
+def in_library(chain: Chain) -> LibraryChain:
+    """The chain as the library's planners take it: backward and gradients count nothing here."""
+    rows = zip(chain.times, chain.saved, chain.outputs, strict=True)
+    return LibraryChain(tuple(Stage(t, 0, s, o) for t, s, o in rows))
 
 
 def equal_segments(chain: Chain, budget: int) -> list[int] | None:

@@ -14,6 +14,7 @@ from autograder.tasks.lab04.chains import (
     Chain,
     best_plan,
     equal_segments,
+    least_budget,
     peak,
     root_segments,
     segments,
@@ -40,10 +41,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     calls = [_call(rng) for _ in range(_CALLS)]
     # One stage; equal stages, where the root of N is right; all times 0.
     for chain in (Chain([3], [5], [2]), Chain([1] * 16, [1] * 16, [1] * 16)):
-        lowest = _lowest(chain)
+        lowest = least_budget(chain)
         calls += [[*_listed(chain), budget] for budget in (lowest, lowest - 1, sum(chain.saved))]
     still = Chain([0] * 9, *_listed(draw_chain(rng, 9))[1:])
-    calls.append([*_listed(still), _lowest(still)])
+    calls.append([*_listed(still), least_budget(still)])
     return [
         *(Case(tuple(plan.parts), {"calls": [call]}) for call in calls[:6]),
         Case(tuple(plan.parts), {"calls": calls[6:]}),
@@ -57,22 +58,13 @@ def _listed(chain: Chain) -> list[Any]:
 def _call(rng: np.random.Generator) -> list[Any]:
     """A chain, and a budget that some plan just reaches, or that none reaches."""
     chain = draw_chain(rng, int(rng.integers(4, 25)))
-    lowest = _lowest(chain)
+    lowest = least_budget(chain)
     if rng.random() < 0.15:
         return [*_listed(chain), lowest - 1]
     if rng.random() < 0.2:
         return [*_listed(chain), lowest]
     kept = np.flatnonzero(rng.random(len(chain) - 1) < rng.uniform(0.1, 0.6)).tolist()
     return [*_listed(chain), peak(chain, kept)]
-
-
-def _lowest(chain: Chain) -> int:
-    """The smallest budget that any plan keeps."""
-    low, high = 0, sum(chain.saved)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if best_plan(chain, middle) is not None else (middle, high)
-    return high
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -151,7 +143,7 @@ _MUTANTS: dict[str, Callable[[Chain, int], list[int] | None]] = {
     "equal_segments": equal_segments,
     "root_of_n": lambda chain, budget: root_segments(chain),
     "keeps_all": lambda chain, budget: list(range(len(chain) - 1)),
-    "below_the_budget": lambda chain, budget: best_plan(chain, budget, strict=True),
+    "below_the_budget": lambda chain, budget: best_plan(chain, budget - 1),
     "segment_starts": lambda chain, budget: _shifted(best_plan(chain, budget), 1),
     "greedy": lambda chain, budget: _greedy(chain, budget),
     "last_stage_kept": lambda chain, budget: _with_last(best_plan(chain, budget), len(chain)),
