@@ -19,7 +19,8 @@ from pathlib import Path
 
 import torch
 
-from autograder.measure.parts import PARTS, Figure, NotRun, Part
+from autograder.measure.figures import Figure, NotRun
+from autograder.measure.parts import PARTS, Part
 
 __all__ = ["Outcome", "main", "run_parts", "status", "table"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,41 +17,15 @@ from pathlib import Path
 import torch
 
 from autograder.measure.accuracy import Row, measure
+from autograder.measure.figures import Figure, NotRun
 from autograder.measure.grid import configurations, quick
 from autograder.measure.plans import measure_plans, planning_seconds
-from peakmem.models import ModelShape
-from peakmem.nn import GPT, training_step
+from autograder.measure.speeds import copy_overlap, fp8_product, host_bandwidth, products
+from autograder.measure.steps import checkpointing, precisions
 
-__all__ = ["PARTS", "Figure", "NotRun", "Part"]
+__all__ = ["PARTS", "Part"]
 
 _ROOT = Path(__file__).resolve().parents[2]
-
-
-class NotRun(Exception):
-    """Why a part could not be run here; that is no failure and no success."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A number with its unit, and the bounds that it has to keep, where there are any."""
-
-    name: str
-    value: float
-    unit: str
-    least: float | None = None
-    most: float | None = None
-
-    @property
-    def held(self) -> bool:
-        """Whether the value is within its bounds."""
-        too_small = self.least is not None and self.value < self.least
-        return not too_small and (self.most is None or self.value <= self.most)
-
-    @property
-    def bound(self) -> str:
-        """The bounds in words; "" where there are none."""
-        words = [f">= {self.least:g}"] if self.least is not None else []
-        return ", ".join(words + ([f"<= {self.most:g}"] if self.most is not None else []))
 
 
 @dataclass(frozen=True)
@@ -125,90 +98,6 @@ def labs(device: torch.device) -> list[Figure]:
     return figures
 
 
-def matmul_speed(device: torch.device) -> list[Figure]:
-    """Time square products in each format, and read their peak memory."""
-    on_gpu = device.type == "cuda"
-    n = 8192 if on_gpu else 256
-    figures = []
-    for name, dtype, tf32 in _FORMATS if on_gpu else _FORMATS[:1]:
-        torch.backends.cuda.matmul.allow_tf32 = tf32
-        a, b = (torch.randn(n, n, device=device, dtype=dtype) for _ in range(2))
-        seconds = _seconds(lambda a=a, b=b: a @ b, device)  # type: ignore[misc]
-        figures.append(Figure(f"{name}, {n}x{n}", 2 * n**3 / seconds / 1e12, "TFLOP/s"))
-    torch.backends.cuda.matmul.allow_tf32 = False
-    rates = {figure.name.split(",")[0]: figure.value for figure in figures}
-    if on_gpu:  # what a GPU since 2020 does at the least
-        figures.append(Figure("bf16 over fp32", rates["bf16"] / rates["fp32"], "x", least=1.5))
-    return figures
-
-
-_FORMATS = (
-    ("fp32", torch.float32, False),
-    ("tf32", torch.float32, True),
-    ("fp16", torch.float16, False),
-    ("bf16", torch.bfloat16, False),
-)
-
-
-def host_bandwidth(device: torch.device) -> list[Figure]:
-    """Time copies from the host and back, out of pinned and pageable memory."""
-    if device.type != "cuda":
-        raise NotRun("there is no link from the host to itself")
-    n_bytes = 2**28
-    there = torch.empty(n_bytes, dtype=torch.uint8, device=device)
-    rates = {}
-    for kind in ("pinned", "pageable"):
-        host = torch.empty(n_bytes, dtype=torch.uint8, pin_memory=kind == "pinned")
-        rates[f"{kind}, to the GPU"] = _rate(lambda h=host: there.copy_(h), n_bytes, device)  # type: ignore[misc]
-        rates[f"{kind}, to the host"] = _rate(lambda h=host: h.copy_(there), n_bytes, device)  # type: ignore[misc]
-    figures = [Figure(name, rate, "GB/s") for name, rate in rates.items()]
-    ratio = rates["pinned, to the GPU"] / rates["pageable, to the GPU"]
-    return [*figures, Figure("pinned over pageable", ratio, "x", least=1.0)]
-
-
-def _rate(copy: Callable[[], object], n_bytes: int, device: torch.device) -> float:
-    return n_bytes / _seconds(copy, device) / 1e9
-
-
-def checkpointing(device: torch.device) -> list[Figure]:
-    """Time a step and read its peak, with and without checkpointing."""
-    on_gpu = device.type == "cuda"
-    shape = ModelShape("GPT", 12, 1024, 16, 32000, 1024) if on_gpu else _TINY
-    found = {}
-    for kind in ("none", "full"):
-        gpt = GPT(shape, checkpointing=kind).to(device)
-        sgd = torch.optim.SGD(gpt.parameters(), 1e-3)
-        tokens = torch.randint(0, shape.vocab, (4, shape.context), device=device)
-        found[kind] = _seconds(
-            lambda g=gpt, s=sgd, t=tokens: training_step(g, s, [(t, t)]),  # type: ignore[misc]
-            device,
-            repeats=5,
-        )
-    most = 1.6 if on_gpu else None
-    return [Figure("time of full over none", found["full"] / found["none"], "x", most=most)]
-
-
-_TINY = ModelShape("GPT", 2, 32, 2, 100, 32)
-
-
-def _seconds(call: Callable[[], object], device: torch.device, repeats: int = 10) -> float:
-    """The best time of some calls, after two that warm up."""
-    best = float("inf")
-    for number in range(repeats + 2):
-        _wait(device)
-        begin = time.perf_counter()
-        call()
-        _wait(device)
-        if number >= 2:
-            best = min(best, time.perf_counter() - begin)
-    return best
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
 def plans(device: torch.device) -> list[Figure]:
     """Run plans of a chain's training step: their peaks, times and overlap beside predictions."""
     figures = [Figure("planning 350 stages", planning_seconds(), "s", most=10.0)]
@@ -226,9 +115,12 @@ def plans(device: torch.device) -> list[Figure]:
 PARTS = (
     Part("tests marked gpu", gpu_tests, 60),
     Part("accuracy of predictions", accuracy, 150),
-    Part("labs", labs, 180),
-    Part("speed of products", matmul_speed, 20),
-    Part("bandwidth to the host", host_bandwidth, 20),
-    Part("checkpointing", checkpointing, 20),
+    Part("labs", labs, 150),
+    Part("products", products, 15),
+    Part("products in fp8", fp8_product, 5),
+    Part("copies to the host", host_bandwidth, 10),
+    Part("copies beside compute", copy_overlap, 10),
+    Part("precisions of a step", precisions, 25),
+    Part("checkpointing", checkpointing, 25),
     Part("plans", plans, 30),
 )

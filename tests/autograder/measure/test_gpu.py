@@ -10,10 +10,13 @@ import pytest
 import torch
 
 from autograder.measure import gpu
+from autograder.measure.figures import Figure, NotRun
 from autograder.measure.gpu import Outcome, run_parts, status, table
 from autograder.measure.labs import cells
-from autograder.measure.parts import PARTS, Figure, NotRun, Part, checkpointing, matmul_speed
+from autograder.measure.parts import PARTS, Part
 from autograder.measure.pictures import draw_figures
+from autograder.measure.speeds import copy_overlap, fp8_product, host_bandwidth, products
+from autograder.measure.steps import checkpointing, precisions
 
 CPU = torch.device("cpu")
 
@@ -77,7 +80,7 @@ def test_the_table_says_what_became_of_each_part() -> None:
 
 
 def test_parts_run_on_a_cpu_with_tiny_sizes(tmp_path: Path) -> None:
-    figures = [*matmul_speed(CPU), *checkpointing(CPU)]
+    figures = [*products(CPU), *precisions(CPU), *checkpointing(CPU)]
     assert all(figure.value > 0 for figure in figures)
     draw_figures([Outcome("speed", "run", tuple(figures))], tmp_path / "speed.png")
     assert (tmp_path / "speed.png").exists()
@@ -108,3 +111,21 @@ def test_nothing_here_needs_jupyter(repository: Path) -> None:
         [sys.executable, "-c", program], cwd=repository, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("part", [fp8_product, host_bandwidth, copy_overlap])
+def test_what_needs_a_gpu_says_so(part) -> None:
+    with pytest.raises(NotRun):
+        part(CPU)
+
+
+def test_checkpointing_is_measured_and_its_bound_can_break() -> None:
+    figures = {figure.name: figure for figure in checkpointing(CPU)}
+    ratio = figures["peak of full over keep all"]
+    assert ratio.held
+    assert ratio.value < 1 < figures["keep all, peak"].value / figures["full, peak"].value
+    assert not Figure(ratio.name, 1.0, "x", most=ratio.most).held
+
+
+def test_the_parts_fit_into_eight_minutes() -> None:
+    assert sum(part.seconds for part in PARTS) <= 480

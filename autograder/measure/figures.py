@@ -1,0 +1,34 @@
+"""Figures of a measurement, with the bounds that they have to keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Figure", "NotRun"]
+
+
+class NotRun(Exception):
+    """Why a part could not be run here; that is no failure and no success."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number with its unit, and the bounds that it has to keep, where there are any."""
+
+    name: str
+    value: float
+    unit: str
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether the value is within its bounds."""
+        too_small = self.least is not None and self.value < self.least
+        return not too_small and (self.most is None or self.value <= self.most)
+
+    @property
+    def bound(self) -> str:
+        """The bounds in words; "" where there are none."""
+        words = [f">= {self.least:g}"] if self.least is not None else []
+        return ", ".join(words + ([f"<= {self.most:g}"] if self.most is not None else []))
