@@ -43,6 +43,9 @@ LAB_SETTINGS = """{
 }
 """
 
+# What draws calculators in a page; other extensions of JupyterLab fail outside of it, and are slow.
+WIDGET_MANAGERS = ("@voila-dashboards/widgets-manager8", "@jupyter-widgets/jupyterlab-manager")
+
 Run = Callable[[List[str], Path], int]  # (arguments, folder) -> exit status
 
 
@@ -218,6 +221,37 @@ def lab(course: Course, arguments: list[str]) -> int:
     return course.module("jupyter", "lab", *options, *arguments[named:], folder=work)
 
 
+def lecture(course: Course, arguments: list[str]) -> int:
+    """Show a lecture's calculators as a page in the browser; --html FILE writes a still one."""
+    named = bool(arguments) and not arguments[0].startswith("-")
+    lectures = course.root / "lectures"
+    page = find_lecture(lectures, arguments[0]) if named else lectures
+    options = arguments[named:]
+    if "--html" in options:
+        if not named or len(options) != 2 or options[0] != "--html":
+            raise Stop("A still page needs two names: python3 course.py lecture NAME --html FILE")
+        course.set_up()
+        return course.module("peakmem.widgets.snapshot", str(page), str(Path(options[1]).resolve()))
+    course.set_up()
+    # Our template asks nothing of the network; and a page's kernel is ready before its viewer is.
+    os.environ["JUPYTER_PATH"] = str(lectures / "share")
+    settings = [
+        "--template=lecture",
+        *(["--preheat_kernel=True", "--pool_size=1"] if named else []),
+    ]
+    settings += [f"--VoilaConfiguration.extension_allowlist={name}" for name in WIDGET_MANAGERS]
+    return course.module("voila", str(page), *settings, *options)
+
+
+def find_lecture(lectures: Path, name: str) -> Path:
+    """The lecture of this name or beginning (`lecture1`); Stop, with the names, for others."""
+    pages = {path.stem: path for path in sorted(lectures.glob("lecture*.ipynb"))}
+    for stem, path in pages.items():
+        if name in (stem, stem.partition("_")[0]):
+            return path
+    raise Stop(f"There is no lecture named {name}; the lectures are {', '.join(pages)}.")
+
+
 def find_lab(course: Course, name: str) -> str:
     """The lab of this name, or of this beginning (`lab01`); Stop, with the names, for others."""
     labs = course.released_labs()
@@ -318,6 +352,7 @@ def test(course: Course, arguments: list[str]) -> int:
 
 COMMANDS: dict[str, Callable[[Course, list[str]], int]] = {
     "lab": lab,
+    "lecture": lecture,
     "grade": grade,
     "test": test,
     "build": build,

@@ -288,6 +288,64 @@ def test_an_unknown_lab_gets_the_names(folder: Path) -> None:
         find_lab(Course(folder), "lab99")
 
 
+# Lectures
+
+
+@pytest.fixture
+def lectures(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (folder / "lectures").mkdir()
+    for name in ("lecture1_memory", "lecture2_speed"):
+        (folder / "lectures" / f"{name}.ipynb").touch()
+    monkeypatch.setenv("JUPYTER_PATH", "elsewhere")
+    return folder / "lectures"
+
+
+@pytest.mark.parametrize("name", ["lecture2", "lecture2_speed"])
+def test_lecture_opens_a_page_whose_kernel_is_ready(
+    folder: Path, lectures: Path, name: str
+) -> None:
+    recorder = Recorder()
+    assert main(["lecture", name, "--no-browser"], Course(folder, recorder)) == 0
+    voila = recorder.commands[-1]
+    assert voila[1:4] == ["-m", "voila", str(lectures / "lecture2_speed.ipynb")]
+    assert "--template=lecture" in voila
+    assert "--preheat_kernel=True" in voila
+    assert voila[-1] == "--no-browser"
+    assert os.environ["JUPYTER_PATH"] == str(lectures / "share")
+
+
+def test_lecture_without_a_name_lists_them(folder: Path, lectures: Path) -> None:
+    recorder = Recorder()
+    assert main(["lecture"], Course(folder, recorder)) == 0
+    assert recorder.commands[-1][3] == str(lectures)
+
+
+def test_a_still_page_is_written(folder: Path, lectures: Path) -> None:
+    recorder = Recorder()
+    assert main(["lecture", "lecture1", "--html", "out.html"], Course(folder, recorder)) == 0
+    written = [str(lectures / "lecture1_memory.ipynb"), str(Path("out.html").resolve())]
+    assert recorder.commands[-1][2:] == ["peakmem.widgets.snapshot", *written]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["lecture9"], "no lecture named lecture9; the lectures are lecture1_memory, lecture2_s"),
+        (["--html", "out.html"], "lecture NAME --html FILE"),
+        (["lecture1", "--html"], "lecture NAME --html FILE"),
+    ],
+)
+def test_a_lecture_that_is_none_gets_a_sentence(
+    folder: Path,
+    lectures: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    assert main(["lecture", *arguments], Course(folder, Recorder())) == 2
+    assert said in capsys.readouterr().err
+
+
 # System packages and checks
 
 
