@@ -49,7 +49,11 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         question: what a viewer guesses first; None shows the result at once.
         presets: name -> values of traits, a button each.
         more: traits of the state that have no control of this kind.
+
+    `at_once` is for a program that keeps what is shown when a cell is done: no piece comes later.
     """
+
+    at_once = False
 
     def __init__(
         self,
@@ -158,7 +162,9 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
             self._pieces.cancel()
         try:
             loop = asyncio.get_running_loop()
-        except RuntimeError:  # no kernel, as in a test: all at once
+        except RuntimeError:  # no kernel, as in a test
+            loop = None
+        if loop is None or self.at_once:
             for _ in self.later():
                 pass
         else:
