@@ -10,7 +10,7 @@ import json
 import os
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ __all__ = [
     "drop_pages",
     "grade_all",
     "grade_notebooks",
+    "note_taken",
     "outdated",
     "publish",
     "take",
@@ -76,10 +77,15 @@ def take(room: Classroom, submitted: Path) -> list[Handed]:
     From then on `autograder audit` asks for the end of each of them.
     """
     handed = find_submissions(submitted, room.lab)
-    others = [[student, lab] for student, lab in taken(room.out) if lab != room.lab]
-    entries = sorted(others + [[student, room.lab] for student, _ in handed])
-    write_whole(room.out / _TAKEN, json.dumps(entries, indent=0).encode())
+    note_taken(room, [student for student, _ in handed])
     return handed
+
+
+def note_taken(room: Classroom, students: Iterable[str]) -> None:
+    """Write down that these students' work on the lab, and no other's, was taken in."""
+    others = [[student, lab] for student, lab in taken(room.out) if lab != room.lab]
+    entries = sorted(others + [[student, room.lab] for student in students])
+    write_whole(room.out / _TAKEN, json.dumps(entries, indent=0).encode())
 
 
 def taken(out: Path) -> list[tuple[str, str]]:

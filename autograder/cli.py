@@ -56,12 +56,14 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_build(commands)
     _add_grade(commands)
+    _add_regrade(commands)
     _add_rejudge(commands)
     _add_explain(commands)
     _add_audit(commands)
     _add_bank(commands)
     _add_sample(commands)
     _add_demo(commands)
+    _add_release(commands)
     _add_doctor(commands)
     return parser
 
@@ -104,6 +106,19 @@ def _build(options: argparse.Namespace) -> int:
 
 def _add_grade(commands: Commands) -> None:
     command = commands.add_parser("grade", help="grade the submissions of one lab")
+    _add_class(command)
+    command.set_defaults(run=_grade)
+
+
+def _add_regrade(commands: Commands) -> None:
+    command = commands.add_parser(
+        "regrade", help="grade again after a lab has changed; show what changes, and ask"
+    )
+    _add_class(command)
+    command.set_defaults(run=_regrade)
+
+
+def _add_class(command: argparse.ArgumentParser) -> None:
     command.add_argument("lab", metavar="LAB")
     command.add_argument(
         "--submitted",
@@ -119,7 +134,6 @@ def _add_grade(commands: Commands) -> None:
         metavar="ADDRESS",
         help="have a Dask cluster grade, whose machines see OUT and the submissions at one path",
     )
-    command.set_defaults(run=_grade)
 
 
 def _add_running(command: argparse.ArgumentParser) -> None:
@@ -150,16 +164,45 @@ def _grade(options: argparse.Namespace) -> int:
     if not options.insecure and _doctor(options, quiet=True) != OK:
         return USAGE
     room = _classroom(options, options.lab, options.out)
-    handed = classroom.take(room, options.submitted.resolve())
     for sentence in classroom.outdated(room.out, room.root, room.limits):
         if sentence.startswith(f"{room.lab}: "):
             print(f"{sentence}; they are made again.", file=sys.stderr)
-    _grade_with_progress(room, handed, options.workers, options.scheduler)
+    problems = _grade_rounds(room, room.out, options)
     results = _publish(options, options.out)
     for sentence in classroom.outdated(room.out, room.root):
         print(f"{sentence}; `autograder grade` makes them again.", file=sys.stderr)
-    status = _report(_broken(results))
+    status = _report([*problems, *_broken(results)])
     return _audit(options) or status
+
+
+def _regrade(options: argparse.Namespace) -> int:
+    from autograder import changes, regrade
+
+    if not options.insecure and _doctor(options, quiet=True) != OK:
+        return USAGE
+    room = _classroom(options, options.lab, options.out)
+    problems = _grade_rounds(regrade.beside(room), room.out, options)
+    comparison = regrade.compare(room)
+    if comparison.new:
+        print(f"Graded for the first time: {', '.join(comparison.new)}")
+    print(changes.told(comparison.changes) if comparison.changes else "No score changes.")
+    if (comparison.changes or comparison.new) and not changes.agreed():
+        print(f"Nothing was written; the new results lie in {regrade.beside(room).out}.")
+        return OK
+    regrade.commit(room, comparison)
+    return _report(problems) or _audit(options)
+
+
+def _grade_rounds(room: classroom.Classroom, out: Path, options: argparse.Namespace) -> list[str]:
+    """Grade all attempts, and make those that count, by the rules in `out`, the room's own."""
+    from autograder.attempts import rounds, settle
+    from autograder.semester import read_semester
+
+    semester = read_semester(out)
+    graded = rounds(room, options.submitted.resolve(), semester)
+    for one in graded:
+        _grade_with_progress(one.room, one.handed, options.workers, options.scheduler)
+    return settle(room, graded, semester)
 
 
 def _publish(options: argparse.Namespace, out: Path) -> list[Result]:
@@ -383,6 +426,21 @@ def _demo(options: argparse.Namespace) -> int:
     status = _report(problems)
     print(demo.verdict(results, count, differences))
     return status
+
+
+def _add_release(commands: Commands) -> None:
+    command = commands.add_parser("release", help="make the zips that students get")
+    command.add_argument("labs", nargs="*", metavar="LAB", help="default: all labs")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR")
+    command.set_defaults(run=_release)
+
+
+def _release(options: argparse.Namespace) -> int:
+    from autograder.release import make_release
+
+    for path, versions in make_release(options.course, options.labs or None, options.out).items():
+        print(f"{path}  ({path.stat().st_size / 2**20:.1f} MiB, {', '.join(versions)})")
+    return OK
 
 
 def _add_doctor(commands: Commands) -> None:
