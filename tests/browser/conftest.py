@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -63,6 +64,34 @@ def jupyter(tmp_path: Path) -> Iterator[JupyterLab]:
     lab = JupyterLab(tmp_path / "jupyter")
     yield lab
     lab.stop()
+
+
+class Voila(JupyterLab):
+    """A lecture as a page of its own, under nobody's settings."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+
+    def address(self) -> str:
+        """Where the browser finds it, as soon as it listens."""
+        assert self.process is not None, "no Voila was started"
+        while self.process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+            except OSError:
+                time.sleep(0.05)
+            else:
+                return f"http://127.0.0.1:{self.port}/"
+        raise AssertionError(f"Voila ended:\n{(self.home / 'log.txt').read_text()}")
+
+
+@pytest.fixture
+def voila(tmp_path: Path) -> Iterator[Voila]:
+    server = Voila(tmp_path / "voila")
+    yield server
+    server.stop()
 
 
 def listen(page: Page) -> list[str]:
