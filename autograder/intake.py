@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.notebook import MAX_FILE_BYTES, parse_notebook
+from autograder.record import release_note
 from autograder.released import read_release
 from autograder.restore import restore
 from autograder.submission import Quarantine, Submission
@@ -74,7 +75,8 @@ def take_in_bytes(
     student: str, lab: str, raw: bytes, release_notebook: Mapping[str, Any]
 ) -> Submission:
     """Return the submission whose file has the content `raw`; see `take_in`."""
-    cells, notes = parse_notebook(raw)
+    cells, notes, metadata = parse_notebook(raw)
+    notes += release_note(metadata, release_notebook)
     notebook, to_run, repairs = restore(read_release(release_notebook), cells)
     return Submission(student, lab, raw, notebook, to_run, (*notes, *repairs))
 

@@ -49,11 +49,12 @@ class Cell:
     attachments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-def parse_notebook(raw: bytes) -> tuple[list[Cell], list[str]]:
-    """Return the cells of the notebook file `raw`, and notes about what was odd in it.
+def parse_notebook(raw: bytes) -> tuple[list[Cell], list[str], Any]:
+    """Return the cells of the notebook file `raw`, notes about what was odd in it, its metadata.
 
-    Reads nbformat 4 and 3; every line end becomes a newline. Raises Quarantine, saying what the
-    file is instead, for everything that is no notebook.
+    Reads nbformat 4 and 3; every line end becomes a newline. The metadata are as the file has
+    them, of any type. Raises Quarantine, saying what the file is instead, for everything that is
+    no notebook.
     """
     if not raw.strip():
         raise Quarantine("The file is empty.")
@@ -71,7 +72,7 @@ def parse_notebook(raw: bytes) -> tuple[list[Cell], list[str]]:
             f"The notebook's cells hold over {_MAX_SOURCE:,} characters; an answer has far fewer. "
             "Take the data that was pasted into a cell out of it."
         )
-    return _bound_images(cells, notes), notes
+    return _bound_images(cells, notes), notes, notebook.get("metadata")
 
 
 def _decode(raw: bytes) -> tuple[str, list[str]]:

@@ -10,11 +10,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
+import nbformat
 from nbformat import NotebookNode
 
-__all__ = ["KEPT", "content", "digest", "recorded", "write_record"]
+import peakmem
+
+__all__ = [
+    "KEPT",
+    "content",
+    "digest",
+    "recorded",
+    "release_note",
+    "release_version",
+    "write_record",
+]
 
 # The metadata of a cell that a source holds, in its order: see `cell_metadata_filter` in a source.
 # The rest says how JupyterLab showed the cell.
@@ -25,7 +38,7 @@ def content(cell: NotebookNode) -> dict[str, Any]:
     """Return what makes the cell: type, text, metadata of KEPT, pasted pictures; no outputs."""
     return {
         "cell_type": cell.cell_type,
-        "source": cell.source.rstrip(),
+        "source": "".join(cell.source).rstrip(),  # JSON has it as lines
         "metadata": {key: cell.metadata[key] for key in KEPT if cell.metadata.get(key)},
         "attachments": cell.get("attachments") or {},
     }
@@ -46,3 +59,26 @@ def recorded(notebook: NotebookNode) -> str | None:
     """Return the digest that the notebook was built with; None where it keeps no record."""
     built = notebook.metadata.get("peakmem", {}).get("built")
     return None if built is None else str(built)
+
+
+def release_version(notebook: NotebookNode) -> str:
+    """Return which release of its lab a released notebook is, such as 0.1.0+1f2e3d4c.
+
+    The library's version, and the beginning of the digest of the notebook's cells.
+    """
+    return f"{peakmem.__version__}+{digest(notebook)[:8]}"
+
+
+def release_note(submitted: Any, release: Mapping[str, Any]) -> list[str]:
+    """Return a sentence where a submission says that it comes from another release than this one.
+
+    `submitted` is the metadata that its file gives the notebook, whatever that is.
+    """
+    ours = submitted.get("peakmem") if isinstance(submitted, dict) else None
+    stated = ours.get("release") if isinstance(ours, dict) else None
+    if not (isinstance(stated, str) and re.fullmatch(r"[0-9.]{1,20}\+[0-9a-f]{8}", stated)):
+        return []  # no word about a notebook of no release, or of a made-up one
+    present = release_version(nbformat.from_dict(release))
+    if stated == present:
+        return []
+    return [f"This notebook is of release {stated}; it was graded as the present one, {present}."]

@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "units": set(),
     "plain": {"numpy"},
     "session": {"torch"},  # inside `lab`, which names the device
+    "selfcheck": {"IPython"},  # inside `check`, which is called in a notebook only
     "formats": {"units", "numpy", "gfloat", "ml_dtypes"},
     "fates": {"formats"},
     "hardware": {"units"},
@@ -107,11 +108,12 @@ def notebook_source(notebook: Path) -> str:
 
 
 def student_files(root: Path) -> Iterator[Path]:
-    """Everything that students get: the library, the released labs, the lectures, course.py."""
+    """What students get: the library, the labs, the lectures, start.py and course.py."""
     yield from sorted((root / "src").rglob("*.py"))
     yield from sorted((root / "labs").rglob("*.py"))
     for folder in ("labs", "lectures"):
         yield from sorted((root / folder).rglob("*.ipynb"))
+    yield from sorted((root / "autograder/templates").glob("*.py"))
     yield root / "course.py"
 
 
@@ -181,6 +183,7 @@ def test_students_files_do_not_import(repository: Path, forbidden: set[str]) -> 
         ("src/peakmem/units.py", "import autograder.task", {"autograder"}),
         ("src/peakmem/probes/lab01.py", "def f():\n    from fcntl import flock", POSIX_ONLY),
         ("course.py", "import pwd, os", POSIX_ONLY),
+        ("autograder/templates/start.py", "import termios", POSIX_ONLY),
         ("labs/lab01/lab01.ipynb", "%matplotlib inline\nimport autograder", {"autograder"}),
         ("lectures/memory.ipynb", "!ls\nimport resource as r", POSIX_ONLY),
     ],
