@@ -203,22 +203,6 @@ def test_a_full_disk_raises_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) 
     assert list(host._folder.iterdir()) == []
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
-def test_a_tensor_of_a_gpu_waits_in_pinned_memory() -> None:
-    host = HostTier()
-    tensor = torch.arange(1000.0, device="cuda").bfloat16()
-    handle = host.put(tensor)
-    place = host._places[handle]
-    assert isinstance(place, torch.Tensor)
-    assert place.is_pinned()
-    back = host.get(handle)
-    assert back.device == tensor.device
-    assert torch.equal(back, tensor)
-    host.write(handle, tensor + 1)
-    assert torch.equal(host.get(handle), tensor + 1)
-    assert list(host._folder.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     "view",
     [
