@@ -7,11 +7,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from autograder.classroom import taken
+from autograder.classroom import absent, taken
 from autograder.database import scores_in
-from autograder.export import COLUMNS, FOR_A_PERSON, JUDGED, cell_text, points
+from autograder.export import COLUMNS, FOR_A_PERSON, JUDGED, NOT_HANDED_IN, cell_text, points
 from autograder.files import inside
 from autograder.questions import Question, questions_in
+from autograder.semester import read_semester
 
 __all__ = ["audit"]
 
@@ -45,6 +46,10 @@ def audit(out: Path) -> list[str]:
             *_page_gaps(out, student, lab),
         ]
         problems += [f"{name}: {gap}; {_AGAIN}" for gap in found]
+    for student, lab in absent(out, read_semester(out).roster):
+        own = rows.pop((cell_text(student), cell_text(lab)), [])
+        if {row["status"] for row in own} != {NOT_HANDED_IN}:
+            problems.append(f"{student}, {lab}: on the roster, but not in grades.csv; {_AGAIN}")
     problems += [
         f"{student}, {lab}: grades.csv has rows of it, but it was never taken in; {_AGAIN}"
         for student, lab in rows

@@ -11,7 +11,7 @@ import os
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +29,7 @@ from autograder.journal import Journal
 from autograder.released import release_of
 from autograder.result import End, Result
 from autograder.sandbox import Limits, Sandbox
+from autograder.semester import Student, read_semester
 from autograder.submission import Quarantine
 from autograder.tasks import find_lab
 from autograder.terms import changed, terms_of
@@ -38,6 +39,7 @@ __all__ = [
     "Classroom",
     "Grader",
     "Handed",
+    "absent",
     "course_secret",
     "drop_pages",
     "grade_all",
@@ -183,7 +185,9 @@ def publish(out: Path, root: Path) -> list[Result]:
     They hold every submission that was taken in and has its result, of all labs. The results come
     without their notebooks: those of a large class are read one by one, and never held together.
     """
-    from autograder.gradebook import write_gradebook  # nbgrader, which no worker has to wait for
+    # nbgrader, which no worker has to wait for
+    from autograder.database import save_students
+    from autograder.gradebook import write_gradebook
 
     journal, given = Journal(out), waivers(out)
     results = []
@@ -197,8 +201,18 @@ def publish(out: Path, root: Path) -> list[Result]:
             if whole is not None:
                 _write_derived(waive(whole, given), out, root)
     write_gradebook(results, out, root)
-    write_grades(results, out / "grades.csv", root)
+    roster = read_semester(out).roster
+    if results:
+        save_students(out, map(asdict, roster))
+    write_grades(results, out / "grades.csv", root, absent(out, roster))
     return results
+
+
+def absent(out: Path, roster: Iterable[Student]) -> list[tuple[str, str]]:
+    """Return (student, lab) of those on the roster of whom nothing was taken in, by lab."""
+    there = set(taken(out))
+    labs = sorted({lab for _, lab in there})
+    return [(s.id, lab) for lab in labs for s in roster if (s.id, lab) not in there]
 
 
 def course_secret(path: Path) -> bytes:

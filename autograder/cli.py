@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_regrade(commands)
     _add_rejudge(commands)
     _add_explain(commands)
+    _add_export(commands)
     _add_audit(commands)
     _add_bank(commands)
     _add_sample(commands)
@@ -309,6 +310,35 @@ def _explain(options: argparse.Namespace) -> int:
 
     secret = course_secret(options.course / ".course_secret")
     print(explain(options.out, secret, options.student, options.task))
+    return OK
+
+
+def _add_export(commands: Commands) -> None:
+    command = commands.add_parser(
+        "export", help="write OUT/export: tables, Canvas's file, all feedback, statistics"
+    )
+    command.add_argument("out", type=Path, metavar="OUT")
+    command.set_defaults(run=_export)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from autograder import statistics, tables
+    from autograder.classroom import publish
+    from autograder.standing import people, standings
+
+    out, folder = options.out, options.out / "export"
+    results = publish(out, options.course)
+    found = standings(out)
+    students = people(out, sorted({student for student, _ in found}))
+    tables.write_students(found, students, folder / "students.csv")
+    for sentence in tables.write_canvas(found, students, folder / "canvas.csv"):
+        print(sentence)
+    count = tables.write_feedback_zip(out / "feedback", folder / "feedback.zip")
+    labs = statistics.statistics_of(results)
+    statistics.write_table(labs, folder / "statistics.csv")
+    for lab, tasks in labs.items():
+        statistics.write_picture(lab, tasks, folder / f"statistics-{lab}.png")
+    print(f"{folder}: {len(students)} students, {count} feedback pages, {len(labs)} labs")
     return OK
 
 

@@ -7,7 +7,7 @@ call, and what people entered in formgrader is never written over.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +19,17 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from nbgrader import api
 from nbgrader.preprocessors import SaveCells
-from sqlalchemy import Connection, create_engine, event, insert, select, update
+from sqlalchemy import Connection, create_engine, event, func, insert, select, update
 from sqlalchemy.orm import Session
 
-__all__ = ["Entries", "save_cells", "save_entries", "scores_in"]
+__all__ = [
+    "Entries",
+    "final_scores",
+    "save_cells",
+    "save_entries",
+    "save_students",
+    "scores_in",
+]
 
 _WAIT_SECONDS = 60  # for another writer, such as a person in formgrader
 
@@ -80,12 +87,43 @@ def scores_in(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
 
     None is a score that a person has to give. People's own scores are not looked at.
     """
+    return _scores(out, api.Grade.auto_score)
+
+
+def final_scores(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
+    """Return the scores as `scores_in` does, with a person's in place of the grader's.
+
+    Extra credit that a person gave is in them.
+    """
+    given = func.coalesce(api.Grade.manual_score, api.Grade.auto_score)
+    return _scores(out, given + func.coalesce(api.Grade.extra_credit, 0.0))
+
+
+def save_students(out: Path, students: Iterable[Mapping[str, str]]) -> None:
+    """Write names and addresses into `out`/gradebook.db, for formgrader to show.
+
+    A student without a name, on the roster or not, is shown by the id.
+    """
+    rows = [{**row, "last_name": row["last_name"] or row["id"]} for row in students]
+    with _session(out) as session:
+        known = set(session.scalars(select(api.Student.id)))
+        _insert(session, api.Student, [row for row in rows if row["id"] not in known])
+        changed = [row for row in rows if row["id"] in known]
+        if changed:
+            session.execute(update(api.Student), changed)
+        nameless = api.Student.last_name.is_(None)
+        session.execute(
+            update(api.Student).where(nameless).values(last_name=api.Student.id, first_name="")
+        )
+
+
+def _scores(out: Path, score: Any) -> dict[tuple[str, str], dict[str, float | None]]:
     scores: dict[tuple[str, str], dict[str, float | None]] = defaultdict(dict)
     if not (out / "gradebook.db").is_file():
         return scores
     submission, notebook = api.SubmittedAssignment, api.SubmittedNotebook
     query = (
-        select(submission.student_id, api.Assignment.name, api.GradeCell.name, api.Grade.auto_score)
+        select(submission.student_id, api.Assignment.name, api.GradeCell.name, score)
         .select_from(submission)
         .join(api.Assignment, api.Assignment.id == submission.assignment_id)
         .join(notebook, notebook.assignment_id == submission.id)
@@ -93,8 +131,8 @@ def scores_in(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
         .join(api.GradeCell, api.GradeCell.id == api.Grade.cell_id)
     )
     with _session(out) as session:
-        for student, lab, cell, score in session.execute(query):
-            scores[student, lab][cell] = score
+        for student, lab, cell, value in session.execute(query):
+            scores[student, lab][cell] = value
     return scores
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from autograder.files import write_whole
@@ -17,6 +17,7 @@ __all__ = [
     "COLUMNS",
     "FOR_A_PERSON",
     "JUDGED",
+    "NOT_HANDED_IN",
     "cell_text",
     "points",
     "said",
@@ -26,6 +27,7 @@ __all__ = [
 
 COLUMNS = ("student", "lab", "task", "score", "max_score", "status", "mistake", "message")
 FOR_A_PERSON = "for_a_person"
+NOT_HANDED_IN = "not_handed_in"
 JUDGED = frozenset({"right", "partly", "wrong"})  # the others have no score
 
 _FORMULA = ("=", "+", "-", "@")
@@ -33,8 +35,16 @@ _WIDTH = 80
 _NO_VERDICT = "The grader returned no verdict on this exercise; a person has to look."
 
 
-def write_grades(results: Sequence[Result], path: Path, root: Path = COURSE) -> None:
+def write_grades(
+    results: Sequence[Result],
+    path: Path,
+    root: Path = COURSE,
+    missing: Iterable[tuple[str, str]] = (),
+) -> None:
     """Write one row for each question of each submission to the CSV file `path`, in one step.
+
+    Each student and lab in `missing`, of which nothing was handed in, has rows too, with 0 points
+    and the status `not_handed_in`.
 
     Rows go by student, lab, and place in the lab's notebook. `status` is a verdict's status;
     `for_a_person` for an answer in words; or `quarantined` or `failed` for every question of such
@@ -50,8 +60,10 @@ def write_grades(results: Sequence[Result], path: Path, root: Path = COURSE) -> 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for result in sorted(results, key=lambda r: (r.student, r.lab)):
-        writer.writerows(_rows(result, questions[result.lab]))
+    rows = {(r.student, r.lab): _rows(r, questions[r.lab]) for r in results}
+    rows |= {key: _missing_rows(*key, questions[key[1]]) for key in missing}
+    for key in sorted(rows):
+        writer.writerows(rows[key])
     write_whole(path, text.getvalue().encode())
 
 
@@ -82,6 +94,14 @@ def _rows(result: Result, questions: Sequence[Question]) -> Iterator[tuple[str, 
         texts = (cell_text(t) for t in (status, mistake, said(result, message)))
         names = (cell_text(t) for t in (result.student, result.lab, question.id))
         yield (*names, score, points(question.points), *texts)
+
+
+def _missing_rows(
+    student: str, lab: str, questions: Sequence[Question]
+) -> Iterator[tuple[str, ...]]:
+    for question in questions:
+        names = (cell_text(t) for t in (student, lab, question.id))
+        yield (*names, "0", points(question.points), NOT_HANDED_IN, "", "Nothing was handed in.")
 
 
 def cell_text(text: str) -> str:

@@ -1,0 +1,89 @@
+"""Standing: what a student has for a lab in the end, people's points and lateness included."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.attempts import counted
+from autograder.database import final_scores
+from autograder.export import NOT_HANDED_IN
+from autograder.semester import Student, read_semester
+
+__all__ = ["Standing", "people", "standings"]
+
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One student's lab: `points` of `of`, before lateness takes `percent_off` of them.
+
+    `of` leaves out what could not be judged for want of a GPU. `waiting` are the questions that a
+    person still has to give points for.
+    """
+
+    student: str
+    lab: str
+    points: float
+    of: float
+    percent_off: float = 0.0
+    waiting: tuple[str, ...] = ()
+    handed_in: bool = True
+
+    @property
+    def final(self) -> float:
+        return self.points * (1 - self.percent_off / 100)
+
+
+def standings(out: Path) -> dict[tuple[str, str], Standing]:
+    """Return the standing of each student at each lab that `out`/grades.csv has, in its order.
+
+    Points are the gradebook's: a person's where one gave any, the grader's else.
+    """
+    scores, off = final_scores(out), counted(out)
+    found = {}
+    for (student, lab), rows in _rows(out / "grades.csv").items():
+        own = scores.get((student, lab), {})
+        percent = off.get(lab, {}).get(student, {}).get("percent_off", 0.0)
+        found[student, lab] = _standing(student, lab, rows, own, percent)
+    return found
+
+
+def people(out: Path, students: Sequence[str]) -> dict[str, Student]:
+    """Return the roster's row of each student; one with the id alone for those not on it."""
+    roster = {student.id: student for student in read_semester(out).roster}
+    return {name: roster.get(name, Student(name)) for name in students}
+
+
+def _standing(
+    student: str,
+    lab: str,
+    rows: Sequence[Row],
+    scores: Mapping[str, float | None],
+    percent_off: float,
+) -> Standing:
+    points = of = 0.0
+    waiting = []
+    handed_in = any(row["status"] != NOT_HANDED_IN for row in rows)
+    for row in rows:
+        score = scores.get(row["task"]) if handed_in else 0.0
+        if score is not None:
+            points, of = points + score, of + float(row["max_score"])
+        elif row["status"] != "needs_gpu":
+            waiting.append(row["task"])
+            of += float(row["max_score"])
+    return Standing(student, lab, points, of, percent_off, tuple(waiting), handed_in)
+
+
+def _rows(path: Path) -> dict[tuple[str, str], list[Row]]:
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no {path}; `autograder grade` writes it")
+    rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            rows[row["student"], row["lab"]].append(row)
+    return rows

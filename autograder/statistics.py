@@ -1,0 +1,134 @@
+"""Statistics: how a class did at each task, as a table and as a picture."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autograder.export import JUDGED, cell_text, points
+from autograder.files import write_whole
+from autograder.result import Result
+
+__all__ = ["TaskStatistics", "statistics_of", "write_picture", "write_table"]
+
+_COLUMNS = ("task", "judged", "right", "partly", "wrong", "not_judged", "pass_rate", "mean_points")
+_MISTAKES = 3  # the commonest that are named
+# Okabe and Ito's colours, which colour-blind people tell apart; lightness falls along too.
+_LOOKS = {
+    "right": ("#56B4E9", ""),
+    "partly": ("#F0E442", "//"),
+    "wrong": ("#D55E00", ".."),
+    "not judged": ("#DDDDDD", ""),
+}
+
+
+@dataclass
+class TaskStatistics:
+    """How the class did at one task. `mean_points` is of those who were judged."""
+
+    task: str
+    statuses: Counter[str] = field(default_factory=Counter)
+    mistakes: Counter[str] = field(default_factory=Counter)
+    earned: float = 0.0
+    max_points: float = 0.0
+
+    @property
+    def judged(self) -> int:
+        return sum(self.statuses[status] for status in JUDGED)
+
+    @property
+    def pass_rate(self) -> float | None:
+        """The part of those judged who have it right; None where nobody was."""
+        return self.statuses["right"] / self.judged if self.judged else None
+
+    @property
+    def mean_points(self) -> float | None:
+        return self.earned / self.judged if self.judged else None
+
+
+def statistics_of(results: Iterable[Result]) -> dict[str, list[TaskStatistics]]:
+    """Return the statistics of each lab's tasks, in the lab's order."""
+    labs: dict[str, dict[str, TaskStatistics]] = defaultdict(dict)
+    for result in results:
+        for verdict in result.verdicts:
+            one = labs[result.lab].setdefault(verdict.task, TaskStatistics(verdict.task))
+            one.statuses[verdict.status] += 1
+            one.max_points = verdict.max_points
+            if verdict.status in JUDGED:
+                one.earned += verdict.points
+            if verdict.mistake:
+                one.mistakes[verdict.mistake] += 1
+    return {lab: list(tasks.values()) for lab, tasks in sorted(labs.items())}
+
+
+def write_table(labs: Mapping[str, Sequence[TaskStatistics]], path: Path) -> None:
+    """Write one row a task to a CSV file: counts, pass rate, mean points, commonest mistakes."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("lab", *_COLUMNS, "max_points", "mistakes"))
+    for lab, tasks in labs.items():
+        for one in tasks:
+            s = one.statuses
+            counts = (one.judged, s["right"], s["partly"], s["wrong"], s.total() - one.judged)
+            rates = (_or_empty(one.pass_rate), _or_empty(one.mean_points), points(one.max_points))
+            writer.writerow((lab, one.task, *counts, *rates, cell_text(_common(one))))
+    write_whole(path, text.getvalue().encode())
+
+
+def write_picture(lab: str, tasks: Sequence[TaskStatistics], path: Path) -> None:
+    """Write a picture of one lab: a bar a task, the commonest mistake beside it."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.6, 1.6 + 0.62 * len(tasks)), layout="constrained")
+    axes = figure.add_subplot()
+    places = range(len(tasks))
+    left = [0.0] * len(tasks)
+    for status, (colour, hatch) in _LOOKS.items():
+        widths = [_share(one, status) for one in tasks]
+        axes.barh(
+            places, widths, left=left, color=colour, hatch=hatch, edgecolor="black",
+            linewidth=0.6, label=status,
+        )  # fmt: skip
+        left = [at + width for at, width in zip(left, widths, strict=True)]
+    for place, one in zip(places, tasks, strict=True):
+        axes.text(102, place, _beside(one), va="center", fontsize=10)
+    names = [one.task.partition("-")[2] for one in tasks]
+    axes.set_yticks(list(places), names, fontsize=11)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("submissions, %")
+    axes.set_title(f"{lab}: {tasks[0].statuses.total()} submissions", loc="left", pad=30)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(
+        ncols=len(_LOOKS), loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=10
+    )
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=120, metadata={"Software": None})
+    write_whole(path, data.getvalue())
+
+
+def _share(one: TaskStatistics, status: str) -> float:
+    total = one.statuses.total()
+    count = total - one.judged if status == "not judged" else one.statuses[status]
+    return 100 * count / total
+
+
+def _beside(one: TaskStatistics) -> str:
+    mean = one.mean_points
+    score = "not judged" if mean is None else f"mean {points(round(mean, 2))} of {one.max_points:g}"
+    if not one.mistakes:
+        return score
+    ((mistake, count),) = one.mistakes.most_common(1)
+    return f"{score}\n{count}x {mistake.replace('_', ' ')}"
+
+
+def _common(one: TaskStatistics) -> str:
+    return ", ".join(f"{name} {count}" for name, count in one.mistakes.most_common(_MISTAKES))
+
+
+def _or_empty(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
