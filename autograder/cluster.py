@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from distributed import Client, Future, KilledWorker, wait
+from distributed.client import FuturesCancelledError
 
 from autograder.engine import Failure, Solo, Work
 from autograder.isolation import missing_layers
@@ -114,7 +115,7 @@ def run_all(
 @contextmanager
 def _connected(address: str) -> Iterator[Client]:
     try:
-        client = Client(address, timeout=_CONNECT, set_as_default=False, name="autograder")  # type: ignore[no-untyped-call]
+        client = Client(address, timeout=_CONNECT, name="autograder")  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
         raise RuntimeError(f"there is no Dask scheduler at {address}: {error}") from None
     try:
@@ -170,9 +171,15 @@ class _Run(Generic[Item, Outcome]):
 
     def release(self) -> None:
         """Take back what is in flight, and end the processes that workers keep for this run."""
+        if self._client.status != "running":
+            return
         with suppress(Exception):
             self._client.cancel(list(self._flights), force=True)  # type: ignore[no-untyped-call]
-            self._client.run(_release, self._plan.id, on_error="ignore")
+            # A worker that is stuck does not answer; it ends the processes at the next run.
+            run = self._client._run
+            self._client.sync(  # type: ignore[no-untyped-call]
+                run, _release, self._plan.id, on_error="ignore", callback_timeout=_TICK
+            )
 
     def _fit_workers(self) -> dict[str, Any]:
         """The workers that may grade, by address; RuntimeError where there can be none."""
@@ -241,12 +248,15 @@ class _Run(Generic[Item, Outcome]):
         if not self._flights:
             threading.Event().wait(_TICK)  # nobody to hand anything to yet
             return []
-        with suppress(TimeoutError):
+        try:
             done = wait(  # type: ignore[no-untyped-call]
                 list(self._flights), timeout=_TICK, return_when="FIRST_COMPLETED"
             )
             return list(done.done)
-        return []
+        except TimeoutError:
+            return []
+        except FuturesCancelledError:
+            raise self._lost() from None
 
     def _outcome(self, future: Future[Any]) -> Outcome | Failure | _Unfit:
         if future.status == "cancelled":

@@ -7,7 +7,9 @@ run a notebook there outside the sandbox; without one it only says no.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,9 @@ from autograder.result import Result
 from autograder.task import Verdict
 
 __all__ = ["write_gradebook"]
+
+if sys.platform != "win32":
+    import fcntl
 
 _CONFIG = '''"""Written by `autograder grade`. To grade by hand, start JupyterLab here."""
 
@@ -54,16 +59,30 @@ def write_gradebook(results: Iterable[Result], out: Path, root: Path = COURSE) -
     Raises ValueError where the gradebook holds submissions of a lab that had other cells then.
     """
     write_whole(out / "nbgrader_config.py", _CONFIG.encode())
-    for lab, of_lab in groupby(sorted(results, key=_lab_and_student), key=lambda r: r.lab):
-        source = source_notebook(lab, root)
-        write_whole(inside(out, "source", lab, f"{lab}.ipynb"), notebook_bytes(source))
-        save_cells(out, lab, source)
-        while some := list(islice(of_lab, _AT_ONCE)):
-            for result in some:
-                if result.notebook is not None or result.end != "graded":
-                    write_for_formgrader(result, out, root)
-                inside(out, "submitted", result.student, lab).mkdir(parents=True, exist_ok=True)
-            save_entries(out, lab, {result.student: _entries(result, source) for result in some})
+    with _alone(out):
+        for lab, of_lab in groupby(sorted(results, key=_lab_and_student), key=lambda r: r.lab):
+            _write_lab(lab, of_lab, out, root)
+
+
+def _write_lab(lab: str, results: Iterator[Result], out: Path, root: Path) -> None:
+    source = source_notebook(lab, root)
+    write_whole(inside(out, "source", lab, f"{lab}.ipynb"), notebook_bytes(source))
+    save_cells(out, lab, source)
+    while some := list(islice(results, _AT_ONCE)):
+        for result in some:
+            if result.notebook is not None or result.end != "graded":
+                write_for_formgrader(result, out, root)
+            inside(out, "submitted", result.student, lab).mkdir(parents=True, exist_ok=True)
+        save_entries(out, lab, {result.student: _entries(result, source) for result in some})
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Wait for any other command that writes this gradebook: nbgrader's part takes no lock."""
+    with (out / ".gradebook.lock").open("w") as file:
+        if sys.platform != "win32":  # where nothing is graded
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _lab_and_student(result: Result) -> tuple[str, str]:

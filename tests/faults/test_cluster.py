@@ -1,0 +1,211 @@
+"""The engine on a real Dask cluster: workers join, leave, are killed; the scheduler too."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+import autograder
+from autograder import cluster
+from autograder.engine import Failure, Work
+from tests.faults.faulty import (
+    assert_as_undisturbed,
+    elsewhere,
+    entry,
+    grading,
+    until,
+)
+from tests.faults.toy import Cluster, toy, until_true
+from tests.grading import REPOSITORY, Class
+
+pytest.importorskip("distributed", reason="needs the extra `cluster`")
+
+
+@pytest.fixture
+def dask(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "shown"
+    path.mkdir()
+    return path
+
+
+def run(dask, folder, items, **options):
+    demands = cluster.Demands((folder,), isolated=False)
+    work = Work(partial(toy, folder))
+    return cluster.run_all(items, work, dask.address, demands, **options)
+
+
+def begun(folder: Path, item: str) -> list[int]:
+    """Who began this item, by process id."""
+    return [int(path.suffix[1:]) for path in folder.glob(f"{item}.*")]
+
+
+def above(pid: int) -> set[int]:
+    return {process.pid for process in psutil.Process(pid).parents()}
+
+
+def test_workers_are_killed_and_join_and_every_item_is_done(dask, folder):
+    first = dask.worker()
+    items = [f"wait-{n}" for n in range(12)]
+    outcomes = run(dask, folder, items)
+    with _in_a_thread(outcomes) as done:
+        until_true(lambda: begun(folder, "wait-*"))
+        os.kill(first, signal.SIGKILL)
+        dask.worker("--nanny")  # marks its worker as a daemon, which may have no children
+        (folder / "go").touch()
+    assert sorted(item for item, _ in done) == sorted(items)
+    assert all(outcome.startswith(item) for item, outcome in done)
+
+
+def test_an_item_that_kills_its_process_kills_no_worker(dask, folder):
+    dask.worker()
+    done = dict(run(dask, folder, ["a", "kill-b", "c"]))
+    assert isinstance(done.pop("kill-b"), Failure)
+    assert sorted(done) == ["a", "c"]
+    assert len(begun(folder, "kill-b")) == 2
+    assert len(set(begun(folder, "a") + begun(folder, "c"))) <= 2
+
+
+def test_a_machine_with_another_environment_gets_nothing(dask, folder, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(Path(autograder.__file__).parent, other / "autograder")
+    with (other / "autograder" / "judge.py").open("a") as file:
+        file.write("# another version\n")
+    path = os.pathsep.join(map(str, (other, REPOSITORY, REPOSITORY / "src")))
+    wrong = dask.worker(environment={"PYTHONPATH": path})
+    outcomes = run(dask, folder, [str(n) for n in range(8)])
+    with pytest.raises(RuntimeError, match="no machine of the cluster may grade") as raised:
+        list(outcomes)
+    assert "it has grader and library" in str(raised.value)
+    right = dask.worker()
+    until_true(lambda: _joined(dask) == 2)
+    assert len(list(run(dask, folder, [str(n) for n in range(8)]))) == 8
+    pids = {pid for n in range(8) for pid in begun(folder, str(n))}
+    assert pids
+    assert wrong != right
+
+
+def test_a_machine_that_does_not_see_the_folder_is_unfit(folder):
+    demands = cluster.Demands((folder / "not-here",), isolated=False)
+    assert demands.unmet() == [f"it does not see {folder / 'not-here'}"]
+    assert cluster.Demands((folder,), isolated=False).unmet() == []
+
+
+def test_a_straggler_is_overtaken(dask, folder):
+    slow, quick = dask.worker(), dask.worker()
+    outcomes = run(dask, folder, ["wait-a", "wait-b"], patience_seconds=0.5)
+    with _in_a_thread(outcomes) as done:
+        until_true(lambda: len(begun(folder, "wait-*")) == 2)
+        os.kill(slow, signal.SIGSTOP)
+        for child in psutil.Process(slow).children(recursive=True):
+            child.suspend()
+        (folder / "go").touch()
+    assert sorted(item for item, _ in done) == ["wait-a", "wait-b"]
+    assert psutil.pid_exists(quick)
+
+
+def test_gpu_work_goes_to_workers_with_a_gpu(dask, folder):
+    dask.worker()
+    gpu = dask.worker("--resources", "GPU=1")
+    until_true(lambda: _joined(dask) == 2)
+    items = [str(n) for n in range(6)]
+    outcomes = run(dask, folder, [*items, "wait-x"], wants_gpu=True)
+    with _in_a_thread(outcomes) as done:
+        until_true(lambda: begun(folder, "wait-x"))
+        assert all(gpu in above(pid) for pid in begun(folder, "wait-x"))
+        (folder / "go").touch()
+    assert len(done) == 7
+    assert len({outcome.partition(" by ")[2] for _, outcome in done}) == 1, "one worker did all"
+
+
+def test_a_scheduler_that_dies_is_named(dask, folder):
+    dask.worker()
+    outcomes = run(dask, folder, ["wait-a"])
+    doing = _in_a_thread(outcomes)
+    doing.__enter__()
+    until_true(lambda: begun(folder, "wait-a"))
+    dask.scheduler.kill()
+    with pytest.raises(RuntimeError, match="is gone"):
+        doing.end()
+    (folder / "go").touch()
+
+
+def test_an_address_without_a_scheduler_is_named(folder, monkeypatch):
+    monkeypatch.setattr(cluster, "_CONNECT", "1s")
+    demands = cluster.Demands((folder,), isolated=False)
+    with pytest.raises(RuntimeError, match="no Dask scheduler at tcp"):
+        list(cluster.run_all(["a"], Work(partial(toy, folder)), "tcp://127.0.0.1:9", demands))
+
+
+@pytest.mark.slow
+def test_a_class_graded_by_a_cluster_that_loses_workers_and_its_scheduler(
+    dask: Cluster, undisturbed: Class, tmp_path: Path
+) -> None:
+    room = elsewhere(undisturbed, tmp_path)
+    first = dask.worker()
+    with grading(room, "--scheduler", dask.address) as command:
+        until(entry(room, "missing").exists, command)
+        os.kill(first, signal.SIGKILL)
+        dask.worker()
+        until(entry(room, "partly").exists, command)
+        assert dask.scheduler is not None
+        dask.scheduler.kill()
+        _, said = command.communicate()
+        assert command.returncode == 2
+        assert "the same command goes on" in said
+    kept = {path: path.stat().st_mtime_ns for path in room.out.glob("journal/*/*.entry")}
+    dask.start_scheduler()
+    dask.worker()
+    dask.worker()
+    done = room.grade("--scheduler", dask.address)
+    assert done.returncode == 0, done.stderr
+    assert all(path.stat().st_mtime_ns == written for path, written in kept.items())
+    assert_as_undisturbed(room, undisturbed)
+
+
+def _joined(dask: Cluster) -> int:
+    from distributed import Client
+
+    with Client(dask.address, set_as_default=False) as client:
+        return len(client.scheduler_info(n_workers=-1)["workers"])
+
+
+class _in_a_thread:
+    """Runs an iterator to its end beside the test; raises what it raised."""
+
+    def __init__(self, outcomes):
+        self.done, self._error = [], None
+        self._thread = threading.Thread(target=self._run, args=(outcomes,))
+
+    def _run(self, outcomes):
+        try:
+            self.done += outcomes
+        except Exception as error:
+            self._error = error
+
+    def __enter__(self):
+        self._thread.start()
+        return self.done
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            self.end()
+
+    def end(self):
+        self._thread.join(timeout=60)
+        assert not self._thread.is_alive(), "it never ended"
+        if self._error is not None:
+            raise self._error
