@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
@@ -21,7 +22,7 @@ __all__ = ["IsolationError", "command", "missing_layers"]
 _FIRST_USER = 61_000  # as root, sandboxes run as this user id and those after it
 _COURSE = "/course"  # where the course's own modules lie inside
 _PACKAGES = "/course/packages"  # where the installed packages lie inside
-_INSIDE_MODULES = ("__init__", "inside", "jail", "cells", "wire")
+_INSIDE_MODULES = ("__init__", "inside", "jail", "syscalls", "cells", "wire")
 _START = 60.0  # seconds that trying the chain may take
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -63,6 +64,9 @@ def command(
         "MPLCONFIGDIR": "/tmp/matplotlib",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",  # the same order of sets in every run
+        # glibc's own value, but fixed: else it grows, and freed tensors stay resident on the heap,
+        # where a look from outside cannot tell them from live ones.
+        "MALLOC_MMAP_THRESHOLD_": str(128 * 1024),
         **dict.fromkeys(_ONE_THREAD, "1"),
     }
     options = ["-s", "-P", *program]
@@ -199,14 +203,25 @@ def _installed() -> Path:
 
 
 def _hiding_binds(hides: Sequence[str], scratch: Path) -> Iterator[str]:
-    """Lay a refusal over each module that holds the lab's answers."""
+    """Lay a refusal over each module that holds the lab's answers, and over its compiled copies."""
     for name in hides:
         origin = _origin(name)
         if origin is None:
             continue  # not installed, so not to be imported either
-        refusal = scratch / f"hidden-{name}.py"
-        refusal.write_text(f'raise ImportError("{name} holds answers of this lab")\n')
-        yield from ("--ro-bind", str(refusal), _seen_inside(origin))
+        refusal = scratch / name
+        refusal.mkdir()
+        refusal.chmod(0o755)  # another user reads it
+        file = refusal / "__init__.py"
+        file.write_text(f'raise ImportError("{name} holds answers of this lab")\n')
+        if origin.name == file.name:  # a package: its modules go too, which load without it
+            yield from ("--ro-bind", str(refusal), _seen_inside(origin.parent))
+            continue
+        yield from ("--ro-bind", str(file), _seen_inside(origin))
+        compiled = origin.with_name("__pycache__")
+        with contextlib.suppress(OSError):  # the grader may write there yet, where it can
+            compiled.mkdir(exist_ok=True)
+        if compiled.is_dir():
+            yield from ("--perms", "0755", "--tmpfs", _seen_inside(compiled))
 
 
 def _origin(name: str) -> Path | None:

@@ -2,7 +2,8 @@
 
 Linux only. It runs inside bubblewrap, where the file system is already read-only and empty of
 everything but Python and the course's library, and where there is no network. What is added here,
-for each submission: its own processes, users, mounts, network, and its own bounded /tmp.
+for each submission: its own processes, users, mounts, network, its own bounded /tmp, and a filter
+of system calls.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from autograder.syscalls import refuse_system_calls
+
 __all__ = ["shut_in"]
 
 _CLONE_NEWNS = 0x00020000
@@ -22,8 +25,8 @@ _CLONE_NEWIPC = 0x08000000
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWPID = 0x20000000
 _CLONE_NEWNET = 0x40000000
-_MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 2, 4, 8
-_MS_REC, _MS_PRIVATE = 0x4000, 0x40000
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 1, 2, 4, 8
+_MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 4, 38, 24
 _CAPABILITIES = 64  # more than any kernel has; dropping one that is not there fails harmlessly
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -56,6 +59,11 @@ def shut_in(limits: Mapping[str, int]) -> None:
     Path("/proc/sys/user/max_user_namespaces").write_text(
         "0"
     )  # no further namespaces for the student
+    # What /dev holds would count as nobody's memory and be there for the next student; and who can
+    # write to /proc can reset the peak of memory that a measured exercise goes by.
+    read_only = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV
+    _mount(None, "/dev", None, read_only, "")
+    _mount(None, "/proc", None, read_only | _MS_NOEXEC, "")
     Path("/tmp/home").mkdir()
     os.chdir("/tmp/home")
     os.setsid()
@@ -87,6 +95,7 @@ def _drop_privileges() -> None:
     nothing = (ctypes.c_uint32 * 6)()
     _check(_libc.capset(header, nothing), "capset")
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
+    refuse_system_calls()
 
 
 def _silence_terminal() -> None:
@@ -101,7 +110,7 @@ def _silence_terminal() -> None:
 def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str) -> None:
     encoded = [None if text is None else text.encode() for text in (source, target, kind)]
     result = _libc.mount(*encoded, ctypes.c_ulong(flags), data.encode())
-    _check(result, f"mounting {kind or 'private'} on {target}")
+    _check(result, f"mounting {kind or 'anew'} on {target}")
 
 
 def _check(result: int, what: str) -> None:

@@ -120,16 +120,17 @@ def test_memory_is_watched_from_outside_between_the_marks(sandbox, tmp_path):
         "import socket; socket.create_connection(('127.0.0.1', {port}), timeout=1)",
         "import socket; socket.create_connection(('10.0.0.1', 80), timeout=1)",
         "import socket; socket.getaddrinfo('example.com', 80)",
-        "import socket; socket.socket(socket.AF_UNIX).connect('\\0peakmem-test')",
+        "import socket; socket.socket(socket.AF_UNIX).connect('\\0{name}')",
         "import urllib.request; urllib.request.urlopen('http://127.0.0.1:{port}', timeout=1)",
     ],
 )
 def test_there_is_no_network(student, source):
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
-        local.bind("\0peakmem-test")
+        name = f"peakmem-test-{os.getpid()}"
+        local.bind(f"\0{name}")
         local.listen()
         student.run_cell("import urllib.request")  # on a busy machine it takes a cell's whole time
-        outputs = student.run_cell(source.format(port=server.getsockname()[1]))
+        outputs = student.run_cell(source.format(port=server.getsockname()[1], name=name))
     assert error_of(outputs) in {"OSError", "URLError", "gaierror", "ConnectionRefusedError"}
 
 
@@ -150,7 +151,7 @@ def test_the_course_is_not_there(student, repository, name):
 
 def test_nothing_of_the_grader_is_there_but_what_runs_it(student):
     listed = printed(student.run_cell("import os; print(sorted(os.listdir('/course/autograder')))"))
-    expected = "['__init__.py', 'cells.py', 'inside.py', 'jail.py', 'wire.py']\n"
+    expected = "['__init__.py', 'cells.py', 'inside.py', 'jail.py', 'syscalls.py', 'wire.py']\n"
     assert listed == expected
     assert error_of(student.run_cell("import autograder.tasks")) == "ModuleNotFoundError"
 
@@ -166,6 +167,8 @@ def test_what_is_there_cannot_be_written(student):
     for path in (
         "/course/peakmem/plain.py",
         "/course/packages/x",
+        "/dev/x",
+        "/proc/self/clear_refs",
         "/usr/bin/x",
         f"{sys.base_prefix}/x",
         "/x",
@@ -187,9 +190,29 @@ def test_modules_with_the_answers_are_hidden(student, module):
     assert error_of(student.run_cell(f"import {module}")) == "ImportError"
 
 
+# Ways around a module that refuses to be imported: the rest of its package, and compiled copies.
+PIECES = """
+import glob, importlib.machinery, importlib.util, sys, types
+sys.modules["gfloat"] = stub = types.ModuleType("gfloat")
+stub.__path__ = ["/course/packages/gfloat"]
+try:
+    import gfloat.round
+    print("REACHED gfloat.round")
+except ImportError:
+    pass
+for path in glob.glob("/course/peakmem/__pycache__/formats*"):
+    print("REACHED", path)
+"""
+
+
+def test_no_piece_of_a_hidden_module_is_there(student):
+    assert student.run_cell(PIECES) == []
+
+
 def test_only_the_labs_own_answers_are_hidden():
     with Sandbox(limits=LIMITS) as other, other.open() as student:
         assert student.run_cell("import gfloat, peakmem.formats") == []
+        assert printed(student.run_cell(PIECES)).startswith("REACHED gfloat.round")
 
 
 def test_no_privilege_is_left(student):
@@ -265,6 +288,24 @@ def test_shared_memory_and_files_are_bounded(student):
     assert error_of(student.run_cell(shared)) in {"OSError", "MemoryError"}
 
 
+UNMAPPED = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+made = []
+try:
+    made.append(os.memfd_create("x"))
+except OSError:
+    pass
+made += [n for n in (libc.shmget(0, 4096, 0o1600), libc.msgget(0, 0o1600)) if n >= 0]
+print(len(made))
+"""
+
+
+def test_no_memory_is_to_be_had_that_no_process_maps(student):
+    """It would count in nobody's size."""
+    assert printed(student.run_cell(UNMAPPED)) == "0\n"
+
+
 def test_a_fork_bomb_burns_out_and_nothing_of_it_is_left(sandbox):
     bomb = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
     with sandbox.open() as student:
@@ -295,6 +336,51 @@ def test_an_output_flood_is_cut(student):
     assert len(printed(outputs)) < 30_000
     assert "is cut" in printed(outputs)
     assert student.run_cell("import os\nfor _ in range(1000): os.write(2, b'x' * 10000)") == []
+
+
+# What it must not ask of the kernel.
+
+KERNEL = """
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+for name, *arguments in [
+    ("ptrace", 0, 0, 0, 0), ("unshare", 0x10000000), ("mount", b"x", b"/tmp", b"tmpfs", 0, None)
+]:
+    print(name, getattr(libc, name)(*arguments), errno.errorcode.get(ctypes.get_errno()))
+"""
+
+
+def test_system_calls_that_no_notebook_needs_are_refused(student):
+    refused = "ptrace -1 ENOSYS\nunshare -1 ENOSYS\nmount -1 ENOSYS\n"
+    assert printed(student.run_cell(KERNEL)) == refused
+
+
+@pytest.mark.parametrize("family", ["AF_NETLINK", "AF_PACKET", "AF_VSOCK"])
+def test_sockets_are_of_families_that_a_namespace_encloses(student, family):
+    outputs = student.run_cell(f"import socket; socket.socket(socket.{family}, 3)")
+    assert outputs[0]["evalue"] == "[Errno 38] Function not implemented"
+    assert student.run_cell("for f in (1, 2): socket.socket(f).close()") == []
+
+
+def test_threads_and_child_processes_work(student):
+    source = (
+        "import subprocess, threading, multiprocessing as m\n"
+        "threads = [threading.Thread(target=print, args=('thread',)) for _ in range(2)]\n"
+        "for t in threads: t.start()\n"
+        "for t in threads: t.join()\n"
+        "print(subprocess.run(['echo', 'child'], capture_output=True, text=True).stdout)\n"
+        "with m.get_context('fork').Pool(2) as pool: print(pool.map(abs, [-1]))\n"
+    )
+    assert printed(student.run_cell(source)) == "thread\nthread\nchild\n\n[1]\n"
+
+
+def test_outside_the_same_calls_and_memory_are_to_be_had():
+    # Shows that the tests above would notice a filter that lets all through.
+    with Sandbox(limits=LIMITS, isolated=False) as bare, bare.open() as student:
+        assert printed(student.run_cell(UNMAPPED)) == "3\n"
+        assert "ENOSYS" not in printed(student.run_cell(KERNEL.replace("0x10000000", "0")))
+        assert student.run_cell("import socket; socket.socket(socket.AF_NETLINK, 3).close()") == []
+        assert student.run_cell("open('/proc/self/clear_refs', 'w').write('5')") is not None
 
 
 # What it must not do to the conversation.

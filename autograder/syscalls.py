@@ -1,0 +1,119 @@
+"""System calls that a student's process is refused, by a filter of the kernel's (seccomp).
+
+Namespaces and limits leave three gaps, which this closes. Memory that no process maps, of memory
+files and System V, counts in no process's size. Sockets to the host of a virtual machine belong to
+no network namespace. And the rest is what no honest notebook calls, but attacks on kernels do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Iterator
+
+__all__ = ["REFUSED", "refuse_system_calls"]
+
+# Linux numbers the calls differently on x86-64 and on 64-bit ARM. Both are in the kernel's
+# headers: asm/unistd_64.h and asm-generic/unistd.h.
+REFUSED = {
+    # Memory that belongs to no process.
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),
+    "msgget": (68, 186),
+    "semget": (64, 190),
+    # Looking into other processes, and into the host.
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "pidfd_getfd": (438, 438),
+    "kcmp": (312, 272),
+    "perf_event_open": (298, 241),
+    "syslog": (103, 116),
+    # Keyrings, which outlive a process.
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    # Namespaces and mounts.
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "open_by_handle_at": (304, 265),
+    # Wide doors into the kernel.
+    "bpf": (321, 280),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "fanotify_init": (300, 262),
+    "quotactl": (179, 60),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "kexec_load": (246, 104),
+    # Its flags lie in memory, where no filter can read them. C libraries then call clone.
+    "clone3": (435, 435),
+}
+_SOCKET, _CLONE = (41, 198), (56, 220)
+_FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6: what a network namespace encloses
+_NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW... flag
+
+_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH_...
+_X32 = 0x40000000  # the bit of the x86-64 calls that have another table
+
+# Classic BPF, as <linux/filter.h> and <linux/seccomp.h> name it.
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
+_ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
+_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
+
+_Step = tuple[int, int, int, int]  # code, steps over if true, steps over if false, operand
+
+
+def refuse_system_calls() -> None:
+    """Have the kernel refuse these calls to this process and to all that it starts, for good.
+
+    They fail as on a kernel that lacks them. Raises OSError where the processor is an unknown one
+    or the kernel takes no filter; the process must have given up new privileges before.
+    """
+    machine = os.uname().machine
+    if machine not in _ARCHITECTURES:
+        known = ", ".join(_ARCHITECTURES)
+        raise OSError(errno.ENOSYS, f"no list of system calls for {machine}; there is for {known}")
+    steps = [struct.pack("HBBI", *step) for step in _filter(*_ARCHITECTURES[machine])]
+    code = ctypes.create_string_buffer(b"".join(steps))
+    program = struct.pack("HP", len(steps), ctypes.addressof(code))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, program, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_SECCOMP) failed")
+
+
+def _filter(column: int, architecture: int) -> Iterator[_Step]:
+    refuse: _Step = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)
+    yield _LOAD, 0, 0, _ARCHITECTURE
+    yield _EQUAL, 1, 0, architecture
+    yield _RETURN, 0, 0, _KILL  # 32-bit calls
+    yield _LOAD, 0, 0, _NUMBER
+    yield _AT_LEAST, 0, 1, _X32
+    yield refuse
+    for numbers in REFUSED.values():
+        yield _EQUAL, 0, 1, numbers[column]
+        yield refuse
+    yield _EQUAL, 0, 2 + len(_FAMILIES), _SOCKET[column]
+    yield _LOAD, 0, 0, _FIRST_ARGUMENT
+    for after, family in zip(reversed(range(len(_FAMILIES))), _FAMILIES, strict=True):
+        yield _EQUAL, after + 5, 0, family  # over the check of clone, too
+    yield refuse
+    yield _EQUAL, 0, 3, _CLONE[column]
+    yield _LOAD, 0, 0, _FIRST_ARGUMENT
+    yield _ANY_BIT, 0, 1, _NEW_NAMESPACES
+    yield refuse
+    yield _RETURN, 0, 0, _ALLOW
