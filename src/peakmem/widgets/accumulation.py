@@ -74,7 +74,7 @@ class _Accumulation(Calculator):
             ("micro-batches", f"{2**self.doublings // mine} of {mine}"),
             ("peak", both(one.peak_bytes)),
             (f"memory of {one.device.name}", both(one.device.memory_bytes)),
-            ("it", "fits" if one.fits else "does not fit"),
+            ("on this GPU it", "fits" if one.fits else "does not fit"),
             ("least time a sequence", f"{1000 * _seconds(one):.3g} ms"),
         ]
         what = "Weights, gradients and state stay, however small the micro-batch."
@@ -151,6 +151,6 @@ def _draw(found: dict[int, Estimate], mine: int) -> str:
             parts.append(svg.text(x + (wide - 8) / 2, line, f"{micro}", anchor="middle"))
     y = up(gpu.memory_bytes / GB)
     parts.append(svg.line(52, y, svg.WIDTH - 8, y, width=2, dash="6 3"))
-    parts.append(svg.text(svg.WIDTH - 10, y - 5, gpu.name, anchor="end"))
+    parts.append(svg.text(58, y - 5, gpu.name))
     parts.append(svg.text(4, 392, "blue: fits; orange: does not; framed: the chosen micro-batch"))
     return svg.picture(402, parts, f"Peak and time a sequence over the micro-batch on {gpu.name}")

@@ -69,7 +69,7 @@ class _Checkpointing(Calculator):
             },
         )
         play = ipywidgets.Play(min=0, max=step.max, interval=400, description="play")
-        ipywidgets.jslink((play, "value"), (step, "value"))
+        ipywidgets.jslink((step, "value"), (play, "value"))  # a page begins where the slider is
         ipywidgets.jslink((step, "max"), (play, "max"))
         self.children = (*self.children[:2], play, *self.children[2:])
         self._result.children = (*self._result.children, self._curve)

@@ -65,8 +65,8 @@ class _Floats(Calculator):
         self._number.layout.width, self._number.layout.max_width = "340px", "100%"
         self._number.style.description_width = "130px"
         row = ipywidgets.Layout(display="flex", flex_flow="row wrap", width="100%")
-        places = ipywidgets.Box([self._number, *reversed(self._buttons)], layout=row)
-        self.children = (*self.children[:2], places, *self.children[2:])
+        places = ipywidgets.Box([*reversed(self._buttons)], layout=row)
+        self.children = (*self.children[:2], self._number, places, *self.children[2:])
 
     def answer(self) -> Result:
         fmt, other = FORMATS[self.format], FORMATS[self.other]

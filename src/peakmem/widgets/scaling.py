@@ -14,37 +14,39 @@ from peakmem.widgets.calculator import Calculator, Result, table
 
 __all__ = ["scaling"]
 
-_GOPHER = math.log10(5.76e23)
+_GOPHER, _GPT3 = 5.76e23, 3.14e23
 
 
 def scaling(*, predict: bool = False) -> Calculator:
     """Return a calculator of scaling laws: compute -> parameters and tokens; time, cost, CO2.
 
-    Traits: log_flops (18 to 28, log10 of operations), approach, gpu, log_devices (0 to 5),
-    utilisation (percent), price (a device hour), watts (a device), grid (g of CO2 a kWh). With
-    `predict` the result is hidden until the viewer has guessed the days.
+    Traits: flops (operations, 1e18 to 1e28), approach, gpu, devices (1 to 100,000), utilisation
+    (percent), price (a device hour), watts (a device), grid (g of CO2 a kWh). With `predict` the
+    result is hidden until the viewer has guessed the days.
     """
     return _Scaling(predict)
 
 
 class _Scaling(Calculator):
-    log_flops = traitlets.Float(_GOPHER)
+    flops = traitlets.Float(_GOPHER)
     approach = traitlets.Unicode(APPROACHES[0])
     gpu = traitlets.Unicode("a100-80gb")
-    log_devices = traitlets.Float(3.0)
+    devices = traitlets.Int(1024)
     utilisation = traitlets.Int(45)
     price = traitlets.Float(2.0)
     watts = traitlets.Int(400)
     grid = traitlets.Int(447)
 
     def __init__(self, predict: bool) -> None:
-        slider, field = ipywidgets.FloatSlider, ipywidgets.BoundedFloatText
+        field = ipywidgets.BoundedFloatText  # a slider would round what a preset sets
         super().__init__(
             {
-                "log_flops": slider(_GOPHER, min=18, max=28, step=0.05, description="log10 FLOPs"),
+                "flops": field(
+                    _GOPHER, min=1e18, max=1e28, step=1e22, description="compute, FLOPs"
+                ),
                 "approach": ipywidgets.Dropdown(options=APPROACHES, description="law"),
                 "gpu": ipywidgets.Dropdown(options=list(ACCELERATORS), description="GPU"),
-                "log_devices": slider(3, min=0, max=5, step=0.05, description="log10 devices"),
+                "devices": ipywidgets.BoundedIntText(1024, 1, 100_000, description="devices"),
                 "utilisation": ipywidgets.IntSlider(45, 1, 100, description="utilisation, %"),
                 "price": field(2, min=0, max=1e4, description="price, a GPU hour"),
                 "watts": ipywidgets.BoundedIntText(400, 1, 10_000, description="watts, a GPU"),
@@ -52,13 +54,13 @@ class _Scaling(Calculator):
             },
             question="How many days does it take?" if predict else None,
             presets={
-                "Gopher's budget": {"log_flops": _GOPHER},
-                "GPT-3's": {"log_flops": math.log10(3.14e23), "log_devices": math.log10(1024)},
+                "Gopher's budget": {"flops": _GOPHER},
+                "GPT-3's": {"flops": _GPT3, "devices": 1024},
             },
         )
 
     def answer(self) -> Result:
-        flops, devices = 10**self.log_flops, round(10**self.log_devices)
+        flops, devices = self.flops, self.devices
         gpu = accelerator(self.gpu)
         rate = gpu.flops_per_s("bf16" if "bf16" in gpu.tflops else "fp16")
         run = Run(flops, devices, rate, self.utilisation / 100)
@@ -73,7 +75,7 @@ class _Scaling(Calculator):
             ("energy", f"{run.energy_kwh(self.watts) / 1000:,.1f} MWh"),
             ("CO2", f"{run.co2_kg(self.watts, self.grid) / 1000:,.1f} t"),
         ]
-        picture = _draw(self.log_flops, self.approach)
+        picture = _draw(math.log10(flops), self.approach)
         return Result(table(rows), picture, (run.days, "days"))
 
 

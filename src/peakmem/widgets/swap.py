@@ -46,14 +46,14 @@ class _Swap(Calculator):
     budget = traitlets.Int(50)
 
     def __init__(self, predict: bool) -> None:
-        logarithmic = ipywidgets.FloatLogSlider
+        field = ipywidgets.BoundedFloatText  # a slider would round what a preset sets
         super().__init__(
             {
                 "plan": ipywidgets.Dropdown(options=_PLANS, description="plan"),
                 "stages": ipywidgets.IntSlider(6, 2, 8, description="stages"),
                 "saved_mb": ipywidgets.IntSlider(400, 10, 2000, step=10, description="MB a stage"),
-                "forward_ms": logarithmic(10, min=-1, max=3, step=0.05, description="forward, ms"),
-                "link": logarithmic(32, min=0, max=3, step=0.05, description="link, GB/s"),
+                "forward_ms": field(10, min=0.1, max=1000, step=1, description="forward, ms"),
+                "link": field(32, min=1, max=1000, step=1, description="link, GB/s"),
                 "budget": ipywidgets.IntSlider(50, 1, 100, description="budget, %"),
             },
             question="How many ms does one step take that swaps?" if predict else None,
