@@ -198,7 +198,7 @@ class SandboxStudent:
         raised = reply.get("raised")
         if raised is not None:
             return Answer(raised=_three_texts(raised), asked=tuple(asked))
-        return Answer(reply.get("value"), asked=tuple(asked), resident_bytes=watched.rise_bytes)
+        return Answer(reply.get("value"), asked=tuple(asked), resident_bytes=watched.rise_bytes())
 
     def close(self) -> None:
         """Kill the process and everything that it started, and wait until all of it is gone."""
@@ -246,7 +246,7 @@ class SandboxStudent:
             self._connection.settimeout(_GRACE)
             send(self._connection, {"id": number, **request})
             while True:
-                self._wait(end, seconds)
+                self._wait(end, seconds, replies)
                 reply = self._take()
                 if not isinstance(reply, dict) or not _is_same(reply.get("id"), number):
                     raise ProcessLost("Your code's process sent something that is no answer.")
@@ -270,7 +270,7 @@ class SandboxStudent:
         self._left -= len(data)
         return decode(data)
 
-    def _wait(self, end: float, seconds: float) -> None:
+    def _wait(self, end: float, seconds: float, replies: _Replies | None) -> None:
         """Wait for the first byte of a message, with an eye on the clock and the memory."""
         self._connection.settimeout(_TICK)
         while True:
@@ -279,6 +279,8 @@ class SandboxStudent:
                 self._connection.settimeout(_GRACE)
                 return
             except TimeoutError:
+                if replies is not None:
+                    replies.watched.look()
                 if self._memory.exceeded():
                     limit = self._limits.memory_bytes / 2**30
                     raise ProcessLost(
@@ -307,23 +309,44 @@ class SandboxStudent:
 
 
 class _Watched:
-    """By how much a process's resident memory rose between two questions, seen from outside."""
+    """By how much the memory of a process and its children rose, seen from outside.
+
+    Between WATCH and UNWATCH, as the probe asks; or in the whole request where it never asked.
+    A probe that does not ask may have been replaced, and the task then has to see that figure.
+    """
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._before: int | None = None
-        self.rise_bytes: int | None = None
+        self._rise: int | None = None
+        self._asked = False
+        self._start()
 
     def begin(self) -> None:
-        self.end()  # beginning again must not make an earlier rise forgotten
-        self._before = memory.reset_peak(self._pid)
+        if self._asked:
+            self.end()  # beginning again must not make an earlier rise forgotten
+        self._asked = True
+        self._start()
 
     def end(self) -> None:
+        self.look()
         peak = memory.peak_bytes(self._pid)
         if self._before is None or peak is None:
             return
-        rise = peak - self._before
-        self.rise_bytes = max(rise, self.rise_bytes or 0)
+        rise = peak - self._before + self._most_children - self._children
+        self._rise = max(rise, self._rise or 0)
+
+    def look(self) -> None:
+        """Note what children hold now: those that are gone later leave no peak behind."""
+        self._most_children = max(self._most_children, memory.children_bytes(self._pid))
+
+    def rise_bytes(self) -> int | None:
+        if self._rise is None:
+            self.end()
+        return self._rise
+
+    def _start(self) -> None:
+        self._before = memory.reset_peak(self._pid)
+        self._children = self._most_children = memory.children_bytes(self._pid)
 
 
 class _Replies:
@@ -332,14 +355,14 @@ class _Replies:
     def __init__(self, ask: Ask | None, asked: list[tuple[Any, Any]], watched: _Watched) -> None:
         self._ask = ask
         self._asked = asked
-        self._watched = watched
+        self.watched = watched
 
     def to(self, question: Any) -> Any:
         if _is_same(question, WATCH):
-            self._watched.begin()
+            self.watched.begin()
             return None
         if _is_same(question, UNWATCH):
-            self._watched.end()
+            self.watched.end()
             return None
         if self._ask is None:
             raise ProcessLost(_NOT_TO_ASK)

@@ -37,8 +37,9 @@ class Answer:
     `raised` is the exception as (type's name, message, traceback of the student's own lines).
     `lost` says why there is no answer: the process was stopped, or what it sent was no plain data.
     `asked` are the questions the probe put while it ran, each with the reply it got.
-    `resident_bytes` is by how much the process's resident memory rose between WATCH and UNWATCH,
-    seen from outside; None where the probe did not ask for it or the system cannot tell.
+    `resident_bytes` is by how much the process's resident memory, its children's included, rose
+    between WATCH and UNWATCH, seen from outside, or in the whole call where the probe asked for
+    neither; None where the system cannot tell.
     """
 
     value: Any = None
