@@ -65,4 +65,5 @@ def _device() -> str:
     if torch.cuda.is_available():
         gib = torch.cuda.get_device_properties(0).total_memory / 2**30
         return f"{torch.cuda.get_device_name(0)}, {gib:.1f} GiB. Measurements use the GPU."
-    return "the CPU (no CUDA GPU here). Exercises marked GPU are left out of your total."
+    apple = "; Apple's GPU is not used" if torch.backends.mps.is_available() else ""
+    return f"the CPU (no CUDA GPU here{apple}). Exercises marked GPU are left out of your total."
