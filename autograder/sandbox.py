@@ -317,6 +317,9 @@ class _Watched:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
+        self._before: int | None
+        self._children: int
+        self._most_children: int
         self._rise: int | None = None
         self._asked = False
         self._start()
