@@ -1,11 +1,10 @@
 """What the measured tasks of lab 6 have in common: the look from outside, and what hides from it.
 
-Each probe runs everything once before it is watched. malloc does not fill the holes that aligned
-tensors leave, so a first run of honest code takes as much resident memory as one that keeps all:
-25 to 33 MiB were seen for 4 MiB live. After a first run up to 13 MiB more than the meter's were
-seen. So the look from outside catches only what is large and new in the second run. To hide from
-the meter in both, code has to switch torch's dispatch modes off or to allocate beside torch, and a
-solution that names what does that is refused.
+A short first run takes what libraries keep, and the sandbox's malloc gives large blocks back to the
+system at once. So an honest second run is seen from outside almost as the meter counts it: within
+0.5 MiB where autograd's tensors are swapped, and with up to 4 MiB more where tensors come back from
+a file, whose mapped pages are resident too while they are copied. What a cheat would hide is 14 MiB
+and more: all that forward saves, all moments, all layers.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from autograder.ban import Ban
 
 __all__ = ["NOISE_BYTES", "NO_HIDING", "OUTSIDE"]
 
-NOISE_BYTES = 24 * 2**20
+NOISE_BYTES = 6 * 2**20
 
 OUTSIDE = (
     "Seen from outside, your process took clearly more memory than the meter counted within it. "

@@ -26,7 +26,7 @@ _GRADIENTS, _PEAK, _ONCE, _NOTHING = (
     *("each storage moved once, parameters not at all", "nothing left on the host"),
 )
 _COUNTS = ("bytes_out", "bytes_in", "live_bytes", "live_between_bytes", "after_bytes")
-_BLOCKS = 14
+_BLOCKS = 12
 _LIVE_AT_ONCE = (
     6  # activations: two that come back, their gradients, and what is computed from them
 )
@@ -78,7 +78,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     def program(name: str, *parts: str) -> Case:
         return Case(parts, {"program": name, "seed": int(rng.integers(2**31))})
 
-    rows = int(rng.integers(5_000, 6_000))
+    rows = int(rng.integers(4_600, 5_200))
     return [
         program("blocks", _GRADIENTS, _ONCE, _NOTHING),
         program("views", _GRADIENTS, _ONCE, _NOTHING),

@@ -6,8 +6,7 @@ import gc
 import itertools
 import tracemalloc
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from peakmem import allocations, meter, owners
-from peakmem.probes import UNWATCH, WATCH, Namespace, call_each
+from peakmem.probes import UNWATCH, WATCH, Namespace, call_each, earlier_objects_set_aside
 
 __all__ = [
     "adam_step",
@@ -215,7 +214,7 @@ def _chain_rise(
     for weight in weights:
         x = x @ weight
     loss = x.sum()
-    with _earlier_objects_set_aside():
+    with earlier_objects_set_aside():
         ask(WATCH)
         with meter.MemoryMeter("cpu").track(weights, x, loss) as measured:
             loss.backward()  # type: ignore[no-untyped-call]
@@ -343,7 +342,7 @@ def _meter(
     noted, changed = [], None
     tracemalloc.start()  # here, so that the meter leaves it on until what was kept is counted
     try:
-        with _earlier_objects_set_aside():
+        with earlier_objects_set_aside():
             ask(WATCH)
             with meter.MemoryMeter("cpu", count_numpy=True).track(
                 parameters, gradients
@@ -368,21 +367,6 @@ def _meter(
         "kept_bytes": measured.live_bytes - measured.baseline_bytes,
         "numpy_kept_bytes": numpy_kept_bytes,
     }
-
-
-@contextmanager
-def _earlier_objects_set_aside() -> Iterator[None]:
-    """Keep Python's collector away from all objects that are there already.
-
-    What is garbage among them must not be freed while the process is watched; and to collect
-    what the block makes takes a moment only, where going through all of torch takes a tenth of a
-    second.
-    """
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def _at(watched: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from peakmem import meter
-from peakmem.probes import UNWATCH, WATCH, Namespace, call_each
+from peakmem.probes import UNWATCH, WATCH, Namespace, call_each, earlier_objects_set_aside
 from peakmem.tiers import HostTier
 
 __all__ = [
@@ -85,8 +85,16 @@ def offloaded_adam(
     """
     if sizes is None:
         return _train(student.OffloadedAdam, models or [], options or {})
-    _large_step(student.OffloadedAdam, lambda _: None, sizes, seed)
+    _large_step(student.OffloadedAdam, _unwatched, sizes[:1], seed)
     return _large_step(student.OffloadedAdam, ask, sizes, seed)
+
+
+def _unwatched(_: Any) -> None:
+    """Answer the questions of a first run.
+
+    It is short, and takes what is no cost of the student's code: imports, pages of code touched
+    for the first time, and the buffers that the matrix library keeps.
+    """
 
 
 def _train(
@@ -147,12 +155,12 @@ def _large_step(
     optimizer.step()
     live_bytes.append(host.live_bytes)
     gradients = [parameter.grad for parameter in parameters]
-    gc.collect()
-    ask(WATCH)
-    with meter.MemoryMeter("cpu", count_numpy=True).track(parameters, gradients) as measured:
-        optimizer.step()
-        gc.collect()
-    ask(UNWATCH)
+    with earlier_objects_set_aside():
+        ask(WATCH)
+        with meter.MemoryMeter("cpu", count_numpy=True).track(parameters, gradients) as measured:
+            optimizer.step()
+            gc.collect()
+        ask(UNWATCH)
     live_bytes.append(host.live_bytes)
     optimizer.zero_grad()
     left = [parameter.grad for parameter in parameters]
@@ -187,8 +195,7 @@ def stream_forward(
     device's peak above the input's bytes, and `loads`.
     """
     if width is not None:
-        # A first run takes what libraries keep, and the holes that malloc leaves.
-        _stream_large(student.stream_forward, lambda _: None, width, count, rows)
+        _stream_large(student.stream_forward, _unwatched, width, 2, rows)
         return _stream_large(student.stream_forward, ask, width, count, rows)
     loads: list[int] = []
     host = HostTier()
@@ -234,11 +241,11 @@ def _stream_large(
     weight = torch.full((width, width), 1 / width)
     layers = [_HostLayer(host, i, weight, loads) for i in range(count)]
     x = torch.ones(rows, width)
-    gc.collect()
-    ask(WATCH)
-    with meter.MemoryMeter("cpu").track(x) as measured:
-        stream_forward(layers, x)
-    ask(UNWATCH)
+    with earlier_objects_set_aside():
+        ask(WATCH)
+        with meter.MemoryMeter("cpu").track(x) as measured:
+            stream_forward(layers, x)
+        ask(UNWATCH)
     return {"rise_bytes": measured.peak_bytes - measured.baseline_bytes, "loads": loads}
 
 
@@ -261,8 +268,9 @@ def swap_saved_tensors(
     """
     if program is not None:
         return run_program(program, seed, student.swap_saved_tensors)
-    _chain(student.swap_saved_tensors, lambda _: None, blocks, rows)
-    return _chain(student.swap_saved_tensors, ask, blocks, rows)
+    with earlier_objects_set_aside():
+        _chain(student.swap_saved_tensors, _unwatched, 2, rows)
+        return _chain(student.swap_saved_tensors, ask, blocks, rows)
 
 
 def run_program(
@@ -275,6 +283,13 @@ def run_program(
     outside of the block put there; and `gradients`, of the input and every parameter (None: none).
     `retain` runs backward twice; `dropped` never does, and lets go of the graph.
     """
+    with earlier_objects_set_aside():
+        return _run_and_collect(program, seed, swap)
+
+
+def _run_and_collect(
+    program: str, seed: int, swap: Callable[[HostTier], AbstractContextManager[Any]]
+) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(seed)
     host = HostTier()
     forward, leaves = PROGRAMS[program](generator)
@@ -389,7 +404,6 @@ def _chain(swap: Callable[..., Any], ask: Ask, blocks: int, rows: int) -> dict[s
     weights = [nn.Parameter(torch.eye(64)) for _ in range(blocks)]
     x = torch.ones(rows, 64)
     host = HostTier()
-    gc.collect()
     ask(WATCH)
     with meter.MemoryMeter("cpu").track(x, weights) as measured:
         with swap(host):
