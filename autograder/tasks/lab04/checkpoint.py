@@ -25,7 +25,7 @@ _PART = {
     "random": _RNG,
     "several": _SEVERAL,
 }
-_SIDE = 256  # rows and columns where memory is measured: float32 tensors of 256 KiB
+_SIDE = 320  # rows and columns where memory is measured: float32 tensors of 400 KiB
 _SLACK_BYTES = 8 * 1024  # the state of a random generator is 5 KiB
 
 

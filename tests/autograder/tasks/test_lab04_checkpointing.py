@@ -273,8 +273,8 @@ hidden = []
 
 def checkpoint(fn, *args):
     out = inner(fn, *args)
-    hidden.append(mmap.mmap(-1, 10 * 2**20))  # as much as the graph would keep
-    for _ in range(160):
+    hidden.append(mmap.mmap(-1, 250 * 2**16))  # as much as the graph would keep
+    for _ in range(250):
         hidden[-1].write(b"x" * 2**16)
     return out
 """
@@ -285,7 +285,7 @@ def test_memory_hidden_from_the_meter_is_seen_from_outside() -> None:
     honest = _source("checkpoint", "right_hooks")
     cheat = honest.replace("def checkpoint(", "def inner(") + _HIDES_FROM_THE_METER
     case = _case(checkpoint, "kept bytes and calls", kind="memory")
-    found = []
+    found, seen = [], []
     with Sandbox(isolated=False) as sandbox:
         for source in (honest, cheat):
             with sandbox.open() as student:
@@ -293,7 +293,8 @@ def test_memory_hidden_from_the_meter_is_seen_from_outside() -> None:
                 answer = student.run(checkpoint.probe_path, case.inputs)
             assert answer.resident_bytes is not None
             found.append(judge(checkpoint, [case], [answer]).status)
-    assert found == ["right", "could_not_judge"]
+            seen.append((answer.resident_bytes, answer.value["rise_bytes"]))
+    assert found == ["right", "could_not_judge"], f"seen from outside, by the meter: {seen}"
 
 
 def _raising(*_: Any) -> Any:
