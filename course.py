@@ -233,14 +233,16 @@ def lecture(course: Course, arguments: list[str]) -> int:
         course.set_up()
         return course.module("peakmem.widgets.snapshot", str(page), str(Path(options[1]).resolve()))
     course.set_up()
-    # Our template asks nothing of the network; and a page's kernel is ready before its viewer is.
-    os.environ["JUPYTER_PATH"] = str(lectures / "share")
-    settings = [
-        "--template=lecture",
-        *(["--preheat_kernel=True", "--pool_size=1"] if named else []),
-    ]
+    os.environ["JUPYTER_PATH"] = str(lectures / "share")  # our template
+    settings = voila_arguments(page, ready=named)
+    return course.module("voila", *settings, *options)
+
+
+def voila_arguments(page: Path, ready: bool) -> list[str]:
+    """How Voila shows a lecture; `ready` has a kernel run it before anybody looks."""
+    settings = [str(page), "--template=lecture"]  # which asks nothing of the network
     settings += [f"--VoilaConfiguration.extension_allowlist={name}" for name in WIDGET_MANAGERS]
-    return course.module("voila", str(page), *settings, *options)
+    return [*settings, "--preheat_kernel=True", "--pool_size=1"] if ready else settings
 
 
 def find_lecture(lectures: Path, name: str) -> Path:
@@ -284,6 +286,7 @@ def grade(course: Course, arguments: list[str]) -> int:
 
 BENCHES = {
     "accuracy": "autograder.measure.accuracy",
+    "calculators": "autograder.measure.calculators",
     "grader": "autograder.bench",
     "meter": "autograder.measure.meter_cost",
     "others": "autograder.measure.others",

@@ -14,6 +14,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import course as course_module  # beside pyproject.toml
+from autograder.measure.calculators import measure_changes
+from peakmem import widgets
 from peakmem.chain import Chain, Stage
 from peakmem.planners import every_k
 from peakmem.simulate import simulate
@@ -156,6 +158,13 @@ def test_a_lecture_runs_in_jupyterlab(
     chain = Chain((Stage(1, 2, 1, 1),) * 16)
     run = simulate(chain, every_k(chain, 3))
     expect(film).to_contain_text(f"it is {run.makespan - chain.work_time:g} forwards")
+
+
+@pytest.mark.slow
+def test_the_bench_sees_every_calculator_change(repository: Path, browser: Browser) -> None:
+    delays = measure_changes(browser, repository, changes=4)
+    assert {delay.calculator for delay in delays} == set(widgets.__all__)
+    assert all(min(delay.milliseconds) > 0 for delay in delays)
 
 
 def test_a_still_page_shows_its_last_state_without_a_network(
