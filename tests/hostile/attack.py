@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tests.grading import LAB05, Notebook, cell_of, code_cell, solved
 
-__all__ = ["Attack"]
+__all__ = ["MEASURED", "VALUE", "Attack"]
 
-_SOLUTION = "lab05-largest_micro_batch-solution"
+VALUE = "largest_micro_batch"  # an exercise whose answer speaks for itself; 4 points
+MEASURED = "accumulate_gradients"  # one of 4 points too, one of them for measured bytes
 
 
 @dataclass(frozen=True)
@@ -17,27 +19,40 @@ class Attack:
 
     `cells` are cells of code with `# %%` between them. The one that defines the exercise's
     function stands in its place; the others are added above it. Without such a one the exercise is
-    solved honestly, so an attack that reaches nothing leaves its author the full 4 points. What
-    reads or does anything that it should not prints REACHED. `says` is a pattern that is found in
-    the message, `shows` one that is found on the feedback page.
+    solved honestly, so an attack that reaches nothing leaves its author the full 4 points. `points`
+    is None where the grader has to leave the exercise to a person. What reads or does anything
+    that it should not prints REACHED. `says` is a pattern that is found in the message, `shows`
+    one that is found on the feedback page.
     """
 
     name: str
     cells: str
-    points: int
+    points: int | None
     says: str = ""
     shows: str = ""
+    exercise: str = VALUE
+
+    @property
+    def task(self) -> str:
+        return f"lab05-{self.exercise}"
+
+    @property
+    def status(self) -> str:
+        """What the table of grades has to say."""
+        if self.points is None:
+            return "could_not_judge"
+        return {0: "wrong", 4: "right"}.get(self.points, "partly")
 
     def notebook(self, lab: str = LAB05, **places: object) -> Notebook:
         """The submission. `{name}` in the code stands for the place of that name."""
         notebook = solved(lab)
-        solution = cell_of(notebook, _SOLUTION)
+        solution = cell_of(notebook, f"{self.task}-solution")
         added = []
         for cell in self.cells.split("# %%"):
             source = cell.strip()
             for place, value in places.items():
                 source = source.replace(f"{{{place}}}", str(value))
-            if "def largest_micro_batch" in source:
+            if re.search(rf"^def {self.exercise}\b", source, re.MULTILINE):
                 solution["source"] = source
             else:
                 added.append(code_cell(source, tags=[f"added-{len(added)}"]))

@@ -7,8 +7,8 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +17,20 @@ import pytest
 
 from autograder.isolation import missing_layers
 from tests.grading import LAB05, REPOSITORY, Class, cell_of, course_copy, released, solved
+from tests.hostile.answers import ANSWERS
+from tests.hostile.attack import Attack
 from tests.hostile.deceive import DECEIVE
+from tests.hostile.kernel import KERNEL
+from tests.hostile.measured import MEASURED_ATTACKS
 from tests.hostile.reach import REACH
+from tests.hostile.structure import FILES, STRUCTURES
 from tests.hostile.use_up import USE_UP
 
-ATTACKS = [*DECEIVE, *REACH, *USE_UP]
+_TABLES = (DECEIVE, ANSWERS, REACH, KERNEL, USE_UP, MEASURED_ATTACKS)
+ATTACKS = [attack for table in _TABLES for attack in table]
+# Every third of each table, so that each kind of attack is in the quick class.
+QUICK = [attack for table in _TABLES for attack in table[::3]]
+ROOMS: dict[str, list[Attack]] = {"quick": QUICK, "all": ATTACKS, "all, as a user": ATTACKS}
 SECRET = "5ec2e7" * 11  # the course's secret, easy to find wherever it should not be
 CANARY = "canary-in-the-environment"
 LIMITS = (
@@ -55,16 +64,50 @@ class Hostile(Class):
         return self.folder / "marker"
 
 
-@pytest.fixture(
-    scope="session", params=["as it is", pytest.param("as a user", marks=pytest.mark.slow)]
-)
-def hostile(request: pytest.FixtureRequest) -> Iterator[Hostile]:
-    """The whole class after grading; as an ordinary user too, where root runs the tests."""
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what asks for `hostile` in each class, and what asks for `attack` for each of its own."""
+    if "hostile" not in metafunc.fixturenames:
+        return
+    names, rows = ["hostile"], [(room, None) for room in ROOMS]
+    if "attack" in metafunc.fixturenames:
+        names, rows = ["hostile", "attack"], [(r, a) for r, own in ROOMS.items() for a in own]
+    parameters = [
+        pytest.param(
+            *(room, attack)[: len(names)],
+            marks=() if room == "quick" else pytest.mark.slow,
+            id=f"{room}-{attack.name}" if attack else room,
+        )
+        for room, attack in rows
+    ]
+    metafunc.parametrize(names, parameters, indirect=["hostile"])
+
+
+@pytest.fixture(scope="session")
+def graded() -> Iterator[Callable[[str], Hostile]]:
+    """A function that has a class graded when it is first asked for."""
     if sys.platform != "linux" or missing_layers():
         pytest.skip("the sandbox cannot run here")
-    as_user = request.param == "as a user"
-    if as_user and os.getuid() != 0:
+    rooms: dict[str, Hostile] = {}
+    with ExitStack() as stack:
+
+        def room_of(name: str) -> Hostile:
+            if name not in rooms:
+                rooms[name] = stack.enter_context(_graded(ROOMS[name], "user" in name))
+            return rooms[name]
+
+        yield room_of
+
+
+@pytest.fixture
+def hostile(request: pytest.FixtureRequest, graded: Callable[[str], Hostile]) -> Hostile:
+    """One of the classes after grading; as an ordinary user too, where root runs the tests."""
+    if "user" in request.param and os.getuid() != 0:
         pytest.skip("the tests run as a user already")
+    return graded(request.param)
+
+
+@contextmanager
+def _graded(attacks: list[Attack], as_user: bool) -> Iterator[Hostile]:
     # Not pytest's folder for such things: only its owner may enter that one.
     with tempfile.TemporaryDirectory(prefix="hostile-") as name:
         folder = Path(name)
@@ -72,7 +115,7 @@ def hostile(request: pytest.FixtureRequest) -> Iterator[Hostile]:
         room = Hostile(folder, course_copy(folder / "course"))
         (room.course / ".course_secret").write_text(SECRET)
         with _listening() as (listeners, port):
-            _hand_in(room, port)
+            _hand_in(room, attacks, port)
             around = _as_user(folder) if as_user else ()
             environment = {"TOKEN": CANARY}
             with _seeing_what_stays(room):
@@ -90,7 +133,7 @@ def _listening() -> Iterator[tuple[list[socket.socket], int]]:
         yield [server, local], server.getsockname()[1]
 
 
-def _hand_in(room: Hostile, port: int) -> None:
+def _hand_in(room: Hostile, attacks: list[Attack], port: int) -> None:
     room.hand_in("honest-a", solved())
     room.hand_in("honest-z", solved())
     room.hand_in("honest-half", _linear())
@@ -99,7 +142,7 @@ def _hand_in(room: Hostile, port: int) -> None:
     places = [secret, room.course, room.course / "solutions", room.out, room.out / "gradebook.db"]
     places += [room.out / "journal", room.submitted, room.submitted / "honest-a", room.folder]
     places += [Path(__file__), "/home", "/etc/shadow", "/etc/passwd", "/proc/sys/kernel"]
-    for attack in ATTACKS:
+    for attack in attacks:
         notebook = attack.notebook(
             places=[str(place) for place in places[:-1]],
             port=port,
@@ -107,6 +150,12 @@ def _hand_in(room: Hostile, port: int) -> None:
             daemon=room.daemon,
         )
         room.hand_in(attack.name, notebook)
+    for structure in STRUCTURES:
+        notebook = structure.of()
+        structure.edit(notebook)
+        room.hand_in(structure.name, notebook)
+    for name, (content, _) in FILES.items():
+        room.hand_in(name, content())
     room.hand_in("forged-marks", _forged_marks())
     room.hand_in("formula=1+1", solved())
     _links(room)
@@ -158,6 +207,9 @@ def _links(room: Hostile) -> None:
     inner = room.submitted / "link-of-the-labs-folder"
     inner.mkdir()
     (inner / LAB05).symlink_to(peer / LAB05)
+    pipe = room.submitted / "pipe" / LAB05 / f"{LAB05}.ipynb"
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)
     hard = room.submitted / "hard-link" / LAB05 / f"{LAB05}.ipynb"
     hard.parent.mkdir(parents=True)
     twin = room.folder / "twin.ipynb"

@@ -13,11 +13,12 @@ from autograder.sandbox import Limits, Sandbox
 from tests.grading import LAB05, SEARCH, cell_of
 from tests.hostile.conftest import ATTACKS, CANARY, SECRET
 from tests.hostile.reach import REACH
+from tests.hostile.structure import FILES, STRUCTURES
 
 HONEST = {"honest-a": "4", "honest-z": "4", "honest-half": "3", "untouched": "0"}
 LINKS = ["link-to-secret", "link-to-peer", "link-of-a-folder", "link-of-the-labs-folder"]
 UNNAMED = "formula=1+1"
-by_name = pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+by_structure = pytest.mark.parametrize("structure", STRUCTURES, ids=lambda it: it.name)
 
 
 def test_the_command_ends_well_and_loses_nobody(hostile):
@@ -27,17 +28,15 @@ def test_the_command_ends_well_and_loses_nobody(hostile):
     assert not [row for row in hostile.rows() if row["status"] == "failed"]
 
 
-@by_name
 def test_an_attack_earns_what_its_solution_earns(hostile, attack):
-    row = hostile.row(attack.name)
-    assert row["score"] == str(attack.points), row["message"]
+    row = hostile.row(attack.name, attack.task)
+    assert row["score"] == ("" if attack.points is None else str(attack.points)), row["message"]
     assert row["max_score"] == "4"
-    assert row["status"] == ("right" if attack.points == 4 else "wrong")
+    assert row["status"] == attack.status
 
 
-@by_name
 def test_the_message_says_what_happened(hostile, attack):
-    message = hostile.row(attack.name)["message"]
+    message = hostile.row(attack.name, attack.task)["message"]
     assert re.search(attack.says, message), message
     page = _outputs(hostile.page(attack.name))
     assert re.search(attack.shows, page), page
@@ -45,9 +44,8 @@ def test_the_message_says_what_happened(hostile, attack):
     assert len(message) < 2000
 
 
-@by_name
 def test_nothing_is_reached(hostile, attack):
-    shown = hostile.row(attack.name)["message"] + _outputs(hostile.page(attack.name))
+    shown = hostile.row(attack.name, attack.task)["message"] + _outputs(hostile.page(attack.name))
     found = re.search("REACHED[^<]*", shown)
     assert found is None, found
 
@@ -62,6 +60,25 @@ def test_neighbours_get_exactly_what_they_earned(hostile, student, score):
     assert hostile.row(student)["score"] == score
 
 
+@by_structure
+def test_an_edited_notebook_earns_what_its_code_earns(hostile, structure):
+    row = hostile.row(structure.name)
+    assert (row["score"], row["max_score"]) == (str(structure.points), "4"), row["message"]
+
+
+def test_nobody_answers_in_anothers_name(hostile):
+    assert hostile.row("forged-identity")["score"] == "0"
+    assert hostile.row("honest-a")["score"] == "4"
+    assert "1999" not in (hostile.out / "grades.csv").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "reason"), [(name, why) for name, (_, why) in FILES.items()])
+def test_what_is_no_notebook_is_quarantined_with_its_reason(hostile, name, reason):
+    row = hostile.row(name)
+    assert (row["status"], row["score"]) == ("quarantined", "")
+    assert re.search(reason, row["message"]), row["message"]
+
+
 def test_forged_marks_earn_nothing_and_change_no_maximum(hostile):
     row = hostile.row("forged-marks")
     assert (row["score"], row["max_score"]) == ("0", "4")
@@ -70,13 +87,13 @@ def test_forged_marks_earn_nothing_and_change_no_maximum(hostile):
     assert "400" not in hostile.page("forged-marks")
 
 
-@pytest.mark.parametrize("student", [*LINKS, "hard-link", UNNAMED])
+@pytest.mark.parametrize("student", [*LINKS, "hard-link", "pipe", UNNAMED])
 def test_what_is_no_file_of_its_own_is_quarantined(hostile, student):
     if student == UNNAMED:
         student = _made_up(hostile)
     row = hostile.row(student)
     assert (row["status"], row["score"]) == ("quarantined", "")
-    assert re.search(r"link|Rename", row["message"])
+    assert re.search(r"link|Rename|plain file", row["message"])
     assert "largest_micro_batch" not in hostile.page(student).replace(SEARCH, "")
 
 
@@ -150,4 +167,5 @@ def test_the_same_attacks_reach_their_aim_outside_of_the_sandbox(tmp_path):
 
 
 def test_every_attack_has_a_name_of_its_own():
-    assert len({attack.name for attack in ATTACKS}) == len(ATTACKS)
+    names = [case.name for case in (*ATTACKS, *STRUCTURES)] + list(FILES)
+    assert len(set(names)) == len(names)

@@ -1,0 +1,168 @@
+"""Attacks on the system below: other memory, sockets and processes than a notebook's own."""
+
+from __future__ import annotations
+
+from tests.hostile.attack import Attack
+
+__all__ = ["KERNEL"]
+
+KERNEL = [
+    Attack(
+        "memory-of-no-process",
+        """
+import ctypes, os
+libc = ctypes.CDLL(None)
+held = []
+for _ in range(8):
+    try: held.append(os.memfd_create("hoard"))
+    except OSError: break
+    os.write(held[-1], bytes(2**20))
+if held: print("REACHED", len(held), "memory files")
+if libc.shmget(0, 2**20, 0o1600) >= 0: print("REACHED System V memory")
+""",
+        points=4,
+    ),
+    Attack(
+        "hoards-in-dev",
+        """
+import os
+if "letter" in os.listdir("/dev"): print("REACHED a letter")
+try:
+    with open("/dev/letter", "wb") as file: file.write(bytes(2**20))
+    print("REACHED /dev")
+except OSError as error: print(error)
+""",
+        points=4,
+        shows="Read-only file system",
+    ),
+    Attack(
+        "reads-letters-in-dev",
+        "import os\nprint('REACHED' if 'letter' in os.listdir('/dev') else 'none')",
+        points=4,
+        shows="none",
+    ),
+    Attack(
+        "keyring",
+        """
+import ctypes
+libc = ctypes.CDLL(None)
+for number in (248, 217):  # add_key on x86-64 and on ARM
+    for ring in (-3, -4, -5):
+        if libc.syscall(number, b"user", b"letter", b"4", 1, ctypes.c_int(ring)) > 0:
+            print("REACHED", ring)
+""",
+        points=4,
+    ),
+    Attack(
+        "other-sockets",
+        """
+import socket
+for family in ("AF_VSOCK", "AF_NETLINK", "AF_PACKET", "AF_ALG"):
+    try:
+        socket.socket(getattr(socket, family), socket.SOCK_RAW).close()
+        print("REACHED", family)
+    except OSError: pass
+""",
+        points=4,
+    ),
+    Attack(
+        "name-lookup",
+        """
+import socket
+for name in ("example.com", "localhost.localdomain"):
+    try: print("REACHED", socket.getaddrinfo(name, 80))
+    except OSError: pass
+""",
+        points=4,
+    ),
+    Attack(
+        "scheduler",
+        """
+import socket
+for port in (8786, 8787, {port}):
+    for host in ("127.0.0.1", "::1", "10.0.2.2", "172.17.0.1", "169.254.169.254"):
+        try:
+            socket.create_connection((host, port), timeout=0.1)
+            print("REACHED", host, port)
+        except OSError: pass
+""",
+        points=4,
+    ),
+    Attack(
+        "nested-namespaces",
+        """
+import ctypes, os, subprocess
+libc = ctypes.CDLL(None)
+for flag in (0x10000000, 0x20000, 0x20000000, 0x40000000, 0x8000000):
+    if libc.unshare(flag | 0x10000000) == 0: print("REACHED", hex(flag))
+for command in (["unshare", "-Ur", "id"], ["bwrap", "--bind", "/", "/", "id"], ["su", "-c", "id"]):
+    try:
+        if subprocess.run(command, capture_output=True, timeout=2).returncode == 0:
+            print("REACHED", command)
+    except OSError: pass
+""",
+        points=4,
+    ),
+    Attack(
+        "ptrace",
+        """
+import ctypes, os
+libc = ctypes.CDLL(None)
+for pid in (1, os.getppid(), os.getpid()):
+    if libc.ptrace(16, pid, 0, 0) == 0: print("REACHED", pid)
+if libc.ptrace(0, 0, 0, 0) == 0: print("REACHED itself")
+""",
+        points=4,
+    ),
+    Attack(
+        "stops-itself",
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGSTOP)\n"
+        "def largest_micro_batch(run, upper):\n"
+        "    os.kill(os.getpid(), signal.SIGSTOP)\n"
+        "    if os.fork() == 0:\n"
+        "        os.kill(os.getpid(), signal.SIGSTOP)\n"
+        "    return 1",
+        points=0,
+    ),
+    Attack(
+        "disk-flood",
+        """
+import os
+os.makedirs("/tmp/flood", exist_ok=True)
+try:
+    for n in range(10**4):
+        with open(f"/tmp/flood/{n}", "wb") as file: file.write(bytes(2**18))
+    print("REACHED 2.6 GB")
+except OSError as error: print(error)
+""",
+        points=4,
+        shows="No space left on device",
+    ),
+    Attack(
+        "inode-flood",
+        """
+import os
+try:
+    for n in range(10**5): os.mkdir(f"/tmp/{n}")
+    print("REACHED")
+except OSError as error: print(error)
+""",
+        points=4,
+        shows="No space left on device",
+    ),
+    Attack(
+        "memory-in-threads",
+        """
+import threading, time
+def hoard():
+    block = bytearray(2**28)
+    block[::4096] = b"x" * (len(block) // 4096)
+    time.sleep(60)
+threads = [threading.Thread(target=hoard) for _ in range(20)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+""",
+        points=4,
+        shows="MemoryError|was stopped|TimeLimit",
+    ),
+]
