@@ -82,11 +82,11 @@ class _AdamState(Calculator):
         for name in self._implementations():
             yield
             ledgers[name] = self._ledger(name)
-        peaks = [
-            (f"{name}: peak in {ledger.peak_phase}", both(ledger.peak_bytes))
-            for name, ledger in ledgers.items()
-        ]
-        self._curves.value = table(peaks, ("one step", "")) + _curves(ledgers)
+            peaks = [
+                (f"{name}: peak in {ledger.peak_phase}", both(ledger.peak_bytes))
+                for name, ledger in ledgers.items()
+            ]
+            self._curves.value = table(peaks, ("one step", "")) + _curves(ledgers)
 
     def _implementations(self) -> tuple[str, ...]:
         """Adam has three; the others' step is the same in all of them."""
