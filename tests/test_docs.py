@@ -1,0 +1,202 @@
+"""The documentation: it builds without a warning, its links lead somewhere, its example works."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from autograder.cli import main as autograder
+from course import COMMANDS
+from peakmem.session import HIDDEN_MODULES
+from peakmem.widgets import __all__ as calculators
+
+_COMMAND = re.compile(r"`autograder (\w+)|^autograder (\w+)", re.MULTILINE)
+_BLOCK = re.compile(r"```python\n# ([^\n]+)\n(.*?)```", re.DOTALL)
+
+
+def pages(repository: Path) -> list[Path]:
+    return sorted((repository / "docs").glob("*.md"))
+
+
+# Commands and names
+
+
+def test_every_command_in_the_guides_exists(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        autograder(["--help"])
+    offered = set(re.findall(r"^ {4}(\w+)", capsys.readouterr().out, re.MULTILINE))
+    assert "grade" in offered
+    for page in pages(repository):
+        text = page.read_text("utf-8")
+        named = {a or b for a, b in _COMMAND.findall(text)}
+        assert named <= offered, (page.name, named - offered)
+        assert set(re.findall(r"course\.py (\w+)", text)) <= set(COMMANDS), page.name
+
+
+def test_the_bibliography_has_every_lab_and_calculator(repository: Path) -> None:
+    text = (repository / "docs/bibliography.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    assert sorted(rows) == sorted([*HIDDEN_MODULES, *calculators])
+
+
+# The website
+
+
+class Page(HTMLParser):
+    """Where a page's links and pictures lead, and the places that links can lead to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.places: set[str] = set()
+        self.without_words: list[str] = []
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.places.add(given.get("id", ""))
+        self.links += [given[name] for name in ("href", "src") if given.get(name)]
+        if tag == "img" and not given.get("alt"):
+            self.without_words.append(given.get("src", ""))
+
+
+@pytest.fixture(scope="module")
+def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The website, built as the guide says; a warning fails it."""
+    out = tmp_path_factory.mktemp("site")
+    build = [sys.executable, "-m", "sphinx", "-W", "-q", "-d", str(out / "doctrees")]
+    done = subprocess.run(
+        [*build, str(repository / "docs"), str(out / "html")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return out / "html"
+
+
+def dead_links(site: Path) -> Iterator[str]:
+    """Yield the links within the website that lead nowhere."""
+    found = {path: Page(path) for path in site.rglob("*.html")}
+    for path, page in found.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            place = unquote(parts.fragment)
+            if not target.exists():
+                yield f"{path.name}: {link}"
+            elif place and target in found and place not in found[target].places:
+                yield f"{path.name}: {link} (no such place)"
+
+
+def test_no_link_is_dead_and_no_picture_without_words(site: Path, repository: Path) -> None:
+    assert len(list(site.glob("*.html"))) >= len(pages(repository))
+    assert list(dead_links(site)) == []
+    for path in site.glob("*.html"):
+        assert Page(path).without_words == [], path.name
+
+
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<a href="b.html"><a href="#here"><a href="https://x.org">')
+    (tmp_path / "c.html").write_text('<p id="there"><a href="a.html"><a href="#there">')
+    assert list(dead_links(tmp_path)) == ["a.html: b.html", "a.html: #here (no such place)"]
+
+
+def test_the_website_asks_for_nothing_from_elsewhere(site: Path) -> None:
+    for path in site.glob("*.html"):
+        loaded = re.findall(
+            r'(?:<script[^>]*src|<link[^>]*rel="stylesheet"[^>]*href)="(\w+:)?//',
+            path.read_text("utf-8"),
+        )
+        assert loaded == [], path.name
+
+
+# The worked example
+
+
+@pytest.fixture
+def scratch(repository: Path, tmp_path: Path) -> Path:
+    """A copy of the course in which the instructor guide's example was carried out."""
+    root = tmp_path / "course"
+    for name in ("autograder", "src", "solutions", "labs"):
+        shutil.copytree(
+            repository / name, root / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    shutil.copy(repository / "nbgrader_config.py", root)
+    guide = (repository / "docs/instructors.md").read_text("utf-8")
+    for about, block in _BLOCK.findall(guide):
+        carry_out(root, about, block)
+    tasks = root / "autograder/tasks/lab02/__init__.py"
+    edited = tasks.read_text("utf-8").replace(
+        "        predict_training,\n", "        predict_training,\n        kv_cache_bytes,\n"
+    )
+    line = "from autograder.tasks.lab02.batch"
+    tasks.write_text(
+        edited.replace(line, f"from autograder.tasks.lab02.cache import kv_cache_bytes\n{line}"),
+        "utf-8",
+    )
+    return root
+
+
+def carry_out(root: Path, about: str, block: str) -> None:
+    """Do what the first line of a block of the guide says."""
+    what, _, rest = about.partition(" ")
+    if what == "append":
+        path = root / rest.removeprefix("to ")
+        path.write_text(path.read_text("utf-8") + "\n\n" + block, "utf-8")
+    elif what == "insert":
+        name, _, mark = rest.removeprefix("into ").partition(" before ")
+        lines = (root / name).read_text("utf-8").splitlines(keepends=True)
+        place = lines.index(mark.strip('"') + "\n") - 1  # the line before it opens the cell
+        (root / name).write_text("".join([*lines[:place], block, "\n", *lines[place:]]), "utf-8")
+    else:
+        path = root / rest.removeprefix("file ")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(block, "utf-8")
+
+
+def test_the_worked_example_works_as_it_stands(scratch: Path) -> None:
+    program = (
+        "from pathlib import Path\n"
+        "from autograder.build import build\n"
+        "from autograder.tasks import find_task\n"
+        "from tests.autograder.tasks.bank_in_process import graded_bank\n"
+        "from autograder.tasks.lab02 import LAB\n"
+        f"print([path.name for path in build(Path({str(scratch)!r}), ['lab02_sizing'])])\n"
+        "task = LAB.tasks[-1]\n"
+        f"for file, verdict in graded_bank(LAB, task, Path({str(scratch / 'tests/bank')!r})):\n"
+        "    print(file.name, verdict.status, verdict.mistake)\n"
+    )
+    repository = Path(__file__).resolve().parents[1]
+    paths = os.pathsep.join(map(str, [scratch, scratch / "src"]))
+    # The tests' own helper comes from this repository, all else from the copy.
+    helper = scratch / "tests/autograder/tasks/bank_in_process.py"
+    helper.parent.mkdir(parents=True)
+    shutil.copy(repository / "tests/autograder/tasks/bank_in_process.py", helper)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=scratch,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "['lab02_sizing.ipynb', 'lab02_sizing.ipynb']",
+        "right_loop.py right None",
+        "wrong_keys_only.py wrong keys_only",
+    ]
