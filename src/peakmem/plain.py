@@ -51,10 +51,17 @@ def decode(data: bytes) -> Any:
 def _to_json(value: Any, depth: int) -> Any:
     if depth > _MAX_DEPTH:
         raise PlainError(f"plain data is nested at most {_MAX_DEPTH} deep; this is deeper")
+    kind_of = type(value)  # most values are of these very types, and there are many
+    if kind_of is float:
+        return _float_to_json(value)
+    if kind_of is int:
+        return _int_to_json(value)
+    if kind_of is str or value is None or value is True or value is False:
+        return value
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or value is True or value is False:
-        return value
+        if value is True or value is False:
+            return value
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
@@ -74,8 +81,7 @@ def _to_json(value: Any, depth: int) -> Any:
         return [_to_json(item, depth + 1) for item in list.__iter__(value)]
     for kind in _COLLECTIONS:
         if isinstance(value, kind):
-            items = (_to_json(item, depth + 1) for item in iter(value))
-            return {kind.__name__: list(items)}
+            return {kind.__name__: [_to_json(item, depth + 1) for item in iter(value)]}
     raise PlainError(
         f"a value of type {type(value).__name__} is not plain data; "
         "return numbers, text, lists, tuples, sets, dicts or numpy arrays"
@@ -108,6 +114,8 @@ def _from_json(value: Any, depth: int) -> Any:
     if depth > _MAX_DEPTH:
         raise PlainError(f"plain data is nested at most {_MAX_DEPTH} deep; this is deeper")
     if isinstance(value, list):
+        if depth < _MAX_DEPTH and not {list, dict} & set(map(type, value)):
+            return value
         return [_from_json(item, depth + 1) for item in value]
     if not isinstance(value, dict):
         return value
