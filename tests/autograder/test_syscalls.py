@@ -1,0 +1,88 @@
+"""The filter of system calls: its numbers against the kernel's own, and what it lets through."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from autograder import syscalls
+
+HEADERS = (
+    Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+    Path("/usr/include/asm-generic/unistd.h"),
+)
+NUMBERS = {**syscalls.REFUSED, "socket": syscalls._SOCKET, "clone": syscalls._CLONE}
+ALLOW, REFUSE, KILL = syscalls._ALLOW, syscalls._ERRNO | 38, syscalls._KILL
+ARCHITECTURES = list(syscalls._ARCHITECTURES.values())
+
+
+@pytest.mark.parametrize("column", [0, 1], ids=["x86-64", "arm"])
+def test_numbers_are_those_of_the_kernels_headers(column):
+    header = HEADERS[column]
+    if not header.exists():
+        pytest.skip(f"needs {header}; on Debian: apt-get install linux-libc-dev")
+    text = header.read_text()
+    found = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text))
+    known = {name: own[column] for name, own in NUMBERS.items() if name in found}
+    assert len(known) >= len(NUMBERS) - 1
+    assert known == {name: int(found[name]) for name in known}
+
+
+def run(steps: Iterable[tuple[int, int, int, int]], number: int, argument: int, arch: int) -> int:
+    """What the kernel's little machine makes of one call."""
+    program, at, register = list(steps), 0, 0
+    data = {0: number, 4: arch, 16: argument}
+    while True:
+        code, yes, no, operand = program[at]
+        at += 1
+        if code == 0x06:
+            return operand
+        if code == 0x20:
+            register = data[operand]
+            continue
+        holds = {
+            0x15: register == operand,
+            0x35: register >= operand,
+            0x45: bool(register & operand),
+        }[code]
+        at += yes if holds else no
+
+
+@pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
+def test_the_filter_refuses_its_calls_and_no_others(column, arch):
+    steps = list(syscalls._filter(column, arch))
+    refused = {own[column] for own in syscalls.REFUSED.values()}
+    special = {syscalls._SOCKET[column], syscalls._CLONE[column]}
+    for number in set(range(500)) - special:
+        assert run(steps, number, 0, arch) == (REFUSE if number in refused else ALLOW)
+    for family in range(46):
+        expected = ALLOW if family in {1, 2, 10} else REFUSE
+        assert run(steps, syscalls._SOCKET[column], family, arch) == expected
+
+
+@pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
+def test_clone_makes_threads_and_processes_but_no_namespaces(column, arch):
+    steps, clone = list(syscalls._filter(column, arch)), syscalls._CLONE[column]
+    sigchld, thread = 17, 0x3D0F00  # as C libraries ask for a process and for a thread
+    assert [run(steps, clone, flags, arch) for flags in (sigchld, thread)] == [ALLOW, ALLOW]
+    for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
+        assert run(steps, clone, flag | sigchld, arch) == REFUSE
+
+
+def test_other_tables_of_calls_are_closed():
+    column, arch = syscalls._ARCHITECTURES["x86_64"]
+    steps = list(syscalls._filter(column, arch))
+    assert run(steps, 0, 0, 0x40000003) == KILL  # 32-bit x86
+    assert run(steps, 0x40000000 + 319, 0, arch) == REFUSE
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the filter is Linux's")
+def test_an_unknown_processor_gets_no_filter_that_lets_all_through(monkeypatch):
+    machine = type("Name", (), {"machine": "riscv64"})
+    monkeypatch.setattr(syscalls.os, "uname", lambda: machine)
+    with pytest.raises(OSError, match="riscv64"):
+        syscalls.refuse_system_calls()
