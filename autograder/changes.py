@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,14 +59,14 @@ def told(changes: Sequence[Change]) -> str:
             f"    before: {_cut(change.before)}",
         ]
     students = len({change.student for change in changes})
-    lines.append(f"{len(changes)} scores of {students} students change.")
+    lines.append(f"Scores that change: {len(changes)}. Students: {students}.")
     return "\n".join(lines)
 
 
-def agreed(ask: Callable[[str], str] = input) -> bool:
+def agreed() -> bool:
     """Ask whether to go on; no answer is no."""
     try:
-        return ask("Write them? [y/N] ").strip().lower() in {"y", "yes"}
+        return input("Write them? [y/N] ").strip().lower() in {"y", "yes"}
     except EOFError:
         return False
 

@@ -1,0 +1,319 @@
+"""What an instructor does over a semester, by the commands, on a class of three and one absent."""
+
+import csv
+import json
+import shutil
+import sys
+import zipfile
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder import cli, sandbox
+from autograder.classroom import course_secret
+from autograder.isolation import missing_layers
+from autograder.journal import Journal
+from autograder.task import Finding
+from autograder.tasks import lab05
+from tests.grading import LAB05, SEARCH, Class, cell_of, course_copy, released, solved
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
+)
+
+EXPLAIN = "lab05-explain"
+RULES = f"""
+attempts = "best"
+roster = "roster.csv"
+receipts = "receipts.csv"
+[due]
+{LAB05} = 2026-11-20T23:59:00+01:00
+[late]
+percent_per_day = 10
+most_percent = 50
+"""
+ROSTER = """id,first_name,last_name,email,lms_user_id
+ada,Ada,Lovelace,ada@uni.example,1001
+kim,Kim,=cmd,kim@uni.example,1003
+"""
+RECEIPTS = f"""student,lab,received,folder
+ada,{LAB05},2026-11-19T10:00:00+01:00,monday
+ada,{LAB05},2026-11-21T10:00:00+01:00,friday
+lin,{LAB05},2026-11-22T10:00:00+01:00,friday
+"""
+
+
+def minus():
+    """The search answers less than nothing; all else is not written."""
+    notebook = released()
+    cell_of(notebook, f"{SEARCH}-solution")["source"] = (
+        "def largest_micro_batch(run, upper): return -upper"
+    )
+    return notebook
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """The class, graded once by the real command; lin's work is two days late."""
+    course = course_copy(tmp_path_factory.mktemp("course"))
+    course_secret(course / ".course_secret")
+    room = Class(tmp_path_factory.mktemp("class"), course)
+    for folder, student, notebook in (
+        ("monday", "ada", solved()),
+        ("friday", "ada", minus()),
+        ("friday", "lin", minus()),
+    ):
+        Class(room.folder, course).hand_in(f"{folder}/{student}", notebook)
+    room.out.mkdir()
+    (room.out / "semester.toml").write_text(RULES)
+    (room.out / "roster.csv").write_text(ROSTER)
+    (room.out / "receipts.csv").write_text(RECEIPTS)
+    done = room.grade("--workers", "2")
+    assert done.returncode == 0, done.stderr
+    return room
+
+
+@pytest.fixture
+def room(graded, tmp_path):
+    """A copy of the graded class, to do with as a test likes."""
+    own = replace(graded, folder=tmp_path / "class")
+    shutil.copytree(graded.folder, own.folder)
+    return own
+
+
+@pytest.fixture
+def no_code(monkeypatch):
+    """Nothing may start a sandbox."""
+
+    def refuse(*_arguments, **_options):
+        raise AssertionError("student code would run")
+
+    monkeypatch.setattr(sandbox.subprocess, "Popen", refuse)
+
+
+def command(room, capsys, *arguments):
+    status = cli.main(["--course", str(room.course), *map(str, arguments)])
+    return status, *capsys.readouterr()
+
+
+def answer(monkeypatch, said):
+    monkeypatch.setattr("builtins.input", lambda _: said)
+
+
+def with_search(monkeypatch, **changes):
+    """Put another search task into the lab."""
+    tasks = [replace(t, **changes) if t.id == SEARCH else t for t in lab05.LAB.tasks]
+    monkeypatch.setattr(lab05, "LAB", replace(lab05.LAB, tasks=tuple(tasks)))
+
+
+def judged_by(ok):
+    return lambda case, _answer: {part: Finding(ok, "So says the judge.") for part in case.parts}
+
+
+def by_hand(out, student, score=None, comment=None):
+    """What a person gave for the answer in words; with arguments, have one give it."""
+    with closing(Gradebook(f"sqlite:///{out / 'gradebook.db'}")) as book:
+        grade = book.find_grade(EXPLAIN, LAB05, LAB05, student)
+        note = book.find_comment(EXPLAIN, LAB05, LAB05, student)
+        if score is not None:
+            grade.manual_score, grade.needs_manual_grade = score, False
+            note.manual_comment = comment
+            book.db.commit()
+        return grade.manual_score, note.manual_comment
+
+
+def table(path):
+    """A CSV file's rows, the header too."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def records(path):
+    header, *rows = table(path)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def files(out):
+    kept = (p for p in out.rglob("*") if p.is_file() and p.name != ".gradebook.lock")
+    return {p.relative_to(out): p.read_bytes() for p in kept}
+
+
+def test_a_wrong_judge_is_put_right_without_running_code(room, capsys, monkeypatch, no_code):
+    by_hand(room.out, "ada", 1.5, "Well said.")
+    answer(monkeypatch, "y")
+    with monkeypatch.context() as wrong:
+        with_search(wrong, judge=judged_by(ok=False))
+        status, said, _ = command(room, capsys, "rejudge", room.out)
+        assert status == 0
+        assert f"ada, {SEARCH}: 4 -> 0\n    now:    So says the judge." in said
+        assert "before: Right." in said
+        assert room.row("ada")["score"] == "0"
+    status, said, _ = command(room, capsys, "rejudge", room.out)
+    assert status == 0
+    assert f"ada, {SEARCH}: 0 -> 4" in said
+    assert room.row("ada")["score"] == "4"
+    assert "So says the judge" not in room.page("ada")
+    assert by_hand(room.out, "ada") == (1.5, "Well said.")
+    log = records(room.out / "changes.csv")
+    assert [(row["student"], row["old"], row["new"]) for row in log] == [
+        ("ada", "4", "0"),
+        ("ada", "0", "4"),
+    ]
+
+
+@pytest.mark.parametrize("said", ["n", "", "no way"])
+def test_nothing_is_written_unless_one_agrees(room, capsys, monkeypatch, said):
+    with_search(monkeypatch, judge=judged_by(ok=False))
+    answer(monkeypatch, said)
+    before = files(room.out)
+    status, out, _ = command(room, capsys, "rejudge", room.out)
+    assert (status, out.splitlines()[-1]) == (0, "Nothing was written.")
+    assert files(room.out) == before
+
+
+def test_with_the_same_judges_no_score_changes(room, capsys, no_code):
+    status, said, _ = command(room, capsys, "rejudge", room.out)
+    assert status == 0
+    assert said.splitlines() == [
+        "Judged again: 12 verdicts, without running any code.",
+        "No score changes.",
+    ]
+
+
+def test_answers_to_other_questions_are_not_judged(room, capsys, monkeypatch):
+    cases = lab05.largest_micro_batch.cases
+    with_search(
+        monkeypatch,
+        judge=judged_by(ok=False),
+        cases=lambda rng: [replace(c, inputs={"upper": 5}) for c in cases(rng)],
+    )
+    status, said, _ = command(room, capsys, "rejudge", room.out)
+    assert status == 0
+    assert f"{SEARCH}: 2 verdicts stay, since the lab asks something else by now" in said
+    assert "No score changes." in said
+    assert room.row("ada")["score"] == "4"
+
+
+def test_a_task_is_waived_and_the_waiver_taken_back(room, capsys, monkeypatch, no_code):
+    answer(monkeypatch, "y")
+    rules = room.out / "semester.toml"
+    rules.write_text(f'{RULES}[waived]\n{SEARCH} = "Its text was wrong."\n')
+    status, said, _ = command(room, capsys, "rejudge", room.out)
+    assert status == 0
+    assert f"lin, {SEARCH}: 0 -> 4" in said
+    assert "Its text was wrong." in room.page("lin")
+    assert (room.row("lin")["score"], room.row("kim")["score"]) == ("4", "0")
+    assert Journal(room.out).verdicts(LAB05, "lin").verdicts[0].points == 0
+    rules.write_text(RULES)
+    assert f"lin, {SEARCH}: 4 -> 0" in command(room, capsys, "rejudge", room.out)[1]
+    assert room.row("lin")["score"] == "0"
+
+
+def test_a_verdict_is_explained(room, capsys, no_code):
+    status, said, _ = command(room, capsys, "explain", room.out, "lin", SEARCH)
+    assert status == 0
+    assert said.startswith(f"lin, {SEARCH}: wrong, 0 of 4 points")
+    assert "    def largest_micro_batch(run, upper): return -upper" in said
+    assert "Judged again from the kept answers: the same verdict." in said
+    assert "(fixed, never shown)" in said
+    assert "secret:  {'fits': " in said
+    for student, task, missing in (("eve", SEARCH, "no result of eve"), ("lin", "lab05-x", "no")):
+        status, _, problem = command(room, capsys, "explain", room.out, student, task)
+        assert status == cli.USAGE
+        assert missing in problem
+
+
+def test_the_attempt_that_counts_and_what_was_late(room):
+    assert room.row("ada")["score"] == "4"
+    assert "It is the best of 2 attempts, and the one that counts." in room.page("ada")
+    assert "2 days late, so 20 % of the points are taken off" in room.page("lin")
+    assert {(r["score"], r["status"]) for r in room.rows() if r["student"] == "kim"} == {
+        ("0", "not_handed_in")
+    }
+    chosen = json.loads((room.out / "counted.json").read_text())[LAB05]
+    assert (chosen["ada"]["folder"], chosen["lin"]["percent_off"]) == ("monday", 20)
+
+
+def test_all_that_leaves(room, capsys):
+    by_hand(room.out, "ada", 1.5, "Well said.")
+    by_hand(room.out, "lin", 1.0, "")
+    status, _, _ = command(room, capsys, "export", room.out)
+    assert status == 0
+    folder = room.out / "export"
+    rows = {r["student"]: r for r in records(folder / "students.csv")}
+    assert rows["ada"][f"{LAB05} final"] == "20.5"
+    assert (rows["lin"][f"{LAB05} points"], rows["lin"][f"{LAB05} final"]) == ("1", "0.8")
+    assert (rows["kim"][f"{LAB05} final"], rows["kim"]["last_name"]) == ("0", "'=cmd")
+    header, possible, *canvas = table(folder / "canvas.csv")
+    assert header == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", LAB05]
+    assert (possible[0].strip(), possible[-1]) == ("Points Possible", "21")
+    assert canvas[0] == ["Lovelace, Ada", "1001", "", "ada", "", "20.5"]
+    with zipfile.ZipFile(folder / "feedback.zip") as pages:
+        names = [f"feedback/{student}/{LAB05}.html" for student in ("ada", "lin")]
+        assert pages.namelist() == names
+        assert pages.read(names[0]).decode() == room.page("ada")
+    first = records(folder / "statistics.csv")[0]
+    assert (first["task"], first["pass_rate"]) == (SEARCH, "0.500")
+    assert (folder / f"statistics-{LAB05}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_who_waits_for_a_person_has_an_empty_cell(room, capsys):
+    by_hand(room.out, "ada", 2.0, "")
+    _, said, _ = command(room, capsys, "export", room.out)
+    assert f"{LAB05}: 1 of 3 cells are empty" in said
+    canvas = table(room.out / "export" / "canvas.csv")
+    assert [(row[3], row[-1]) for row in canvas[2:]] == [("ada", "21"), ("kim", "0"), ("lin", "")]
+
+
+def test_formgrader_knows_the_names(room):
+    with closing(Gradebook(f"sqlite:///{room.out / 'gradebook.db'}")) as book:
+        names = {s.id: (s.first_name, s.last_name) for s in book.students}
+    assert names == {"ada": ("Ada", "Lovelace"), "kim": ("Kim", "=cmd"), "lin": ("", "lin")}
+
+
+@pytest.mark.slow
+def test_a_receipt_without_a_submission_is_named(room):
+    (room.out / "receipts.csv").write_text(
+        f"{RECEIPTS}kim,{LAB05},2026-11-20T10:00:00+01:00,friday\n"
+    )
+    done = room.grade("--workers", "1")
+    assert done.returncode == cli.PROBLEM
+    assert f"kim, {LAB05}: there is a receipt of friday, but no submission" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_lab_that_changed_is_regraded_beside_and_asked_about(room, capsys, monkeypatch, tmp_path):
+    by_hand(room.out, "ada", 1.5, "Well said.")
+    course = course_copy(tmp_path / "course")
+    shutil.copy(room.course / ".course_secret", course)
+    path = course / "labs" / LAB05 / f"{LAB05}.ipynb"
+    release = json.loads(path.read_bytes())
+    given = [
+        cell
+        for cell in release["cells"]
+        if cell["cell_type"] == "code"
+        and cell["metadata"].get("nbgrader", {}).get("locked")
+        and not cell["metadata"]["nbgrader"]["grade"]
+        and "demo" not in cell["metadata"].get("tags", ())
+    ]
+    given[0]["source"] += ["\nimport peakmem\npeakmem.OutOfMemory = KeyError"]
+    path.write_text(json.dumps(release))
+    changed = replace(room, course=course)
+    arguments = ("regrade", LAB05, "--submitted", room.submitted, "--out", room.out)
+    before = files(room.out)
+    answer(monkeypatch, "n")
+    status, said, _ = command(changed, capsys, *arguments, "--workers", "2")
+    assert status == 0
+    assert f"ada, {SEARCH}: 4 -> 0" in said
+    now = {path: data for path, data in files(room.out).items() if path.parts[0] != "regrade"}
+    assert now == before
+    answer(monkeypatch, "y")
+    status, said, _ = command(changed, capsys, *arguments, "--workers", "2")
+    assert status == 0
+    assert room.row("ada")["score"] == "0"
+    assert "It is the best of 2 attempts" in room.page("ada")
+    assert by_hand(room.out, "ada") == (1.5, "Well said.")
+    assert not Path(room.out, "regrade").exists()
