@@ -52,8 +52,14 @@ import torch
 import peakmem
 
 peakmem.lab("lab07_mixed_precision")
-print("Exercise 7.8 uses the GPU; all else runs on the CPU with a GPU or without. There the meter")
-print("counts live storages: they stand for what a GPU's allocator would be asked for.")
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+print(
+    "Bytes are measured on the GPU where there is one. On the CPU the meter counts live storages:"
+)
+print(
+    "they stand for what a GPU's allocator would be asked for. The small trainings run on the CPU"
+)
+print("in either case, so that you see the losses that the text speaks of.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-autocast_dtype-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.1 What runs in 16 bits? (2 points, 10 minutes)
@@ -706,7 +712,8 @@ score("lab07-training_bytes", globals())
 #
 # `torch.autocast` leaves the weights in float32 and casts them where they are used. Backward needs the
 # cast copies again, so they stay until then. A model of eight 512 x 512 layers has 8 MiB of weights,
-# so the copies are 4 MiB. What is live after forward, and what is left of it?
+# so a copy of each is 0.5 MiB. Seven of them stay: the first layer's would only serve the gradient of
+# the input, which nobody wants. What is live after forward, and what is left of it?
 #
 # **Predict first.** With few tokens, does autocast take more or less than float32?
 
@@ -715,8 +722,6 @@ predicted_autocast = None  # your prediction, "more" or "less"
 
 
 # %% tags=["demo"] nbgrader={"grade": false, "grade_id": "lab07-copies", "locked": true, "schema_version": 3, "solution": false, "task": false}
-from contextlib import nullcontext
-
 from peakmem.meter import measure_call
 
 
@@ -724,12 +729,14 @@ def kept_mib(batch, precision):
     """Return MiB that forward leaves behind, on a fresh model."""
     layers = [torch.nn.Linear(512, 512, bias=False) for _ in range(8)]
     model = torch.nn.Sequential(*(part for layer in layers for part in (layer, torch.nn.ReLU())))
-    x = torch.randn(batch, 512)
-    if precision == "all bfloat16":
-        model, x = model.bfloat16(), x.bfloat16()
-    autocast = torch.autocast("cpu", torch.bfloat16) if precision == "autocast" else nullcontext()
-    with autocast:
-        found = measure_call(model, x, device="cpu")
+    dtype = torch.bfloat16 if precision == "all bfloat16" else torch.float32
+    model, x = model.to(DEVICE, dtype), torch.randn(batch, 512, device=DEVICE, dtype=dtype)
+
+    def forward(x):
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=precision == "autocast"):
+            return model(x)
+
+    found = measure_call(forward, x, track=[model], warm_up=1)
     return (found.live_after_bytes - found.live_before_bytes) / 2**20
 
 
@@ -739,7 +746,7 @@ for batch in (64, 4096):
     predictions = {
         "float32": in_float32,
         "all bfloat16": in_float32 / 2,
-        "autocast": in_float32 / 2 * 9 / 8 + 4,
+        "autocast": in_float32 / 2 * 9 / 8 + 7 * 0.5,
     }
     for precision, predicted in predictions.items():
         measured = kept_mib(batch, precision)
@@ -748,7 +755,97 @@ for batch in (64, 4096):
             f"{measured:6.2f} measured, ratio {predicted / measured:.3f}"
         )
 print(f"You predicted that autocast takes {predicted_autocast} with few tokens.")
-print("On the CPU these are the meter's counts of live storages; a GPU's allocator rounds them up.")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### Your count beside a whole step
+#
+# Now set `training_bytes` beside a step that really runs: a GPT of 0.9 million parameters, 1024 tokens
+# and Adam, in three ways. `"mixed"` has bfloat16 weights and gradients, and float32 masters. Autocast is
+# no row of your table: weights, gradients and moments are those of `"fp32"`, the activations halve, and
+# the cast copies come on top, 2 bytes a parameter. What activations take in float32 is measured first:
+# all that forward and the loss leave behind.
+#
+# **Predict first.** By which factor does the peak shrink in `"mixed"`?
+
+# %%
+predicted_shrink = None  # your prediction, such as 2.0
+
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-step", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from tqdm.auto import tqdm
+
+from peakmem.meter import measure
+
+SHAPE = ModelShape("small", n_layers=4, d_model=128, n_heads=4, vocab=512, context=128)
+
+
+def loss_of(gpt, tokens, way):
+    with torch.autocast(tokens.device.type, torch.bfloat16, enabled=way == "autocast"):
+        logits = gpt(tokens)  # (batch, length, vocab)
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten())
+
+
+def build_step_in(way):
+    def build_step(device):
+        gpt = GPT(SHAPE).to(device)
+        weights = list(gpt.parameters())
+        masters = [w.detach().clone() for w in weights] if way == "mixed" else weights
+        gpt.to(torch.bfloat16 if way == "mixed" else torch.float32)
+        adam = torch.optim.Adam(masters)
+        tokens = torch.randint(512, (8, 128), device=device)
+
+        def step():
+            loss_of(gpt, tokens, way).backward()
+            if way == "mixed":
+                for master, weight in zip(masters, weights, strict=True):
+                    master.grad = weight.grad.float()
+            adam.step()
+            if way == "mixed":
+                with torch.no_grad():
+                    for master, weight in zip(masters, weights, strict=True):
+                        weight.copy_(master)
+                adam.zero_grad()  # the float32 gradients were for the step only
+            gpt.zero_grad(set_to_none=False)  # the others stay, as your table counts them
+
+        return step
+
+    return build_step
+
+
+gpt = GPT(SHAPE).to(DEVICE)
+tokens = torch.randint(512, (8, 128), device=DEVICE)
+found = measure_call(loss_of, gpt, tokens, "fp32", warm_up=1)
+kept = (found.live_after_bytes - found.live_before_bytes) // 4 * 4
+n = sum(parameter.numel() for parameter in gpt.parameters())
+autocast = training_bytes(n, kept // 8 * 4, "fp32")
+predictions = {
+    "fp32": sum(training_bytes(n, kept, "fp32").values()),
+    "autocast": sum(autocast.values()) + 2 * n,
+    "mixed": sum(training_bytes(n, kept, "mixed").values()),
+}
+del gpt, found
+print("MiB       predicted  measured  ratio  of it logits and temporary tensors")
+peaks = {}
+for way in tqdm(predictions):
+    ledger = measure(build_step_in(way))
+    peaks[way] = ledger.peak_bytes
+    owners = ledger.by_owner()
+    passing = (owners.get("logits", 0) + owners.get("temporary", 0)) / 2**20
+    predicted, measured = predictions[way] / 2**20, peaks[way] / 2**20
+    print(
+        f"{way:9} {predicted:9.1f} {measured:9.1f} {predicted / measured:6.2f} {passing:8.1f}",
+        flush=True,
+    )
+print(f"'mixed' shrinks the peak {peaks['fp32'] / peaks['mixed']:.2f} times; ", end="")
+print(f"you predicted {predicted_shrink}.")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-step-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# *What the ratios show.* A ratio below 1 says that more was live than you counted. The peak stands
+# where backward begins. There the logits and their gradient are live beside all that your table has
+# (the last column; what the loss keeps is among your activations already). Autocast is furthest off:
+# it adds `x + f(x)` in float32, and layer norms read and write float32, so not all activations halve.
+# And the peak of `"mixed"` is not half: masters and moments stay in float32. It is the activations
+# that halve, so the more tokens a step has, the more the 16 bits save.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-train-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.7 Train in low precision (4 points, 30 minutes)
@@ -845,12 +942,10 @@ score("lab07-train", globals())
 # after they were divided by the scale. What is 0 is not on a histogram, so count the areas.
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-experiment", "locked": true, "schema_version": 3, "solution": false, "task": false}
-from tqdm.auto import tqdm
-
 STEPS, LR = 80, 0.001 * PARTS
 
 
-def train_without_masters(scale):
+def train_without_masters(scale, lr=LR):
     """Train in float16 alone; return the losses, and the first step's gradients in float32."""
     model = LanguageModel().half()
     losses, first, lost = [], None, 0
@@ -864,14 +959,14 @@ def train_without_masters(scale):
         with torch.no_grad():
             for parameter, gradient in zip(model.parameters(), gradients, strict=True):
                 before = parameter.clone()
-                parameter.copy_(parameter.float() - LR * gradient)
+                parameter.copy_(parameter.float() - lr * gradient)
                 lost += int(((parameter == before) & (gradient != 0)).sum())
     return losses, first, lost
 
 
-def train_yours(precision):
+def train_yours(precision, lr=LR):
     batches = [(TOKENS, TARGETS)] * STEPS
-    return [loss * PARTS for loss in train(LanguageModel(), batches, precision, lr=LR)]
+    return [loss * PARTS for loss in train(LanguageModel(), batches, precision, lr=lr)]
 
 
 runs, first, lost = {}, {}, {}
@@ -913,6 +1008,21 @@ print(f"You predicted that {predicted_to_follow} follow float32.")
 # that the curves cover each other. bfloat16 does so without any scaling, as it has float32's range;
 # the masters it needs even more, since its gaps are 8 times as wide.
 #
+# **How typical is that?** The spread of the weights (0.3, where GPT-2 begins with 0.02), the factor of
+# 1/65536 and the small learning rate were chosen so that every effect shows within 80 steps. The cell
+# below leaves out the factor, as for an ordinary batch, and takes a learning rate 100 times as high:
+# there naive float16 follows float32. What you saw is what waits for those who make the batch large
+# and the steps small, as the training of large models does.
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-ordinary", "locked": true, "schema_version": 3, "solution": false, "task": false}
+ordinary = train_yours("float32", lr=0.1 * PARTS)
+# Multiplying the loss by PARTS takes the factor out again: these are the gradients of one batch.
+naive, _, _ = train_without_masters(scale=PARTS, lr=0.1 * PARTS)
+covered = (naive[0] - naive[-1]) / (ordinary[0] - ordinary[-1])
+print(f"float32       from {ordinary[0]:.3f} to {ordinary[-1]:.3f}")
+print(f"naive float16 from {naive[0]:.3f} to {naive[-1]:.3f}, {covered:.0%} of float32's way")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-practice", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### In practice
 #
 # With `torch` you write none of this:

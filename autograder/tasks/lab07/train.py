@@ -4,6 +4,10 @@ What trust means here: the losses and the weights speak for themselves, since th
 loss out again from the weights. That forward and backward ran in 16 bits is told by the meter, in
 the student's process. A step is too small to be seen from outside, and code that bends the meter
 would have to bend two measurements of it, one of them plain float32's.
+
+The weights' spread, the number of micro-batches and the learning rates are no typical ones. They
+were chosen so that each mistake shows within 60 steps of a tiny model: at an ordinary batch and a
+learning rate of 0.1, float16 without scaling or masters follows float32 to the percent.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ _MICRO_BATCHES = 2**20  # so the logits' gradients are below 2^-25, where float1
 _LR = {"float32": 0.01, "float16": 0.001, "bfloat16": 0.01}
 # What of float32's way down has to be covered: a scaler may skip some steps while it searches.
 _WAY = {"float32": 0.999, "float16": 0.75, "bfloat16": 0.95}
-_BYTES = 0.8  # of float32's: right answers stay below 0.7
+_BYTES = 0.8  # of float32's: right answers take 0.64, as the loss and what it keeps stay in float32
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -80,7 +84,7 @@ def _finding(case: Case, value: Any) -> Finding:
         )
     if precision != "float32" and value["rise_bytes"] > _BYTES * value["float32_rise_bytes"]:
         share = value["rise_bytes"] / value["float32_rise_bytes"]
-        said = f"A step in {precision} took {share:.0%} of float32's bytes; expected about 60%."
+        said = f"A step in {precision} took {share:.0%} of float32's bytes; expected about 64%."
         return Finding(False, said, ("runs_in_float32",))
     return Finding(True)
 
