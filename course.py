@@ -224,34 +224,34 @@ def lab(course: Course, arguments: list[str]) -> int:
 def lecture(course: Course, arguments: list[str]) -> int:
     """Show a lecture's calculators as a page in the browser; --html FILE writes a still one."""
     named = bool(arguments) and not arguments[0].startswith("-")
-    lectures = course.root / "lectures"
-    page = find_lecture(lectures, arguments[0]) if named else lectures
+    lectures = sorted((course.root / "lectures").glob("lecture*.ipynb"))
+    page = find_lecture(lectures, arguments[0]) if named else lectures[0]
     options = arguments[named:]
     if "--html" in options:
         if not named or len(options) != 2 or options[0] != "--html":
             raise Stop("A still page needs two names: python3 course.py lecture NAME --html FILE")
         course.set_up()
         return course.module("peakmem.widgets.snapshot", str(page), str(Path(options[1]).resolve()))
+    if not named:
+        print(f"This is {page.stem}. The lectures are {', '.join(one.stem for one in lectures)}.")
     course.set_up()
-    os.environ["JUPYTER_PATH"] = str(lectures / "share")  # our template
-    settings = voila_arguments(page, ready=named)
-    return course.module("voila", *settings, *options)
+    os.environ["JUPYTER_PATH"] = str(page.parent / "share")  # our template
+    return course.module("voila", *voila_arguments(page), *options)
 
 
-def voila_arguments(page: Path, ready: bool) -> list[str]:
-    """How Voila shows a lecture; `ready` has a kernel run it before anybody looks."""
-    settings = [str(page), "--template=lecture"]  # which asks nothing of the network
-    settings += [f"--VoilaConfiguration.extension_allowlist={name}" for name in WIDGET_MANAGERS]
-    return [*settings, "--preheat_kernel=True", "--pool_size=1"] if ready else settings
+def voila_arguments(page: Path) -> list[str]:
+    """How Voila shows a lecture: without the network, and run before anybody looks."""
+    settings = [str(page), "--template=lecture", "--preheat_kernel=True", "--pool_size=1"]
+    return settings + [f"--VoilaConfiguration.extension_allowlist={n}" for n in WIDGET_MANAGERS]
 
 
-def find_lecture(lectures: Path, name: str) -> Path:
+def find_lecture(lectures: list[Path], name: str) -> Path:
     """The lecture of this name or beginning (`lecture1`); Stop, with the names, for others."""
-    pages = {path.stem: path for path in sorted(lectures.glob("lecture*.ipynb"))}
-    for stem, path in pages.items():
-        if name in (stem, stem.partition("_")[0]):
+    for path in lectures:
+        if name in (path.stem, path.stem.partition("_")[0]):
             return path
-    raise Stop(f"There is no lecture named {name}; the lectures are {', '.join(pages)}.")
+    names = ", ".join(path.stem for path in lectures)
+    raise Stop(f"There is no lecture named {name}; the lectures are {names}.")
 
 
 def find_lab(course: Course, name: str) -> str:

@@ -314,10 +314,13 @@ def test_lecture_opens_a_page_whose_kernel_is_ready(
     assert os.environ["JUPYTER_PATH"] == str(lectures / "share")
 
 
-def test_lecture_without_a_name_lists_them(folder: Path, lectures: Path) -> None:
+def test_lecture_without_a_name_is_the_first(
+    folder: Path, lectures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     recorder = Recorder()
     assert main(["lecture"], Course(folder, recorder)) == 0
-    assert recorder.commands[-1][3] == str(lectures)
+    assert recorder.commands[-1][3] == str(lectures / "lecture1_memory.ipynb")
+    assert "The lectures are lecture1_memory, lecture2_speed." in capsys.readouterr().out
 
 
 def test_a_still_page_is_written(folder: Path, lectures: Path) -> None:

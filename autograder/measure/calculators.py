@@ -127,7 +127,7 @@ def _served(root: Path, notebook: Path) -> Iterator[str]:
     """Serve a notebook as course.py does, and yield its address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = _course(root).voila_arguments(notebook, ready=True)
+    command = _course(root).voila_arguments(notebook)
     environment = {**os.environ, "JUPYTER_PATH": str(root / "lectures" / "share")}
     server = subprocess.Popen(
         [sys.executable, "-m", "voila", *command, "--no-browser", f"--port={port}"],
