@@ -73,6 +73,8 @@ def agreed() -> bool:
 
 def note_down(changes: Sequence[Change], out: Path) -> None:
     """Add the changes to `out`/changes.csv, for when a student asks why a score is another now."""
+    if not changes:
+        return
     path = out / LOG
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

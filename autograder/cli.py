@@ -291,6 +291,8 @@ def _rejudge(options: argparse.Namespace) -> int:
     else:
         print("No score changes.")
     rejudge.commit(proposal, options.out, options.course)
+    if proposal.changes:
+        print(f"Written. {options.out / changes.LOG} keeps what changed.")
     return _audit(options)
 
 

@@ -51,6 +51,15 @@ def test_all_of_it_is_read(tmp_path):
     )
 
 
+def test_the_guides_example_is_what_it_says(repository, tmp_path):
+    guide = (repository / "docs" / "semester.md").read_text(encoding="utf-8")
+    example = guide.partition("```toml\n")[2].partition("```")[0]
+    semester = read_semester(write(tmp_path, example))
+    assert semester.late == Late(timedelta(minutes=15), 10, 50)
+    assert (semester.attempts, semester.due) == ("best", {LAB05: DUE})
+    assert list(semester.waived) == ["lab05-batch_norm_gap"]
+
+
 def test_without_the_file_nothing_is_ruled(tmp_path):
     assert read_semester(tmp_path) == Semester()
 
