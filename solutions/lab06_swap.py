@@ -966,6 +966,7 @@ top.set_xlabel("")
 top.set_ylabel("on paper")
 bottom.set_ylabel("for real")
 bottom.get_legend().remove()
+bottom.set_xlim(0, 1030 * max(paper.makespan, real.makespan))
 plt.show()
 alone = sum(forward_s) + backward_s * len(stages)
 print(f"compute alone {1000 * alone:.0f} ms, on paper {1000 * paper.makespan:.0f} ms, ", end="")
@@ -1051,13 +1052,6 @@ if torch.cuda.is_available():
         target.zero_()
     pairs = list(zip(sources, targets, strict=True))
     both = best_seconds(lambda: overlapped(lambda: products(count), pairs))
-    gigabytes = sum(source.nbytes for source in sources) / 1e9
-    figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
-    bars = axes.barh(["pinned", "pageable"], [gigabytes / pinned, gigabytes / pageable])
-    axes.bar_label(bars, fmt="%.1f", padding=3)
-    axes.set(xlabel="host to device (GB/s)", title=torch.cuda.get_device_name())
-    axes.margins(x=0.1)
-    plt.show()
     print(f"pinned copies are {pageable / pinned:.1f} times as fast; ", end="")
     print(f"you predicted {predicted_pinned_ratio}")
     print(
@@ -1076,6 +1070,79 @@ from autograder.stock import score
 
 score("lab06-gpu_overlap", globals())
 ### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-copy-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### What one copy costs, by its size
+#
+# So far a copy took bytes / bandwidth. Is that true of small ones? On a GPU the next cell copies from
+# pinned and from pageable memory, without one to the file and back: from 4 KiB to 16 MiB.
+#
+# **Predict first.** From 4 KiB to 64 KiB a copy gets 16 times as large. How many times as long does
+# it take?
+
+# %%
+predicted_times_as_long = None  # your prediction, a number
+
+# %% tags=["demo"] nbgrader={"grade": false, "grade_id": "lab06-copy", "locked": true, "schema_version": 3, "solution": false, "task": false}
+sizes = [2**k for k in range(12, 25, 2)]
+host = HostTier()
+
+
+def ways(nbytes):
+    """Return the ways to copy so many bytes, each as a function to be timed."""
+    source = torch.zeros(nbytes, dtype=torch.uint8)
+    if DEVICE == "cuda":
+        target, pinned = source.to(DEVICE), source.pin_memory()
+        return {
+            "from pinned memory": lambda: target.copy_(pinned, non_blocking=True),
+            "from pageable memory": lambda: target.copy_(source),
+        }
+    handle = host.put(source)
+    return {
+        "to the file": lambda: host.write(handle, source),
+        "from the file": lambda: host.get(handle),
+    }
+
+
+seconds = {}
+for nbytes in tqdm(sizes, desc="timing copies"):
+    for name, way in ways(nbytes).items():
+        seconds.setdefault(name, []).append(best_seconds(way, 7))
+host.close()
+
+figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
+for (name, taken), colour, mark in zip(
+    seconds.items(), ("#0072B2", "#D55E00"), ("o", "s"), strict=True
+):
+    rate = sizes[-1] / taken[-1]
+    axes.plot(
+        [n / MIB for n in sizes], [1e3 * t for t in taken], color=colour, marker=mark, label=name
+    )
+    axes.plot(
+        [n / MIB for n in sizes],
+        [1e3 * n / rate for n in sizes],
+        color=colour,
+        linestyle=":",
+        label=f"bytes / ({rate / 1e9:.1f} GB/s)",
+    )
+    print(
+        f"{name}: 4 KiB in {1e6 * taken[0]:.0f} µs, 64 KiB in {1e6 * taken[2]:.0f} µs, "
+        f"{taken[2] / taken[0]:.1f} times as long; 16 MiB at {rate / 1e9:.1f} GB/s"
+    )
+print(f"you predicted {predicted_times_as_long} times")
+if DEVICE == "cpu":
+    print("With a GPU the two curves are pinned and pageable memory, and pinned is the lower one.")
+axes.set(xscale="log", yscale="log", xlabel="size of the copy (MiB)", ylabel="time (ms)")
+axes.legend()
+plt.show()
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-copy-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# *What the picture shows.* Two curves of measured times, each with a dotted line of bytes / bandwidth.
+# The line is drawn through the largest copy, whose time is all bytes. On the left the curve leaves
+# its line and flattens out, for every copy has a fixed price too: to ask the system, to find the
+# place, to start. (Where a curve runs below its line, the bytes were still in a cache.) So a thousand
+# small tensors are slow to swap, even if they are few bytes together. Practice puts them into one
+# large buffer first, or leaves them where they are.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.7 In your own words (2 points, 10 minutes)
