@@ -105,7 +105,8 @@ else:
 # *Points:* all or nothing.
 #
 # Three hints. A view knows what it is a view of: `view._base`; it is None for a tensor that is no view.
-# A linear layer saves a view of its weight. And to learn what the graph *still* holds, let `pack` return a
+# A linear layer saves a view of its weight; ask before you detach, since a detached tensor has lost its
+# `_base`. And to learn what the graph *still* holds, let `pack` return a
 # small object of your own with the tensor in it, and keep only a *weak reference* to that object
 # (`weakref.ref(thing)`; calling the reference gives the thing, or None once it is gone). Put
 # `tensor.detach()` into your object: the tensor itself may hold the graph that holds the object, and
@@ -169,7 +170,7 @@ assert found == 4000, f"x[:10] ** 2 keeps all of x, 4000 bytes, not {found}"
 weight = nn.Parameter(torch.randn(50, 20))
 rows = torch.randn(8, 20, requires_grad=True)
 found = saved_bytes(lambda rows: F.linear(rows, weight), rows)
-assert found != 4640, "a linear layer saves a view of its weight; look at ._base"
+assert found != 4640, "a linear layer saves a view of its weight: look at ._base, before you detach"
 assert found == 640, f"a linear layer saves its input, 640 bytes, not {found}"
 
 
