@@ -287,6 +287,7 @@ def grade(course: Course, arguments: list[str]) -> int:
 BENCHES = {
     "accuracy": "autograder.measure.accuracy",
     "calculators": "autograder.measure.calculators",
+    "class": "autograder.measure.one_class",
     "grader": "autograder.bench",
     "meter": "autograder.measure.meter_cost",
     "others": "autograder.measure.others",

@@ -419,7 +419,7 @@ def test_bench_runs_the_named_part_or_all(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["speed"], "no bench named speed; they are accuracy, calculators, grader, meter"),
+        (["speed"], "no bench named speed; they are accuracy, calculators, class, grader, meter"),
         (["--quick"], "Say which bench takes --quick"),
     ],
 )
