@@ -109,6 +109,11 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
             self._setting = False
         self._show()
 
+    def begin(self, **values: Any) -> None:
+        """Set several traits, and let Reset come back to them."""
+        self._first.update(values)
+        self.set(**values)
+
     @property
     def message(self) -> str:
         """The sentence about input that was refused; "" where all is well."""

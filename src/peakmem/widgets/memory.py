@@ -203,7 +203,8 @@ def _words(found: Estimate) -> str:
         "reduce activations": "It does not fit. Reduce activations: fewer sequences at a time do.",
         "no batch size can fix this": "It does not fit, and no batch size can fix this.",
     }
-    return table(rows) + f"<p><b>{verdicts[found.verdict]}</b></p>"
+    left_out = "Left out: the CUDA context, libraries' workspaces, the allocator's fragments."
+    return f"{table(rows)}<p><b>{verdicts[found.verdict]}</b></p><p>{left_out}</p>"
 
 
 def _remedies(found: Estimate) -> str:

@@ -78,6 +78,14 @@ def test_presets_and_reset() -> None:
     assert square.side == 3
 
 
+def test_reset_comes_back_to_where_it_began() -> None:
+    square = Square()
+    square.begin(side=5)
+    square.side = 6
+    button(square, "Reset").click()
+    assert square.side == 5
+
+
 def test_a_guess_comes_before_the_result() -> None:
     square = Square(predict=True)
     guess = square._guess
