@@ -570,7 +570,7 @@ plt.show()
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-swap-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the picture shows.* Without swapping, a mountain: it rises by one activation of 2 MiB a block,
 # to 26 MiB at the turn from forward to backward, and the budget cuts it off half way up. Swapped,
-# the curve stays at three or four activations all the way: only what the running operator needs is
+# the curve stays at two or three activations all the way: only what the running operator needs is
 # there.
 #
 # ### In practice: torch's own, and DeepSpeed's keys
