@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tests.grading import LAB05, Notebook, cell_of, code_cell, solved
+from tests.grading import LAB05, Notebook, cell_of, code_cell, released, solved
 
 __all__ = ["MEASURED", "VALUE", "Attack"]
 
@@ -45,8 +45,9 @@ class Attack:
 
     def notebook(self, lab: str = LAB05, **places: object) -> Notebook:
         """The submission. `{name}` in the code stands for the place of that name."""
-        notebook = solved(lab)
+        notebook = released(lab)  # the other exercises would only take time
         solution = cell_of(notebook, f"{self.task}-solution")
+        solution["source"] = cell_of(solved(lab), f"{self.task}-solution")["source"]
         added = []
         for cell in self.cells.split("# %%"):
             source = cell.strip()

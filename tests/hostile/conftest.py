@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
+import re
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -18,7 +21,6 @@ import pytest
 from autograder.isolation import missing_layers
 from tests.grading import LAB05, REPOSITORY, Class, cell_of, course_copy, released, solved
 from tests.hostile.answers import ANSWERS
-from tests.hostile.attack import Attack
 from tests.hostile.deceive import DECEIVE
 from tests.hostile.kernel import KERNEL
 from tests.hostile.measured import MEASURED_ATTACKS
@@ -28,11 +30,11 @@ from tests.hostile.use_up import USE_UP
 
 _TABLES = (DECEIVE, ANSWERS, REACH, KERNEL, USE_UP, MEASURED_ATTACKS)
 ATTACKS = [attack for table in _TABLES for attack in table]
-# Every third of each table, so that each kind of attack is in the quick class.
-QUICK = [attack for table in _TABLES for attack in table[::3]]
-ROOMS: dict[str, list[Attack]] = {"quick": QUICK, "all": ATTACKS, "all, as a user": ATTACKS}
+_QUICK = slice(None, None, 3)  # of each table, so that each kind of attack is in the quick class
+ROOMS: dict[str, slice] = {"quick": _QUICK, "all": slice(None), "all, as a user": slice(None)}
 SECRET = "5ec2e7" * 11  # the course's secret, easy to find wherever it should not be
 CANARY = "canary-in-the-environment"
+HIDDEN = "canary-in-the-solutions"  # in every hidden region of the course that grades the class
 LIMITS = (
     "--cell-seconds",
     "3",
@@ -65,21 +67,24 @@ class Hostile(Class):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what asks for `hostile` in each class, and what asks for `attack` for each of its own."""
+    """Run what asks for `hostile` in each class, and for each `attack` or `structure` in it."""
     if "hostile" not in metafunc.fixturenames:
         return
-    names, rows = ["hostile"], [(room, None) for room in ROOMS]
-    if "attack" in metafunc.fixturenames:
-        names, rows = ["hostile", "attack"], [(r, a) for r, own in ROOMS.items() for a in own]
-    parameters = [
-        pytest.param(
-            *(room, attack)[: len(names)],
-            marks=() if room == "quick" else pytest.mark.slow,
-            id=f"{room}-{attack.name}" if attack else room,
-        )
-        for room, attack in rows
-    ]
-    metafunc.parametrize(names, parameters, indirect=["hostile"])
+    for name, tables in (("attack", _TABLES), ("structure", (STRUCTURES,))):
+        if name in metafunc.fixturenames:
+            cases = [(room, case) for room in ROOMS for case in _of(room, tables)]
+            parameters = [pytest.param(r, c, marks=_MARKS[r], id=f"{r}-{c.name}") for r, c in cases]
+            metafunc.parametrize(["hostile", name], parameters, indirect=["hostile"])
+            return
+    parameters = [pytest.param(room, marks=_MARKS[room], id=room) for room in ROOMS]
+    metafunc.parametrize("hostile", parameters, indirect=True)
+
+
+_MARKS = {room: () if room == "quick" else pytest.mark.slow for room in ROOMS}
+
+
+def _of(room: str, tables: Sequence[Sequence[Any]]) -> list[Any]:
+    return [case for table in tables for case in table[ROOMS[room]]]
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +97,7 @@ def graded() -> Iterator[Callable[[str], Hostile]]:
 
         def room_of(name: str) -> Hostile:
             if name not in rooms:
-                rooms[name] = stack.enter_context(_graded(ROOMS[name], "user" in name))
+                rooms[name] = stack.enter_context(_graded(name))
             return rooms[name]
 
         yield room_of
@@ -107,16 +112,17 @@ def hostile(request: pytest.FixtureRequest, graded: Callable[[str], Hostile]) ->
 
 
 @contextmanager
-def _graded(attacks: list[Attack], as_user: bool) -> Iterator[Hostile]:
+def _graded(room_name: str) -> Iterator[Hostile]:
     # Not pytest's folder for such things: only its owner may enter that one.
     with tempfile.TemporaryDirectory(prefix="hostile-") as name:
         folder = Path(name)
         folder.chmod(0o755)
         room = Hostile(folder, course_copy(folder / "course"))
         (room.course / ".course_secret").write_text(SECRET)
+        _hide_canaries(room.course / "solutions" / LAB05 / f"{LAB05}.ipynb")
         with _listening() as (listeners, port):
-            _hand_in(room, attacks, port)
-            around = _as_user(folder) if as_user else ()
+            _hand_in(room, room_name, port)
+            around = _as_user(folder) if "user" in room_name else ()
             environment = {"TOKEN": CANARY}
             with _seeing_what_stays(room):
                 done = room.grade(*LIMITS, environment=environment, around=around)
@@ -133,7 +139,7 @@ def _listening() -> Iterator[tuple[list[socket.socket], int]]:
         yield [server, local], server.getsockname()[1]
 
 
-def _hand_in(room: Hostile, attacks: list[Attack], port: int) -> None:
+def _hand_in(room: Hostile, room_name: str, port: int) -> None:
     room.hand_in("honest-a", solved())
     room.hand_in("honest-z", solved())
     room.hand_in("honest-half", _linear())
@@ -142,7 +148,7 @@ def _hand_in(room: Hostile, attacks: list[Attack], port: int) -> None:
     places = [secret, room.course, room.course / "solutions", room.out, room.out / "gradebook.db"]
     places += [room.out / "journal", room.submitted, room.submitted / "honest-a", room.folder]
     places += [Path(__file__), "/home", "/etc/shadow", "/etc/passwd", "/proc/sys/kernel"]
-    for attack in attacks:
+    for attack in _of(room_name, _TABLES):
         notebook = attack.notebook(
             places=[str(place) for place in places[:-1]],
             port=port,
@@ -150,7 +156,7 @@ def _hand_in(room: Hostile, attacks: list[Attack], port: int) -> None:
             daemon=room.daemon,
         )
         room.hand_in(attack.name, notebook)
-    for structure in STRUCTURES:
+    for structure in _of(room_name, (STRUCTURES,)):
         notebook = structure.of()
         structure.edit(notebook)
         room.hand_in(structure.name, notebook)
@@ -159,6 +165,16 @@ def _hand_in(room: Hostile, attacks: list[Attack], port: int) -> None:
     room.hand_in("forged-marks", _forged_marks())
     room.hand_in("formula=1+1", solved())
     _links(room)
+
+
+def _hide_canaries(path: Path) -> None:
+    """Put a canary into each solution and each hidden test of an instructor's notebook."""
+    notebook = json.loads(path.read_bytes())
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        if "### BEGIN" in source:
+            cell["source"] = re.sub("(### BEGIN.*)", rf"\1\n# {HIDDEN}", source)
+    path.write_text(json.dumps(notebook), encoding="utf-8")
 
 
 def _linear() -> dict:

@@ -98,8 +98,8 @@ STRUCTURES = [
     Structure("reordered", _reordered, 4),
     Structure("retyped-grade-cells", _retyped, 4),
     Structure("rewritten-grade-cell", _grade_cell_rewritten, 0, released),
-    Structure("defined-again-last", _defined_again_last, 0),
     Structure("forged-identity", _forged_identity, 0, released),
+    Structure("defined-again-last", _defined_again_last, 0),
 ]
 
 

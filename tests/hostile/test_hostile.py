@@ -11,14 +11,13 @@ import pytest
 from autograder.database import scores_in
 from autograder.sandbox import Limits, Sandbox
 from tests.grading import LAB05, SEARCH, cell_of
-from tests.hostile.conftest import ATTACKS, CANARY, SECRET
+from tests.hostile.conftest import ATTACKS, CANARY, HIDDEN, SECRET
 from tests.hostile.reach import REACH
 from tests.hostile.structure import FILES, STRUCTURES
 
 HONEST = {"honest-a": "4", "honest-z": "4", "honest-half": "3", "untouched": "0"}
 LINKS = ["link-to-secret", "link-to-peer", "link-of-a-folder", "link-of-the-labs-folder"]
 UNNAMED = "formula=1+1"
-by_structure = pytest.mark.parametrize("structure", STRUCTURES, ids=lambda it: it.name)
 
 
 def test_the_command_ends_well_and_loses_nobody(hostile):
@@ -60,14 +59,12 @@ def test_neighbours_get_exactly_what_they_earned(hostile, student, score):
     assert hostile.row(student)["score"] == score
 
 
-@by_structure
 def test_an_edited_notebook_earns_what_its_code_earns(hostile, structure):
     row = hostile.row(structure.name)
     assert (row["score"], row["max_score"]) == (str(structure.points), "4"), row["message"]
 
 
 def test_nobody_answers_in_anothers_name(hostile):
-    assert hostile.row("forged-identity")["score"] == "0"
     assert hostile.row("honest-a")["score"] == "4"
     assert "1999" not in (hostile.out / "grades.csv").read_text(encoding="utf-8")
 
@@ -137,7 +134,14 @@ def test_nothing_that_leaves_holds_a_secret(hostile):
         # The attack's own code names the canary that it looks for, in quotes.
         assert not re.search(rf"{CANARY}(?!\\?\"| in text|&quot;|&#34;|</span>)", text), path
         assert SECRET[:12] not in text, path
+        assert HIDDEN not in text, path
         assert "root:" not in text, path
+
+
+def test_the_canaries_are_there_to_be_found(hostile):
+    hidden = hostile.course / "solutions" / LAB05 / f"{LAB05}.ipynb"
+    assert _text(hidden).count(HIDDEN) >= 6
+    assert SECRET in _text(hostile.course / ".course_secret")
 
 
 def _text(path: Path) -> str:

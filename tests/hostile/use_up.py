@@ -42,7 +42,7 @@ for _ in range(12):
 time.sleep(60)
 """,
         points=4,
-        shows="GiB of memory and was stopped",
+        shows="GiB of memory and was stopped|ran for over 3 s|TimeLimit",
     ),
     Attack(
         "memory-bomb-in-shm",
