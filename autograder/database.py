@@ -31,6 +31,7 @@ __all__ = [
     "scores_in",
 ]
 
+_INERT = str.maketrans("<>&\"'`", "\u2039\u203a\uff06\u201d\u2019\u2018")
 _WAIT_SECONDS = 60  # for another writer, such as a person in formgrader
 
 
@@ -102,9 +103,14 @@ def final_scores(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
 def save_students(out: Path, students: Iterable[Mapping[str, str]]) -> None:
     """Write names and addresses into `out`/gradebook.db, for formgrader to show.
 
-    A student without a name, on the roster or not, is shown by the id.
+    A student without a name, on the roster or not, is shown by the id. Characters that HTML has a
+    use for are replaced by others that look alike: formgrader runs what a name says.
     """
-    rows = [{**row, "last_name": row["last_name"] or row["id"]} for row in students]
+    rows = [
+        {name: text if name == "id" else text.translate(_INERT) for name, text in row.items()}
+        for row in students
+    ]
+    rows = [{**row, "last_name": row["last_name"] or row["id"]} for row in rows]
     with _session(out) as session:
         known = set(session.scalars(select(api.Student.id)))
         _insert(session, api.Student, [row for row in rows if row["id"] not in known])

@@ -23,7 +23,7 @@ from nbgrader.coursedir import CourseDirectory
 from playwright.sync_api import Browser
 from traitlets.config import Config
 
-from autograder.database import scores_in
+from autograder.database import save_students, scores_in
 from autograder.gradebook import write_gradebook
 from autograder.result import Result
 from tests.autograder.class_by_hand import (
@@ -314,12 +314,18 @@ def hostile() -> Result:
     return graded("mal", notebook=notebook)
 
 
+def named(student: str, last_name: str, first_name: str) -> dict[str, str]:
+    return {"id": student, "last_name": last_name, "first_name": first_name}
+
+
 def test_formgrader_shows_the_class_and_runs_nothing(
     browser: Browser, tmp_path: Path, root: Path
 ) -> None:
     out, home = tmp_path / "out", tmp_path / "home"
     home.mkdir()
     write_gradebook([*a_class(), hostile()], out, root)
+    alert = "<img src=x onerror=alert(1)>"  # a platform may let students choose their names
+    save_students(out, [named("ada", "Lovelace", "Ada"), named("mal", alert, alert)])
     dialogs: list[str] = []
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
@@ -332,6 +338,8 @@ def test_formgrader_shows_the_class_and_runs_nothing(
         row = page.locator("tbody tr").filter(has_text="ada")
         row.wait_for()
         assert "2 / 5" in row.inner_text()
+        assert "Lovelace, Ada" in row.inner_text()
+        assert page.locator("tbody tr td").filter(has_text="bob").first.inner_text() == "bob,"
         assert "1.5 / 5" in page.locator("tbody tr").filter(has_text="bob").inner_text()
         page.screenshot(path=tmp_path / "submissions.png")
 
