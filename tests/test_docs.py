@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -168,6 +169,18 @@ def carry_out(root: Path, about: str, block: str) -> None:
         path.write_text(block, "utf-8")
 
 
+def test_the_worked_example_fits_the_course(scratch: Path) -> None:
+    source = (scratch / "solutions/lab02_sizing.py").read_text("utf-8")
+    assert source.index("## 2.11") < source.index("## 2.12") < source.index("## Does it fit? A pre")
+    tasks = (scratch / "autograder/tasks/lab02/__init__.py").read_text("utf-8")
+    assert tasks.count("kv_cache_bytes") == 2, "the names that the example stands beside are there"
+    written = [scratch / "src/peakmem/probes/lab02.py", *scratch.rglob("*kv_cache_bytes/*.py")]
+    for path in [*written, scratch / "autograder/tasks/lab02/cache.py"]:
+        ast.parse(path.read_text("utf-8"))
+    assert len(written) == 3
+
+
+@pytest.mark.slow
 def test_the_worked_example_works_as_it_stands(scratch: Path) -> None:
     program = (
         "from pathlib import Path\n"
