@@ -190,7 +190,7 @@ def _scale_cases(rng: np.random.Generator) -> list[Case]:
         grads[1][0] = -float(np.float32(2.0**top * rng.uniform(1.1, 1.9)))
         drawn.append([grads])
     corners: list[Any] = [[[np.zeros(3, np.float32)]], [[]], single(1e-9)]
-    edges = [65504.0, 65512.0, 65519.0, 65520.0, -65520.0, 65536.0, 65504 * 2.0**-9, 2.0**40]
+    edges = [65504.0, 65512.0, 65519.0, 65520.0, -65520.0, 65536.0, 65504 * 2.0**-9, 2.0**39]
     return [
         Case(("value",), {"calls": drawn}),
         Case(("value",), {"calls": [*drawn, *corners]}),
