@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -49,6 +50,21 @@ def test_the_bibliography_has_every_lab_and_calculator(repository: Path) -> None
     text = (repository / "docs/bibliography.md").read_text("utf-8")
     rows = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
     assert sorted(rows) == sorted([*HIDDEN_MODULES, *calculators])
+
+
+def test_exact_to_the_byte_is_what_was_measured(repository: Path) -> None:
+    recorded = json.loads((repository / "docs/measurements/cpu.json").read_text("utf-8"))
+    both = [
+        (entry["predicted_bytes"], entry["measured_bytes"])
+        for entry in recorded["configurations"]
+        if entry["predicted_bytes"] is not None
+    ]
+    assert all(predicted == measured for predicted, measured in both)
+    for page in ("README.md", "docs/lecturers.md"):
+        words = " ".join((repository / page).read_text("utf-8").split())
+        assert re.findall(r"exact to the byte in all (\d+) configurations", words) == [
+            str(len(both))
+        ], page
 
 
 # The website
