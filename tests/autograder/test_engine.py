@@ -149,10 +149,10 @@ def test_closing_the_iterator_ends_the_workers_in_good_order(tmp_path):
     outcomes = run_all([1, "wait", "wait"], Work(partial(worker, tmp_path)), 2)
     assert next(outcomes) == (1, 1)
     _await(tmp_path / "waiting")
+    outcomes.close()  # the second worker may only just be starting
     pids = [int(name.rpartition("-")[2]) for name in names(tmp_path, "began")]
-    outcomes.close()
     assert not any(map(psutil.pid_exists, pids))
-    assert len(names(tmp_path, "ended")) == 2, "each left its context"
+    assert len(names(tmp_path, "ended")) == len(pids) >= 1, "each left its context"
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -334,7 +334,14 @@ def test_a_fork_bomb_burns_out_and_nothing_of_it_is_left(sandbox):
 
 def descendants(sandbox):
     found = psutil.Process(sandbox._process.pid).children(recursive=True)
-    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+    return [process for process in found if alive(process)]
+
+
+def alive(process):
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it ended while the others were looked at
+        return False
 
 
 def test_a_daemon_does_not_outlive_its_submission(sandbox):
