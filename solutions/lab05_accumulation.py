@@ -56,7 +56,7 @@ from tqdm.auto import tqdm
 
 import peakmem
 from peakmem import plots
-from peakmem.meter import MemoryMeter
+from peakmem.meter import MemoryMeter, measure_call
 from peakmem.nn import GPT
 
 peakmem.lab("lab05_accumulation")
@@ -77,8 +77,10 @@ def show(figure, alt):
 # ### A batch that does not fit
 #
 # The model of this lab is a small GPT, trained with Adam. `measured_peak` makes a fresh one each
-# time, and lets a `MemoryMeter` count what is live during one update. Given a budget, the meter stops
-# the run at the first operator that goes above it, as a full GPU does: with *out of memory*.
+# time, and lets a `MemoryMeter` count the bytes that are *live*: held by some tensor. It counts during
+# one *update*: forward and backward of a batch, then one step of the optimizer. Given a budget, the
+# meter stops the run at the first operator that goes above it, as a full GPU does: with *out of
+# memory*.
 
 # %% nbgrader={"grade": false, "grade_id": "lab05-model", "locked": true, "schema_version": 3, "solution": false, "task": false}
 MIB = 2**20
@@ -96,6 +98,7 @@ def new_training(samples):
     """Return a fresh model, an Adam that has made a step, and a batch of tokens and labels."""
     torch.manual_seed(0)
     model = GPT(SHAPE).to(DEVICE)
+    # foreach=False: one parameter after the other, without temporary values for all of them at once
     optimizer = torch.optim.Adam(model.parameters(), foreach=False)
     tokens, labels = torch.randint(SHAPE.vocab, (2, samples, SHAPE.context), device=DEVICE)
     for parameter in model.parameters():
@@ -114,6 +117,7 @@ def measured_peak(samples, backward=all_at_once, budget_bytes=math.inf):
 
     Weights, gradients and moments count: they are there before.
     """
+    # Earlier cells may have left something on a GPU: it counts neither as peak nor as budget.
     others = torch.cuda.memory_stats()["requested_bytes.all.current"] if DEVICE == "cuda" else 0
     model, optimizer, tokens, labels = new_training(samples)
     meter = MemoryMeter(DEVICE, others + budget_bytes)
@@ -144,12 +148,16 @@ except peakmem.OutOfMemory as error:
 # - `run(m)` runs a micro-batch of `m` samples, and raises `peakmem.OutOfMemory` where they do not
 #   fit. If `m` samples fit, so do fewer.
 # - Return the largest `m` in `1..upper` that fits, or `0` where not even one does.
-# - Runs are slow: call `run` at most `ceil(log2(upper)) + 2` times (1 of the 4 points).
+# - Runs are slow: call `run` at most `ceil(log2(upper)) + 2` times (1 of the 4 points). Halving needs
+#   about `log2(upper)` runs; two more are allowed for the ends of the range.
 # - Any other error than `OutOfMemory` is a bug of the model. Let it pass through.
+#
+# A full GPU makes torch raise `torch.cuda.OutOfMemoryError`. `MemoryMeter` turns it into
+# `peakmem.OutOfMemory`, so one name is enough here, with and without a GPU.
 #
 # *Example:* with `upper = 10` and room for 6 samples, the answer is 6.
 #
-# **Predict first.** How many runs does your search need for `upper = 1024`?
+# **Predict first.** How many runs does your search need at most for `upper = 1024`?
 
 # %%
 predicted_runs = None  # your prediction, a number
@@ -194,11 +202,35 @@ assert found == 6, f"6 samples fit and 7 do not, but your search returned {found
 run, sizes = run_with_room_for(0)
 found = largest_micro_batch(run, 10)
 assert found == 0, f"nothing fits, so the answer is 0, but your search returned {found}"
-run, sizes = run_with_room_for(700)
-found = largest_micro_batch(run, 1024)
-assert found == 700, f"700 samples fit and 701 do not, but your search returned {found}"
-assert len(sizes) <= 12, f"at most 12 runs are allowed for 1024 sizes; yours took {len(sizes)}"
-print(f"Largest micro-batch found in {len(sizes)} runs; you predicted {predicted_runs}.")
+for room in (10, 99):
+    run, sizes = run_with_room_for(room)
+    found = largest_micro_batch(run, 10)
+    assert found == 10, f"there is room for {room} and upper is 10: return 10, not {found}"
+for room in (0, 1):
+    run, sizes = run_with_room_for(room)
+    found = largest_micro_batch(run, 1)
+    assert found == room, f"upper is 1, and there is room for {room}: return {room}, not {found}"
+
+
+def broken(m):
+    raise ValueError("the model has a bug, and memory has nothing to do with it")
+
+
+try:
+    largest_micro_batch(broken, 10)
+    passed_through = False
+except ValueError:
+    passed_through = True
+assert passed_through, "run raised a ValueError, and your search hid it: catch OutOfMemory only"
+
+counts = []
+for room in (0, 1, 700, 1023, 1024):
+    run, sizes = run_with_room_for(room)
+    found = largest_micro_batch(run, 1024)
+    assert found == room, f"of 1024 sizes {room} fit, but your search returned {found}"
+    assert len(sizes) <= 12, f"at most 12 runs are allowed for 1024 sizes; yours took {len(sizes)}"
+    counts.append(len(sizes))
+print(f"Largest micro-batch found in at most {max(counts)} runs; you predicted {predicted_runs}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab05-largest_micro_batch", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 # Exercise 5.1, 4 points: hidden cases are run here when your instructor grades the lab.
@@ -323,23 +355,45 @@ peaks = [measured_peak(size) / MIB for size in tqdm(all_sizes, leave=False, dela
 line = [(fixed_bytes + size * sample_bytes) / MIB for size in (0, BATCH)]
 figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 plots.peak_over_batch(ax, all_sizes, peaks, ([0, BATCH], line), budget=BUDGET / MIB, unit="MiB")
+fitted = [peaks[all_sizes.index(size)] for size in sizes]
+ring = {"markerfacecolor": "none", "markeredgecolor": "black", "markersize": 13}
+ax.plot(sizes, fitted, "o", label="fitted to these four", **ring)
+at_budget = (BUDGET - fixed_bytes) / sample_bytes
+ax.plot(
+    [0, at_budget],
+    [line[0], BUDGET / MIB],
+    "D",
+    color="black",
+    markersize=8,
+    clip_on=False,
+    zorder=5,
+)
+for text, at in (
+    (f"fixed: {line[0]:.1f} MiB", (0, line[0])),
+    (f"room for {int(at_budget)} samples", (at_budget, BUDGET / MIB)),
+):
+    ax.annotate(text, at, xytext=(12, -18), textcoords="offset points", fontsize=11)
+ax.legend(fontsize=11)
 show(
     figure,
     "Measured peak memory over the size of the micro-batch, with the fitted line and the budget. "
-    "The points lie on the line from 3 samples on; the smallest lie a little above it. The line "
-    "starts at the fixed bytes for no sample and crosses the budget at the largest size that fits.",
+    "Rings mark the four sizes that the line was fitted to: 4, 6, 8 and 10. From 4 samples on the "
+    "points lie on the line. It starts at the fixed bytes, for no sample, and crosses the budget "
+    "just above the largest size that fits. Diamonds mark both places.",
 )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-line-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the picture.** Four runs with small batches told what the search found by running into the wall, and
-# also what 32 samples need without running them. Three things are worth a second look.
+# **Look at the picture.** Four runs with small batches told what the search found by running into the
+# wall, and also what 32 samples need without running them. Three things are worth a second look.
 # - *The line does not start at zero.* What it starts at is four times the weights: weights,
 #   gradients and Adam's two moments. No micro-batch, however small, gets below it.
-# - *The smallest batches take a little more than the line says.* The line's peak is where backward
-#   begins and all activations are there. With few of them it comes later: where backward makes the
-#   gradient of a weight matrix, which lies beside the sum until it is added. Its size does not
-#   depend on the batch.
-# - The line is about *this* length of sequence. Twice the tokens, twice the slope, or more.
+# - *One or two samples take a little more than the line says*: too little to see it in the picture, so
+#   look at the two ratios below 1 that are printed above it. With many samples, memory is highest
+#   when backward begins, with all activations there. With few, it is highest later: backward makes a
+#   new gradient for a weight matrix, and for a moment it lies beside the old `.grad` that it will be
+#   added to. That gradient's size does not depend on the batch.
+# - The line is about *this* length of sequence. Twice the tokens, twice the slope; more, if attention
+#   stores its length x length scores. This model's does not.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-accumulate_gradients-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 5.3 Accumulate gradients (4 points, 25 minutes)
@@ -359,10 +413,12 @@ show(
 # - `loss_fn(outputs, targets)` is the *mean* loss of the samples it is given.
 # - Give the model at most `micro_batch` samples at a time. The last micro-batch may be shorter.
 # - `.grad` may hold something already. It stays, and yours is added.
-# - Return a plain number. A tensor could hold on to the whole graph behind it.
+# - Return a plain number: a loss kept as a tensor keeps its graph.
 #
-# **Convention:** no optimizer step, no clearing; model, inputs and targets stay as they are. Live
-# memory may rise by at most twice what one micro-batch alone needs, which is measured at grading.
+# **Convention:** no optimizer step, no clearing; model, inputs and targets stay as they are. Memory is
+# measured at grading. What is live when your function is called (model, batch, gradients that are
+# there) does not count. Above that, live memory may rise by at most twice what forward and backward
+# of one micro-batch alone make it rise. A `.grad` that is made on the way counts in both.
 #
 # You get 2 points for the gradients with equal micro-batches, the memory included, 1 for a short
 # last micro-batch, and 1 for existing gradients and the returned loss.
@@ -425,6 +481,22 @@ accumulate_gradients(model, F.mse_loss, inputs, targets, 3)
 found = model.weight.grad.item()
 assert abs(found - 44) < 1e-4, f"22 were there and 22 were to be added, but now it is {found:g}"
 
+model, inputs = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh()), torch.ones(16, 512, 8)
+
+
+def rise_bytes(samples):
+    """Return how far live memory rises over these samples, by micro-batches of 2."""
+    model.zero_grad()
+    given = (model, F.mse_loss, inputs[:samples], inputs[:samples], 2)
+    return measure_call(accumulate_gradients, *given, device="cpu").rise_bytes
+
+
+rises = rise_bytes(2), rise_bytes(16)
+assert rises[1] <= 2 * rises[0], (
+    f"live memory rises by {rises[0]:,} bytes with one micro-batch and {rises[1]:,} with eight: does "
+    "each call backward() before the next one starts, and is nothing kept but numbers?"
+)
+
 wrong, inputs, targets = one_weight()
 for sample in range(4):
     F.mse_loss(wrong(inputs[sample : sample + 1]), targets[sample : sample + 1]).backward()
@@ -470,10 +542,25 @@ for m in (BATCH, MICRO_BATCH):
 error = (gradients[0] - gradients[1]).norm() / gradients[0].norm()
 print(f"The gradients differ by {error:.1e} of their length: float32's rounding.")
 
+
+def plain_loop(model, tokens, labels):
+    """Backward as in a loop without accumulation: gradients are None before it."""
+    model.zero_grad()
+    all_at_once(model, tokens, labels)
+
+
+alone = largest_micro_batch(lambda m: measured_peak(m, plain_loop, BUDGET), BATCH)
+print(f"A plain loop, without gradients in forward: {alone} samples fit, ", end="")
+print(f"{measured_peak(alone, plain_loop) / MIB:.1f} MiB. With them: {MICRO_BATCH} samples.")
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-saves-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **What was saved, and what was not.** Activations went down with the micro-batch. Weights, gradients
 # and moments did not move: a model that does not fit with one sample does not fit with any number of
-# micro-batches. Accumulation even needs the gradients *during* forward, where a plain loop has none.
+# micro-batches. Accumulation even needs the gradients *during* forward, where a plain loop has none: the
+# last line printed says how many samples that costs.
+#
+# Did small sizes run out of memory, too? Then ask: does each micro-batch call `backward()` before the
+# next one starts?
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-accumulate_token_mean-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 5.4 The mean over tokens (3 points, 20 minutes)
@@ -563,8 +650,14 @@ assert torch.allclose(model.weight.grad, expected.weight.grad), "the loss is rig
 model = two_tokens()
 assert accumulate_token_mean(model, tokens, torch.full((3, 3), -100), 2) == 0.0, "none counts: 0.0"
 assert model.weight.grad is None or not model.weight.grad.any(), "none counts: no gradient"
-found = accumulate_token_mean(model, tokens, labels.clamp(min=-1), 2, ignore_index=-1)
-assert abs(found - mean) < 1e-4, "ignore_index is not always -100"
+model = two_tokens()
+found = accumulate_token_mean(
+    model, tokens, labels.masked_fill(labels == -100, 1), 2, ignore_index=1
+)
+assert abs(found - mean) < 1e-4, (
+    "ignore_index is not always -100: here it is 1. Use it where you count, and in cross_entropy"
+)
+assert torch.allclose(model.weight.grad, expected.weight.grad), "with ignore_index=1, .grad is off"
 print(f"The mean of means of the example is {(2 + 6) / 2:g}; you predicted {predicted_mean}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab05-accumulate_token_mean", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
@@ -590,26 +683,27 @@ score("lab05-accumulate_token_mean", globals())
 # Write `train_epoch(model, optimizer, loader, accumulation_steps, max_norm, scheduler)`, which trains
 # one pass over the loader and returns the number of updates.
 # - `loader` can be looped over once. It yields tuples, and `model(*batch)` is the mean loss of one
-#   micro-batch. All micro-batches have the same size. The loader may be a generator, so it may have
-#   no `len()`.
+#   micro-batch. All micro-batches have the same number of samples and of counted tokens, so their
+#   means weigh the same. The loader may be a generator, so it may have no `len()`.
 # - Each `accumulation_steps` micro-batches make one update with their *mean* gradient.
 # - If some are left over at the end, they make one more update, with the mean over just those.
 # - Unless `max_norm` is None, clip once for each update
 #   (`torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)` does it).
-# - Unless `scheduler` is None, call `scheduler.step()` once after each update.
+# - Unless `scheduler` is None, call `scheduler.step()` once after each update. (A *schedule* changes the
+#   learning rate while training goes on; each call is one step of it.)
 # - Gradients are clean before you start, and must be clean (None or zero) at the end.
 #
 # A group may be held as a list: micro-batches are small before they run through the model.
 # `itertools.islice(iterator, n)` takes the next `n`.
 #
 # You get 2 points for updates and their gradients, 1 for left-overs, 1 for clipping and the schedule.
-# What is judged is the gradients that the optimizer sees at each step.
+# The gradients that `optimizer.step` sees at each step are judged, not the weights.
 #
 # *Example:* 7 micro-batches, `accumulation_steps=3`: 3 updates, of 3, 3 and 1 micro-batches.
 #
-# **Predict first.** A schedule warms up over 1000 steps. You go from one batch an update to 8
-# micro-batches, and by mistake step the scheduler with each micro-batch. After how many *updates* is
-# the warm-up over?
+# **Predict first.** A schedule *warms up* over 1000 steps: the learning rate rises from near zero to its
+# full value. Before, each batch was one update; now 8 micro-batches are. By mistake the scheduler
+# still steps with each micro-batch. After how many *updates* is the warm-up over?
 
 # %%
 predicted_updates = None  # your prediction, a number
@@ -646,6 +740,9 @@ def train_epoch(
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab05-train_epoch-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 5.5, a whole epoch
+events = []  # updates and steps of the scheduler, in order
+
+
 class Slope(torch.nn.Module):
     """One weight, and a loss whose gradient is the number it is given."""
 
@@ -658,9 +755,10 @@ class Slope(torch.nn.Module):
 
 
 class Noting(torch.optim.SGD):
-    """Plain SGD that notes the gradients it sees."""
+    """Plain SGD that notes the gradients it sees, and that it stepped."""
 
     def step(self, closure=None):
+        events.append("update")
         self.seen = [*getattr(self, "seen", []), self.param_groups[0]["params"][0].grad.item()]
         return super().step(closure)
 
@@ -687,11 +785,13 @@ count, seen, left = epoch([4.0, -3.0], 2, max_norm=1.0)
 assert abs(seen[0] - 0.5) < 1e-5, f"the mean of 4 and -3 needs no clipping; seen: {seen[0]:g}"
 count, seen, left = epoch([4.0, 4.0], 2, max_norm=1.0)
 assert abs(seen[0] - 1.0) < 1e-4, f"a mean of 4 is clipped to 1, but the optimizer saw {seen[0]:g}"
-steps = []
-epoch([1.0] * 5, 2, scheduler=SimpleNamespace(step=lambda: steps.append(1)))
-assert len(steps) == 3, f"the scheduler steps once for each of 3 updates, not {len(steps)} times"
+events.clear()
+epoch([1.0] * 5, 2, scheduler=SimpleNamespace(step=lambda: events.append("schedule")))
+steps = events.count("schedule")
+assert steps == 3, f"the scheduler steps once for each of 3 updates, not {steps} times"
+assert events == ["update", "schedule"] * 3, "call scheduler.step() after optimizer.step()"
 assert epoch([], 2)[0] == 0, "an empty loader makes no update"
-print(f"Warm-up over 1000 steps, 8 steps an update: {1000 / 8:g} updates; ", end="")
+print(f"8 steps of the schedule in each update: 1000 steps are {1000 / 8:g} updates; ", end="")
 print(f"you predicted {predicted_updates}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab05-train_epoch", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
@@ -705,18 +805,21 @@ score("lab05-train_epoch", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-batch_norm_gap-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 5.6 The layer that sees the batch (2 points, 15 minutes)
 #
-# That the batch's loss is a mean over samples is not always true. It takes a model that treats each
-# sample by itself. *Batch norm* does not: in training it subtracts the mean over the samples of the
-# batch, and divides by their deviation. In a micro-batch there are fewer samples, so their mean and
-# deviation are others, and so are the outputs. No weighting mends that. Layer norm looks at one
-# sample at a time, which is one reason why language models use it.
+# 5.3 assumed that a sample's loss does not depend on the other samples in its batch. *Batch norm*
+# breaks that: in training it subtracts the mean over the samples of the batch, and divides by their
+# standard deviation. In a micro-batch there are fewer samples, so their mean and standard deviation
+# are others, and so are the outputs. No weighting mends that. Layer norm looks at one sample at a
+# time, which is one reason why language models use it.
 #
 # Write `batch_norm_gap(model, x, micro_batch)`. Run the model in *training* mode on the full batch
 # `x`, and on micro-batches of `x`, whose outputs you put together again. Return the largest absolute
 # difference between the two.
 #
-# **Convention:** a plain float. The model is left as it was: its mode, its gradients, and batch
-# norm's running statistics, which move in each forward in training mode.
+# **Convention:** a plain float. The model is left as it was: its mode, its gradients, and batch norm's
+# *running statistics*, the averages of past means and variances that evaluation mode uses instead of
+# the batch's own; each forward in training mode moves them. A batch norm is never asked for a
+# micro-batch of one sample: in training mode `BatchNorm1d` refuses it, as one sample has no spread.
+# And no model has dropout: it draws anew in each forward, so it would make a gap of its own.
 #
 # *Points:* all or nothing.
 #
@@ -744,18 +847,24 @@ def batch_norm_gap(model: torch.nn.Module, x: torch.Tensor, micro_batch: int) ->
 # Self-check of 5.6, the layer that sees the batch
 x = torch.tensor([[0.0], [0.0], [1.0], [1.0]])
 norm = torch.nn.BatchNorm1d(1).eval()
-gap = batch_norm_gap(torch.nn.BatchNorm1d(1), x, 2)
-assert gap != 0.0, "no gap? In evaluation mode batch norm does not look at the batch"
+gap = batch_norm_gap(norm, x, 2)
+assert gap != 0.0, "no gap? In evaluation mode batch norm does not look at the batch: call train()"
 assert not torch.is_tensor(gap), "return a number, not a tensor"
 assert abs(gap - 1) < 1e-4, f"the example's gap is 1, not {gap:g}"
-batch_norm_gap(norm, x[[0, 2, 1, 3]], 2)
 assert norm.running_mean.item() == 0.0, "the running statistics moved: work on a copy"
 assert not norm.training, "the model was in evaluation mode, and must be afterwards"
+one = torch.tensor([[0.0], [0.0], [0.0], [1.0]])
+for sign in (
+    1,
+    -1,
+):  # the full batch gives -0.577 three times and 1.732, the micro-batches 0, 0, -1, 1
+    gap = batch_norm_gap(torch.nn.BatchNorm1d(1), sign * one, 2)
+    assert abs(gap - 0.7320) < 1e-3, f"the largest absolute difference is 0.732 here, not {gap:.3f}"
 gap = batch_norm_gap(torch.nn.LayerNorm(3), torch.randn(7, 3), 2)
 assert gap < 1e-6, f"layer norm treats each sample by itself, but your gap is {gap:g}"
 gap = batch_norm_gap(torch.nn.BatchNorm1d(1), x[[0, 2, 1, 3]], 2)
 print(f"In the order 0, 1, 0, 1 the gap is {gap:g}; you predicted {predicted_gap}.")
-print("Both micro-batches have the batch's own mean and deviation there: shuffled data, small gap.")
+print("There both micro-batches have the mean and the standard deviation of the full batch.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab05-batch_norm_gap", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 5.6, 2 points: hidden cases are run here when your instructor grades the lab.
@@ -764,6 +873,20 @@ from autograder.stock import score
 
 score("lab05-batch_norm_gap", globals())
 ### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-order-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# Does it help to mix the data? A hundred values, first sorted, then shuffled:
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab05-order", "locked": true, "schema_version": 3, "solution": false, "task": false}
+values = torch.linspace(0, 1, 100)[:, None]
+mixed = values[torch.randperm(100, generator=torch.Generator().manual_seed(0))]
+for m in (2, 5, 25):
+    gaps = [batch_norm_gap(torch.nn.BatchNorm1d(1), data, m) for data in (values, mixed)]
+    print(f"micro-batches of {m:2}: gap {gaps[0]:.2f} sorted, {gaps[1]:.2f} shuffled")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-order-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# Mixed data *and* larger micro-batches make the gap small. With two samples at a time mixing hardly
+# helps, and large micro-batches of sorted data are no better than small ones.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-mistakes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Five mistakes, measured
@@ -774,6 +897,13 @@ score("lab05-batch_norm_gap", globals())
 
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab05-mistakes", "locked": true, "schema_version": 3, "solution": false, "task": false}
+torch.manual_seed(0)
+x = torch.randn(23, 4, dtype=torch.float64)  # 5 micro-batches: 5, 5, 5, 5 and 3
+y = torch.linspace(0, 3, 23, dtype=torch.float64)[:, None] + torch.randn(23, 3).double()  # sorted
+labels = torch.randint(3, (23,))
+labels[torch.arange(23) % 5 < torch.arange(23) // 5] = -100  # 5, 4, 3, 2 and 0 labels count
+
+
 def network(*middle):
     """Return a small float64 network, always with the same weights."""
     torch.manual_seed(1)
@@ -799,6 +929,10 @@ def by_pieces(weight, after=lambda model: None, loss_fn=F.mse_loss):
     return backward
 
 
+whole = lambda model: F.mse_loss(model(x), y).backward()  # noqa: E731
+full = gradient_of(network(), whole)
+
+
 def clipped(model):
     """Clip the gradient to half the length of the full batch's."""
     torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5 * full.norm().item())
@@ -809,15 +943,8 @@ def error(model, backward, expected):
     return ((gradient_of(model, backward) - expected).norm() / expected.norm()).item()
 
 
-torch.manual_seed(0)
-x = torch.randn(23, 4, dtype=torch.float64)  # 5 micro-batches: 5, 5, 5, 5 and 3
-y = torch.linspace(0, 3, 23, dtype=torch.float64)[:, None] + torch.randn(23, 3).double()  # sorted
 share = lambda a, b: len(a) / len(x)  # noqa: E731
-whole = lambda model: F.mse_loss(model(x), y).backward()  # noqa: E731
-full = gradient_of(network(), whole)
 norm = torch.nn.BatchNorm1d(16)
-labels = torch.randint(3, (23,))
-labels[torch.arange(23) % 5 < torch.arange(23) // 5] = -100  # 5, 4, 3, 2 and 0 labels count
 token_loss = lambda model: F.cross_entropy(model(x), labels).backward()  # noqa: E731
 tokens_full = gradient_of(network(), token_loss)
 
@@ -855,7 +982,8 @@ figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
 plots.gradient_errors(ax, errors)
 show(
     figure,
-    "Relative error of the gradient for your function and five mistakes, on a logarithmic axis. "
+    "Relative error of the gradient on a logarithmic axis: your function, in a colour of its own, "
+    "and five mistakes. "
     "Your function is at the rounding error of float64, some fifteen orders of magnitude below the "
     "mistakes. A missing division is the largest, at four times the gradient.",
 )
@@ -881,8 +1009,9 @@ for make in (torch.optim.SGD, torch.optim.Adam):
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-adam-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # So a test of the *parameters* after a step of Adam passes, although the gradient is several times
-# too large. It shows elsewhere: clipping at a fixed norm bites far too often, weight decay is too
-# weak in comparison, and under SGD training blows up. Test gradients.
+# too large. It shows elsewhere: clipping at a fixed norm bites far too often, weight decay (Adam's, not
+# AdamW's) is too weak beside the gradient that it is added to, and under SGD training may blow up.
+# Test gradients.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-time-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### What does it cost?
@@ -891,8 +1020,8 @@ for make in (torch.optim.SGD, torch.optim.Adam):
 # starting its operators, and small matrices use the device badly. How does the time for one sample
 # depend on the micro-batch?
 #
-# **Predict first.** How many times slower is a batch of 16 samples one by one than all at once? Say a number before you
-# run the cell.
+# **Predict first.** How many times slower is a batch of 16 samples one by one than all at once? 1 would
+# mean that only the arithmetic counts, 16 that only the number of pieces does.
 
 # %%
 predicted_slowdown = None  # your prediction, a number
@@ -900,10 +1029,10 @@ predicted_slowdown = None  # your prediction, a number
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab05-time", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def seconds(m):
-    """Return the shorter of two times for the gradient of 16 samples by micro-batches of m."""
+    """Return the shortest of six times for the gradient of 16 samples by micro-batches of m."""
     model, _, tokens, labels = new_training(16)
     times = []
-    for _ in range(3):  # the first warms up
+    for _ in range(7):  # the first warms up
         if DEVICE == "cuda":
             torch.cuda.synchronize()
         start = time.perf_counter()
@@ -920,8 +1049,9 @@ figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 plots.time_per_sample(ax, sizes, ms)
 show(
     figure,
-    "Time per sample in milliseconds over the size of the micro-batch, 1 to 16. It is highest for "
-    "one sample, falls steeply at first and flattens for larger micro-batches.",
+    "Time per sample in milliseconds over the size of the micro-batch: 1, 2, 4, 8 and 16. As a rule "
+    "it falls at first and flattens for larger micro-batches; other programs that run now may bend "
+    "it. The line printed below gives its two ends.",
 )
 print(
     f"by 1: {ms[0]:.2f} ms a sample, by 16: {ms[-1]:.2f} ms, ratio {ms[0] / ms[-1]:.1f}; ", end=""
@@ -952,8 +1082,9 @@ print(f"you predicted {predicted_slowdown}.")
 # update first, as you did in 5.4.
 #
 # With several devices, torch's DDP averages gradients over all of them in *every* backward. When
-# accumulating only the last one has to: `with model.no_sync():` around the others lets the gradients
-# add up locally. Measured here with one process, and a hook that counts what would be sent:
+# accumulating only the last one has to: `with model.no_sync():` around the others, forward *and*
+# backward, lets the gradients add up locally. Measured here with one process, and a hook that
+# counts what would be sent:
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab05-no-sync", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import contextlib
@@ -993,6 +1124,8 @@ dist.destroy_process_group()
 # A friend says: "I use micro-batches of one sample, so my model of any size fits." In two or three
 # sentences: what does accumulation make smaller, what does it leave as it was, and what does a
 # micro-batch of one sample cost?
+#
+# 1 point for the first two questions together, 1 for the third.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab05-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

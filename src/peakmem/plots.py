@@ -360,20 +360,21 @@ def time_per_sample(ax: Axes, sizes: Numbers, milliseconds: Numbers) -> Axes:
     ax.plot(sizes, milliseconds, marker="o", label="measured", **_line(0))
     ax.set_xscale("log", base=2)
     ax.set_xticks(list(sizes), [f"{size:g}" for size in sizes])
-    ax.set_ylim(bottom=0)
+    ax.set_ylim(0, 1.1 * max(milliseconds))
     return _labelled(ax, "micro-batch (samples)", "time per sample (ms)")
 
 
 def gradient_errors(ax: Axes, errors: Mapping[str, float]) -> Axes:
     """Draw a lying bar on a logarithmic axis for each relative error, with its size at its end.
 
-    `errors` is name -> error, above 0, the first on top.
+    `errors` is name -> error, above 0, the first on top and in a colour of its own.
 
     >>> from matplotlib.figure import Figure
     >>> gradient_errors(Figure().add_subplot(), {"right": 1e-16, "wrong": 3.0}).get_xscale()
     'log'
     """
-    ax.barh(list(errors), list(errors.values()), color=_COLOURS[0])
+    colours = [_COLOURS[min(index, 1)] for index in range(len(errors))]
+    ax.barh(list(errors), list(errors.values()), color=colours)
     for name, size in errors.items():
         ax.annotate(
             f"{size:.1g}",
@@ -386,7 +387,7 @@ def gradient_errors(ax: Axes, errors: Mapping[str, float]) -> Axes:
     ax.set_xscale("log")
     ax.set_xlim(1e-18, 1e3)
     ax.invert_yaxis()
-    ax.set_xlabel("error of the gradient / its length", fontsize=_LABEL_SIZE)
+    ax.set_xlabel("length of the difference / length of the true gradient", fontsize=_LABEL_SIZE)
     ax.tick_params(labelsize=_TICK_SIZE)
     ax.set_axisbelow(True)
     ax.grid(alpha=0.3, axis="x")

@@ -285,11 +285,13 @@ def test_time_per_sample_names_each_size(ax):
     assert list(ax.lines[0].get_ydata()) == [12.0, 8.0, 5.0, 4.0]
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "2", "4", "8"]
     assert ax.get_ylim()[0] == 0
+    assert ax.get_ylim()[1] > 13, "the highest point is not cut off"
 
 
 def test_gradient_errors_are_written_at_their_bars(ax):
     draw_gradient_errors(ax)
     assert [bar.get_width() for bar in ax.patches] == [1e-16, 4.0]
+    assert ax.patches[0].get_facecolor() != ax.patches[1].get_facecolor()
     assert [text.get_text() for text in ax.texts] == ["1e-16", "4"]
     assert ax.yaxis_inverted()
 
