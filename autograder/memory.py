@@ -6,7 +6,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["Watch", "children_bytes", "peak_bytes", "reset_peak"]
+__all__ = ["Watch", "children_bytes", "code_bytes", "peak_bytes", "reset_peak"]
 
 
 class Watch:
@@ -41,6 +41,11 @@ def reset_peak(pid: int) -> int | None:
 def peak_bytes(pid: int) -> int | None:
     """Return the peak resident size since `reset_peak`, or None where it cannot be read."""
     return _status_bytes(pid, "VmHWM")
+
+
+def code_bytes(pid: int) -> int:
+    """Return the resident pages of files: libraries' code, as far as it has been touched."""
+    return _status_bytes(pid, "RssFile") or 0
 
 
 def children_bytes(pid: int) -> int:

@@ -41,6 +41,10 @@ _START = 120.0  # seconds that preparing may take
 _END = 30.0  # seconds that killing may take
 _MAX_SENT = 128 * 2**20  # bytes of all messages that one student's process may send
 _MAX_ASKED = 100_000  # questions of one probe
+# Libraries' code that is touched for the first time while a process is watched becomes resident
+# too: 1 to 10 MiB. At most so much is believed to be that, for a student could touch more of it
+# once the memory of the peak is given back.
+_CODE_BYTES = 8 * 2**20
 
 
 @dataclass(frozen=True)
@@ -318,6 +322,7 @@ class _Watched:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._before: int | None
+        self._code: int
         self._children: int
         self._most_children: int
         self._rise: int | None = None
@@ -336,7 +341,8 @@ class _Watched:
         if self._before is None or peak is None:
             return
         rise = peak - self._before + self._most_children - self._children
-        self._rise = max(rise, self._rise or 0)
+        code = min(max(memory.code_bytes(self._pid) - self._code, 0), _CODE_BYTES)
+        self._rise = max(rise - code, self._rise or 0)
 
     def look(self) -> None:
         """Note what children hold now: those that are gone later leave no peak behind."""
@@ -349,6 +355,7 @@ class _Watched:
 
     def _start(self) -> None:
         self._before = memory.reset_peak(self._pid)
+        self._code = memory.code_bytes(self._pid)
         self._children = self._most_children = memory.children_bytes(self._pid)
 
 
