@@ -694,7 +694,8 @@ score("lab05-accumulate_token_mean", globals())
 # - Gradients are clean before you start, and must be clean (None or zero) at the end.
 #
 # A group may be held as a list: micro-batches are small before they run through the model.
-# `itertools.islice(iterator, n)` takes the next `n`.
+# `itertools.islice(iterator, n)` takes the next `n`. The whole loader as a list is accepted, too, but
+# that of a real data set may not fit.
 #
 # You get 2 points for updates and their gradients, 1 for left-overs, 1 for clipping and the schedule.
 # The gradients that `optimizer.step` sees at each step are judged, not the weights.
