@@ -125,11 +125,14 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     slow = (stages, max(tight[1], total // 2), 1.0)
     too_small = (stages, tight[1] - 1, link)
     alone = ([Stage(1.0, 2.0, 24)], 24, 8.0)
+    # One stage has to go. To send out more never ends: backward overtakes the slow link.
+    overtaken = ([Stage(1.0, 2.0, 8)] * 4, 31, 0.5)
     return [
         *cases,
         _case(_PARTS, roomy, compute),
         *(_case((_FEASIBLE,), problem, float("inf")) for problem in (tight, slow, too_small)),
         _case(_PARTS, alone, 3.0, fixed=True),
+        _case(_PARTS[:2], overtaken, 38.0, fixed=True),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Swaps all but the last stage, needed or not, which may be feasible for all chains drawn. [earns 2]"""
+"""Swaps all but the last stage, needed or not."""
 import itertools
 
 import peakmem
