@@ -126,7 +126,7 @@ def _report(found: Estimate) -> Iterator[str]:
     yield ""
     yield f"The peak comes in the {found.ledger.peak_phase} phase."
     yield from _verdict(found)
-    yield "Left out: CUDA context, libraries' workspaces, the allocator's fragments, communication."
+    yield "Left out: the CUDA context, libraries' workspaces, the allocator's fragments."
 
 
 def _verdict(found: Estimate) -> Iterator[str]:
