@@ -404,7 +404,7 @@ def test_outside_the_same_calls_and_memory_are_to_be_had():
         assert printed(student.run_cell(UNMAPPED)) == "3\n"
         assert "ENOSYS" not in printed(student.run_cell(KERNEL.replace("0x10000000", "0")))
         assert student.run_cell("import socket; socket.socket(socket.AF_NETLINK, 3).close()") == []
-        assert student.run_cell("open('/proc/self/clear_refs', 'w').write('5')") is not None
+        assert student.run_cell("_ = open('/proc/self/clear_refs', 'w').write('5')") == []
 
 
 # What it must not do to the conversation.
