@@ -1,8 +1,8 @@
-"""The errors that this library raises, each with the numbers a person needs to act on it."""
+"""The errors that this library raises, each with what a person needs to act on it."""
 
 from __future__ import annotations
 
-__all__ = ["Infeasible", "NotDefined", "OutOfMemory"]
+__all__ = ["Infeasible", "NotDefined", "OutOfMemory", "require_whole"]
 
 
 class OutOfMemory(MemoryError):
@@ -34,3 +34,12 @@ class Infeasible(ValueError):
 
 class NotDefined(NameError):
     """A function or class that an exercise asks for is not in the notebook."""
+
+
+def require_whole(name: str, value: object) -> None:
+    """Raise ValueError, with the name, for anything but a whole number of at least 1.
+
+    >>> require_whole("batch", 8)
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"expected {name} to be a whole number of at least 1, but got {value!r}")

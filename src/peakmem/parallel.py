@@ -14,6 +14,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Literal
 
+from peakmem.errors import require_whole
 from peakmem.models import ModelShape
 
 __all__ = [
@@ -92,8 +93,8 @@ def zero_states(
     >>> zero_states(7_500_000_000, devices=64, stage=3).total
     1875000000
     """
-    _require_whole("n_parameters", n_parameters)
-    _require_whole("devices", devices)
+    require_whole("n_parameters", n_parameters)
+    require_whole("devices", devices)
     if stage not in (0, 1, 2, 3):
         raise ValueError(f"ZeRO has the stages 0, 1, 2 and 3, but got {stage!r}")
     share = ceil(Fraction(n_parameters, devices))  # the last device may have fewer
@@ -112,7 +113,7 @@ def offload_host_bytes(n_parameters: int) -> int:
     >>> offload_host_bytes(13_000_000_000)
     182000000000
     """
-    _require_whole("n_parameters", n_parameters)
+    require_whole("n_parameters", n_parameters)
     return (_GRADIENT + _OPTIMIZER) * n_parameters
 
 
@@ -124,8 +125,8 @@ def offload_link_bytes(n_parameters: int, devices: int = 1) -> int:
     >>> offload_link_bytes(10_000_000_000)
     40000000000
     """
-    _require_whole("n_parameters", n_parameters)
-    _require_whole("devices", devices)
+    require_whole("n_parameters", n_parameters)
+    require_whole("devices", devices)
     return (_PARAMETER + _GRADIENT) * ceil(Fraction(n_parameters, devices))
 
 
@@ -139,8 +140,8 @@ def zero_communicated_bytes(n_parameters: int, devices: int, stage: int) -> int:
     >>> zero_communicated_bytes(1_000_000, devices=4, stage=3)
     4500000
     """
-    _require_whole("n_parameters", n_parameters)
-    _require_whole("devices", devices)
+    require_whole("n_parameters", n_parameters)
+    require_whole("devices", devices)
     if stage not in (0, 1, 2, 3):
         raise ValueError(f"ZeRO has the stages 0, 1, 2 and 3, but got {stage!r}")
     passes = 3 if stage == 3 else 2
@@ -169,7 +170,7 @@ def activation_bytes_per_layer(
     552
     """
     for name, value in (("batch", batch), ("sequence", sequence), ("tensor", tensor)):
-        _require_whole(name, value)
+        require_whole(name, value)
     if recompute not in ("none", "selective", "full"):
         raise ValueError(f"recompute={recompute!r} is unknown; use none, selective or full")
     if shape.n_heads % tensor:
@@ -201,8 +202,3 @@ def selective_recomputation(shape: ModelShape, sequence: int) -> tuple[float, fl
     whole = activation_bytes_per_layer(shape, 1, sequence)
     left = activation_bytes_per_layer(shape, 1, sequence, recompute="selective")
     return 1 - left / whole, sequence / (6 * shape.d_model)
-
-
-def _require_whole(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"expected {name} to be a whole number of at least 1, but got {value!r}")

@@ -17,6 +17,8 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Literal
 
+from peakmem.errors import require_whole
+
 __all__ = ["SCHEDULES", "Operation", "Schedule", "schedule", "violations"]
 
 Kind = Literal["F", "B", "R"]
@@ -105,9 +107,9 @@ def schedule(
     if name not in SCHEDULES:
         raise ValueError(f"unknown schedule {name!r}; known are {', '.join(SCHEDULES)}")
     for what, value in (("stages", stages), ("micro_batches", micro_batches)):
-        _require_whole(what, value)
-    _require_whole("forward_slots", forward_slots)
-    _require_whole("backward_slots", backward_slots)
+        require_whole(what, value)
+    require_whole("forward_slots", forward_slots)
+    require_whole("backward_slots", backward_slots)
     if name == "varuna" and not recompute:
         raise ValueError("Varuna always recomputes; use '1f1b' where activations are kept")
     clock = _Clock(stages, micro_batches, recompute, forward_slots, backward_slots)
@@ -265,11 +267,6 @@ def _rebuilt(clock: _Clock, stage: int, micro_batch: int) -> bool:
     """Whether a stage holds the micro-batch's activations and has not used them yet."""
     made: Kind = "F" if stage == clock.stages - 1 else "R"
     return clock.has(stage, made, micro_batch) and not clock.has(stage, "B", micro_batch)
-
-
-def _require_whole(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"expected {name} to be a whole number of at least 1, but got {value!r}")
 
 
 SCHEDULES: Mapping[str, Callable[[_Clock, int], Work | None]] = MappingProxyType(

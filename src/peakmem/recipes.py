@@ -12,6 +12,7 @@ from math import ceil, prod
 from types import MappingProxyType
 from typing import Literal
 
+from peakmem.errors import require_whole
 from peakmem.formats import FORMATS
 
 __all__ = [
@@ -138,7 +139,7 @@ class Recipe:
             "checkpointing", self.checkpointing, ("none", "selective", "every_k", "full")
         )
         for name in ("batch", "sequence", "micro_batches", "checkpoint_every"):
-            _require_whole(name, getattr(self, name))
+            require_whole(name, getattr(self, name))
         if self.batch % self.micro_batches:
             raise ValueError(
                 f"a batch of {self.batch} cannot be cut into {self.micro_batches} equal parts; "
@@ -199,7 +200,7 @@ class Parallelism:
 
     def __post_init__(self) -> None:
         for name in ("data", "tensor", "pipeline"):
-            _require_whole(name, getattr(self, name))
+            require_whole(name, getattr(self, name))
         _require_one_of("zero", self.zero, (0, 1, 2, 3))
 
     @property
@@ -273,8 +274,3 @@ def _require_one_of(name: str, value: object, known: object) -> None:
     choices = list(known)  # type: ignore[call-overload]
     if value not in choices:
         raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, choices))}")
-
-
-def _require_whole(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"expected {name} to be a whole number of at least 1, but got {value!r}")
