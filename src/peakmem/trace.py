@@ -163,8 +163,8 @@ def _clear_errors() -> Iterator[None]:
         ) from error
     except UnsupportedOperatorException as error:
         raise NotImplementedError(
-            f"{error.func} does not say what it returns for fake tensors; register that with torch's "
-            "register_fake, or use meter.measure, which runs the step"
+            f"{error.func} does not say what it returns for fake tensors; register that with "
+            "torch's register_fake, or use meter.measure, which runs the step"
         ) from error
     except RuntimeError as error:
         if "not supported for tensor subclasses" not in str(error):
