@@ -5,6 +5,7 @@ import re
 import pytest
 
 from autograder import cli
+from autograder.commands.common import PROBLEM, USAGE, limits_of
 from autograder.sandbox import Limits
 from tests.grading import LAB05
 
@@ -23,7 +24,7 @@ def run(capsys, *arguments):
 def refused(capsys, *arguments):
     """The one sentence in which a command is refused."""
     status, out, err = run(capsys, *arguments)
-    assert status == cli.USAGE
+    assert status == USAGE
     assert out == ""
     assert "Traceback" not in err
     return err.strip().splitlines()[-1]
@@ -82,11 +83,11 @@ def test_what_is_missing_is_named(capsys, arguments):
 
 
 def test_the_limits_reach_the_sandbox_and_their_defaults_are_those_of_the_help(capsys):
-    parse = cli._parser().parse_args
+    parse = cli.parser().parse_args
     given = (*GRADE, "--submitted", "in", "--out", "out")
-    assert cli._limits(parse(given)) == Limits()
+    assert limits_of(parse(given)) == Limits()
     options = ("--cell-seconds", "2.5", "--submission-seconds", "60", "--memory-gib", "0.5")
-    assert cli._limits(parse([*given, *options])) == Limits(
+    assert limits_of(parse([*given, *options])) == Limits(
         cell_seconds=2.5, submission_seconds=60, memory_bytes=2**29
     )
     _, out, _ = run(capsys, "grade", "--help")
@@ -98,7 +99,7 @@ def test_the_limits_reach_the_sandbox_and_their_defaults_are_those_of_the_help(c
 
 def test_audit_of_a_folder_that_holds_nothing_is_a_problem_not_a_crash(capsys, tmp_path):
     status, _, err = run(capsys, "audit", tmp_path / "nothing")
-    assert status == cli.PROBLEM
+    assert status == PROBLEM
     assert "run `autograder grade` again" in err
 
 

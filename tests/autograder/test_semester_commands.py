@@ -14,6 +14,7 @@ from nbgrader.api import Gradebook
 
 from autograder import cli, sandbox
 from autograder.classroom import course_secret
+from autograder.commands.common import PROBLEM, USAGE
 from autograder.isolation import missing_layers
 from autograder.journal import Journal
 from autograder.task import Finding
@@ -222,7 +223,7 @@ def test_a_verdict_is_explained(room, capsys, no_code):
     assert "secret:  {'fits': " in said
     for student, task, missing in (("eve", SEARCH, "no result of eve"), ("lin", "lab05-x", "no")):
         status, _, problem = command(room, capsys, "explain", room.out, student, task)
-        assert status == cli.USAGE
+        assert status == USAGE
         assert missing in problem
 
 
@@ -280,7 +281,7 @@ def test_a_receipt_without_a_submission_is_named(room):
         f"{RECEIPTS}kim,{LAB05},2026-11-20T10:00:00+01:00,friday\n"
     )
     done = room.grade("--workers", "1")
-    assert done.returncode == cli.PROBLEM
+    assert done.returncode == PROBLEM
     assert f"kim, {LAB05}: there is a receipt of friday, but no submission" in done.stderr
 
 

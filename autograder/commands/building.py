@@ -1,0 +1,63 @@
+"""Building: `autograder build` and `release`, from a lab's source to what students get."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autograder.commands.common import OK, PROBLEM
+
+if TYPE_CHECKING:
+    from autograder.commands.common import Commands
+
+__all__ = ["add_build", "add_release"]
+
+
+def add_build(commands: Commands) -> None:
+    """Add `build`."""
+    command = commands.add_parser("build", help="build solutions/ and labs/ from the sources")
+    command.add_argument("labs", nargs="*", metavar="LAB", help="default: all labs")
+    how = command.add_mutually_exclusive_group()
+    how.add_argument("--check", action="store_true", help="write nothing; say what is stale")
+    how.add_argument(
+        "--pull",
+        action="store_true",
+        help="first carry what was edited in the built notebooks into their sources",
+    )
+    command.set_defaults(run=_build)
+
+
+def _build(options: argparse.Namespace) -> int:
+    from autograder.build import build, check, find_sources
+
+    labs = options.labs or None
+    if options.check:
+        stale = check(options.course, labs)
+        print("\n".join(stale) or "All built notebooks are what their sources build.")
+        return PROBLEM if stale else OK
+    if options.pull:
+        from autograder.pull import pull
+
+        for source in find_sources(options.course, labs):
+            changes = pull(options.course, source.stem) or ["no edits to pull"]
+            print(f"{source.stem}:", *changes, sep="\n  ")
+    for path in build(options.course, labs):
+        print(f"built {path}")
+    return OK
+
+
+def add_release(commands: Commands) -> None:
+    """Add `release`."""
+    command = commands.add_parser("release", help="make the zips that students get")
+    command.add_argument("labs", nargs="*", metavar="LAB", help="default: all labs")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR")
+    command.set_defaults(run=_release)
+
+
+def _release(options: argparse.Namespace) -> int:
+    from autograder.release import make_release
+
+    for path, versions in make_release(options.course, options.labs or None, options.out).items():
+        print(f"{path}  ({path.stat().st_size / 2**20:.1f} MiB, {', '.join(versions)})")
+    return OK
