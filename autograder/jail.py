@@ -17,7 +17,14 @@ from pathlib import Path
 
 from autograder.syscalls import refuse_system_calls
 
-__all__ = ["shut_in"]
+__all__ = [
+    "drop_bounding_set",
+    "give_up_capabilities",
+    "prctl",
+    "set_limits",
+    "shut_in",
+    "silence_terminal",
+]
 
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWUTS = 0x04000000
@@ -43,7 +50,7 @@ def shut_in(limits: Mapping[str, int]) -> None:
     (inodes of /tmp), `processes` and `cpu_seconds`. Raises OSError where a layer cannot be had.
     """
     outer_user, outer_group = os.getuid(), os.getgid()
-    _check(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
+    prctl(_PR_SET_DUMPABLE, 1)
     namespaces = _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWIPC
     _check(_libc.unshare(namespaces | _CLONE_NEWNET | _CLONE_NEWUTS), "unshare")
     Path("/proc/self/setgroups").write_text("deny")
@@ -67,12 +74,15 @@ def shut_in(limits: Mapping[str, int]) -> None:
     Path("/tmp/home").mkdir()
     os.chdir("/tmp/home")
     os.setsid()
-    _silence_terminal()
-    _set_limits(limits)
-    _drop_privileges()
+    silence_terminal()
+    set_limits(limits)
+    drop_bounding_set()
+    give_up_capabilities()
+    refuse_system_calls()
 
 
-def _set_limits(limits: Mapping[str, int]) -> None:
+def set_limits(limits: Mapping[str, int]) -> None:
+    """Set the limits that the kernel keeps for each process, or for each user; see `shut_in`."""
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     for kind, limit in (
         (resource.RLIMIT_AS, mapped + limits["memory_bytes"]),
@@ -87,18 +97,26 @@ def _set_limits(limits: Mapping[str, int]) -> None:
         resource.setrlimit(kind, (limit, limit))
 
 
-def _drop_privileges() -> None:
-    """Give up the capabilities that a new user namespace grants to its maker."""
+def drop_bounding_set() -> None:
+    """See to it that no program started from here on has a capability that this one has not."""
     for capability in range(_CAPABILITIES):
         _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+def give_up_capabilities() -> None:
+    """Give up every capability, those that a new user namespace grants its maker included."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
     _check(_libc.capset(header, nothing), "capset")
-    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
-    refuse_system_calls()
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
-def _silence_terminal() -> None:
+def prctl(option: int, value: int) -> None:
+    """Set a property of this process; OSError where the kernel does not let it."""
+    _check(_libc.prctl(option, value, 0, 0, 0), f"prctl({option})")
+
+
+def silence_terminal() -> None:
     """Point the standard streams nowhere; what a cell prints is recorded above them."""
     sys.stdout.flush()
     nowhere = os.open("/dev/null", os.O_RDWR)

@@ -1,0 +1,57 @@
+"""Quota: how much of memory and disk the user id of one submission holds, seen from outside."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from autograder import memory
+from autograder.confine import PLACES
+from autograder.sandbox import Limits, ProcessLost
+
+__all__ = ["Quota"]
+
+_LOOK = 0.5  # seconds between looks at the disk
+
+
+class Quota(memory.Watch):
+    """The watch over memory, and over the files of a user, which no file system of its own bounds.
+
+    A file that has no name any more is not found; what a process has mapped of it is memory.
+    """
+
+    def __init__(self, pid: int, limits: Limits, user: int, home: Path) -> None:
+        super().__init__(pid, limits.memory_bytes)
+        self._user = user
+        self._limits = limits
+        self._places = [str(home), *PLACES]
+        self._next = 0.0
+
+    def exceeded(self) -> bool:
+        if time.monotonic() >= self._next:
+            self._look_at_files()
+            self._next = time.monotonic() + _LOOK
+        return super().exceeded()
+
+    def _look_at_files(self) -> None:
+        limits, count, total = self._limits, 0, 0
+        most = limits.tmp_bytes + limits.shm_bytes
+        waiting = list(self._places)
+        while waiting:
+            try:
+                with os.scandir(waiting.pop()) as entries:
+                    found = [(e, e.stat(follow_symlinks=False)) for e in entries]
+            except OSError:
+                continue  # removed in between, or nested too deep to be named
+            for entry, status in found:
+                if status.st_uid != self._user:
+                    continue
+                count, total = count + 1, total + 512 * status.st_blocks
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+            if count > limits.files or total > most:
+                raise ProcessLost(
+                    f"Your code wrote over {most / 2**20:g} MiB, or {limits.files} files, and "
+                    "was stopped."
+                )
