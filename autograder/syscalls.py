@@ -1,8 +1,11 @@
 """System calls that a student's process is refused, by a filter of the kernel's (seccomp).
 
-Namespaces and limits leave three gaps, which this closes. Memory that no process maps, of memory
-files and System V, counts in no process's size. Sockets to the host of a virtual machine belong to
-no network namespace. And the rest is what no honest notebook calls, but attacks on kernels do.
+Namespaces and limits leave gaps, which this closes. Memory that no process maps, of memory files
+and System V, counts in no process's size. What is written to a file without a write counts as
+written by nobody. A process that hides its memory, or forges where its stack begins, cannot be
+watched. One that chooses its processors crowds its neighbours'. Sockets to the host of a virtual
+machine belong to no network namespace. And the rest is what no honest notebook calls, but attacks
+on kernels do.
 """
 
 from __future__ import annotations
@@ -11,9 +14,9 @@ import ctypes
 import errno
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["REFUSED", "refuse_system_calls"]
+__all__ = ["REFUSED", "Step", "filter_system_calls", "refuse_system_calls"]
 
 # Linux numbers the calls differently on x86-64 and on 64-bit ARM. Both are in the kernel's
 # headers: asm/unistd_64.h and asm-generic/unistd.h.
@@ -24,6 +27,13 @@ REFUSED = {
     "shmget": (29, 194),
     "msgget": (68, 186),
     "semget": (64, 190),
+    # Writing that is not counted as written.
+    "splice": (275, 76),
+    "tee": (276, 77),
+    "vmsplice": (278, 75),
+    "io_setup": (206, 0),
+    # The processors of other submissions.
+    "sched_setaffinity": (203, 122),
     # Looking into other processes, and into the host.
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
@@ -62,9 +72,10 @@ REFUSED = {
     # Its flags lie in memory, where no filter can read them. C libraries then call clone.
     "clone3": (435, 435),
 }
-_SOCKET, _CLONE = (41, 198), (56, 220)
+_SOCKET, _CLONE, _PRCTL = (41, 198), (56, 220), (157, 167)
 _FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6: what a network namespace encloses
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW... flag
+_HIDING = (4, 35)  # PR_SET_DUMPABLE, PR_SET_MM: after them the grader sees nothing, or anything
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH_...
 _X32 = 0x40000000  # the bit of the x86-64 calls that have another table
@@ -75,7 +86,9 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 
-_Step = tuple[int, int, int, int]  # code, steps over if true, steps over if false, operand
+Step = tuple[int, int, int, int]  # code, steps over if true, steps over if false, operand
+_PASS: Step = (_RETURN, 0, 0, _ALLOW)
+_REFUSAL: Step = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)
 
 
 def refuse_system_calls() -> None:
@@ -84,11 +97,16 @@ def refuse_system_calls() -> None:
     They fail as on a kernel that lacks them. Raises OSError where the processor is an unknown one
     or the kernel takes no filter; the process must have given up new privileges before.
     """
+    filter_system_calls(_filter)
+
+
+def filter_system_calls(steps_of: Callable[[int, int], Iterator[Step]]) -> None:
+    """Have the kernel ask this filter too, from now on; see `refuse_system_calls`."""
     machine = os.uname().machine
     if machine not in _ARCHITECTURES:
         known = ", ".join(_ARCHITECTURES)
         raise OSError(errno.ENOSYS, f"no list of system calls for {machine}; there is for {known}")
-    steps = [struct.pack("HBBI", *step) for step in _filter(*_ARCHITECTURES[machine])]
+    steps = [struct.pack("HBBI", *step) for step in steps_of(*_ARCHITECTURES[machine])]
     code = ctypes.create_string_buffer(b"".join(steps))
     program = struct.pack("HP", len(steps), ctypes.addressof(code))
     libc = ctypes.CDLL(None, use_errno=True)
@@ -96,24 +114,32 @@ def refuse_system_calls() -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_SECCOMP) failed")
 
 
-def _filter(column: int, architecture: int) -> Iterator[_Step]:
-    refuse: _Step = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)
+def _filter(column: int, architecture: int) -> Iterator[Step]:
     yield _LOAD, 0, 0, _ARCHITECTURE
     yield _EQUAL, 1, 0, architecture
     yield _RETURN, 0, 0, _KILL  # 32-bit calls
     yield _LOAD, 0, 0, _NUMBER
     yield _AT_LEAST, 0, 1, _X32
-    yield refuse
+    yield _REFUSAL
     for numbers in REFUSED.values():
         yield _EQUAL, 0, 1, numbers[column]
-        yield refuse
-    yield _EQUAL, 0, 2 + len(_FAMILIES), _SOCKET[column]
+        yield _REFUSAL
+    families = [(_EQUAL, family) for family in _FAMILIES]
+    yield from _by_argument(_SOCKET[column], families, held=_PASS, else_=_REFUSAL)
+    hiding = [(_EQUAL, option) for option in _HIDING]
+    yield from _by_argument(_PRCTL[column], hiding, held=_REFUSAL, else_=_PASS)
+    flags = [(_ANY_BIT, _NEW_NAMESPACES)]
+    yield from _by_argument(_CLONE[column], flags, held=_REFUSAL, else_=_PASS)
+    yield _PASS
+
+
+def _by_argument(
+    number: int, tests: Sequence[tuple[int, int]], *, held: Step, else_: Step
+) -> Iterator[Step]:
+    """Decide on a call by its first argument; other calls go on to what follows."""
+    yield _EQUAL, 0, len(tests) + 3, number
     yield _LOAD, 0, 0, _FIRST_ARGUMENT
-    for after, family in zip(reversed(range(len(_FAMILIES))), _FAMILIES, strict=True):
-        yield _EQUAL, after + 5, 0, family  # over the check of clone, too
-    yield refuse
-    yield _EQUAL, 0, 3, _CLONE[column]
-    yield _LOAD, 0, 0, _FIRST_ARGUMENT
-    yield _ANY_BIT, 0, 1, _NEW_NAMESPACES
-    yield refuse
-    yield _RETURN, 0, 0, _ALLOW
+    for after, (code, operand) in zip(reversed(range(len(tests))), tests, strict=True):
+        yield code, after + 1, 0, operand
+    yield else_
+    yield held

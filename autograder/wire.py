@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from peakmem import plain
@@ -41,15 +42,21 @@ def receive(connection: socket.socket) -> Any:
     return decode(take(connection))
 
 
-def take(connection: socket.socket, at_most: int = MAX_MESSAGE) -> bytes:
+def take(
+    connection: socket.socket,
+    at_most: int = MAX_MESSAGE,
+    look: Callable[[], None] | None = None,
+) -> bytes:
     """Return the next message's bytes. A length over `at_most` is refused before any is read.
 
-    Raises WireError, and TimeoutError where the socket's timeout passes.
+    `look` is called after each piece that came and each time that the socket's timeout passed:
+    who sends a byte now and then is no faster than who sends none. It raises to give up. Raises
+    WireError, and without `look` TimeoutError where the socket's timeout passes.
     """
-    (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size))
+    (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size, look))
     if length > at_most:
         raise WireError(f"a message of {length:,} bytes; at most {at_most:,} are taken")
-    return _exactly(connection, length)
+    return _exactly(connection, length, look)
 
 
 def decode(data: bytes) -> Any:
@@ -62,16 +69,19 @@ def decode(data: bytes) -> Any:
         raise WireError("a message that is no plain data") from None
 
 
-def _exactly(connection: socket.socket, count: int) -> bytes:
+def _exactly(connection: socket.socket, count: int, look: Callable[[], None] | None) -> bytes:
     chunks = bytearray()
     while len(chunks) < count:
         try:
             chunk = connection.recv(min(count - len(chunks), 2**20))
+            if not chunk:
+                raise ConnectionClosed("the other side has gone")
+            chunks += chunk
         except TimeoutError:
-            raise
+            if look is None:
+                raise
         except OSError as error:
             raise ConnectionClosed(str(error)) from None
-        if not chunk:
-            raise ConnectionClosed("the other side has gone")
-        chunks += chunk
+        if look is not None:
+            look()
     return bytes(chunks)

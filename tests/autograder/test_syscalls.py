@@ -15,7 +15,12 @@ HEADERS = (
     Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
     Path("/usr/include/asm-generic/unistd.h"),
 )
-NUMBERS = {**syscalls.REFUSED, "socket": syscalls._SOCKET, "clone": syscalls._CLONE}
+NUMBERS = {
+    **syscalls.REFUSED,
+    "socket": syscalls._SOCKET,
+    "clone": syscalls._CLONE,
+    "prctl": syscalls._PRCTL,
+}
 ALLOW, REFUSE, KILL = syscalls._ALLOW, syscalls._ERRNO | 38, syscalls._KILL
 ARCHITECTURES = list(syscalls._ARCHITECTURES.values())
 
@@ -56,12 +61,19 @@ def run(steps: Iterable[tuple[int, int, int, int]], number: int, argument: int, 
 def test_the_filter_refuses_its_calls_and_no_others(column, arch):
     steps = list(syscalls._filter(column, arch))
     refused = {own[column] for own in syscalls.REFUSED.values()}
-    special = {syscalls._SOCKET[column], syscalls._CLONE[column]}
+    special = {syscalls._SOCKET[column], syscalls._CLONE[column], syscalls._PRCTL[column]}
     for number in set(range(500)) - special:
         assert run(steps, number, 0, arch) == (REFUSE if number in refused else ALLOW)
     for family in range(46):
         expected = ALLOW if family in {1, 2, 10} else REFUSE
         assert run(steps, syscalls._SOCKET[column], family, arch) == expected
+
+
+@pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
+def test_a_process_may_name_itself_but_not_hide_its_memory(column, arch):
+    steps, prctl = list(syscalls._filter(column, arch)), syscalls._PRCTL[column]
+    for option in range(80):  # PR_SET_DUMPABLE is 4, PR_SET_MM is 35
+        assert run(steps, prctl, option, arch) == (REFUSE if option in {4, 35} else ALLOW)
 
 
 @pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
