@@ -116,8 +116,9 @@ print(
 # needed for a moment, and only that parameter's. Nothing is a better candidate for the lower floor.
 #
 # Write the class `OffloadedAdam(params, host, lr, betas, eps)`. Its method `step()` makes one step of
-# Adam on all parameters from their `.grad`; `zero_grad()` sets each `.grad` to `None`. As in lab 3,
-# for the $t$-th step of a parameter with gradient $g$:
+# Adam on all parameters from their `.grad`; `zero_grad()` sets each `.grad` to `None`. `params` may
+# be a generator, as `model.parameters()` is. As in lab 3, for the $t$-th step of a parameter with
+# gradient $g$:
 #
 # $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g \qquad v \leftarrow \beta_2 v + (1 - \beta_2)\, g^2
 # \qquad \theta \leftarrow \theta - \mathrm{lr}\,
@@ -193,29 +194,71 @@ class OffloadedAdam:
 def values_after(gradients, **options):
     """Return one parameter's values after each step; it begins at 1, with lr = 0.1."""
     param = torch.tensor([1.0], dtype=torch.float64, requires_grad=True)
-    optimizer, values = OffloadedAdam([param], HostTier(), lr=0.1, **options), []
+    optimizer, values = OffloadedAdam(iter([param]), HostTier(), lr=0.1, **options), []
     for gradient in gradients:
-        param.grad = None if gradient is None else torch.tensor([gradient], dtype=torch.float64)
+        given = None if gradient is None else torch.tensor([gradient], dtype=torch.float64)
+        param.grad = None if given is None else given.clone()
         optimizer.step()
         values.append(param.item())
+        assert given is None or (param.grad is not None and torch.equal(param.grad, given)), (
+            "step() changed or dropped a gradient: only zero_grad() lets go of it"
+        )
     return values
 
 
-(value,) = values_after([0.5])
-assert value != 1.0, "the parameter did not move: change it in place, under torch.no_grad()"
-assert abs(value - 0.9) < 1e-6, f"after a gradient of 0.5 the value is 0.9, not {value}"
-values = values_after([0.5, -2.0])
-assert abs(values[1] - 0.974414) > 1e-5, "m and v are 0 again in step 2: write them back"
-assert abs(values[1] - 0.955950) < 1e-5, f"after 0.5 and -2: 0.955950, not {values[1]:.6f}"
-_, _, value = values_after([0.5, -2.0, 1.0])
-assert abs(value - 0.873093) > 1e-5, "step 3 finds m and v of step 1: write back in every step"
-assert abs(value - 0.966968) < 1e-5, f"after 0.5, -2 and 1: 0.966968, not {value:.6f}"
-(value,) = values_after([0.5], eps=0.1)
-assert abs(value - 0.915485) > 1e-5, "eps is inside the root: add it to the root"
-assert abs(value - 0.916667) < 1e-5, f"with eps = 0.1, 0.5 gives 0.916667, not {value:.6f}"
+def check_value(right, hints, gradients, **options):
+    """Compare the last value with the right one, and with what usual mistakes make of it."""
+    value = values_after(gradients, **options)[-1]
+    for wrong, hint in hints.items():
+        assert abs(value - wrong) > 1e-5, hint
+    assert abs(value - right) < 1e-5, (
+        f"after gradients {gradients} and with {options or 'the defaults'} the value is {right}, "
+        f"not {value:.6f}"
+    )
+
+
+BACK = "so host.write both in every step"
+hints = {
+    1.0: "the parameter did not move: change it in place, under torch.no_grad()",
+    1.1: "the parameter moved uphill: subtract the update",
+    0.999: "lr = 0.1 was given, but the step is one of 0.001",
+    0.683772: "the bias correction is missing: divide m and v by 1 - beta ** t",
+}
+check_value(0.9, hints, [0.5])
+hints = {
+    0.9: "the second step moved nothing: a generator can be gone through once, so keep a list",
+    0.974414: f"m and v are 0 again in step 2, {BACK}",
+    0.957671: f"v is 0 again in step 2, {BACK}",
+    0.972194: f"m is 0 again in step 2, {BACK}",
+    0.975188: "the step count stays 1: in step 2 divide by 1 - beta ** 2",
+}
+check_value(0.955950, hints, [0.5, -2.0])
+hints = {
+    0.873093: f"step 3 finds m and v of step 1, {BACK}",
+    0.978522: f"step 3 finds v of step 1, {BACK}",
+    0.915507: f"step 3 finds m of step 1, {BACK}",
+}
+check_value(0.966968, hints, [0.5, -2.0, 1.0])
+hints = {
+    0.915485: "eps is inside the root: add it to the root",
+    0.986347: "eps is divided, too: first v / (1 - beta2 ** t), then the root, then add eps",
+}
+check_value(0.916667, hints, [0.5], eps=0.1)
+check_value(0.978237, {0.955950: "betas are not used"}, [0.5, -2.0], betas=(0.5, 0.9))
 values = values_after([0.5, None, -2.0])
 assert values[1] == values[0], "a gradient of None must leave the parameter alone"
 assert abs(values[2] - 0.955950) < 1e-5, "None must leave moments and step count alone"
+
+pair = [torch.ones(1, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+for param in pair:
+    param.grad = torch.full_like(param, 0.5)
+host = HostTier()
+OffloadedAdam(pair, host, lr=0.1).step()
+assert torch.allclose(*pair), "each parameter counts its own steps: equal gradients, equal steps"
+assert host.live_bytes == 32, (
+    f"m and v of two float64 values are 32 bytes on the host, but {host.live_bytes} are there: "
+    "put both, in the parameter's dtype"
+)
 
 params = [torch.ones(500_000, device=DEVICE, requires_grad=True) for _ in range(6)]
 for param in params:
@@ -237,7 +280,10 @@ assert host.live_bytes == 2 * P, (
     "the second step left more on the host: write() into the same place"
 )
 assert kept <= 2**16, f"{kept:,} bytes stay on the device between steps: let go of m and v"
-assert found.rise_bytes <= 4 * largest + 2**16, "over the budget: one parameter at a time, in place"
+assert found.rise_bytes <= 4 * largest + 2**16, (
+    "over the budget: take one parameter at a time, work in place, and let go of its m and v (del) "
+    "before the next ones come up"
+)
 optimizer.zero_grad()
 assert all(param.grad is None for param in params), "zero_grad sets each .grad to None"
 print(f"1e9 parameters: 8 GB up and 8 GB down at 32 GB/s take {2 * 8 / 32:.2f} s; ", end="")
@@ -306,19 +352,23 @@ class HostLinear:
         return layer
 
 
-def scaled(factors, size, host):
-    """Return layers that multiply by these factors."""
-    return [HostLinear(factor * torch.eye(size, device=DEVICE), host) for factor in factors]
-
-
-ones = torch.ones(2, 3, device=DEVICE)
-output = stream_forward(scaled([2.0, 3.0, 5.0], 3, HostTier()), ones)
-assert output is not None, "return the last layer's output"
-assert torch.equal(output, 30 * ones), f"2 x 3 x 5 makes 30 of 1, but your output is\n{output}"
-assert torch.equal(stream_forward([], ones), ones), "without layers the output is x"
+host = HostTier()
+upper = torch.tensor([[1.0, 1.0], [0.0, 1.0]], device=DEVICE)  # (a, b) becomes (a + b, b)
+ones = torch.ones(1, 2, device=DEVICE)
+output = stream_forward([HostLinear(weight, host) for weight in (upper, upper.T)], ones)
+assert isinstance(output, torch.Tensor), "return the last layer's output, one tensor"
 assert torch.equal(ones, torch.ones_like(ones)), "x was changed: others may still need it"
+assert output.tolist() != [[3.0, 2.0]], "the last layer ran first: begin with the first one"
+assert output.tolist() == [[2.0, 3.0]], (
+    f"one layer makes (2, 1) of (1, 1), and the next (2, 3) of that, but you return {output}"
+)
+assert torch.equal(stream_forward([], ones), ones), "without layers the output is x"
+assert torch.is_grad_enabled(), (
+    "gradients stay switched off after your function: write `with torch.no_grad():`. To switch "
+    "them on again, restart the kernel"
+)
 
-layers = scaled([1.0] * 8, 1024, HostTier())
+layers = [HostLinear(torch.eye(1024, device=DEVICE), host) for _ in range(8)]
 x = torch.ones(4, 1024, device=DEVICE)
 found = measure_call(stream_forward, layers, x, device=DEVICE)
 one = layers[0].weight_bytes
@@ -402,7 +452,9 @@ print(f"one activation is {ACTIVATION / MIB:.0f} MiB, the budget {BUDGET / MIB:.
 # **instead of the tensor**. When backward needs it, autograd calls `unpack(what_pack_returned)`,
 # which has to return the tensor. After backward it lets go of what `pack` returned.
 #
-# Write `swap_saved_tensors(host)`, a context manager for forward. Backward runs after it, outside.
+# Write `swap_saved_tensors(host)`, a context manager for forward. `keep_all` above has the form of
+# one: forward runs at its `yield`, so the hooks have to be around that. Backward runs after it,
+# outside.
 #
 # A first version takes four lines: `pack` returns `host.put(tensor)`, and `unpack` is `host.get`. It
 # gives right gradients. But it moves too much, and leaves everything below for ever. Four rules make
@@ -412,13 +464,15 @@ print(f"one activation is {ACTIVATION / MIB:.0f} MiB, the budget {BUDGET / MIB:.
 #    *view* of a parameter, such as `weight.t()`, has the parameter as its `tensor._base`. (Only
 #    `nn.Parameter` counts as a parameter here.)
 # 2. **Each storage goes out once.** Often several saved tensors share one storage: `tanh` saves its
-#    output, and the next product saves the same tensor as its input. Remember which storage is
-#    where, and put a storage as a whole. Coming back, once for each saved tensor is fine.
+#    output, and the next product saves the same tensor as its input. So put a storage as a whole,
+#    and remember where it is: make an **entry** for it, an object of a small class of yours that
+#    keeps the handle. `pack` returns the storage's entry together with the tensor's layout. Coming
+#    back, once for each saved tensor is fine.
 # 3. **Nothing is left.** Bytes below are freed once autograd has let go of all that need them: after
 #    backward, or when the graph is dropped without one. Not at the first `unpack`: with
 #    `retain_graph=True` backward comes twice.
-# 4. **Hold nothing.** A dict that keeps tensors or storages keeps their memory. Let the dict hold
-#    only a weak reference to the entry; autograd holds the entry.
+# 4. **Hold nothing.** A dict that keeps tensors or storages keeps their memory. Let the dict from
+#    storages to entries hold both weakly; autograd holds the entry, and nobody else.
 #
 # Your tools:
 # - `whole_storage(tensor)` gives all bytes of a tensor's storage as a flat tensor, `layout_of(tensor)`
@@ -427,9 +481,9 @@ print(f"one activation is {ACTIVATION / MIB:.0f} MiB, the budget {BUDGET / MIB:.
 # - `tensor.untyped_storage()` is the same Python object for all tensors of a storage, as long as that
 #   lives. Its `data_ptr()` is *not* a lasting name: once memory is freed, the next storage may get
 #   the same address.
-# - `weakref.WeakKeyDictionary` forgets an entry when its key dies. `weakref.ref(thing)()` is the
-#   thing, or `None` once it is gone. `weakref.finalize(thing, function, *args)` calls the function
-#   when `thing` dies; so does a method `__del__`.
+# - `weakref.WeakKeyDictionary()` is a dict that forgets a key when it dies. `weakref.ref(thing)()`
+#   is the thing, or `None` once it is gone. `weakref.finalize(thing, function, *args)` calls the
+#   function when `thing` dies; a method `__del__` of the thing does the same.
 #
 # You get 1 point for the gradients, 2 for the device's peak, 1 for rules 1 and 2, 1 for rule 3.
 #
@@ -487,7 +541,7 @@ def swap_saved_tensors(host: HostTier):
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab06-swap_saved_tensors-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 6.3, swap what autograd saves
-def gradients(swap, host, backwards=1):
+def gradients(swap, host, backwards=1, integers=True):
     """Return the gradients of a small model with views, and the bytes below after forward."""
     torch.manual_seed(0)
     x = torch.randn(20, 20, device=DEVICE, requires_grad=True)
@@ -496,38 +550,52 @@ def gradients(swap, host, backwards=1):
         y = x
         for _ in range(4):
             y = torch.tanh(y @ weight.t()) * torch.sigmoid(y)
-        rows = torch.tensor([3, 1, 2], device=DEVICE)
-        loss = (y.T[rows] * y[:3, ::1].expand(3, 20)).sum()
+        loss = (y[:5] * y[5:10]).sum() + (y.T[0] * y[:3, ::1].expand(3, 20)).sum()
+        if integers:
+            loss = loss + y.T[torch.tensor([3, 1, 2], device=DEVICE)].square().sum()
     below = host.live_bytes
     for i in range(backwards):
         loss.backward(retain_graph=i + 1 < backwards)
     return x.grad, weight.grad, below
 
 
-host = HostTier()
-expected = gradients(keep_all, HostTier())
-found = gradients(swap_saved_tensors, host)
-assert found[2] > 0, "nothing went to the host: enter saved_tensors_hooks(pack, unpack)"
-for right, yours in zip(expected[:2], found[:2], strict=True):
-    assert torch.allclose(right, yours), (
-        "the gradients differ from those without swapping (is data_ptr() your key?)"
+for integers in (False, True):
+    host = HostTier()
+    expected = gradients(keep_all, HostTier(), integers=integers)
+    found = gradients(swap_saved_tensors, host, integers=integers)
+    assert found[2] > 0, "nothing went to the host: enter saved_tensors_hooks(pack, unpack)"
+    for right, yours in zip(expected[:2], found[:2], strict=True):
+        assert torch.allclose(right, yours), (
+            "the gradients differ from those without swapping. Is data_ptr() or an id() your key? "
+            "Both are given away again. Or was a slice put, and not its whole storage?"
+        )
+    assert host.live_bytes == 0, (
+        f"{host.live_bytes:,} bytes were left on the host after backward: free a storage's handle "
+        "when its entry dies"
     )
-assert host.live_bytes == 0, f"{host.live_bytes:,} bytes were left on the host after backward"
 twice = gradients(swap_saved_tensors, HostTier(), backwards=2)
 assert torch.allclose(twice[0], 2 * expected[0]), "with retain_graph backward may come twice"
 
-host = HostTier()
-x = torch.ones(10, device=DEVICE, requires_grad=True)
-with swap_saved_tensors(host):
-    y = torch.exp(x)
-    loss = (y * y).sum()
-assert host.bytes_out == 40, (
-    f"in the example one storage of 40 bytes goes out, but {host.bytes_out} bytes went"
-)
-del y, loss
-assert host.live_bytes == 0, "the graph was dropped without a backward: free then, too"
+x = torch.ones(2, 5, device=DEVICE, requires_grad=True)
+for name, use in {"y * y": lambda y: y * y, "y @ y.T": lambda y: y @ y.T}.items():
+    host = HostTier()
+    with swap_saved_tensors(host):
+        y = torch.exp(x)
+        loss = use(y).sum()
+    assert host.bytes_out == 40, (
+        f"of y = torch.exp(x) and {name} one storage of 40 bytes goes out, but {host.bytes_out} "
+        "bytes went. A view shares its tensor's storage"
+    )
+    del y, loss
+    assert host.live_bytes == 0, (
+        "the graph was dropped without a backward: free then, too. Does an entry or a list hold a "
+        "tensor? A tensor holds its graph, and the graph your entry"
+    )
 (torch.exp(x) ** 2).sum()
-assert host.bytes_out == 40, "after the block nothing is to be swapped any more"
+assert host.bytes_out == 40, (
+    "after the block nothing is to be swapped any more: `with saved_tensors_hooks(...): yield`. "
+    "These hooks are still there, so restart the kernel"
+)
 host = HostTier()
 with swap_saved_tensors(host):  # the product saves its input and a view of the weight
     inputs = torch.ones(2, 3, requires_grad=True)  # without a gradient no weight would be saved
@@ -705,12 +773,19 @@ def choice(saved_gb, forward_tflop, hidden_tflop, link_gb_per_s, tflop_per_s):
     return worth_swapping(stage, link_gb_per_s * 1e9, tflop_per_s * 1e12)
 
 
-assert choice(1, 6, 15, 32, 300) == "swap", "the example's 12.5 ms are less than 20 ms: swap"
-assert choice(1, 3, 15, 32, 300) == "recompute", "12.5 ms of extra time against 10 ms: recompute"
-assert choice(1, 4, 15, 16, 300) == "recompute", "a link half as fast: 75 ms against 13 ms"
-assert choice(0, 6, 15, 32, 300) == "keep", "nothing is saved, so there is nothing to move"
-assert choice(1, 0.5, 900, 32, 300) == "swap", "hidden with time to spare: the extra time is 0"
-assert choice(1, 18.75, 0, 32, 300) == "swap", "62.5 ms against 62.5 ms: at equal cost, swap"
+def check_choice(right, why, *stage):
+    """Compare the choice for a stage with the right one."""
+    found = choice(*stage)
+    assert found == right, f"{why}: {right!r}, but you return {found!r}"
+
+
+check_choice("swap", "the example's 12.5 ms are less than 20 ms", 1, 6, 15, 32, 300)
+check_choice("recompute", "12.5 ms of extra time against 10 ms", 1, 3, 15, 32, 300)
+check_choice("recompute", "a link half as fast: 75 ms against 13 ms", 1, 4, 15, 16, 300)
+check_choice("keep", "nothing is saved, so there is nothing to move", 0, 6, 15, 32, 300)
+check_choice("swap", "hidden with time to spare, so the extra time is 0", 1, 0.5, 900, 32, 300)
+check_choice("swap", "62.5 ms against 62.5 ms, and at equal cost it is swap", 1, 18.75, 0, 32, 300)
+check_choice("recompute", "recomputing costs nothing here", 1, 0, 0, 32, 300)
 faster = choice(1, 6, 15, 32, 600)
 print(f"On a GPU twice as fast: {faster}; you predicted {predicted_choice}.")
 print("Compute gets faster from one GPU to the next, and with it the hiding place gets shorter.")
@@ -780,13 +855,28 @@ curves = {name: [2 * f / x / 1e9 for x in intensities] for name, f in gpus.items
 links = {"PCIe 3": 16, "PCIe 5": 64, "NVLink-C2C": 450}
 figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
 plots.break_even(axes, intensities, curves, links)
+layer = 72 / 34 * 4096
+axes.axvline(layer, color="black", linewidth=1, linestyle="--")
+axes.annotate(
+    "behind 1 layer, h = 4096",
+    (layer, 0.98),
+    xycoords=("data", "axes fraction"),
+    xytext=(4, 0),
+    textcoords="offset points",
+    va="top",
+    fontsize=11,
+)
+point = (2 * own_flops / own_link, own_link / 1e9)
+axes.plot(*point, marker="o", color="black")
+axes.annotate("its own link", point, xytext=(8, 2), textcoords="offset points", fontsize=11)
 plt.show()
 for name in ("V100", "A100", "H100"):
-    print(f"{name}: behind 1 layer of h = 4096, {2 * gpus[name] / (72 / 34 * 4096) / 1e9:.0f} GB/s")
+    print(f"{name}: behind 1 layer of h = 4096, {2 * gpus[name] / layer / 1e9:.0f} GB/s")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-break-even-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the picture shows.* Each falling line is a device: above it, a swap costs no time; below it,
-# compute waits for the link. The faster the device, the higher its line. Behind one single layer of
+# compute waits for the link. The faster the device, the higher its line. The dot is where your own
+# machine's link meets its line: to the right of it, a swap is free here. Behind one single layer of
 # width 4096, an A100 would need 72 GB/s, more than PCIe 4 or 5 has in one direction. Behind three
 # such layers, 24 GB/s are enough. **That is the answer to "when does it work":** when there is enough
 # compute *between* forward and backward of what is swapped. So the first layers are the best ones to
@@ -810,8 +900,9 @@ for name in ("V100", "A100", "H100"):
 # - `("in", i, after)` takes them again as it **starts**.
 # - `after`: the copy may start once compute step number `after` is done; -1 means at once.
 #
-# Nothing may exceed the budget: a step or copy that does not fit waits. Where a step and a copy could
-# start at the same moment, the step goes first. The **makespan** is when the last compute step ends.
+# A copy waits until its bytes are where it begins and no step is using them. Nothing may exceed the
+# budget: a step or copy that does not fit waits. Where a step and a copy could start at the same
+# moment, the step goes first. The **makespan** is when the last compute step ends.
 #
 # `simulate(stages, budget_bytes, link_bytes_per_s, schedule)` plays this game. It returns a run with
 # `makespan`, `steps` and `copies`, or raises `peakmem.Infeasible` and says who waits for what. Each
@@ -908,12 +999,20 @@ def schedule(stages: list, budget_bytes: int, link_bytes_per_s: float) -> list[t
 # Self-check of 6.5, a schedule for the link
 def makespan(stages, budget, link):
     """Play the student's schedule; an infeasible one raises, and says why."""
-    copies = schedule(stages, budget, link)
-    assert copies is not None, "return the list of copies"
+    given = list(stages)
+    copies = schedule(given, budget, link)
+    assert copies is not None, (
+        f"schedule(stages, {budget}, {link}) returned None where a schedule exists. Did nothing "
+        "that you tried finish? Print what simulate says of it"
+    )
+    assert given == stages, "your function changed the list of stages"
     return simulate(stages, budget, link, copies).makespan
 
 
 assert makespan(three, 300, 100) == 18, "all fits: an empty list is the best schedule"
+assert makespan(three, 300, 1) == 18, (
+    "all fits, and the link is slow: what goes out without need makes backward wait for it"
+)
 assert makespan(three, 200, 100) <= 20, "feasible, but slow: fetch a stage before it is needed"
 try:
     schedule(three, 99, 100)
@@ -1143,11 +1242,9 @@ for (name, taken), colour, mark in zip(
     seconds.items(), ("#0072B2", "#D55E00"), ("o", "s"), strict=True
 ):
     rate = sizes[-1] / taken[-1]
+    axes.plot(sizes, [1e3 * t for t in taken], color=colour, marker=mark, label=name)
     axes.plot(
-        [n / MIB for n in sizes], [1e3 * t for t in taken], color=colour, marker=mark, label=name
-    )
-    axes.plot(
-        [n / MIB for n in sizes],
+        sizes,
         [1e3 * n / rate for n in sizes],
         color=colour,
         linestyle=":",
@@ -1160,7 +1257,10 @@ for (name, taken), colour, mark in zip(
 print(f"you predicted {predicted_times_as_long} times")
 if DEVICE == "cpu":
     print("With a GPU the two curves are pinned and pageable memory, and pinned is the lower one.")
-axes.set(xscale="log", yscale="log", xlabel="size of the copy (MiB)", ylabel="time (ms)")
+axes.set(xscale="log", yscale="log", xlabel="size of the copy", ylabel="time (ms)")
+axes.set_xticks(sizes, [f"{n // 2**10} KiB" if n < MIB else f"{n // MIB} MiB" for n in sizes])
+axes.minorticks_off()
+axes.grid(alpha=0.3)
 axes.legend()
 plt.show()
 

@@ -62,7 +62,8 @@ def rehearse(
 class _Rehearsal:
     def __init__(self, work: Sequence[Work], budget_bytes: int, host: HostTier) -> None:
         self.work, self.budget_bytes, self.host = work, budget_bytes, host
-        self.on_device: dict[int, torch.Tensor] = {}
+        self.on_device: dict[int, torch.Tensor] = {}  # not in use
+        self.taken: dict[int, torch.Tensor] = {}  # by a step or a copy that begins
         self.on_host: dict[int, Handle] = {}
         self.used_bytes = self.peak_bytes = self.steps_done = 0
         self.steps: list[Span] = []
@@ -82,8 +83,8 @@ class _Rehearsal:
                 start = self._now()
                 saved = self.work[i].forward()
             else:
-                self._wait("compute", name, lambda i=i: i in self.on_device)  # type: ignore[misc]
-                saved = self.on_device.pop(i)
+                self._wait("compute", name, lambda i=i: self._fetches(i))  # type: ignore[misc]
+                saved = self.taken.pop(i)
                 start = self._now()
                 self.work[i].backward(saved)
             self._synchronize(saved)
@@ -104,7 +105,7 @@ class _Rehearsal:
                     return
                 start = self._now()
                 if kind == "out":
-                    self.on_host[i] = self.host.put(self.on_device.pop(i))
+                    self.on_host[i] = self.host.put(self.taken.pop(i))
                 else:
                     handle = self.on_host.pop(i)
                     saved = self.host.get(handle)
@@ -135,7 +136,7 @@ class _Rehearsal:
             self.host.free(handle)
 
     def _wait(self, who: str, name: str, ready: Callable[[], bool]) -> None:
-        """Wait until `ready`, in which the bytes are taken; Infeasible if it can never be."""
+        """Wait until `ready`, which takes what it found free; Infeasible if it can never be."""
         with self.changed:
             while not (self.over and who == "link") and not ready():
                 if self.error is not None:
@@ -165,11 +166,18 @@ class _Rehearsal:
         self.peak_bytes = max(self.peak_bytes, self.used_bytes)
         return True
 
+    def _fetches(self, i: int) -> bool:
+        """Take what a stage saved, so that the other thread does not; the lock is held."""
+        if i not in self.on_device:
+            return False
+        self.taken[i] = self.on_device.pop(i)
+        return True
+
     def _may(self, kind: str, i: int, after: int) -> bool:
         if self.steps_done <= after:
             return False
         if kind == "out":
-            return i in self.on_device
+            return self._fetches(i)
         return i in self.on_host and self._takes(i)
 
     def _now(self) -> float:

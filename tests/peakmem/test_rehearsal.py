@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peakmem.errors import Infeasible
-from peakmem.rehearsal import Work, rehearse
+from peakmem.rehearsal import Work, _Rehearsal, rehearse
 from peakmem.swapping import Run, Stage, simulate
 from peakmem.tiers import HostTier
 
@@ -79,6 +79,15 @@ def test_who_would_wait_for_ever_is_told_so(schedule: list[tuple[str, int, int]]
     with pytest.raises(Infeasible, match=r"waits for ever"):
         rehearse(work([3, 3]), 24, schedule, host)
     assert host.live_bytes == 0
+
+
+def test_what_a_copy_has_taken_no_step_takes_too() -> None:
+    """Both threads may be woken by the same end, and only one of them can have the tensor."""
+    run = _Rehearsal(work([3]), 24, HostTier())
+    run.on_device[0] = torch.ones(3)
+    assert run._may("out", 0, -1)
+    assert not run._fetches(0)
+    assert run.taken.keys() == {0}
 
 
 def test_an_error_of_the_work_comes_through() -> None:

@@ -33,8 +33,11 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     inputs = case.inputs
     if "models" in inputs:
         finding = judge_models(inputs["models"], inputs["options"], answer.value)
-        if finding.said and _forgets(inputs["models"], inputs["options"], answer.value):
-            finding = replace(finding, mistakes=("not_written_back",))
+        if finding.said:
+            if _forgets(inputs["models"], inputs["options"], answer.value):
+                finding = replace(finding, mistakes=("not_written_back",))
+            elif _stops_after_one(inputs["models"], answer.value):
+                finding = replace(finding, mistakes=("params_used_up",))
         return {_EQUAL: finding}
     value, parameter_bytes = answer.value, [4 * n for n in inputs["sizes"]]
     if not isinstance(value, dict) or any(type(value.get(name)) is not int for name in _COUNTS):
@@ -66,6 +69,18 @@ def _forgets(models: Sequence[Model], options: Mapping[str, Any], said: Any) -> 
             if not all(map(np.allclose, after, values)):
                 return False
     return True
+
+
+def _stops_after_one(models: Sequence[Model], said: Any) -> bool:
+    """Tell whether the first step moved something, and no later one anything."""
+    got = paths_in(models, said)
+    if got is None or all(len(path) == 1 for path in got):
+        return False
+    return all(
+        not all(map(np.array_equal, path[0], model["parameters"]))
+        and all(map(np.array_equal, path[0], path[-1]))
+        for model, path in zip(models, got, strict=True)
+    )
 
 
 def _device(
@@ -141,6 +156,8 @@ offloaded_adam = Task(
         "nothing_on_the_host": "Nothing is on the host after a step. m and v live there, each "
         "under a handle.",
         "gradients_too": "Your host holds 12 bytes a parameter: more than the two moments.",
+        "params_used_up": "Your optimizer moves nothing after its first step. `params` may be a "
+        "generator, as model.parameters() is, which can be gone through once: keep list(params).",
         "not_written_back": "Your moments are zero again in each step: what `get` gives is a "
         "copy, so write the new values back with host.write(handle, tensor).",
         **MISTAKES,

@@ -157,10 +157,11 @@ def _findings(problem: Problem, least: float, outcomes: Any) -> Mapping[str, Fin
     if kind == "raised":
         if value == "NotImplementedError":
             return _all(NOT_WRITTEN)
-        if not fits and value == "ValueError":
+        gives_up = value in ("ValueError", Infeasible.__name__)  # which is a ValueError
+        if not fits and gives_up:
             return _all(Finding(True))
         said = f"{where} your function raised {value}: {outcomes[0][2]}"
-        return _all(Finding(False, said, ("gives_up",) if value == "ValueError" else ()))
+        return _all(Finding(False, said, ("gives_up",) if gives_up else ()))
     if kind != "value" or not isinstance(value, (list, tuple)):
         return _all(Finding(False, f"{where} expected a list of copies, but got {show(value)}."))
     if not fits:

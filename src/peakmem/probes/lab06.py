@@ -116,7 +116,8 @@ class _AdamRun:
         self.model = model
         self.parameters = [torch.tensor(a, requires_grad=True) for a in model["parameters"]]
         self.host = HostTier()
-        self.optimizer = make(list(self.parameters), self.host, **options)
+        # A generator, as model.parameters() is.
+        self.optimizer = make(iter(self.parameters), self.host, **options)
         self.noted: list[list[Array]] = []
         self.changed: str | None = None
 

@@ -128,3 +128,16 @@ def test_garbled_schedules_are_wrong_and_break_nothing(copies: object) -> None:
 def test_an_infeasible_or_raising_answer_earns_nothing() -> None:
     assert not any(_judged([], 18).values())
     assert not any(_judged("ValueError", 18, kind="raised").values())
+
+
+@pytest.mark.parametrize(
+    ("error", "ok"), [("ValueError", True), ("Infeasible", True), ("KeyError", False)]
+)
+def test_where_nothing_fits_any_value_error_is_right(error: str, ok: bool) -> None:
+    case = Case(
+        ("feasible everywhere",),
+        {"calls": [[[vars(Stage(2, 4, 100))], 99, 100.0]]},
+        secret={"least": 6},
+    )
+    assert schedule.judge(case, Answer([("raised", error, "")]))["feasible everywhere"].ok is ok
+    assert not any(_judged(error, 18, kind="raised").values())  # here all fits
