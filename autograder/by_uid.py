@@ -21,13 +21,13 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import peakmem
 from autograder.confine import CLEAN, processes_of
-from autograder.isolation import IsolationError, command
+from autograder.isolation import IsolationError, command, lay_out
 from autograder.questions import COURSE
 from autograder.quota import Quota
 from autograder.sandbox import Limits, ProcessLost, Sandbox, SandboxStudent
@@ -74,12 +74,16 @@ class UidSandbox(Sandbox):
     Raises IsolationError, with the remedy, where one of them is, or where this way does not work.
     """
 
+    notes = (NOTE,)
+
     def __init__(
         self,
         hides: Sequence[str] = (),
         *,
         slot: int = 0,
         limits: Limits | None = None,
+        isolated: bool = True,
+        files: Mapping[str, Path] | None = None,
         secret_paths: Iterable[Path] = (),
     ) -> None:
         self._slot = slot
@@ -89,7 +93,8 @@ class UidSandbox(Sandbox):
                 f"anybody can read {', '.join(map(str, readable))}, so students' code could. "
                 "Make these root's alone: chmod -R go-rwx"
             )
-        super().__init__(hides, slot=slot, limits=limits)
+        self._files = files
+        super().__init__(hides, slot=slot, limits=limits, isolated=isolated)
 
     def open(self) -> UidStudent:
         """Return a fresh student, of a user id that no other process has."""
@@ -113,6 +118,8 @@ class UidSandbox(Sandbox):
         self._homes = scratch / "homes"
         self._homes.mkdir()
         self._homes.chmod(0o711)
+        if self._files is not None:
+            program = [*program, f"--files={lay_out(self._files, scratch, isolated=False)}"]
         return _command(program, hides, scratch)
 
 
@@ -142,19 +149,15 @@ class UidStudent(SandboxStudent):
         more = {"user": self._user, "home": str(self._home)}
         return {**super()._jail_limits(), **more}
 
-    def _take(self) -> Any:
-        message = super()._take()
-        if not self._is_what_was_forked():
-            raise ProcessLost("Your code put another program in the place of its own process.")
-        return message
-
-    def _is_what_was_forked(self) -> bool:
+    def _see_that_it_is_the_same(self) -> None:
         # The kernel keeps this file root's for a process that gave up root, until it starts
         # another program; that one could set back the peak of memory, and was not watched.
         try:
-            return Path(f"/proc/{self._pid}/clear_refs").stat().st_uid == 0
+            same = Path(f"/proc/{self._pid}/clear_refs").stat().st_uid == 0
         except OSError:
-            return False
+            same = False
+        if not same:
+            raise ProcessLost("Your code ended its own process, or put another in its place.")
 
     def _kill(self) -> None:
         with contextlib.suppress(OSError):  # the guard has ended already

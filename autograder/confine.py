@@ -26,7 +26,7 @@ from autograder.jail import (
     set_limits,
     silence_terminal,
 )
-from autograder.syscalls import filter_system_calls, refuse_system_calls
+from autograder.syscalls import Step, filter_system_calls, refuse_system_calls
 
 __all__ = ["CLEAN", "PLACES", "confine", "processes_of"]
 
@@ -103,7 +103,7 @@ def _become(user: int, home: Path, limits: Mapping[str, Any]) -> None:
     filter_system_calls(no_way_out)
 
 
-def no_way_out(column: int, _architecture: int) -> Iterator[tuple[int, int, int, int]]:
+def no_way_out(column: int, _architecture: int) -> Iterator[Step]:
     """The steps of a filter that lets nobody out: no address, no name, no other program's view."""
     yield _LOAD, 0, 0, _NUMBER
     for numbers in REFUSED.values():

@@ -30,13 +30,23 @@ from autograder.markdown import markdown_to_html
 from autograder.record import release_version
 from autograder.released import release_of
 
-__all__ = ["FOLDER", "make_release", "student_files"]
+__all__ = [
+    "FOLDER",
+    "PLAIN",
+    "PRIVATE",
+    "PROGRAM",
+    "grader_wheel",
+    "library_wheel",
+    "make_release",
+    "pack",
+    "student_files",
+]
 
 FOLDER = "peakmem-labs"  # the folder that every zip unpacks to
 _TEMPLATES = Path(__file__).parent / "templates"
 _GUIDE = "docs/students.md"
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the same content gives the same zip, whenever it is made
-_PLAIN, _PROGRAM = 0o100644, 0o100755
+PLAIN, PROGRAM, PRIVATE = 0o100644, 0o100755, 0o100600  # modes of a file in a zip
 
 
 def make_release(root: Path, labs: Sequence[str] | None, out: Path) -> dict[Path, list[str]]:
@@ -63,7 +73,7 @@ def make_release(root: Path, labs: Sequence[str] | None, out: Path) -> dict[Path
 
 def student_files(root: Path) -> dict[str, bytes]:
     """Return what every zip holds beside the notebooks: name -> content."""
-    wheel, library = _wheel(root)
+    wheel, library = library_wheel(root)
     pins = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
     conda = (root / "environment.yml").read_text(encoding="utf-8")
     texts = {
@@ -97,35 +107,59 @@ def _start_page(root: Path) -> str:
     )
 
 
-def _wheel(root: Path) -> tuple[str, bytes]:
-    """The library's wheel, name and content, built from a copy: building litters its folder."""
+def library_wheel(root: Path) -> tuple[str, bytes]:
+    """Return the library's wheel, name and content: what students install."""
+    return _wheel({"src/peakmem": root / "src/peakmem"}, root, ("pyproject.toml", "README.md"))
+
+
+def grader_wheel(root: Path) -> tuple[str, bytes]:
+    """Return the grader's wheel, name and content. It holds all tasks and answers."""
+    return _wheel({".": root / "autograder"}, root, ())
+
+
+def _wheel(folders: Mapping[str, Path], root: Path, names: Sequence[str]) -> tuple[str, bytes]:
+    """A wheel built from a copy of these folders and files: building litters its folder."""
     with tempfile.TemporaryDirectory(prefix="peakmem-release-") as folder:
         source, built = Path(folder, "source"), Path(folder, "built")
-        shutil.copytree(
-            root / "src/peakmem",
-            source / "src/peakmem",
-            ignore=shutil.ignore_patterns("__pycache__", ".*"),
-        )
-        for name in ("pyproject.toml", "README.md"):
+        source.mkdir()
+        for place, original in folders.items():
+            shutil.copytree(
+                original,
+                source / place,
+                ignore=shutil.ignore_patterns("__pycache__", ".*", "*.egg-info", "build"),
+                dirs_exist_ok=True,
+            )
+        for name in names:
             shutil.copy(root / name, source)
         build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
         build += ["--no-deps", "--no-build-isolation", "--wheel-dir", str(built), str(source)]
         # SOURCE_DATE_EPOCH is the time that setuptools gives the wheel's files: 1980-01-01.
         environment = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}
         done = subprocess.run(build, capture_output=True, text=True, check=False, env=environment)
-        wheels = sorted(built.glob("peakmem-*.whl"))
+        wheels = sorted(built.glob("*.whl"))
         if done.returncode != 0 or len(wheels) != 1:
-            raise RuntimeError(f"the library's wheel could not be built:\n{done.stderr.strip()}")
+            raise RuntimeError(f"a wheel could not be built:\n{done.stderr.strip()}")
         return wheels[0].name, wheels[0].read_bytes()
 
 
 def _zip(files: Mapping[str, bytes]) -> bytes:
+    return pack(
+        {
+            f"{FOLDER}/{name}": (data, PROGRAM if name == "start.py" else PLAIN)
+            for name, data in files.items()
+        }
+    )
+
+
+def pack(files: Mapping[str, tuple[bytes, int]]) -> bytes:
+    """Return a zip of these files, name -> content and mode; the same files, the same bytes."""
     archive = BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for name in sorted(files):
-            entry = zipfile.ZipInfo(f"{FOLDER}/{name}", _WHEN)
+            data, mode = files[name]
+            entry = zipfile.ZipInfo(name, _WHEN)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3  # Unix, whose permissions follow, wherever this runs
-            entry.external_attr = (_PROGRAM if name == "start.py" else _PLAIN) << 16
-            packed.writestr(entry, files[name])
+            entry.external_attr = mode << 16
+            packed.writestr(entry, data)
     return archive.getvalue()

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Gradescope runs this as root, once, when the container's image is built: it installs the grader.
+# Nothing of it may be readable by the users that students' code will run as.
+set -euo pipefail
+cd /autograder/source
+umask 022
+
+suits() { "$1" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; }
+
+find_python() {
+    local name
+    for name in python3 python3.13 python3.12 python3.11; do
+        if command -v "$name" >/dev/null && suits "$name"; then
+            command -v "$name"
+            return
+        fi
+    done
+    return 1
+}
+
+install_python() {
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update
+    if ! apt-get install -y --no-install-recommends python3.12 python3.12-venv; then
+        # Ubuntu 22.04 has Python 3.10 only. This archive has the others for it.
+        apt-get install -y --no-install-recommends software-properties-common
+        add-apt-repository -y ppa:deadsnakes/ppa
+        apt-get update
+        apt-get install -y --no-install-recommends python3.12 python3.12-venv
+    fi
+}
+
+if [ ! -x /autograder/venv/bin/python ]; then
+    find_python >/dev/null || install_python
+    "$(find_python)" -m venv /autograder/venv
+fi
+python=/autograder/venv/bin/python
+
+# There is no GPU: torch without CUDA is a tenth of the size.
+export PIP_EXTRA_INDEX_URL=${PIP_EXTRA_INDEX_URL-https://download.pytorch.org/whl/cpu}
+# What the grader needs, where everybody may read it; the grader itself, where root alone may.
+"$python" -m pip install --no-cache-dir -c constraints.txt -r requirements.txt
+"$python" -m pip install --no-cache-dir --no-deps --no-index --upgrade --target /autograder/grader \
+    wheels/*.whl
+chmod -R go-rwx /autograder/source /autograder/grader
