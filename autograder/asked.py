@@ -22,7 +22,7 @@ def asked_of(task: Task, cases: Sequence[Case]) -> str:
     """
     inputs = [dict(case.inputs) for case in cases]
     module = task.probe_path.partition(":")[0].rpartition(".")[2]
-    text = f"{task.probe_path} {_source(module)}".encode()
+    text = f"{task.probe_path} {_source(module)}".encode() if task.probe else b""
     return hashlib.sha256(text + plain.encode(inputs)).hexdigest()[:32]
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from autograder.binder import bind
 from autograder.classroom import absent, taken
 from autograder.database import scores_in
 from autograder.export import COLUMNS, FOR_A_PERSON, JUDGED, NOT_HANDED_IN, cell_text, points
 from autograder.files import inside
+from autograder.layout import read_notebooks
 from autograder.questions import Question, questions_in
 from autograder.semester import read_semester
 
@@ -46,7 +47,7 @@ def audit(out: Path) -> list[str]:
             *_page_gaps(out, student, lab),
         ]
         problems += [f"{name}: {gap}; {_AGAIN}" for gap in found]
-    for student, lab in absent(out, read_semester(out).roster):
+    for student, lab in absent(out, read_semester(out, None).roster):
         own = rows.pop((cell_text(student), cell_text(lab)), [])
         if {row["status"] for row in own} != {NOT_HANDED_IN}:
             problems.append(f"{student}, {lab}: on the roster, but not in grades.csv; {_AGAIN}")
@@ -58,8 +59,8 @@ def audit(out: Path) -> list[str]:
 
 
 def _questions(out: Path, lab: str) -> tuple[Question, ...]:
-    path = inside(out, "source", lab, f"{lab}.ipynb")
-    return questions_in(json.loads(path.read_bytes())) if path.is_file() else ()
+    notebooks = read_notebooks(inside(out, "source", lab))
+    return questions_in(bind(notebooks, alone=len(notebooks) == 1)) if notebooks else ()
 
 
 def _rows(path: Path) -> dict[Key, list[Row]]:

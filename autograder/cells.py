@@ -48,17 +48,25 @@ class Recorder:
         kept = {mime: body for mime, body in data.items() if isinstance(body, str)}
         self._data_left -= sum(map(len, kept.values()))
         if self._data_left >= 0:
-            self._add({"output_type": kind, "data": kept, "metadata": {}, **more})
+            output = {"output_type": kind, "data": kept, "metadata": {}, **more}
+            self._add(output, always=kind == "execute_result")
 
     def error(self, name: str, value: str, trace: list[str]) -> None:
         kept = [line[:2000] for line in trace[:50]]
         self._add(
-            {"output_type": "error", "ename": name, "evalue": value[:2000], "traceback": kept}
+            {"output_type": "error", "ename": name, "evalue": value[:2000], "traceback": kept},
+            always=True,
         )
 
-    def _add(self, output: dict[str, Any]) -> None:
+    def _add(self, output: dict[str, Any], *, always: bool = False) -> None:
+        """Keep an output; one that decides what a cell earns takes the last one's place if need be.
+
+        The first error stays: where it is the last that there is room for, nothing replaces it.
+        """
         if len(self._outputs) < MAX_OUTPUTS:
             self._outputs.append(output)
+        elif always and self._outputs[-1]["output_type"] != "error":
+            self._outputs[-1] = output
 
 
 class _Stream:

@@ -10,7 +10,7 @@ import json
 import os
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,18 +21,19 @@ from autograder import engine
 from autograder.export import write_grades
 from autograder.feedback import feedback_path, write_feedback
 from autograder.files import write_whole
-from autograder.formgrader import formgrader_path, write_for_formgrader
-from autograder.grade import Graded, grade
-from autograder.intake import find_submissions, read_submission, take_in_bytes
+from autograder.formgrader import formgrader_pages, formgrader_path, write_for_formgrader
+from autograder.grade import Graded
+from autograder.intake import find_submissions, pack, read_handed
 from autograder.isolation import IsolationError
 from autograder.journal import Journal
-from autograder.released import release_of
+from autograder.labs import find_lab, lab_names
+from autograder.questions import source_names
 from autograder.result import End, Result
 from autograder.sandbox import Limits, Sandbox
+from autograder.scoring import SANE, Rules
 from autograder.semester import Student, read_semester
 from autograder.submission import Quarantine
-from autograder.tasks import find_lab
-from autograder.terms import changed, terms_of
+from autograder.terms import changed, files_of, terms_of
 from autograder.waive import waive, waivers
 
 __all__ = [
@@ -62,7 +63,9 @@ class Classroom:
     """What all submissions of one grading have in common. Each worker gets a copy.
 
     `root` is the course's folder, with labs/ and solutions/ in it. `isolated=False` runs the
-    students' code without the sandbox, and marks every result.
+    students' code without the sandbox, and marks every result. With `keeps_old` a grade stays that
+    was made under other terms, or for want of a GPU left something out: what `autograder grade`
+    does, since only `regrade` shows what changes, and asks.
     """
 
     lab: str
@@ -71,6 +74,8 @@ class Classroom:
     secret: bytes = field(repr=False)
     limits: Limits = field(default_factory=Limits)
     isolated: bool = True
+    keeps_old: bool = False
+    rules: Rules = SANE
 
 
 def take(room: Classroom, submitted: Path) -> list[Handed]:
@@ -78,7 +83,7 @@ def take(room: Classroom, submitted: Path) -> list[Handed]:
 
     From then on `autograder audit` asks for the end of each of them.
     """
-    handed = find_submissions(submitted, room.lab)
+    handed = find_submissions(submitted, room.lab, lab_names(room.root))
     note_taken(room, [student for student, _ in handed])
     return handed
 
@@ -106,11 +111,11 @@ def grade_all(
     They are graded by `workers` processes of this machine, or by those of the Dask cluster whose
     scheduler has the address `scheduler`.
     """
-    lab = find_lab(room.lab)
+    lab = find_lab(room.lab, room.root, room.rules)
     seconds = _SPARE_SECONDS + 2 * room.limits.submission_seconds
     work: engine.Work[Handed, None] = engine.Work(
         partial(Grader, room),
-        preload=(__name__, f"autograder.tasks.{lab.number}"),
+        preload=(__name__, *lab.preload),
         wall_seconds=seconds,
     )
     done: Iterator[tuple[Handed, Any]]
@@ -119,7 +124,7 @@ def grade_all(
     else:
         from autograder import cluster
 
-        paths = (_beacon(room.out), room.root / "labs" / room.lab / f"{room.lab}.ipynb")
+        paths = (_beacon(room.out), *files_of(room.lab, room.root))
         demands = cluster.Demands(paths, room.isolated)
         gpu = any(task.needs_gpu for task in lab.tasks)
         done = cluster.run_all(handed, work, scheduler, demands, wants_gpu=gpu)
@@ -147,9 +152,9 @@ def outdated(out: Path, root: Path, limits: Limits | None = None) -> list[str]:
     such a grade says of a student may not be what grading again would say.
     """
     journal, counts = Journal(out), Counter[tuple[str, str]]()
-    entries = taken(out)
+    entries, rules = taken(out), read_semester(out, root).ordinary
     now = {
-        lab: terms_of(lab, root, limits or Limits(), isolated=True)
+        lab: terms_of(lab, root, limits or Limits(), isolated=True, rules=rules)
         for lab in {lab for _, lab in entries}
     }
     for student, lab in entries:
@@ -172,7 +177,7 @@ def grade_notebooks(
     for number, notebook in enumerate(notebooks):
         path = submitted / f"n{number:05}" / room.lab / f"{room.lab}.ipynb"
         write_whole(path, json.dumps(notebook).encode())
-    handed = find_submissions(submitted, room.lab)
+    handed = find_submissions(submitted, room.lab, lab_names(room.root))
     for _ in grade_all(room, handed, workers):
         pass
     results = [Journal(room.out).read(room.lab, student) for student, _ in handed]
@@ -196,12 +201,12 @@ def publish(out: Path, root: Path) -> list[Result]:
         if result is None:
             continue
         results.append(waive(result, given))
-        if not all(path.is_file() for path in _derived(result, out)):
+        if not all(path.is_file() for path in _derived(result, out, root)):
             whole = journal.read(lab, student)
             if whole is not None:
                 _write_derived(waive(whole, given), out, root)
     write_gradebook(results, out, root)
-    roster = read_semester(out).roster
+    roster = read_semester(out, None).roster
     if results:
         save_students(out, map(asdict, roster))
     write_grades(results, out / "grades.csv", root, absent(out, roster))
@@ -239,14 +244,18 @@ def course_secret(path: Path) -> bytes:
 class Grader:
     """Grades one submission after another, in one sandbox that starts when the first needs it.
 
-    `slot` tells graders apart that work on one machine at the same time.
+    `slot` tells graders apart that work on one machine at the same time; `make_sandbox` is for
+    places where another kind of sandbox is called for.
     """
 
-    def __init__(self, room: Classroom, slot: int) -> None:
+    def __init__(
+        self, room: Classroom, slot: int, make_sandbox: Callable[..., Sandbox] = Sandbox
+    ) -> None:
         self._room = room
+        self._make_sandbox = make_sandbox
         self._slot = slot
-        self._lab = find_lab(room.lab)
-        self._release = release_of(room.lab, room.root / "labs")
+        self._lab = find_lab(room.lab, room.root, room.rules)
+        self._lab.prepare()
         self._terms = _terms(room)
         self._sandbox: Sandbox | None = None
 
@@ -266,21 +275,39 @@ class Grader:
         """Return the sandbox, started now if it was not yet."""
         if self._sandbox is None:
             limits, isolated = self._room.limits, self._room.isolated
-            self._sandbox = Sandbox(
-                self._lab.hides, slot=self._slot, limits=limits, isolated=isolated
+            self._sandbox = self._make_sandbox(
+                self._lab.hides,
+                slot=self._slot,
+                limits=limits,
+                isolated=isolated,
+                files=self._lab.files,
             )
         return self._sandbox
+
+    def _is_done(self, student: str, raw: bytes) -> bool:
+        """Whether the journal has a result of this very submission that is to stay."""
+        room, journal, terms = self._room, Journal(self._room.out), self._terms
+        if room.keeps_old:
+            held = journal.terms(room.lab, student)
+            # What was graded outside the sandbox does not pass for what is graded inside.
+            if held is not None and (held["isolated"] or not room.isolated):
+                terms = held
+        result = journal.find(room.lab, student, raw, terms)
+        if result is None:
+            return False
+        lacks_gpu = any(verdict.status == "needs_gpu" for verdict in result.verdicts)
+        return room.keeps_old or not lacks_gpu or not self.start().has_gpu
 
     def __call__(self, item: Handed) -> None:
         """Grade one submission into the journal; one that is there already is left alone."""
         room, (student, path) = self._room, item
         raw = b""
         try:
-            raw = read_submission(path)
-            if Journal(room.out).find(room.lab, student, raw, self._terms) is not None:
+            handed = read_handed(path, self._lab.notebooks)
+            raw = pack(handed)
+            if self._is_done(student, raw):
                 return
-            submission = take_in_bytes(student, room.lab, raw, self._release)
-            graded = grade(self._lab, submission, self.start(), room.secret)
+            graded = self._lab.grade(student, handed, self.start, room.secret)
         except Quarantine as refusal:
             graded = _ended(room, student, "quarantined", str(refusal))
         except (IsolationError, MemoryError):
@@ -299,7 +326,7 @@ def _keep(room: Classroom, graded: Graded, raw: bytes, terms: Mapping[str, Any])
 
 def drop_pages(result: Result, out: Path) -> None:
     """Remove the pages of a submission, so that `publish` writes them anew."""
-    for path in _derived(result, out):
+    for path in (feedback_path(result, out), *formgrader_pages(result, out)):
         path.unlink(missing_ok=True)
 
 
@@ -308,12 +335,13 @@ def _write_derived(result: Result, out: Path, root: Path) -> None:
     write_for_formgrader(result, out, root)
 
 
-def _derived(result: Result, out: Path) -> tuple[Path, Path]:
-    return feedback_path(result, out), formgrader_path(result, out)
+def _derived(result: Result, out: Path, root: Path) -> tuple[Path, ...]:
+    names = source_names(result.lab, root)
+    return feedback_path(result, out), *(formgrader_path(result, out, name) for name in names)
 
 
 def _terms(room: Classroom) -> dict[str, Any]:
-    return terms_of(room.lab, room.root, room.limits, isolated=room.isolated)
+    return terms_of(room.lab, room.root, room.limits, isolated=room.isolated, rules=room.rules)
 
 
 def _ended(room: Classroom, student: str, end: End, reason: str) -> Graded:

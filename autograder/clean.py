@@ -109,8 +109,10 @@ def plain_text(value: object) -> str:
     return _CONTROL.sub("", "\n".join(last))
 
 
-# Characters of an output's HTML. Cleaning takes time that grows with the square of hostile ones.
+# Of an output's HTML: characters, and tags, for cleaning takes time that grows with the square of
+# how deep they are nested.
 _LONGEST_HTML = 200_000
+_MOST_TAGS = 10_000
 
 
 def safe_image(kind: str, value: object) -> str | None:
@@ -142,6 +144,8 @@ def safe_output(output: Mapping[str, Any]) -> dict[str, Any]:
         }
     data = output.get("data")
     safe = _safe_data(data if isinstance(data, Mapping) else {})
+    if kind == "execute_result":  # the value of a cell's last line, which may be its points
+        return {"output_type": kind, "data": safe, "metadata": {}, "execution_count": None}
     return {"output_type": "display_data", "data": safe, "metadata": {}}
 
 
@@ -152,7 +156,8 @@ def _safe_data(data: Mapping[str, Any]) -> dict[str, str]:
         if image is not None:
             safe[kind] = image
     source = text_of(data.get("text/html"))
-    shown = clean_html(source) if len(source) <= _LONGEST_HTML else ""
+    bounded = len(source) <= _LONGEST_HTML and source.count("<") <= _MOST_TAGS
+    shown = clean_html(source) if bounded else ""
     if re.sub(r"<(?!img)[^>]*>|\s", "", shown):  # something is left to see
         safe["text/html"] = shown
     text = plain_text(data.get("text/plain"))

@@ -22,6 +22,8 @@ from nbgrader.preprocessors import SaveCells
 from sqlalchemy import Connection, create_engine, event, func, insert, select, update
 from sqlalchemy.orm import Session
 
+from autograder.binder import full_name
+
 __all__ = [
     "Entries",
     "final_scores",
@@ -32,12 +34,14 @@ __all__ = [
 ]
 
 _INERT = str.maketrans("<>&\"'`", "\u2039\u203a\uff06\u201d\u2019\u2018")
+Places = dict[tuple[str, str], str]  # (student, notebook) -> submitted notebook
+
 _WAIT_SECONDS = 60  # for another writer, such as a person in formgrader
 
 
 @dataclass(frozen=True)
 class Entries:
-    """What one submission has in the gradebook, by the cell's name.
+    """What one submission has in the gradebook, by the cell's name as `bind` has it.
 
     `grades` holds (auto_score, needs a person), `comments` what the grader says.
     """
@@ -46,8 +50,10 @@ class Entries:
     comments: Mapping[str, str | None]
 
 
-def save_cells(out: Path, lab: str, source: Mapping[str, Any]) -> None:
+def save_cells(out: Path, lab: str, sources: Mapping[str, Mapping[str, Any]]) -> None:
     """Have nbgrader record the assignment `lab` and its cells, as `generate_assignment` does.
+
+    `sources` are its source notebooks by name.
 
     Raises ValueError where the gradebook holds submissions of the lab from when it had other cells.
     """
@@ -55,9 +61,10 @@ def save_cells(out: Path, lab: str, source: Mapping[str, Any]) -> None:
     with api.Gradebook(_url(out)) as gradebook:
         if all(assignment.name != lab for assignment in gradebook.assignments):
             gradebook.add_assignment(lab)
-    where = {"notebook": lab, "assignment": lab, "db_url": _url(out)}
     try:
-        SaveCells().preprocess(nbformat.from_dict(source), {"nbgrader": where})
+        for name, source in sources.items():
+            where = {"notebook": name, "assignment": lab, "db_url": _url(out)}
+            SaveCells().preprocess(nbformat.from_dict(source), {"nbgrader": where})
     except RuntimeError as error:
         raise ValueError(
             f"{out / 'gradebook.db'} holds submissions of {lab} from when the lab had other "
@@ -71,16 +78,11 @@ def save_entries(out: Path, lab: str, entries: Mapping[str, Entries]) -> None:
     A person's scores and comments stay. Where the score under a person's changes, the grade is
     put up for a second look.
     """
-    query = (
-        select(api.Notebook.id, api.Assignment.id)
-        .join(api.Assignment, api.Notebook.assignment_id == api.Assignment.id)
-        .where(api.Assignment.name == lab, api.Notebook.name == lab)
-    )
     with _session(out) as session:
-        notebook_id, assignment_id = session.execute(query).one()
-        places = _submissions(session, notebook_id, assignment_id, list(entries))
-        _save_grades(session, notebook_id, places, entries)
-        _save_comments(session, notebook_id, places, entries)
+        notebooks = _notebooks(session, lab)
+        places = _submissions(session, lab, notebooks, list(entries))
+        _save_grades(session, notebooks, places, entries)
+        _save_comments(session, notebooks, places, entries)
 
 
 def scores_in(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
@@ -129,16 +131,25 @@ def _scores(out: Path, score: Any) -> dict[tuple[str, str], dict[str, float | No
         return scores
     submission, notebook = api.SubmittedAssignment, api.SubmittedNotebook
     query = (
-        select(submission.student_id, api.Assignment.name, api.GradeCell.name, score)
+        select(
+            submission.student_id, api.Assignment.name, api.Notebook.name, api.BaseCell.name, score
+        )
         .select_from(submission)
         .join(api.Assignment, api.Assignment.id == submission.assignment_id)
         .join(notebook, notebook.assignment_id == submission.id)
+        .join(api.Notebook, api.Notebook.id == notebook.notebook_id)
         .join(api.Grade, api.Grade.notebook_id == notebook.id)
-        .join(api.GradeCell, api.GradeCell.id == api.Grade.cell_id)
+        .join(api.BaseCell, api.BaseCell.id == api.Grade.cell_id)
+    )
+    counted = (
+        select(api.Assignment.name, func.count(api.Notebook.id))
+        .join(api.Notebook, api.Notebook.assignment_id == api.Assignment.id)
+        .group_by(api.Assignment.id)
     )
     with _session(out) as session:
-        for student, lab, cell, value in session.execute(query):
-            scores[student, lab][cell] = value
+        counts: dict[str, int] = dict(session.execute(counted).all())
+        for student, lab, name, cell, value in session.execute(query):
+            scores[student, lab][full_name(name, cell, alone=counts[lab] == 1)] = value
     return scores
 
 
@@ -180,44 +191,62 @@ def _session(out: Path) -> Iterator[Session]:
         engine.dispose()
 
 
+def _notebooks(session: Session, lab: str) -> dict[str, str]:
+    """The ids of an assignment's notebooks by name."""
+    query = (
+        select(api.Notebook.name, api.Notebook.id)
+        .join(api.Assignment, api.Notebook.assignment_id == api.Assignment.id)
+        .where(api.Assignment.name == lab)
+    )
+    return dict(session.execute(query).all())
+
+
 def _submissions(
-    session: Session, notebook_id: str, assignment_id: str, students: Sequence[str]
-) -> dict[str, str]:
-    """The id of each student's submitted notebook; what is missing is added."""
+    session: Session, lab: str, notebooks: Mapping[str, str], students: Sequence[str]
+) -> Places:
+    """The ids of the students' submitted notebooks; what is missing is added."""
     known = set(session.scalars(select(api.Student.id).where(api.Student.id.in_(students))))
     _insert(session, api.Student, [{"id": s} for s in students if s not in known])
-    query = (
-        select(api.SubmittedAssignment.student_id, api.SubmittedNotebook.id)
-        .join(api.SubmittedNotebook)
-        .where(api.SubmittedNotebook.notebook_id == notebook_id)
-        .where(api.SubmittedAssignment.student_id.in_(students))
-    )
-    places: dict[str, str] = dict(session.execute(query).all())
-    new = {s: (api.new_uuid(), api.new_uuid()) for s in students if s not in places}
+    assignment = session.scalar(select(api.Assignment.id).where(api.Assignment.name == lab))
+    submission, submitted = api.SubmittedAssignment, api.SubmittedNotebook
+    ours = (submission.assignment_id == assignment, submission.student_id.in_(students))
+    query = select(submission.student_id, submission.id).where(*ours)
+    whole: dict[str, str] = dict(session.execute(query).all())
+    new = {student: api.new_uuid() for student in students if student not in whole}
     _insert(
         session,
-        api.SubmittedAssignment,
-        [
-            {"id": submission, "assignment_id": assignment_id, "student_id": student}
-            for student, (submission, _) in new.items()
-        ],
+        submission,
+        [{"id": i, "assignment_id": assignment, "student_id": s} for s, i in new.items()],
     )
+    query = select(submission.student_id, submitted.notebook_id, submitted.id)
+    rows = session.execute(query.join(submitted).where(*ours))
+    places: Places = {(student, notebook): place for student, notebook, place in rows}
+    added = {
+        (student, notebook): api.new_uuid()
+        for student in students
+        for notebook in notebooks.values()
+        if (student, notebook) not in places
+    }
+    whole |= new
     _insert(
         session,
-        api.SubmittedNotebook,
+        submitted,
         [
-            {"id": place, "assignment_id": submission, "notebook_id": notebook_id}
-            for submission, place in new.values()
+            {"id": place, "assignment_id": whole[student], "notebook_id": notebook}
+            for (student, notebook), place in added.items()
         ],
     )
-    return places | {student: place for student, (_, place) in new.items()}
+    return places | added
 
 
 def _save_grades(
-    session: Session, notebook_id: str, places: Mapping[str, str], entries: Mapping[str, Entries]
+    session: Session,
+    notebooks: Mapping[str, str],
+    places: Places,
+    entries: Mapping[str, Entries],
 ) -> None:
     grade = api.Grade
-    cells = _cells(session, api.GradeCell, notebook_id)
+    cells = _cells(session, notebooks, (api.GradeCell, api.TaskCell))
     query = (
         select(grade.notebook_id, grade.cell_id, grade.id, grade.auto_score, grade.manual_score)
         .join(api.SubmittedNotebook, grade.notebook_id == api.SubmittedNotebook.id)
@@ -227,7 +256,8 @@ def _save_grades(
     added, changed = [], []
     for student, entry in entries.items():
         for name, (score, needs_person) in entry.grades.items():
-            key = (places[student], cells[name])
+            notebook, cell = cells[name]
+            key = (places[student, notebook], cell)
             values = {"auto_score": score, "needs_manual_grade": needs_person}
             if key not in old:
                 added.append({"notebook_id": key[0], "cell_id": key[1], **values})
@@ -242,10 +272,13 @@ def _save_grades(
 
 
 def _save_comments(
-    session: Session, notebook_id: str, places: Mapping[str, str], entries: Mapping[str, Entries]
+    session: Session,
+    notebooks: Mapping[str, str],
+    places: Places,
+    entries: Mapping[str, Entries],
 ) -> None:
     comment = api.Comment
-    cells = _cells(session, api.SolutionCell, notebook_id)
+    cells = _cells(session, notebooks, (api.SolutionCell, api.TaskCell))
     query = (
         select(comment.notebook_id, comment.cell_id, comment.id, comment.auto_comment)
         .join(api.SubmittedNotebook, comment.notebook_id == api.SubmittedNotebook.id)
@@ -255,7 +288,8 @@ def _save_comments(
     added, changed = [], []
     for student, entry in entries.items():
         for name, text in entry.comments.items():
-            key = (places[student], cells[name])
+            notebook, cell = cells[name]
+            key = (places[student, notebook], cell)
             if key not in old:
                 added.append({"notebook_id": key[0], "cell_id": key[1], "auto_comment": text})
             elif text != old[key][1]:
@@ -265,9 +299,20 @@ def _save_comments(
         session.execute(update(comment), changed)
 
 
-def _cells(session: Session, kind: Any, notebook_id: str) -> dict[str, str]:
-    query = select(kind.name, kind.id).where(kind.notebook_id == notebook_id)
-    return dict(session.execute(query).all())
+def _cells(
+    session: Session, notebooks: Mapping[str, str], kinds: Sequence[Any]
+) -> dict[str, tuple[str, str]]:
+    """The notebook and the id of each cell of these kinds, by the name that `bind` gives it."""
+    names = {notebook: name for name, notebook in notebooks.items()}
+    query = select(api.BaseCell.notebook_id, api.BaseCell.name, api.BaseCell.id).where(
+        api.BaseCell.notebook_id.in_(names),
+        api.BaseCell.type.in_([kind.__name__ for kind in kinds]),
+    )
+    alone = len(names) == 1
+    return {
+        full_name(names[notebook], name, alone=alone): (notebook, cell)
+        for notebook, name, cell in session.execute(query)
+    }
 
 
 def _insert(session: Session, model: Any, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -12,10 +12,13 @@ from autograder.export import JUDGED, points
 from autograder.graded import marks_of
 from autograder.journal import Journal
 from autograder.judge import findings, judge_safely
+from autograder.labs import find_task
+from autograder.questions import COURSE
 from autograder.rejudge import drawn_again
 from autograder.result import Result
+from autograder.scoring import SANE, Rules
 from autograder.task import Answer, Case, Finding, Task, Verdict
-from autograder.tasks import find_task, lab_of
+from autograder.tasks import full_id
 from autograder.waive import waivers
 
 __all__ = ["explain"]
@@ -23,16 +26,27 @@ __all__ = ["explain"]
 _SHOWN = 400  # characters of one value
 
 
-def explain(out: Path, secret: bytes, student: str, task_id: str) -> str:
+def explain(
+    out: Path,
+    secret: bytes,
+    student: str,
+    task_id: str,
+    root: Path = COURSE,
+    rules: Rules = SANE,
+) -> str:
     """Return, as text, why a student has these points for a task; no student code runs.
+
+    A test of an ordinary assignment is named `ps1/q1`; `rules` are what it is scored by.
 
     Raises ValueError where there is no such task, or no result of this student.
     """
-    task, lab = find_task(task_id), lab_of(task_id).name
+    found, task = find_task(task_id, root, rules)
+    lab = found.name
     result = Journal(out).read(lab, student)
     if result is None:
         raise ValueError(f"{out} has no result of {student} in {lab}; see its grades.csv")
-    return "\n".join(_lines(task, result, Journal(out), secret, waivers(out).get(task_id)))
+    waived = waivers(out).get(full_id(lab, task.id))
+    return "\n".join(_lines(task, result, Journal(out), secret, waived))
 
 
 def _lines(

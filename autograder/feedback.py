@@ -27,6 +27,7 @@ from autograder.markdown import markdown_to_html
 from autograder.questions import COURSE, Question, questions_in, source_notebook
 from autograder.result import Result
 from autograder.task import Verdict
+from autograder.tasks import has_tasks
 
 __all__ = ["feedback_html", "feedback_path", "write_feedback"]
 
@@ -146,7 +147,7 @@ def _mark(question: Question, result: Result, verdict: Verdict | None) -> _Mark:
     parts: tuple[tuple[str, float], ...] = ()
     if result.end != "graded":
         status, message = str(result.end), ""
-    elif question.by_person:
+    elif question.by_person and verdict is None:
         status, message = FOR_A_PERSON, _BY_PERSON
     elif verdict is None:
         status, message = "could_not_judge", _NO_VERDICT
@@ -190,6 +191,7 @@ def _cells(
     """The notebook's cells as the template shows them; a grade cell is shown as its mark."""
     if result.end != "graded":
         return []
+    shows_tests = not has_tasks(result.lab)  # those of a lab with Tasks never run
     cells = []
     for cell in graded_notebook(result, source)["cells"]:
         nbgrader = marks_of(cell)
@@ -202,7 +204,7 @@ def _cells(
             "code": "",
             "outputs": [],
         }
-        if mark is None or not given:
+        if mark is None or not given or shows_tests:
             if cell["cell_type"] == "markdown":
                 shown["text"] = _rendered(cell["source"], cell.get("attachments"))
             else:

@@ -1,35 +1,51 @@
-"""What formgrader shows of one submission: the graded notebook, with its text unable to run."""
+"""What formgrader shows of one submission: the graded notebooks, with their text unable to run."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from autograder.binder import unbind
 from autograder.clean import inert_markdown
 from autograder.files import inside, write_whole
 from autograder.graded import graded_notebook
-from autograder.questions import COURSE, source_notebook
+from autograder.questions import COURSE, source_notebooks
 from autograder.result import Result
 
-__all__ = ["formgrader_path", "notebook_bytes", "write_for_formgrader"]
+__all__ = ["formgrader_pages", "formgrader_path", "notebook_bytes", "write_for_formgrader"]
 
 
 def write_for_formgrader(result: Result, out: Path, root: Path = COURSE) -> None:
-    """Write the notebook that formgrader shows, below `out`, in one step."""
-    source = source_notebook(result.lab, root)
+    """Write the notebooks that formgrader shows, below `out`, each in one step."""
+    sources = source_notebooks(result.lab, root)
+    whole = result.notebook
+    parts = {} if whole is None else unbind(dict(whole), tuple(sources))
+    for name, source in sources.items():
+        part = replace(result, notebook=parts.get(name))
+        write_whole(formgrader_path(result, out, name), _page(part, source))
+
+
+def _page(result: Result, source: Mapping[str, Any]) -> bytes:
     released = {"".join(cell["source"]) for cell in source["cells"]}
     notebook = graded_notebook(result, source)
     for cell in notebook["cells"]:
         # What students wrote in markdown would run in the instructor's session.
         if cell["cell_type"] == "markdown" and cell["source"] not in released:
             cell["source"] = inert_markdown(cell["source"])
-    write_whole(formgrader_path(result, out), notebook_bytes(notebook))
+    return notebook_bytes(notebook)
 
 
-def formgrader_path(result: Result, out: Path) -> Path:
-    """Return where that notebook lies, as nbgrader has it."""
-    return inside(out, "autograded", result.student, result.lab, f"{result.lab}.ipynb")
+def formgrader_path(result: Result, out: Path, name: str) -> Path:
+    """Return where the notebook `name` lies, as nbgrader has it."""
+    return inside(out, "autograded", result.student, result.lab, f"{name}.ipynb")
+
+
+def formgrader_pages(result: Result, out: Path) -> list[Path]:
+    """Return all of a submission's notebooks that are there."""
+    return sorted(inside(out, "autograded", result.student, result.lab).glob("*.ipynb"))
 
 
 def notebook_bytes(notebook: dict[str, Any]) -> bytes:

@@ -14,13 +14,14 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
+from autograder.binder import bind
 from autograder.clean import inert_markdown
 from autograder.database import Entries, save_cells, save_entries
 from autograder.export import JUDGED, points, said
 from autograder.files import inside, write_whole
 from autograder.formgrader import notebook_bytes, write_for_formgrader
 from autograder.graded import marks_of
-from autograder.questions import COURSE, questions_in, source_notebook
+from autograder.questions import COURSE, questions_in, source_notebooks
 from autograder.result import Result
 from autograder.task import Verdict
 
@@ -65,9 +66,11 @@ def write_gradebook(results: Iterable[Result], out: Path, root: Path = COURSE) -
 
 
 def _write_lab(lab: str, results: Iterator[Result], out: Path, root: Path) -> None:
-    source = source_notebook(lab, root)
-    write_whole(inside(out, "source", lab, f"{lab}.ipynb"), notebook_bytes(source))
-    save_cells(out, lab, source)
+    sources = source_notebooks(lab, root)
+    for name, notebook in sources.items():
+        write_whole(inside(out, "source", lab, f"{name}.ipynb"), notebook_bytes(notebook))
+    save_cells(out, lab, sources)
+    source = bind(sources, alone=len(sources) == 1)
     while some := list(islice(results, _AT_ONCE)):
         for result in some:
             if result.notebook is not None or result.end != "graded":
@@ -97,13 +100,15 @@ def _entries(result: Result, source: Json) -> Entries:
     above = None  # formgrader has a box for comments at solution cells only
     for marks in map(marks_of, source["cells"]):
         name = marks.get("grade_id", "")
-        if marks.get("solution"):
+        if name.endswith("/"):
+            above = None  # here the next notebook begins
+        if marks.get("solution") or marks.get("task"):
             above = name
             comments[name] = [] if result.end == "graded" else [said(result, _not_graded(result))]
-        if not marks.get("grade"):
+        if not (marks.get("grade") or marks.get("task")):
             continue
         verdict = verdicts.get(name)
-        if name not in questions:
+        if name not in questions and not (marks.get("solution") or marks.get("task")):
             grades[name] = (0.0, False)  # a self-check, worth no points
         elif verdict is not None and verdict.status in JUDGED:
             grades[name] = (verdict.points, False)

@@ -1,8 +1,9 @@
 """The process inside the sandbox: prepared once, then forked for each submission.
 
-Started as `python -m autograder.inside FD [--bare]`. It imports what labs need, and waits on the
-control socket FD. Each message there carries one end of a socket pair; a fork of this process
-serves it: it shuts itself in namespaces of its own, gives up every privilege, and then runs the
+Started as `python -m autograder.inside FD [--bare] [--files=DIR]`. It imports what labs need, and
+waits on the control socket FD. Each message there carries one end of a socket pair; a fork of this
+process serves it: it shuts itself in namespaces of its own, or confines itself to a user id of its
+own where a second descriptor comes along (`confine`), gives up every privilege, and then runs the
 student's cells and probes as the messages ask. Nothing in this file is secret, nothing in this
 process knows an expected value, and from the first student cell on nothing here is trusted.
 """
@@ -15,7 +16,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -40,16 +43,17 @@ def main() -> None:
     gc.freeze()
     control.sendall(b"G" if _has_gpu() else b"C")
     while True:
-        data, fds, _, _ = socket.recv_fds(control, 1, 1)
+        data, fds, _, _ = socket.recv_fds(control, 1, 2)
         if not data:
             return
         pid = os.fork()
         if pid == 0:
             control.close()
-            _become_shell(socket.socket(fileno=fds[0]), shell, recorder, bare)
-        os.close(fds[0])
+            _become_shell(fds, shell, recorder, bare)
+        for fd in fds:
+            os.close(fd)
         if not bare:
-            os.waitpid(pid, 0)  # the fork that made the namespaces; the shell is its child
+            os.waitpid(pid, 0)  # the fork that shut itself in; the shell is its child
 
 
 def _prepare() -> tuple[Any, Any]:
@@ -76,14 +80,22 @@ def _has_gpu() -> bool:
     return bool(torch.cuda.device_count())
 
 
-def _become_shell(connection: socket.socket, shell: Any, recorder: Any, bare: bool) -> None:
+def _become_shell(fds: Sequence[int], shell: Any, recorder: Any, bare: bool) -> None:
     """Serve one submission and never return."""
+    connection = socket.socket(fileno=fds[0])
     try:
         if bare:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        elif len(fds) > 1:
+            from autograder.confine import confine  # not in the sandbox of namespaces
+
+            confine(receive(connection), connection, socket.socket(fileno=fds[1]))
         else:
             limits = receive(connection)
             shut_in(limits)  # returns in a process that is process 1 of its own namespace
+        for word in sys.argv:
+            if word.startswith("--files="):
+                _work_beside(Path(word.removeprefix("--files=")), bare)
         _serve(connection, shell, recorder)
     except (WireError, BrokenPipeError):
         pass
@@ -91,6 +103,19 @@ def _become_shell(connection: socket.socket, shell: Any, recorder: Any, bare: bo
         with contextlib.suppress(BaseException):
             send(connection, {"fault": f"{type(error).__name__}: {error}"})
     os._exit(0)
+
+
+def _work_beside(folder: Path, bare: bool) -> None:
+    """Show the folder's files in the working directory, where modules are imported from too."""
+    if bare:  # outside the sandbox there is no working directory of one's own yet
+        os.chdir(tempfile.mkdtemp(dir=folder.parent))
+    for path in sorted(folder.rglob("*")):
+        here = path.relative_to(folder)
+        if path.is_dir():
+            here.mkdir()
+        else:
+            here.symlink_to(path)
+    sys.path.insert(0, "")  # as in a notebook's kernel
 
 
 def _serve(connection: socket.socket, shell: Any, recorder: Any) -> None:
@@ -112,7 +137,10 @@ def _serve(connection: socket.socket, shell: Any, recorder: Any) -> None:
 def _cell(request: dict[str, Any], shell: Any, recorder: Any) -> dict[str, Any]:
     recorder.clear()
     with _time_limit(request["seconds"]):
-        shell.run_cell(request["cell"], store_history=True)
+        outcome = shell.run_cell(request["cell"], store_history=True)
+    error = outcome.error_before_exec or outcome.error_in_exec
+    if error is not None and all(o["output_type"] != "error" for o in recorder.outputs()):
+        recorder.error(type(error).__name__, str(error), [])  # no failure goes by in silence
     return {"outputs": recorder.outputs()}
 
 

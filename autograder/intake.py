@@ -12,18 +12,26 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from autograder.notebook import MAX_FILE_BYTES, parse_notebook
-from autograder.record import release_note
+from autograder.record import release_note, stated_release
 from autograder.released import read_release
 from autograder.restore import restore
-from autograder.submission import Quarantine, Submission
+from autograder.submission import Missing, Quarantine, Submission
 
-__all__ = ["find_submissions", "is_student_id", "read_submission", "take_in", "take_in_bytes"]
+__all__ = [
+    "find_submissions",
+    "is_student_id",
+    "pack",
+    "read_handed",
+    "read_submission",
+    "take_in",
+    "take_in_bytes",
+]
 
 # Letters, digits, and what student numbers, e-mail addresses and Moodle's folders have besides.
 _STUDENT = re.compile(r"\w(?:[\w.@ -]{0,98}[\w.@-])?")
@@ -39,8 +47,12 @@ def is_student_id(name: str) -> bool:
     return _STUDENT.fullmatch(name) is not None
 
 
-def find_submissions(submitted: Path, lab: str) -> list[tuple[str, Path]]:
+def find_submissions(
+    submitted: Path, lab: str, labs: Collection[str] = ()
+) -> list[tuple[str, Path]]:
     """Return (student, path of the notebook) for each student who handed in the lab, by name.
+
+    `labs` are the names of all that the course gives.
 
     Everything in `submitted` is listed but hidden files and students who handed in other labs
     only: what is no plain notebook at its place is listed too, so that `take_in` quarantines it
@@ -55,7 +67,7 @@ def find_submissions(submitted: Path, lab: str) -> list[tuple[str, Path]]:
         )
     found = []
     for entry in sorted(os.scandir(submitted), key=lambda entry: entry.name):
-        if entry.name.startswith(".") or _handed_in_others_only(entry, lab):
+        if entry.name.startswith(".") or _handed_in_others_only(entry, lab, labs):
             continue
         student = entry.name if is_student_id(entry.name) else _made_up_id(entry.name)
         found.append((student, submitted / entry.name / lab / f"{lab}.ipynb"))
@@ -78,7 +90,8 @@ def take_in_bytes(
     cells, notes, metadata = parse_notebook(raw)
     notes += release_note(metadata, release_notebook)
     notebook, to_run, repairs = restore(read_release(release_notebook), cells)
-    return Submission(student, lab, raw, notebook, to_run, (*notes, *repairs))
+    stated = stated_release(metadata)
+    return Submission(student, lab, raw, notebook, to_run, (*notes, *repairs), stated)
 
 
 def read_submission(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
@@ -102,6 +115,34 @@ def read_submission(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
         return _read(file, max_bytes)
 
 
+def read_handed(path: Path, names: Sequence[str]) -> dict[str, bytes]:
+    """Return the notebooks of these names that a student handed in, as their files' bytes.
+
+    `path` is one that `find_submissions` listed. Where some of several are not there and nothing
+    else is in their place, the others are returned. Raises Quarantine as `read_submission` does.
+    """
+    found: dict[str, bytes] = {}
+    missing: list[Missing] = []
+    for name in names:
+        try:
+            found[name] = read_submission(path.with_name(f"{name}.ipynb"))
+        except Missing as error:
+            missing.append(error)
+    files = {f"{name}.ipynb" for name in names}
+    for absent in missing:
+        if not found or any(n.endswith(".ipynb") and n not in files for n in absent.there):
+            raise absent
+    return found
+
+
+def pack(handed: Mapping[str, bytes]) -> bytes:
+    """Return what was handed in as one string of bytes: that of the only notebook as it is."""
+    if len(handed) == 1:
+        return next(iter(handed.values()))
+    sized = (f"{name} {len(raw)}\n".encode() + raw for name, raw in sorted(handed.items()))
+    return b"".join(sized)
+
+
 def _opened(stack: ExitStack, descriptor: int) -> int:
     stack.callback(os.close, descriptor)
     return descriptor
@@ -115,7 +156,8 @@ def _open(folder: int, name: str, shown: str, flags: int) -> int:
         if wanted:
             return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | flags, dir_fd=folder)
     except FileNotFoundError:
-        raise Quarantine(f"There is no {shown}; {_what_is_there(folder)}.") from None
+        there = tuple(sorted(n for n in os.listdir(folder) if not n.startswith(".")))
+        raise Missing(f"There is no {shown}; {_told(there)}.", there) from None
     except OSError as error:
         # It was swapped for something else between the look and the opening.
         if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
@@ -126,8 +168,7 @@ def _open(folder: int, name: str, shown: str, flags: int) -> int:
     raise Quarantine(f"{shown} has to be {expected}, but it is {found}, so it was not opened.")
 
 
-def _what_is_there(folder: int) -> str:
-    names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+def _told(names: Sequence[str]) -> str:
     if not names:
         return "its folder is empty"
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
@@ -157,9 +198,13 @@ def _made_up_id(name: str) -> str:
     return f"unnamed-{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}"
 
 
-def _handed_in_others_only(entry: os.DirEntry[str], lab: str) -> bool:
+def _handed_in_others_only(entry: os.DirEntry[str], lab: str, labs: Collection[str]) -> bool:
     """Whether a student's folder holds other labs, and nothing that may be meant as this one."""
     if not entry.is_dir(follow_symlinks=False):
         return False
     names = [path.name for path in Path(entry).iterdir() if not path.name.startswith(".")]
-    return bool(names) and lab not in names and all(map(_OTHER_LAB.fullmatch, names))
+    return (
+        bool(names)
+        and lab not in names
+        and all(n in labs or _OTHER_LAB.fullmatch(n) for n in names)
+    )

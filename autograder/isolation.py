@@ -11,17 +11,18 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import peakmem
 from autograder.questions import COURSE
 
-__all__ = ["IsolationError", "command", "missing_layers"]
+__all__ = ["IsolationError", "command", "lay_out", "missing_layers"]
 
 _FIRST_USER = 61_000  # as root, sandboxes run as this user id and those after it
 _COURSE = "/course"  # where the course's own modules lie inside
 _PACKAGES = "/course/packages"  # where the installed packages lie inside
+_FILES = "/course/files"  # where an assignment's data files lie inside
 _INSIDE_MODULES = ("__init__", "inside", "jail", "syscalls", "cells", "wire")
 _START = 60.0  # seconds that trying the chain may take
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -54,8 +55,8 @@ def command(
 ) -> tuple[list[str], dict[str, str]]:
     """Return the command line and the environment of a Python in the sandbox.
 
-    `program` are Python's arguments; `scratch` is an empty folder of the caller's, for files that
-    are shown inside.
+    `program` are Python's arguments; `scratch` is a folder of the caller's for files that are shown
+    inside, empty but for what `lay_out` put there.
     """
     environment = {
         "PATH": "/usr/bin:/bin",
@@ -75,6 +76,8 @@ def command(
         library = str(Path(peakmem.__file__).parent.parent)
         return [sys.executable, *options], {**environment, "PYTHONPATH": f"{root}:{library}"}
     binds = [*_system_binds(), *_course_binds(), *_hiding_binds(hides, scratch)]
+    if (scratch / "files").is_dir():
+        binds += ["--ro-bind", str(scratch / "files"), _FILES]
     environment["PYTHONPATH"] = f"{_COURSE}:{_PACKAGES}"
     # The virtual environment's own Python is a link; what it links to needs no such folder.
     inside = [os.path.realpath(sys.executable), *options]
@@ -97,6 +100,23 @@ def command(
         *outer,
         *(inner[0], "--ro-bind", "/", "/", *inner[1:], "--chdir", "/tmp", *inside),
     ], environment
+
+
+def lay_out(files: Mapping[str, Path], scratch: Path, *, isolated: bool) -> str:
+    """Copy an assignment's files below `scratch`; return where they lie for the code that runs.
+
+    Copies, since the user that the sandbox runs as may not read the instructor's.
+    """
+    folder = scratch / "files"
+    folder.mkdir()
+    for name, path in files.items():
+        copy = folder / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+        copy.chmod(0o644)
+    for made in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
+        made.chmod(0o755)
+    return _FILES if isolated else str(folder)
 
 
 def missing_layers() -> list[str]:

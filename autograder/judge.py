@@ -44,8 +44,10 @@ def judge(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdi
         for part, finding in by_part.items()
         if not finding.ok
     ]
-    lost = {part for _, part, _ in failed}
-    earned = {part: 0.0 if part in lost else points for part, points in task.parts.items()}
+    left: dict[str, float] = {}
+    for _, part, finding in failed:
+        left[part] = min(finding.points, left.get(part, finding.points))
+    earned = {part: left.get(part, points) for part, points in task.parts.items()}
     if not failed:
         return Verdict(task.id, "right", earned, task.points, "Right.")
     doubts = [finding.doubt for _, _, finding in failed if finding.doubt]
@@ -130,5 +132,6 @@ def _message(
         sentences.append("A hidden case failed; try the corner cases that the exercise names.")
     if any(earned.values()):
         missing = [part for part, points in earned.items() if not points]
-        sentences.append(f"Not earned: {', '.join(missing)}.")
+        if missing:
+            sentences.append(f"Not earned: {', '.join(missing)}.")
     return " ".join(sentences)

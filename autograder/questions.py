@@ -6,14 +6,26 @@ nothing.
 
 from __future__ import annotations
 
-import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COURSE", "Question", "questions_in", "questions_of", "source_notebook"]
+from autograder.binder import bind
+from autograder.files import inside
+from autograder.layout import read_notebooks, source_folder
+
+__all__ = [
+    "COURSE",
+    "Question",
+    "questions_in",
+    "questions_of",
+    "source_names",
+    "source_notebook",
+    "source_notebooks",
+]
 
 COURSE = Path(__file__).resolve().parents[1]
 
@@ -25,7 +37,8 @@ class Question:
     """One cell of a lab that earns points.
 
     `id` is nbgrader's grade_id: a task's, or that of an answer in words, which is `by_person`.
-    `title` is the heading above it, without what stands in brackets.
+    In an assignment of several notebooks the notebook's name stands before it. `title` is the
+    heading above it, without what stands in brackets.
     """
 
     id: str
@@ -34,22 +47,33 @@ class Question:
     by_person: bool
 
 
-def source_notebook(lab: str, root: Path = COURSE) -> dict[str, Any]:
-    """Return the built notebook `solutions/<lab>/<lab>.ipynb` below `root`, as nbformat 4's JSON.
+def source_notebooks(lab: str, root: Path = COURSE) -> dict[str, dict[str, Any]]:
+    """Return the source notebooks of a lab or an assignment by name, as nbformat 4's JSON.
 
-    Raises FileNotFoundError, with the remedy, where it has not been built.
+    Raises FileNotFoundError, with the remedy, where there is none.
     """
-    path = root / "solutions" / lab / f"{lab}.ipynb"
-    try:
-        notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    folder = inside(source_folder(root), lab)
+    found = read_notebooks(folder)
+    if not found:
         raise FileNotFoundError(
-            f"{path} is not there, so nobody knows the points of {lab}; "
+            f"{folder / lab}.ipynb is not there, so nobody knows the points of {lab}; "
             f"build it with: autograder build {lab}"
-        ) from None
-    for cell in notebook["cells"]:
-        cell["source"] = "".join(cell["source"])  # files hold a list of lines
-    return notebook
+        )
+    return found
+
+
+def source_names(lab: str, root: Path = COURSE) -> tuple[str, ...]:
+    """Return the names of the source notebooks of a lab or an assignment, in order."""
+    return tuple(path.stem for path in sorted(inside(source_folder(root), lab).glob("*.ipynb")))
+
+
+def source_notebook(lab: str, root: Path = COURSE) -> dict[str, Any]:
+    """Return the source of a lab or an assignment as one notebook, as nbformat 4's JSON.
+
+    Raises FileNotFoundError, with the remedy, where there is none.
+    """
+    notebooks = source_notebooks(lab, root)
+    return bind(notebooks, alone=len(notebooks) == 1)
 
 
 def questions_in(notebook: Mapping[str, Any]) -> tuple[Question, ...]:
@@ -62,11 +86,14 @@ def questions_in(notebook: Mapping[str, Any]) -> tuple[Question, ...]:
         if cell["cell_type"] == "markdown" and not marks.get("solution"):
             headings = list(_HEADING.finditer(source))
             title = headings[-1]["title"] if headings else title
-        if marks.get("grade") and marks["points"] > 0:
-            by_person = bool(marks["solution"])
+        if (marks.get("grade") or marks.get("task")) and float(marks["points"]) > 0:
+            by_person = bool(marks.get("solution") or marks.get("task"))
             name = title or marks["grade_id"]
             found.append(Question(marks["grade_id"], name, float(marks["points"]), by_person))
-    return tuple(found)
+    counts = Counter(question.title for question in found)
+    return tuple(
+        replace(q, title=f"{q.title} ({q.id})") if counts[q.title] > 1 else q for q in found
+    )
 
 
 def questions_of(labs: Iterable[str], root: Path = COURSE) -> dict[str, tuple[Question, ...]]:

@@ -17,10 +17,12 @@ from autograder.changes import Change, between, note_down
 from autograder.classroom import drop_pages, publish, taken
 from autograder.journal import Journal
 from autograder.judge import draw_again, judge_safely
+from autograder.labs import CourseLab, find_lab
 from autograder.result import Result
 from autograder.sandbox import Limits
+from autograder.scoring import SANE, Rules
 from autograder.task import Answer, Case, Task, Verdict
-from autograder.tasks import find_lab
+from autograder.tasks import has_tasks
 from autograder.terms import terms_of
 from autograder.waive import waive, waivers, write_waivers
 
@@ -46,16 +48,24 @@ class Proposal:
     unasked: Counter[str] = field(default_factory=Counter)
 
 
-def propose(out: Path, root: Path, secret: bytes, waived: Mapping[str, str]) -> Proposal:
-    """Judge all kept answers in `out` again, and compare; nothing is written."""
+def propose(
+    out: Path, root: Path, secret: bytes, waived: Mapping[str, str], rules: Rules = SANE
+) -> Proposal:
+    """Judge all kept answers in `out` again, and compare; nothing is written.
+
+    `rules` are those of today for ordinary assignments.
+    """
+    labs: dict[str, CourseLab] = {}
     journal, holding, proposal = Journal(out), waivers(out), Proposal(waived)
     for student, lab in taken(out):
         old = journal.verdicts(lab, student)
         if old is None or old.end != "graded":
             continue
-        new, whole = _judged_again(journal, old, secret, proposal)
+        if lab not in labs:
+            labs[lab] = find_lab(lab, root, rules)
+        new, whole = _judged_again(journal, old, secret, labs[lab], proposal)
         held = journal.terms(lab, student) or {}
-        terms = _terms(held, lab, root, whole=whole)
+        terms = _terms(held, lab, root, rules, whole=whole)
         if (new, terms) != (old, held):
             proposal.amended.append((new, terms))
         was, now = waive(old, holding), waive(new, waived)
@@ -80,8 +90,8 @@ def remarks(proposal: Proposal) -> list[str]:
     return lines
 
 
-def commit(proposal: Proposal, out: Path, root: Path) -> None:
-    """Write what was proposed. Cut off in the middle, the same command does the rest.
+def commit(proposal: Proposal, out: Path, root: Path) -> list[Result]:
+    """Write what was proposed; return all results. Cut off, the same command does the rest.
 
     Pages go first: one that is missing is written anew from whatever holds by then.
     """
@@ -92,7 +102,7 @@ def commit(proposal: Proposal, out: Path, root: Path) -> None:
     journal = Journal(out)
     for result, terms in proposal.amended:
         journal.amend(result, terms)
-    publish(out, root)
+    return publish(out, root)
 
 
 def judge_again(
@@ -112,14 +122,14 @@ def drawn_again(task: Task, secret: bytes, journal: Journal, result: Result) -> 
 
 
 def _judged_again(
-    journal: Journal, old: Result, secret: bytes, proposal: Proposal
+    journal: Journal, old: Result, secret: bytes, lab: CourseLab, proposal: Proposal
 ) -> tuple[Result, bool]:
     """The result by today's judges, and whether all of its answers could be judged again."""
-    lab, answers = find_lab(old.lab), journal.answers(old.lab, old.student)
+    answers = journal.answers(old.lab, old.student)
     before = {verdict.task: verdict for verdict in old.verdicts}
     verdicts, whole = [], True
     for task in lab.tasks:
-        verdict = before.get(task.id)
+        verdict = before.pop(task.id, None)
         if task.id in answers:
             again = judge_again(task, secret, journal, old, answers[task.id])
             verdict = again or verdict
@@ -130,11 +140,20 @@ def _judged_again(
         whole = whole and counts is not proposal.stale
         if verdict is not None:
             verdicts.append(verdict)
+    if not has_tasks(old.lab):  # answers that a person reads, where there was nothing to read
+        verdicts += before.values()
     return replace(old, verdicts=tuple(verdicts)), whole
 
 
-def _terms(old: dict[str, Any], lab: str, root: Path, *, whole: bool) -> dict[str, Any]:
+def _terms(
+    old: dict[str, Any], lab: str, root: Path, rules: Rules, *, whole: bool
+) -> dict[str, Any]:
     """The terms that a rejudged result stands under: today's tasks, if nothing else has changed."""
-    now = terms_of(lab, root, Limits(), isolated=True)
-    same = whole and old.get("notebooks") == now["notebooks"]
-    return {**old, "lab": now["lab"]} if same else old
+    now = terms_of(lab, root, Limits(), isolated=True, rules=rules)
+    if not whole or old.get("notebooks") != now["notebooks"]:
+        return old
+    if "rules" not in now:
+        return {**old, "lab": now["lab"]}
+    shows = "show_hidden_tests"  # what a page shows follows from running, and stays
+    now_rules = {**now["rules"], shows: old.get("rules", {}).get(shows)}
+    return {**old, "lab": now["lab"], "rules": now_rules}

@@ -26,20 +26,24 @@ __all__ = [
 _DEFINITION = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 
-# given: locked, put back as released. check: given and graded, never run. solution: the code of
-# an exercise. answer: an exercise that a person grades. free: given to be written over.
+# given: locked, put back as released. check: given and graded; a lab's never run. solution: the
+# code of an exercise. answer: an exercise that a person grades. free: given to be written over.
 Role = Literal["given", "check", "solution", "answer", "free"]
 
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """A cell of the release. `names` are what a solution cell's stub defines."""
+    """A cell of the release. `names` are what a solution cell's stub defines.
+
+    `test` is what runs in a check's place, hidden tests included; None where it never runs.
+    """
 
     index: int
     json: Mapping[str, Any]
     cell: Cell
     role: Role
     names: frozenset[str] = frozenset()
+    test: str | None = None
 
     @property
     def label(self) -> str:
@@ -51,15 +55,19 @@ class Released:
 
     @property
     def runs_as_released(self) -> bool:
-        return self.role != "check" and "demo" not in self.cell.tags
+        return self.test is not None or (self.role != "check" and "demo" not in self.cell.tags)
 
 
 @dataclass(frozen=True)
 class Release:
-    """A released notebook, ready to be compared with."""
+    """A released notebook, ready to be compared with.
+
+    `trusts_ids` where a cell answers the exercise that its ids name, whatever else it defines.
+    """
 
     cells: tuple[Released, ...]
     metadata: Mapping[str, Any]
+    trusts_ids: bool = False
 
 
 def release_of(lab: str, labs: Path) -> dict[str, Any]:
@@ -81,13 +89,16 @@ def task_of(grade_id: str) -> str:
     return grade_id.removesuffix("-solution")
 
 
-def read_release(notebook: Mapping[str, Any]) -> Release:
-    """Return what a released notebook, nbformat 4's JSON, says of each of its cells."""
-    cells = tuple(_released(index, cell) for index, cell in enumerate(notebook["cells"]))
-    return Release(cells, notebook.get("metadata", {}))
+def read_release(notebook: Mapping[str, Any], tests: Mapping[str, str] | None = None) -> Release:
+    """Return what a released notebook, nbformat 4's JSON, says of each of its cells.
+
+    `tests`, of an assignment whose tests run in its notebook, are what runs for each grade_id.
+    """
+    cells = tuple(_released(i, cell, tests) for i, cell in enumerate(notebook["cells"]))
+    return Release(cells, notebook.get("metadata", {}), trusts_ids=tests is not None)
 
 
-def _released(index: int, cell: Mapping[str, Any]) -> Released:
+def _released(index: int, cell: Mapping[str, Any], tests: Mapping[str, str] | None) -> Released:
     metadata = cell.get("metadata", {})
     nbgrader = metadata.get("nbgrader", {})
     source = "".join(cell["source"])
@@ -96,16 +107,18 @@ def _released(index: int, cell: Mapping[str, Any]) -> Released:
         source,
         cell.get("id"),
         nbgrader.get("grade_id"),
-        tuple(metadata.get("tags", ())),
+        tuple(metadata.get("tags", ())) if tests is None else (),
         cell.get("attachments", {}),
     )
     if nbgrader.get("solution"):
         if kept.kind == "code" and not nbgrader.get("grade"):
-            names = _DEFINITION.findall(source) or _ASSIGNMENT.findall(source)
+            names = _DEFINITION.findall(source)
+            if tests is None:
+                names = names or _ASSIGNMENT.findall(source)
             return Released(index, cell, kept, "solution", frozenset(names))
         return Released(index, cell, kept, "answer")
     if nbgrader.get("grade"):
-        return Released(index, cell, kept, "check")
+        return Released(index, cell, kept, "check", test=(tests or {}).get(kept.grade_id or ""))
     return Released(index, cell, kept, "given" if nbgrader.get("locked") else "free")
 
 

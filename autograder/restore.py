@@ -27,19 +27,24 @@ from autograder.notebook import Cell
 from autograder.released import Release, Released, defined_names, is_same, plain, task_of
 from autograder.submission import Quarantine, RunCell
 
-__all__ = ["restore"]
+__all__ = ["DELETED", "restore"]
 
+DELETED = "deleted"  # in the metadata of a cell that the student deleted and that was put back
 _LAB_ID = re.compile(r"lab\d\d-")
 
 
 @dataclass
 class _Slot:
-    """A cell of the notebook to be graded; `released` is whose id and metadata it bears."""
+    """A cell of the notebook to be graded; `released` is whose id and metadata it bears.
+
+    `deleted` is one that the student did not hand in, where that has to be known.
+    """
 
     cell: Cell
     released: Released | None = None
-    run: Literal["given", "solution", "own"] | None = None
+    run: Literal["given", "check", "solution", "own"] | None = None
     answers: Released | None = None
+    deleted: bool = False
 
 
 def restore(
@@ -81,11 +86,15 @@ def _find_by_names(
     release: Release, cells: Sequence[Cell], found: list[Released | None]
 ) -> list[str]:
     """Amend `found` by what the cells define; return the labels of the exercises so found."""
-    solutions = [r for r in release.cells if r.role == "solution"]
+    solutions = [
+        r for r in release.cells if r.role == "solution" and not (release.trusts_ids and r in found)
+    ]
     labels: dict[str, None] = {}
     for i, cell in enumerate(cells):
         known = found[i]
         if cell.kind != "code" or (known and known.restored and is_same(cell, known)):
+            continue
+        if known and release.trusts_ids:
             continue
         answered = _answered(solutions, cell)
         if answered and known not in answered:
@@ -186,7 +195,9 @@ def _bearers(cells: Sequence[Cell], found: Sequence[Released | None]) -> dict[in
         assert released is not None
         same = [i for i in at if is_same(cells[i], released)]
         other = [i for i in at if i not in same]
-        if released.restored:
+        if released.test is not None:
+            bears[(same or other)[-1]] = released  # where most of what it tests is defined
+        elif released.restored:
             bears[(same or other)[0]] = released
         elif released.role == "solution":
             bears[(other or same)[-1]] = released  # the last definition is the one that counts
@@ -196,8 +207,10 @@ def _bearers(cells: Sequence[Cell], found: Sequence[Released | None]) -> dict[in
 
 
 def _as_released(released: Released) -> _Slot:
-    runs = released.role == "given" and released.cell.kind == "code" and released.runs_as_released
-    return _Slot(released.cell, released, "given" if runs else None)
+    run: Literal["given", "check"] | None = None
+    if released.cell.kind == "code" and released.restored and released.runs_as_released:
+        run = "given" if released.role == "given" else "check"
+    return _Slot(released.cell, released, run)
 
 
 def _put_back(release: Release, slots: list[_Slot], notes: list[str]) -> None:
@@ -208,7 +221,9 @@ def _put_back(release: Release, slots: list[_Slot], notes: list[str]) -> None:
     for released in release.cells:
         if released.index in there or released.role == "free":
             continue
-        slots.insert(_position(slots, released.index), _as_released(released))
+        back = _as_released(released)
+        back.deleted = release.trusts_ids
+        slots.insert(_position(slots, released.index), back)
         (unanswered if released.role == "solution" else deleted).append(released.label)
     if deleted:
         notes.append(f"Deleted, and put back as released: {', '.join(deleted)}.")
@@ -271,6 +286,8 @@ def _cell_json(slot: _Slot, name: str) -> dict[str, Any]:
     metadata: dict[str, Any] = {"tags": list(slot.cell.tags)} if slot.cell.tags else {}
     if slot.released:
         metadata = deepcopy(dict(slot.released.json.get("metadata", {})))
+    if slot.deleted:
+        metadata[DELETED] = True
     cell: dict[str, Any] = {"cell_type": slot.cell.kind, "id": name, "metadata": metadata}
     if slot.cell.kind == "code":
         cell |= {"execution_count": None, "outputs": []}
@@ -281,12 +298,18 @@ def _cell_json(slot: _Slot, name: str) -> dict[str, Any]:
 
 def _to_run(slots: Sequence[_Slot]) -> tuple[RunCell, ...]:
     return tuple(
-        RunCell(
-            index,
-            slot.cell.source,
-            slot.run,
-            task_of(slot.answers.cell.grade_id or "") if slot.answers else None,
-        )
+        RunCell(index, source, slot.run, _task_of(slot))
         for index, slot in enumerate(slots)
-        if slot.run and slot.cell.source.strip()
+        if slot.run and (source := _source_of(slot)).strip()
     )
+
+
+def _source_of(slot: _Slot) -> str:
+    test = slot.released.test if slot.released and slot.run == "check" else None
+    return slot.cell.source if test is None else test
+
+
+def _task_of(slot: _Slot) -> str | None:
+    if slot.run == "check" and slot.released:
+        return slot.released.cell.grade_id
+    return task_of(slot.answers.cell.grade_id or "") if slot.answers else None

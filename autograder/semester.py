@@ -1,8 +1,9 @@
 """Semester: the rules of a course that an instructor writes down, in one file `OUT/semester.toml`.
 
 It names the roster, when work was received, when it was due and for whom later, what being late
-costs, which attempt counts, and which tasks everybody is given. Without the file none of that
-applies. Every error names the file, the key, the value, and what was expected.
+costs, which attempt counts, which tasks everybody is given, and how ordinary assignments are
+scored. Without the file none of that applies. Every error names the file, the key, the value, and
+what was expected.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from autograder.intake import is_student_id
-from autograder.tasks import find_lab, find_task, lab_names
+from autograder.labs import find_task, lab_names
+from autograder.questions import COURSE
+from autograder.scoring import SANE, STOCK, Rules
 
 __all__ = ["SETTINGS", "Late", "Receipt", "Semester", "Student", "read_semester"]
 
@@ -26,7 +29,8 @@ SETTINGS = "semester.toml"
 Attempts = Literal["last", "best", "on_time"]
 Columns = tuple[str, ...]
 _ATTEMPTS: tuple[Attempts, ...] = ("last", "best", "on_time")
-_KEYS = ("attempts", "due", "extensions", "late", "receipts", "roster", "waived")
+_KEYS = ("attempts", "due", "extensions", "late", "ordinary", "receipts", "roster", "waived")
+_RULES = {"sane": SANE, "stock": STOCK}
 _LATE = ("grace_minutes", "most_percent", "percent_per_day")
 _TIME = "a date and time with its offset from UTC, such as 2026-11-20T23:59:00+01:00"
 
@@ -70,7 +74,10 @@ class Late:
 
 @dataclass(frozen=True)
 class Semester:
-    """A course's rules; `due` goes by lab, `extensions` by student and lab, `waived` by task."""
+    """A course's rules; `due` goes by lab, `extensions` by student and lab, `waived` by task.
+
+    `ordinary` are those that ordinary assignments are scored by.
+    """
 
     attempts: Attempts = "last"
     due: Mapping[str, datetime] = field(default_factory=dict)
@@ -79,6 +86,7 @@ class Semester:
     receipts: tuple[Receipt, ...] = ()
     roster: tuple[Student, ...] = ()
     waived: Mapping[str, str] = field(default_factory=dict)
+    ordinary: Rules = SANE
 
     def due_for(self, student: str, lab: str) -> datetime | None:
         """Return when this student's work is due: the lab's time, or a later one granted."""
@@ -86,8 +94,10 @@ class Semester:
         return max((time for time in times if time is not None), default=None)
 
 
-def read_semester(out: Path) -> Semester:
+def read_semester(out: Path, root: Path | None = COURSE) -> Semester:
     """Return the rules in `out`/semester.toml; those of an empty file where there is none.
+
+    Labs and tasks have to be those of the course in `root`; for None their names are not looked at.
 
     Raises ValueError for a key, a value or a row that is not as expected, FileNotFoundError for a
     file that the settings name and that is not there.
@@ -99,7 +109,8 @@ def read_semester(out: Path) -> Semester:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no TOML file: {error}") from error
-    settings = _Settings(path)
+    settings = _Settings(path, root)
+    ordinary = settings.rules(settings.table(data, "ordinary"))
     settings.known(data, _KEYS)
     late = settings.table(data, "late")
     settings.known(late, _LATE, "late.")
@@ -119,18 +130,25 @@ def read_semester(out: Path) -> Semester:
             settings.number(late, "percent_per_day", 0.0, 100),
             settings.number(late, "most_percent", 100.0, 100),
         ),
-        extensions=_extensions(settings.file(data, "extensions")),
-        receipts=tuple(_receipts(settings.file(data, "receipts"))),
+        extensions=_extensions(settings.file(data, "extensions"), settings.labs),
+        receipts=tuple(_receipts(settings.file(data, "receipts"), settings.labs)),
         roster=tuple(_roster(settings.file(data, "roster"))),
-        waived=dict(settings.waivers(settings.table(data, "waived"))),
+        waived=dict(settings.waivers(settings.table(data, "waived"), ordinary)),
+        ordinary=ordinary,
     )
 
 
 @dataclass(frozen=True)
 class _Settings:
-    """The file `path`, whose values are taken out by name."""
+    """The file `path`, whose values are taken out by name; `root` is the course's folder."""
 
     path: Path
+    root: Path | None
+
+    @cached_property
+    def labs(self) -> list[str] | None:
+        """The names that a lab may have; None for any."""
+        return None if self.root is None else lab_names(self.root)
 
     def wrong(self, key: str, value: object, expected: str) -> ValueError:
         there = "is missing" if value is None else f"is {value!r}"
@@ -154,8 +172,8 @@ class _Settings:
         return float(value)
 
     def time(self, lab: str, value: object) -> datetime:
-        if not _is_lab(lab):
-            raise self.wrong(f"due.{lab}", str(value), f"a lab among {', '.join(lab_names())}")
+        if self.labs is not None and lab not in self.labs:
+            raise self.wrong(f"due.{lab}", str(value), f"a lab among {', '.join(self.labs)}")
         if not isinstance(value, datetime) or value.tzinfo is None:
             raise self.wrong(f"due.{lab}", str(value), _TIME)
         return value
@@ -171,10 +189,22 @@ class _Settings:
             raise FileNotFoundError(f"{self.path}: {key} is {name!r}; there is no file {path}")
         return path
 
-    def waivers(self, table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def rules(self, table: Mapping[str, Any]) -> Rules:
+        start = table.get("rules", "sane")
+        if start not in _RULES:
+            raise self.wrong("ordinary.rules", start, f"one of {', '.join(_RULES)}")
+        switches = {key: value for key, value in table.items() if key != "rules"}
+        self.known(switches, ("rules", *asdict(SANE)), "ordinary.")
+        for key, value in switches.items():
+            if not isinstance(value, bool):
+                raise self.wrong(f"ordinary.{key}", value, "true or false")
+        return replace(_RULES[start], **switches)
+
+    def waivers(self, table: Mapping[str, Any], rules: Rules) -> Iterator[tuple[str, str]]:
         for task, reason in table.items():
             try:
-                find_task(task)
+                if self.root is not None:
+                    find_task(task, self.root, rules)
             except ValueError as error:
                 raise self.wrong(f"waived.{task}", reason, f"a task's id: {error}") from error
             if not isinstance(reason, str) or not reason.strip():
@@ -189,12 +219,12 @@ def _roster(path: Path | None) -> Iterator[Student]:
         yield Student(**row)
 
 
-def _receipts(path: Path | None) -> Iterator[Receipt]:
+def _receipts(path: Path | None, labs: Collection[str] | None) -> Iterator[Receipt]:
     for where, row in _rows(
         path, ("student", "lab", "received"), ("folder",), key=("student", "lab", "folder")
     ):
         _check_student(where, "student", row["student"])
-        _check_lab(where, row["lab"])
+        _check_lab(where, row["lab"], labs)
         if row["folder"] and not is_student_id(row["folder"]):
             raise ValueError(
                 f"{where}: folder is {row['folder']!r}; expected the name of a folder in the "
@@ -204,11 +234,11 @@ def _receipts(path: Path | None) -> Iterator[Receipt]:
         yield Receipt(row["student"], row["lab"], received, row["folder"])
 
 
-def _extensions(path: Path | None) -> dict[tuple[str, str], datetime]:
+def _extensions(path: Path | None, labs: Collection[str] | None) -> dict[tuple[str, str], datetime]:
     granted = {}
     for where, row in _rows(path, ("student", "lab", "due"), (), key=("student", "lab")):
         _check_student(where, "student", row["student"])
-        _check_lab(where, row["lab"])
+        _check_lab(where, row["lab"], labs)
         granted[row["student"], row["lab"]] = _time(where, "due", row["due"])
     return granted
 
@@ -247,17 +277,9 @@ def _check_student(where: str, column: str, value: str) -> None:
         )
 
 
-@cache
-def _is_lab(name: str) -> bool:
-    try:
-        return find_lab(name).name == name
-    except ValueError:
-        return False
-
-
-def _check_lab(where: str, value: str) -> None:
-    if not _is_lab(value):
-        raise ValueError(f"{where}: lab is {value!r}; expected one of {', '.join(lab_names())}")
+def _check_lab(where: str, value: str, labs: Collection[str] | None) -> None:
+    if labs is not None and value not in labs:
+        raise ValueError(f"{where}: lab is {value!r}; expected one of {', '.join(labs)}")
 
 
 def _time(where: str, column: str, value: str) -> datetime:

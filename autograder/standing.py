@@ -55,7 +55,7 @@ def standings(out: Path) -> dict[tuple[str, str], Standing]:
 
 def people(out: Path, students: Sequence[str]) -> dict[str, Student]:
     """Return the roster's row of each student; one with the id alone for those not on it."""
-    roster = {student.id: student for student in read_semester(out).roster}
+    roster = {student.id: student for student in read_semester(out, None).roster}
     return {name: roster.get(name, Student(name)) for name in students}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -96,7 +97,7 @@ def write_picture(lab: str, tasks: Sequence[TaskStatistics], path: Path) -> None
         left = [at + width for at, width in zip(left, widths, strict=True)]
     for place, one in zip(places, tasks, strict=True):
         axes.text(102, place, _beside(one), va="center", fontsize=10)
-    names = [one.task.partition("-")[2] for one in tasks]
+    names = [re.sub(r"^lab\d\d-", "", one.task) for one in tasks]
     axes.set_yticks(list(places), names, fontsize=11)
     axes.invert_yaxis()
     axes.set_xlim(0, 100)

@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["Quarantine", "RunCell", "Submission"]
+__all__ = ["Missing", "Quarantine", "RunCell", "Submission"]
 
 
 class Quarantine(ValueError):
     """What was handed in cannot be read as this lab's notebook; the message says why."""
+
+
+class Missing(Quarantine):
+    """A file or folder of a submission is not there; `there` is what stands in its place."""
+
+    def __init__(self, message: str, there: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.there = there
 
 
 @dataclass(frozen=True)
@@ -17,13 +25,13 @@ class RunCell:
     """One code cell that the grader runs, in the notebook's order.
 
     `given` cells are the release's own, put back as they were; `solution` cells answer the task
-    `task`; `own` cells are whatever else the student wrote. `index` is the cell's place in
-    `Submission.notebook`, where its outputs go.
+    `task`; `check` cells test it, hidden tests included; `own` cells are whatever else the student
+    wrote. `index` is the cell's place in `Submission.notebook`, where its outputs go.
     """
 
     index: int
     source: str
-    kind: Literal["given", "solution", "own"]
+    kind: Literal["given", "check", "solution", "own"]
     task: str | None = None
 
 
@@ -32,7 +40,8 @@ class Submission:
     """A notebook as it will be graded.
 
     `raw` are the bytes that were handed in, `notebook` is nbformat 4's JSON with the released
-    cells restored and all outputs cleared, `cells` what is to run, `notes` what was repaired.
+    cells restored and all outputs cleared, `cells` what is to run, `notes` what was repaired,
+    `release` which release of the lab it says it is of.
     """
 
     student: str
@@ -41,3 +50,4 @@ class Submission:
     notebook: dict[str, Any]
     cells: tuple[RunCell, ...]
     notes: tuple[str, ...] = ()
+    release: str = ""

@@ -54,6 +54,7 @@ class Finding:
     """What a judge says of one answer, for one part.
 
     `said` is for the student: what was expected, what came back; it is shown for drawn cases only.
+    `points` are what a part that is not ok still earns.
     `mistakes` are the ids of all mistakes that would have produced this very answer.
     `doubt` says why a measured figure cannot be believed; the part then cannot be judged.
     """
@@ -62,6 +63,7 @@ class Finding:
     said: str = ""
     mistakes: tuple[str, ...] = ()
     doubt: str = ""
+    points: float = 0.0
 
 
 NOT_WRITTEN = Finding(False, "Not written yet: the cell still raises NotImplementedError.")
@@ -73,7 +75,8 @@ class Task:
 
     `id` is nbgrader's grade_id too, such as `lab01-decode_fp32`. `parts` maps each part to its
     points; a part is earned when all cases that decide it pass. `defines` are the names that the
-    student writes. `probe` is the name of a function in `peakmem.probes.labNN`. `cases(rng)` draws
+    student writes. `probe` is the name of a function in `peakmem.probes.labNN`, or empty where the
+    answer is what a cell of the notebook shows. `cases(rng)` draws
     the inputs, `judge(case, answer)` says of each part of the case whether it is right; it is
     called only with an answer that has a value. `mistakes` maps a mistake's id to the sentence a
     student reads, the likeliest first. `ask(case)` makes the function that replies to the

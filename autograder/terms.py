@@ -11,35 +11,55 @@ from pathlib import Path
 from typing import Any
 
 import peakmem
+from autograder.files import inside
+from autograder.layout import data_files, source_folder
 from autograder.sandbox import Limits
+from autograder.scoring import SANE, Rules
+from autograder.tasks import has_tasks
 
-__all__ = ["changed", "environment", "terms_of"]
+__all__ = ["changed", "environment", "files_of", "terms_of"]
 
 _GRADER, _LIBRARY = Path(__file__).parent, Path(peakmem.__file__).parent
 _PACKAGES = ("ipython", "matplotlib", "numpy", "torch")  # whose results or outputs grades rest on
 
 
-def terms_of(lab: str, root: Path, limits: Limits, *, isolated: bool) -> dict[str, Any]:
+def terms_of(
+    lab: str, root: Path, limits: Limits, *, isolated: bool, rules: Rules = SANE
+) -> dict[str, Any]:
     """Return the terms of grading `lab` now: its version, the limits, and whether in the sandbox.
 
     The version is a digest of the lab's tasks and probes, of the release that submissions are
-    restored to, and of the instructor's notebook, which has the points.
+    restored to, and of the instructor's notebook, which has the points. Of an ordinary assignment
+    it is one of its notebooks and the files beside them, and its terms have the `rules` too.
     """
+    notebooks = files_of(lab, root)
+    terms = {
+        "lab": _digest(notebooks),
+        "notebooks": _digest(notebooks),
+        "limits": asdict(limits),
+        "isolated": isolated,
+    }
+    if not has_tasks(lab):
+        return {**terms, "rules": asdict(rules)}
     number = lab.partition("_")[0]
-    built = (root / folder / lab / f"{lab}.ipynb" for folder in ("labs", "solutions"))
-    notebooks = [path for path in built if path.is_file()]
     files = [
         *sorted((_GRADER / "tasks" / number).rglob("*.py")),
         _LIBRARY / "probes" / "__init__.py",
         _LIBRARY / "probes" / f"{number}.py",
         *notebooks,
     ]
-    return {
-        "lab": _digest(files),
-        "notebooks": _digest(notebooks),
-        "limits": asdict(limits),
-        "isolated": isolated,
-    }
+    return {**terms, "lab": _digest(files)}
+
+
+def files_of(lab: str, root: Path) -> list[Path]:
+    """Return the files of the course that grading `lab` reads."""
+    if has_tasks(lab):
+        built = (root / folder / lab / f"{lab}.ipynb" for folder in ("labs", "solutions"))
+        return [path for path in built if path.is_file()]
+    config = root / "nbgrader_config.py"
+    notebooks = sorted(inside(source_folder(root), lab).glob("*.ipynb"))
+    settings = [config] if config.is_file() else []
+    return [*notebooks, *data_files(root, lab).values(), *settings]
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -55,6 +75,10 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     different = [f"{k} {before.get(k)}, now {v}" for k, v in now.items() if before.get(k) != v]
     if different:
         words.append(f"other limits ({'; '.join(different)})")
+    was, rules = old.get("rules", {}), new.get("rules", {})
+    others = [f"{name} {was.get(name)}, now {v}" for name, v in rules.items() if was.get(name) != v]
+    if others:
+        words.append(f"other rules ({'; '.join(others)})")
     if old.get("isolated") != new.get("isolated"):
         words.append("the sandbox on" if old.get("isolated") else "the sandbox off")
     return words

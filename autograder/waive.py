@@ -14,6 +14,7 @@ from pathlib import Path
 from autograder.files import write_whole
 from autograder.result import Result
 from autograder.task import Verdict
+from autograder.tasks import full_id
 
 __all__ = ["waive", "waivers", "write_waivers"]
 
@@ -35,13 +36,14 @@ def waive(result: Result, given: Mapping[str, str]) -> Result:
     """Return the result with full marks for the tasks that are waived."""
     if not given:
         return result
-    return replace(result, verdicts=tuple(_waived(v, given) for v in result.verdicts))
+    return replace(result, verdicts=tuple(_waived(result.lab, v, given) for v in result.verdicts))
 
 
-def _waived(verdict: Verdict, given: Mapping[str, str]) -> Verdict:
-    if verdict.task not in given:
+def _waived(lab: str, verdict: Verdict, given: Mapping[str, str]) -> Verdict:
+    reason = given.get(full_id(lab, verdict.task))
+    if reason is None:
         return verdict
-    message = f"Waived, so everybody has its points: {given[verdict.task]}"
+    message = f"Waived, so everybody has its points: {reason}"
     return Verdict(
         verdict.task, "right", {"waived": verdict.max_points}, verdict.max_points, message
     )

@@ -7,7 +7,7 @@ import pkgutil
 
 from autograder.task import Lab, Task
 
-__all__ = ["find_lab", "find_task", "lab_names", "lab_of"]
+__all__ = ["find_lab", "find_task", "full_id", "has_tasks", "lab_names", "lab_of"]
 
 
 def lab_names() -> list[str]:
@@ -26,6 +26,16 @@ def find_lab(name: str) -> Lab:
     if lab is None or lab.name != name:
         raise ValueError(f"there is no lab named {name!r}; the labs are {', '.join(lab_names())}")
     return lab
+
+
+def has_tasks(name: str) -> bool:
+    """Tell whether this is a lab with Tasks, and no ordinary assignment."""
+    return name in lab_names()
+
+
+def full_id(lab: str, task: str) -> str:
+    """Return a task's name in its course: its id, or `ps1/q1` of an ordinary assignment."""
+    return task if has_tasks(lab) else f"{lab}/{task}"
 
 
 def find_task(task_id: str) -> Task:
