@@ -23,8 +23,8 @@ Json = dict[str, Any]
 def without(hidden: Collection[str], text: str) -> str:
     r"""Return the text, each line that quotes a line of `hidden` left out and said to be.
 
-    >>> without({"assert f(2) == 4"}, "before\\n----> 1 assert f(2) == 4")
-    'before\\n[a line that quotes a hidden test is left out]'
+    >>> without({"assert f(2) == 4"}, "before\n----> 1 assert f(2) == 4")
+    'before\n[a line that quotes a hidden test is left out]'
     """
     quoted = [line for line in hidden if len(line) >= _SHORT]
     return "\n".join(

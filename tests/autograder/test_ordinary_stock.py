@@ -1,0 +1,215 @@
+"""The same class graded by nbgrader itself and by us: the same scores, but where the guide says."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+from traitlets.config import Config
+
+from autograder.classroom import Classroom, grade_all, publish, take
+from autograder.sandbox import Limits
+from autograder.scoring import SANE, STOCK
+from tests.autograder.assignment_by_hand import (
+    NAME,
+    PROBLEM1,
+    PROBLEM2,
+    cell_of,
+    hand_in,
+    problem1,
+    problem2,
+    released,
+    submission,
+    write_course,
+)
+
+pytestmark = pytest.mark.slow
+
+SQUARE, TOTAL, QUIET, TWICE, VALUE = (
+    f"{PROBLEM1}/test_{name}" for name in ("square", "total", "quiet", "twice", "value")
+)
+ESSAY, PLOT, PROJECT, ZERO = (
+    f"{PROBLEM1}/{name}" for name in ("essay", "plot", "project", "test_zero")
+)
+CUBE = f"{PROBLEM2}/test_square"
+WAITS = (None, True)  # a person has to give it
+
+Scores = dict[str, dict[str, tuple[float | None, bool]]]
+
+
+def values():
+    """What the last line of a test may show, by the student who has it shown."""
+    return {
+        "true": "return True",
+        "false": "return False",
+        "none": "return None",
+        "numpy": "import numpy as np\nreturn np.float64(1.5)",
+        "nan": "return float('nan')",
+        "negative": "return -1.0",
+        "above": "return 3",
+        "text": "return 'fine'",
+        "raises": "raise ValueError('no')",
+        "half": "return 1",
+    }
+
+
+def edited():
+    """A wrong answer, and a test that was edited to let it pass."""
+    made = submission(square="return 0")
+    cell_of(made[PROBLEM1], "test_square")["source"] = "pass"
+    return made
+
+
+def without(*names):
+    made = submission()
+    cells = made[PROBLEM1]["cells"]
+    made[PROBLEM1]["cells"] = [cell for cell in cells if cell["id"] not in names]
+    return made
+
+
+def duplicated():
+    made = submission()
+    cells = made[PROBLEM1]["cells"]
+    at = next(i for i, cell in enumerate(cells) if cell["id"] == "test_square")
+    cells.insert(at + 1, deepcopy(cells[at]) | {"id": "copy"})
+    return made
+
+
+def by_student():
+    """The class, by name; the names say what is particular."""
+    made = {
+        "right": submission(),
+        "wrong": submission(square="return abs(x)", total="return 0", cube="return 1"),
+        "warns": submission(quiet="import warnings\nwarnings.warn('hm')\nreturn x + 1"),
+        "prints": submission(quiet="print(0.0)\nreturn x + 1"),
+        "unreadable": submission(square="return x *", plot="x ="),
+        "own_name": submission(square="test_square = 1\nreturn x * x"),
+        "edited": edited(),
+        "untouched": {PROBLEM1: released(problem1), PROBLEM2: released(problem2)},
+        "first_only": {PROBLEM1: submission()[PROBLEM1]},
+        "second_only": {PROBLEM2: submission()[PROBLEM2]},
+        "loops": submission(quiet="while True:\n    pass"),
+        "deleted": without("test_square", "essay"),
+        "unsolved": without("square"),
+        "duplicated": duplicated(),
+        "exits": submission(quiet="import os\nos._exit(3)"),
+    }
+    return made | {name: submission(value=body) for name, body in values().items()}
+
+
+# What nbgrader does not grade: it gives up on the submission, and so the class.
+NOT_BY_STOCK = {"above", "duplicated", "exits"}
+# Where our own rules differ from nbgrader's, as docs/ordinary.md says.
+SANER = {
+    ("warns", QUIET): (1.0, False),
+    ("warns", TWICE): (1.0, False),
+    ("false", VALUE): (0.0, False),
+    ("numpy", VALUE): (1.5, False),
+    ("nan", VALUE): WAITS,
+    ("negative", VALUE): (0.0, False),
+    ("deleted", SQUARE): (2.0, False),
+}
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    root = write_course(tmp_path_factory.mktemp("course"))
+    for student, notebooks in by_student().items():
+        hand_in(root / "submitted", student, notebooks)
+    return root
+
+
+@pytest.fixture(scope="module")
+def stock(course):
+    """What nbgrader gives."""
+    from nbgrader.apps import NbGraderAPI
+
+    config = Config()
+    config.CourseDirectory.root = str(course)
+    config.CourseDirectory.db_url = url = f"sqlite:///{course}/gradebook.db"
+    config.Execute.timeout = 3
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(action="ignore"):
+        # nbgrader runs alembic by its bare name; a kernel under pytest does not watch its stderr.
+        patch.setenv(
+            "PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        )
+        patch.delenv("PYTEST_CURRENT_TEST", raising=False)
+        api = NbGraderAPI(config=config)
+        assert api.generate_assignment(NAME)["success"]
+        failed = {s for s in by_student() if not api.autograde(NAME, s)["success"]}
+        found = scores(url)
+    assert failed == NOT_BY_STOCK
+    return {student: own for student, own in found.items() if student not in failed}
+
+
+def graded(course, out, rules):
+    """What we give, read from the gradebook as nbgrader reads it."""
+    limits = Limits(cell_seconds=2.0)
+    room = Classroom(NAME, out, course, b"secret", limits, rules=rules)
+    for _ in grade_all(room, take(room, course / "submitted"), workers=2):
+        pass
+    publish(out, course)
+    return scores(f"sqlite:///{out}/gradebook.db")
+
+
+@pytest.fixture(scope="module")
+def by_stocks_rules(course, tmp_path_factory):
+    return graded(course, tmp_path_factory.mktemp("stock"), STOCK)
+
+
+@pytest.fixture(scope="module")
+def by_our_rules(course, tmp_path_factory):
+    return graded(course, tmp_path_factory.mktemp("sane"), SANE)
+
+
+def scores(url) -> Scores:
+    """Each student's (score, needs a person) by cell."""
+    from nbgrader.api import Gradebook
+
+    with warnings.catch_warnings(action="ignore"), Gradebook(url) as gradebook:
+        return {
+            handed.student.id: {
+                f"{notebook.name}/{grade.name}": (grade.auto_score, grade.needs_manual_grade)
+                for notebook in handed.notebooks
+                for grade in notebook.grades
+            }
+            for handed in gradebook.assignment_submissions(NAME)
+        }
+
+
+@pytest.mark.parametrize("student", sorted(by_student().keys() - NOT_BY_STOCK))
+def test_by_stocks_rules_scores_are_stocks(student, stock, by_stocks_rules):
+    assert by_stocks_rules[student] == stock[student]
+
+
+@pytest.mark.parametrize("student", sorted(by_student().keys() - NOT_BY_STOCK))
+def test_by_our_rules_they_differ_where_the_guide_says(student, stock, by_our_rules):
+    expected = {cell: SANER.get((student, cell), was) for cell, was in stock[student].items()}
+    assert by_our_rules[student] == expected
+
+
+def test_what_stock_gives_up_on_is_graded(by_stocks_rules, by_our_rules):
+    for found in (by_stocks_rules, by_our_rules):
+        assert found["duplicated"] == found["right"]
+        assert found["above"] == found["right"] | {VALUE: WAITS}
+        assert found["exits"] == found["right"] | {QUIET: (0.0, False), TWICE: (0.0, False)}
+    assert by_our_rules["right"][SQUARE] == (2.0, False)
+
+
+def test_stocks_own_scores_are_those_that_this_class_is_about(stock):
+    """The oracle: were nbgrader to change, or the class to test nothing, this would say so."""
+    assert stock["right"] == {
+        **{SQUARE: (2.0, False), TOTAL: (3.0, False), QUIET: (1.0, False), TWICE: (1.0, False)},
+        **{VALUE: (2.0, False), ESSAY: WAITS, PLOT: WAITS, PROJECT: WAITS},
+        **{ZERO: (0.0, False), CUBE: (1.0, False)},
+    }
+    assert stock["wrong"][TOTAL] == (1.5, False)
+    assert stock["warns"][QUIET] == (0.0, False)
+    assert stock["deleted"][SQUARE] == WAITS
+    assert stock["false"][VALUE] == stock["nan"][VALUE] == (2.0, False)
+    assert stock["untouched"][ESSAY] == (0.0, False)
+    assert stock["second_only"][ESSAY] == stock["second_only"][PROJECT] == (0.0, False)

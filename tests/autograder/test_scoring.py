@@ -1,0 +1,123 @@
+"""Scores of ordinary grade cells: by stock's rules exactly what nbgrader itself says, else saner."""
+
+import nbformat
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nbgrader.utils import determine_grade
+
+from autograder.scoring import SANE, STOCK, Rules, score
+
+
+def printed(text, name="stdout"):
+    return {"output_type": "stream", "name": name, "text": text}
+
+
+def shown(text):
+    data = {"text/plain": text}
+    return {"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": None}
+
+
+def drawn():
+    return {"output_type": "display_data", "data": {"text/plain": "<Figure>"}, "metadata": {}}
+
+
+def failed(name="AssertionError", value="it is 4"):
+    return {"output_type": "error", "ename": name, "evalue": value, "traceback": []}
+
+
+def by_nbgrader(outputs, points):
+    """What stock gives; None where it gives up on the whole submission."""
+    cell = nbformat.v4.new_code_cell("test", outputs=[nbformat.from_dict(o) for o in outputs])
+    cell.metadata.nbgrader = nbformat.from_dict(
+        {"grade": True, "solution": False, "grade_id": "q", "points": points}
+    )
+    try:
+        return determine_grade(cell)[0]
+    except ValueError:
+        return None
+
+
+NUMBERS = st.one_of(
+    st.floats(-5, 5).map(str),
+    st.floats(allow_nan=True).map(str),
+    st.integers(-3, 6).map(str),
+    st.sampled_from(["True", "False", "np.float64(1.5)", "tensor(2.)", "'fine'", "[1, 2]", " 1 "]),
+)
+OUTPUTS = st.lists(
+    st.one_of(
+        st.builds(printed, st.text(max_size=5), st.sampled_from(["stdout", "stderr"])),
+        st.builds(shown, NUMBERS),
+        st.builds(drawn),
+        st.builds(failed),
+    ),
+    max_size=4,
+)
+
+
+@given(OUTPUTS, st.sampled_from([0.5, 1, 2.0, 5]))
+def test_by_stocks_rules_it_is_nbgraders_score(outputs, points):
+    assert score(outputs, points, STOCK).points == by_nbgrader(outputs, points)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "earned"),
+    [
+        ([], 2),
+        ([printed("all is well")], 2),
+        ([printed("1.5")], 2),  # printed is not returned
+        ([drawn()], 2),
+        ([shown("1.5")], 1.5),
+        ([shown("0")], 0),
+        ([shown("'fine'")], 2),
+        ([shown("[<matplotlib.lines.Line2D at 0x7f>]")], 2),
+        ([failed()], 0),
+        ([printed("so far"), failed()], 0),
+    ],
+)
+def test_where_stock_is_right_both_rules_agree(outputs, earned):
+    assert score(outputs, 2, SANE).points == score(outputs, 2, STOCK).points == earned
+
+
+@pytest.mark.parametrize(
+    ("outputs", "by_stock", "sane"),
+    [
+        ([printed("a warning", "stderr")], 0, 2),
+        ([printed("a warning", "stderr"), shown("1.5")], 0, 1.5),
+        ([printed("a warning", "stderr"), failed()], 0, 0),
+        ([shown("True")], 2, 2),
+        ([shown("False")], 2, 0),
+        ([shown("np.True_")], 2, 2),
+        ([shown("np.float64(1.5)")], 2, 1.5),
+        ([shown("np.int64(1)")], 2, 1),
+        ([shown("tensor(0.5000)")], 2, 0.5),
+        ([shown("tensor(0.5000, dtype=torch.float64)")], 2, 0.5),
+        ([shown("-1.0")], 2, 0),
+        ([shown("nan")], 2, None),
+        ([shown("2.0000000000000004")], None, 2),
+        ([shown("3")], None, None),
+        ([shown("inf")], None, None),
+    ],
+)
+def test_where_stock_surprises(outputs, by_stock, sane):
+    assert score(outputs, 2, STOCK).points == by_nbgrader(outputs, 2) == by_stock
+    assert score(outputs, 2, SANE).points == sane
+
+
+def test_each_switch_can_be_set_alone():
+    warned, wrong = [printed("a warning", "stderr")], [shown("False")]
+    assert score(warned, 2, Rules(stderr_costs_all=True)).points == 0
+    assert score(wrong, 2, Rules(stderr_costs_all=True)).points == 0
+    assert score(warned, 2, Rules(odd_values_are_full_marks=True)).points == 2
+    assert score(wrong, 2, Rules(odd_values_are_full_marks=True)).points == 2
+    assert score([], 2, Rules(no_output_is_full_marks=False)).points is None
+    assert score([shown("1.5")], 2, Rules(no_output_is_full_marks=False)).points == 1.5
+
+
+def test_what_is_not_earned_is_said_with_the_tests_own_message():
+    assert score([failed()], 2, SANE).said == "The test failed with AssertionError: it is 4"
+    assert score([failed(value="")], 2, SANE).said == "The test failed with AssertionError."
+    assert score([shown("1.5")], 2, SANE).said == "The test gave 1.5 of 2 points."
+    assert len(score([failed(value="x" * 10_000)], 2, SANE).said) < 600
+    assert "A person" in score([shown("3")], 2, SANE).said
+    assert score([], 2, SANE).said == ""
