@@ -3,15 +3,16 @@
 One submission has one file, written whole or not at all: where `<student>.entry` is there, the
 submission is done, whatever happens to the machine afterwards. Its first line is JSON: what the
 result was made from, the result without its notebook, and a digest of all that follows: the
-notebook as JSON, and the cases' answers, which are all that judging again needs.
+notebook as JSON, and the cases' answers, which are all that judging again needs. Of the answers
+the line of JSON is compressed; the arrays' bytes after it are not, for numbers hardly shrink.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from peakmem import plain
 
 __all__ = ["Journal"]
 
-_VERSION = 2
+_VERSION = 3
 _MAX_HEAD = 2**24  # bytes of a first line; a hundred times what verdicts take
 
 Terms = Mapping[str, Any]
@@ -80,7 +81,7 @@ class Journal:
         """
         said = {task: [vars(answer) for answer in given] for task, given in answers.items()}
         notebook = json.dumps(result.notebook).encode()
-        rest = notebook + gzip.compress(plain.encode(said), compresslevel=1, mtime=0)
+        rest = notebook + _packed(plain.encode(said))
         light = result_to_dict(dataclasses.replace(result, notebook=None))
         head = {
             "key": _key(raw, terms),
@@ -123,12 +124,15 @@ class Journal:
         return None if head is None else str(head["key"]["submission"])
 
     def answers(self, lab: str, student: str) -> dict[str, list[Answer]]:
-        """Return what a graded submission answered, by task; none where it has no whole entry."""
+        """Return what a graded submission answered, by task.
+
+        None where it has no whole entry, or one that an earlier version of the journal wrote.
+        """
         entry = self._entry(lab, student)
-        if entry is None:
+        if entry is None or entry[0]["key"].get("version") != _VERSION:
             return {}
         head, rest = entry
-        data = plain.decode(gzip.decompress(rest[head["notebook_bytes"] :]))
+        data = plain.decode(_unpacked(rest[head["notebook_bytes"] :]))
         return {
             task: [Answer(**{**one, "asked": tuple(map(tuple, one["asked"]))}) for one in given]
             for task, given in data.items()
@@ -175,6 +179,17 @@ def _parsed(first: bytes) -> dict[str, Any]:
 def _whole(head: Mapping[str, Any], rest: bytes) -> Result:
     notebook = json.loads(rest[: head["notebook_bytes"]])
     return result_from_dict({**head["result"], "notebook": notebook})
+
+
+def _packed(answers: bytes) -> bytes:
+    """Encoded plain data with its line of JSON compressed."""
+    end = answers.find(b"\n") + 1 or len(answers)
+    return zlib.compress(answers[:end], level=1) + answers[end:]
+
+
+def _unpacked(packed: bytes) -> bytes:
+    line = zlib.decompressobj()
+    return line.decompress(packed) + line.unused_data
 
 
 def _key(raw: bytes, terms: Terms) -> dict[str, Any]:

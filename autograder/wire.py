@@ -61,7 +61,9 @@ def take(
 
 def decode(data: bytes) -> Any:
     """Return the message that these bytes encode; WireError, which quotes none of them, else."""
-    if data.count(b"[") + data.count(b"{") > _MAX_CONTAINERS:
+    end = data.find(b"\n")  # arrays' bytes, which are not read as JSON, come after it
+    end = len(data) if end < 0 else end
+    if data.count(b"[", 0, end) + data.count(b"{", 0, end) > _MAX_CONTAINERS:
         raise WireError(f"a message of over {_MAX_CONTAINERS:,} lists and dicts")
     try:
         return plain.decode(data)

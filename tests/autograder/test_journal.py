@@ -65,11 +65,36 @@ def test_answers_come_back_as_they_were(journal):
     assert others == ANSWERS[DOUBLE][1:]
 
 
+@pytest.mark.parametrize("shape", [(0,), (3,), (50, 1000)])
+def test_arrays_come_back_as_they_were_and_are_not_compressed(journal, shape):
+    array = np.full(shape, 0x0A, np.uint8)  # all of it line ends, and easy to compress
+    answers = {DOUBLE: [Answer(array), Answer([array, "text" * 1000])]}
+    journal.keep(graded(), RAW, answers, INSIDE)
+    first, second = journal.answers(LAB, "ada")[DOUBLE]
+    assert np.array_equal(first.value, array)
+    assert np.array_equal(second.value[0], array)
+    assert second.value[1] == "text" * 1000
+    size = path_of(journal).stat().st_size
+    journal.keep(graded(), RAW, {}, INSIDE)
+    bare = path_of(journal).stat().st_size
+    assert 2 * array.nbytes < size - bare < 2 * array.nbytes + 1000
+
+
 def test_the_same_result_makes_the_same_bytes(journal):
     journal.keep(graded(), RAW, ANSWERS, INSIDE)
     before = path_of(journal).read_bytes()
     journal.keep(graded(), RAW, ANSWERS, INSIDE)
     assert before == path_of(journal).read_bytes()
+
+
+def test_an_entry_of_an_earlier_version_is_shown_but_graded_again(journal, monkeypatch):
+    monkeypatch.setattr("autograder.journal._VERSION", 2)
+    journal.keep(graded(), RAW, ANSWERS, INSIDE)
+    assert journal.answers(LAB, "ada")
+    monkeypatch.undo()
+    assert journal.answers(LAB, "ada") == {}
+    assert journal.find(LAB, "ada", RAW, INSIDE) is None
+    assert journal.read(LAB, "ada") == graded()
 
 
 @pytest.mark.parametrize("kept", [0, 1, 100, -1])

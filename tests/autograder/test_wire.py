@@ -3,9 +3,11 @@
 import socket
 import threading
 
+import numpy as np
 import pytest
 
 from autograder.wire import MAX_MESSAGE, ConnectionClosed, WireError, receive, send, take
+from peakmem import plain
 from peakmem.plain import PlainError
 
 
@@ -38,6 +40,36 @@ def test_a_length_above_the_bound_is_refused_before_any_of_it_is_read(ends):
         take(ours, 7)
 
 
+def test_who_waits_is_asked_after_each_piece_and_each_pause(ends):
+    ours, theirs = ends
+    ours.settimeout(0.01)
+    looks = []
+
+    def look():
+        looks.append(len(looks))
+        if len(looks) == 2:
+            theirs.sendall(frame(b"12345678")[:9])
+        if len(looks) == 6:
+            theirs.sendall(frame(b"12345678")[9:])
+
+    assert take(ours, look=look) == b"12345678"
+    assert len(looks) >= 7
+
+
+def test_who_waits_gives_up_though_bytes_keep_coming(ends):
+    ours, theirs = ends
+    theirs.sendall(frame(b"12345678")[:-1])
+
+    def look():
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        take(ours, look=look)
+    ours.settimeout(0.01)
+    with pytest.raises(TimeoutError):
+        take(ours)
+
+
 def test_what_is_too_large_is_not_sent(ends):
     with pytest.raises(PlainError, match="too large"):
         send(ends[1], bytes(MAX_MESSAGE))
@@ -62,7 +94,10 @@ def test_the_other_sides_end_shows(ends):
         b'{"set": [[]]}',
         b"\x80\x04canary",
         b'"\xff canary"',
-        b'{"npy": "canary"}',
+        b'{"array": "canary"}',
+        b'{"array": ["canary", "C", [1]]}\n',
+        b'{"array": ["<f8", "C", ["canary"]]}\n',
+        b"1\ncanary",
         b"[" * 10_000,
     ],
 )
@@ -81,6 +116,13 @@ def test_millions_of_small_lists_are_refused_before_they_are_made(ends):
         _pass(ours, theirs, data)
 
 
+def test_an_arrays_bytes_are_not_taken_for_lists(ends):
+    ours, theirs = ends
+    brackets = np.full(500_000, ord("["), np.uint8)
+    received = _pass(ours, theirs, plain.encode(brackets))
+    assert received.tobytes() == brackets.tobytes()
+
+
 def test_keys_that_all_collide_are_refused(ends):
     ours, theirs = ends
     keys = ",".join(f'{{"int":"{k * (2**61 - 1):x}"}}' for k in range(1, 5000))
@@ -93,6 +135,6 @@ def _pass(ours, theirs, data):
     sender = threading.Thread(target=theirs.sendall, args=(frame(data),))
     sender.start()
     try:
-        receive(ours)
+        return receive(ours)
     finally:
         sender.join()

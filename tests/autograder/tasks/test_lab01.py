@@ -41,6 +41,30 @@ def grade(name: str, function: Any, seed: int = 0) -> Verdict:
     return judge(task, cases, [student.run(task.probe_path, case.inputs) for case in cases])
 
 
+# The probes
+
+
+@pytest.mark.parametrize(
+    ("answer", "dtype"),
+    [
+        (np.array([[0, 65535]], np.int64), np.uint16),
+        (np.array([7], ">u4"), np.uint16),
+        (np.array([65536]), np.int64),
+        (np.array([-1, 3], np.int16), np.int16),
+        (np.array([1.0]), np.float64),
+        (np.array([True]), np.bool_),
+        (np.zeros((0, 2), np.int32), np.int32),
+    ],
+)
+def test_patterns_that_fit_are_sent_in_16_bits_and_all_else_as_it_is(answer: Any, dtype: Any):
+    inputs = {"calls": [[np.zeros(1, np.float32)]]}
+    student = LocalStudent({"to_bf16": lambda x: answer})
+    ((kind, sent),) = student.run("peakmem.probes.lab01:to_bf16", inputs).value
+    assert (kind, sent.dtype) == ("value", dtype)
+    assert np.array_equal(sent, answer)
+    assert sent.shape == answer.shape
+
+
 # The bank
 
 
