@@ -53,6 +53,7 @@ import peakmem
 
 peakmem.lab("lab07_mixed_precision")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+torch.set_num_threads(1)  # for networks as small as these, threads cost more time than they save
 print(
     "Bytes are measured on the GPU where there is one. On the CPU the meter counts live storages:"
 )
