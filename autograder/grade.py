@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,17 +16,17 @@ from autograder.ban import banned_uses
 from autograder.clean import safe_output
 from autograder.judge import could_not_judge, draw, judge_safely, refuse
 from autograder.result import Result
-from autograder.sandbox import ProcessLost, Sandbox, SandboxStudent
+from autograder.sandbox import Allowance, ProcessLost, Sandbox, SandboxStudent
 from autograder.submission import RunCell, Submission
 from autograder.task import Answer, Case, Lab, Task, Verdict
 
-__all__ = ["Graded", "grade"]
+__all__ = ["LOST", "Graded", "Run", "collect", "grade", "with_outputs"]
 
-_MAX_STARTS = 4  # how often one submission's process may be started again
 _MAX_TIMED_OUT = 2  # cases of a task that may use up their time; one that loops mostly always does
 _MAX_OUTPUTS = 300  # of one cell
 _MAX_OUTPUT = 6_000_000  # characters of one cell's outputs as JSON, figures included
-_LOST = "The process was lost too often to go on."
+_MAX_TAGS = 200_000  # signs < in the outputs of all cells: HTML is cleaned, which takes time
+LOST = "Your notebook used up its time, or what it may send, before this was run."
 
 
 @dataclass(frozen=True)
@@ -39,12 +42,18 @@ class Graded:
 
 
 @dataclass
-class _Run:
-    """What one submission has shown so far. It outlives the processes that are lost on the way."""
+class Run:
+    """What one submission has shown so far. It outlives the processes that are lost on the way.
+
+    `outputs` and `lost_cells`, with the reasons, go by the cell's place in the notebook. Of a cell
+    that ran several times the first outputs are kept.
+    """
 
     outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     lost_cells: dict[int, str] = field(default_factory=dict)
     answers: dict[str, dict[int, Answer]] = field(default_factory=dict)  # by task, by case
+    tags_left: int = _MAX_TAGS
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # by task
 
 
 def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> Graded:
@@ -68,7 +77,7 @@ def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> 
             verdicts[task.id] = could_not_judge(task, _NEEDS_GPU, "needs_gpu")
         else:
             waiting[task.id] = draw(task, secret, submission.student, submission.raw)
-    run = _run(lab, submission, sandbox, waiting)
+    run = collect(submission, sandbox, lab.tasks, waiting)
     answers: dict[str, list[Answer]] = {}
     for task in lab.tasks:
         if task.id in waiting:
@@ -80,9 +89,11 @@ def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> 
         lab=lab.name,
         end="graded",
         verdicts=tuple(verdicts[task.id] for task in lab.tasks),
-        notebook=_with_outputs(submission, run),
-        notes=submission.notes,
+        notebook=with_outputs(submission, run),
+        notes=(*submission.notes, *sandbox.notes),
         isolated=sandbox.isolated,
+        release=submission.release,
+        seconds={task: round(seconds, 6) for task, seconds in run.seconds.items()},
     )
     asked = {task.id: asked_of(task, waiting[task.id]) for task in lab.tasks if task.id in waiting}
     return Graded(result, answers, asked)
@@ -98,34 +109,53 @@ _TOO_DEEP = (
 )
 
 
-def _run(
-    lab: Lab, submission: Submission, sandbox: Sandbox, waiting: Mapping[str, Sequence[Case]]
-) -> _Run:
-    """Collect the answers to all waiting cases, starting again after each loss."""
-    run = _Run(answers={task: {} for task in waiting})
+def collect(
+    submission: Submission,
+    sandbox: Sandbox,
+    tasks: Sequence[Task],
+    waiting: Mapping[str, Sequence[Case]],
+) -> Run:
+    """Run a submission's cells and all waiting cases of `tasks`, starting again after each loss."""
+    run = Run(answers={task: {} for task in waiting})
     # Fixed cases come last: what is shown of a drawn case that failed cannot tell of them.
-    todo = [(t, fixed) for fixed in (False, True) for t in lab.tasks if t.id in waiting]
-    for _ in range(_MAX_STARTS):
+    todo = [(t, fixed) for fixed in (False, True) for t in tasks if t.id in waiting]
+    left = Allowance(sandbox.limits)
+    finished = False
+    # Each start but the last one loses a cell or a task, which are not run again. So there are
+    # no more starts than these, and all share one allowance of time.
+    while not finished and not left.spent():
         with sandbox.open() as student:
-            try:
+            student.share(left)
+            with suppress(ProcessLost):
                 _run_cells(submission.cells, student, run)
-            except ProcessLost:
-                continue
-            lost = False
-            while todo and not lost:
-                task, fixed = todo.pop(0)
-                lost = _run_cases(task, waiting[task.id], fixed, run.answers[task.id], student)
-        if not todo:
-            break
+                finished = _run_tasks(todo, waiting, student, run)
     return run
 
 
-def _run_cells(cells: Sequence[RunCell], student: SandboxStudent, run: _Run) -> None:
+def _run_tasks(
+    todo: list[tuple[Task, bool]],
+    waiting: Mapping[str, Sequence[Case]],
+    student: SandboxStudent,
+    run: Run,
+) -> bool:
+    """Run what is to do, until all is done, or a task takes the process; whether all is done."""
+    lost = False
+    while todo and not lost:
+        task, fixed = todo.pop(0)
+        begun = time.perf_counter()
+        lost = _run_cases(task, waiting[task.id], fixed, run.answers[task.id], student)
+        run.seconds[task.id] += time.perf_counter() - begun
+    return not todo
+
+
+def _run_cells(cells: Sequence[RunCell], student: SandboxStudent, run: Run) -> None:
     for cell in cells:
         if cell.index in run.lost_cells:
             continue
         try:
-            run.outputs[cell.index] = _kept(student.run_cell(cell.source))
+            outputs = student.run_cell(cell.source)
+            if cell.index not in run.outputs:
+                run.outputs[cell.index] = _kept(outputs, run)
         except ProcessLost as error:
             run.lost_cells[cell.index] = str(error)
             run.outputs[cell.index] = [_error_output("Stopped", str(error))]
@@ -161,22 +191,22 @@ def _timed_out(answers: Iterable[Answer]) -> int:
     return sum(a.raised is not None and a.raised[0] == "TimeLimit" for a in answers)
 
 
-def _explain(task: Task, run: _Run, cells: Sequence[RunCell], count: int) -> list[Answer]:
-    """A task's answers; where a name is missing because its cell failed, they say that instead."""
-    lost = Answer(lost=_LOST)
+def _explain(task: Task, run: Run, cells: Sequence[RunCell], count: int) -> list[Answer]:
+    """A task's answers; where one is missing because its cell failed, they say that instead."""
+    lost = Answer(lost=LOST)
     answers = [run.answers[task.id].get(index, lost) for index in range(count)]
     trouble = _trouble(task, run, cells)
     if trouble is None:
         return answers
     return [
         Answer(raised=("NotDefined", trouble, ""))
-        if answer.raised is not None and answer.raised[0] == "NotDefined"
+        if answer is lost or (answer.raised is not None and answer.raised[0] == "NotDefined")
         else answer
         for answer in answers
     ]
 
 
-def _trouble(task: Task, run: _Run, cells: Sequence[RunCell]) -> str | None:
+def _trouble(task: Task, run: Run, cells: Sequence[RunCell]) -> str | None:
     for cell in cells:
         if cell.task != task.id:
             continue
@@ -189,14 +219,15 @@ def _trouble(task: Task, run: _Run, cells: Sequence[RunCell]) -> str | None:
     return None
 
 
-def _with_outputs(submission: Submission, run: _Run) -> dict[str, Any]:
+def with_outputs(submission: Submission, run: Run) -> dict[str, Any]:
+    """Return the submission's notebook with the outputs of the run."""
     notebook = copy.deepcopy(submission.notebook)
     for index, outputs in run.outputs.items():
         notebook["cells"][index]["outputs"] = outputs
     return notebook
 
 
-def _kept(outputs: Sequence[Any]) -> list[dict[str, Any]]:
+def _kept(outputs: Sequence[Any], run: Run) -> list[dict[str, Any]]:
     """A cell's outputs as its process sent them, made safe, and within bounds."""
     kept: list[dict[str, Any]] = []
     left = _MAX_OUTPUT
@@ -206,11 +237,17 @@ def _kept(outputs: Sequence[Any]) -> list[dict[str, Any]]:
         except (TypeError, ValueError):
             continue  # no output that the recorder makes
         left -= len(text)
-        if left < 0:
-            return [_error_output("TooMuchOutput", f"over {_MAX_OUTPUT:,} characters of output")]
+        run.tags_left -= text.count("<")
+        if left < 0 or run.tags_left < 0:
+            return [_error_output("TooMuchOutput", _TOO_MUCH)]
         if isinstance(output, Mapping):
             kept.append(safe_output(json.loads(text)))
     return kept
+
+
+_TOO_MUCH = (
+    f"over {_MAX_OUTPUT:,} characters of output, or {_MAX_TAGS:,} tags of HTML in the notebook"
+)
 
 
 def _error_output(name: str, message: str) -> dict[str, Any]:

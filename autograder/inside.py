@@ -1,11 +1,12 @@
 """The process inside the sandbox: prepared once, then forked for each submission.
 
-Started as `python -m autograder.inside FD [--bare] [--files=DIR]`. It imports what labs need, and
-waits on the control socket FD. Each message there carries one end of a socket pair; a fork of this
-process serves it: it shuts itself in namespaces of its own, or confines itself to a user id of its
-own where a second descriptor comes along (`confine`), gives up every privilege, and then runs the
-student's cells and probes as the messages ask. Nothing in this file is secret, nothing in this
-process knows an expected value, and from the first student cell on nothing here is trusted.
+Started as `python -m autograder.inside FD [--processor=N] [--bare] [--files=DIR]`. It imports what
+labs need, and waits on the control socket FD. Each message there carries one end of a socket pair;
+a fork of this process serves it: it shuts itself in namespaces of its own, or confines itself to a
+user id of its own where a second descriptor comes along (`confine`), gives up every privilege, and
+then runs the student's cells and probes as the messages ask. Nothing in this file is secret,
+nothing in this process knows an expected value, and from the first student cell on nothing here is
+trusted.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ class TimeLimit(BaseException):
 def main() -> None:
     """Prepare, then fork a shell for every socket that arrives, until the control socket closes."""
     control = socket.socket(fileno=int(sys.argv[1]))
+    for word in sys.argv:
+        if word.startswith("--processor="):
+            os.sched_setaffinity(0, {int(word.removeprefix("--processor="))})
     bare = "--bare" in sys.argv
     shell, recorder = _prepare()
     gc.collect()

@@ -6,7 +6,10 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["Watch", "children_bytes", "code_bytes", "peak_bytes", "reset_peak"]
+__all__ = [
+    *("Watch", "children_bytes", "code_bytes", "peak_bytes", "reset_peak"),
+    *("stack_start", "written_bytes"),
+]
 
 
 class Watch:
@@ -54,15 +57,46 @@ def children_bytes(pid: int) -> int:
     An upper bound: a page that several of them share counts in each.
     """
     _, *children = _tree(pid)
-    return sum(_status_bytes(child, "VmHWM") or 0 for child in children) + _reaped_bytes(pid)
+    held = sum((_status_bytes(c, "VmHWM") or 0) + (written_bytes(c) or 0) for c in children)
+    return held + _reaped_bytes(pid)
+
+
+def written_bytes(pid: int) -> int | None:
+    """Return all that a process and the children that it waited for ever wrote, to anything.
+
+    What is written to a file in memory is nobody's resident memory. None where the system cannot
+    tell.
+    """
+    try:
+        for line in Path(f"/proc/{pid}/io").read_text().splitlines():
+            if line.startswith("wchar:"):
+                return int(line.split()[1])
+    except OSError:
+        pass
+    return None
+
+
+def stack_start(pid: int) -> int | None:
+    """Return the address at which a process's stack begins; None where the system does not tell.
+
+    Forks have it from their parent. A program that is started anew gets another, drawn by the
+    system, so that it tells whether a process still is the program that it was forked as.
+    """
+    fields = _stat(pid)
+    return int(fields[25]) or None if fields else None
 
 
 def _reaped_bytes(pid: int) -> int:
+    fields = _stat(pid)  # cminflt, cmajflt: pages that children touched
+    return (int(fields[8]) + int(fields[10])) * resource.getpagesize() if fields else 0
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the third on; proc(5) counts them from 1."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return 0
-    return (int(fields[8]) + int(fields[10])) * resource.getpagesize()  # cminflt, cmajflt
+        return []
 
 
 def _tree(pid: int) -> Iterator[int]:

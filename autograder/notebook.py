@@ -16,7 +16,8 @@ MAX_FILE_BYTES = 32 * 2**20
 # Reading JSON takes most memory for small lists and dicts, about 200 bytes each.
 _MAX_CONTAINERS = 400_000
 _MAX_CELLS = 2_000
-_MAX_SOURCE = 4_000_000  # characters of all cells together
+# Characters of all cells together. Python's syntax tree takes a thousand bytes for each of some.
+_MAX_SOURCE = 500_000
 _MAX_IMAGES = 8_000_000  # characters of all images pasted into text, base64
 
 _CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")

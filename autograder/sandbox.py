@@ -17,7 +17,7 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -25,22 +25,23 @@ from typing import Any, Self
 
 from autograder import memory
 from autograder.clean import plain_text
-from autograder.isolation import IsolationError, command
+from autograder.isolation import IsolationError, command, lay_out
 from autograder.student import Ask
 from autograder.task import Answer
 from autograder.wire import MAX_MESSAGE, ConnectionClosed, WireError, decode, receive, send, take
 from peakmem.plain import PlainError
 from peakmem.probes import UNWATCH, WATCH
 
-__all__ = ["Limits", "ProcessLost", "Sandbox", "SandboxStudent"]
+__all__ = ["Allowance", "Limits", "ProcessLost", "Sandbox", "SandboxStudent"]
 
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
-_TICK = 0.05  # seconds between looks at the clock and the memory
+_TICK = 0.05  # seconds between looks at the memory
 _GRACE = 2.0  # seconds between the kind time limit inside and the hard one out here
 _START = 120.0  # seconds that preparing may take
 _END = 30.0  # seconds that killing may take
-_MAX_SENT = 128 * 2**20  # bytes of all messages that one student's process may send
+_MAX_SENT = 128 * 2**20  # bytes of all messages that one submission may send
 _MAX_ASKED = 100_000  # questions of one probe
+_MAX_CPU = 60.0  # seconds that this side may compute on one submission's messages
 # Libraries' code that is touched for the first time while a process is watched becomes resident
 # too: 1 to 10 MiB. At most so much is believed to be that, for a student could touch more of it
 # once the memory of the peak is given back.
@@ -64,13 +65,42 @@ class ProcessLost(Exception):
     """The student's process is no more; the message says why, in words for the student."""
 
 
+class Allowance:
+    """What one submission may use in all, over the processes that it is given one by one.
+
+    `sent_bytes` are left of all messages. The rest of its time is wall-clock time, and this
+    side's own computing: what is sent may be made to keep the grader busy.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.sent_bytes = _MAX_SENT
+        self._seconds = limits.submission_seconds
+        self._deadline = time.monotonic() + limits.submission_seconds
+        self._cpu_deadline = time.process_time() + _MAX_CPU
+
+    def spent(self) -> str:
+        """Return which of it is used up, in words for the student; nothing while there is some."""
+        if time.monotonic() >= self._deadline:
+            return f"The whole notebook may take {self._seconds:g} s; that time was used up."
+        if time.process_time() >= self._cpu_deadline:
+            return "What your code sent kept the grader itself busy for too long."
+        if self.sent_bytes <= 0:
+            return f"Your code's processes sent over {_MAX_SENT / 2**20:g} MiB of answers."
+        return ""
+
+
 class Sandbox:
     """One prepared process. `open()` forks it into a `SandboxStudent`, one at a time.
 
     `hides` are modules that the students must not import. `slot` tells sandboxes that run at the
-    same time apart: as root each gets an unprivileged user of its own. `isolated=False` runs the
-    code with no protection at all.
+    same time apart: each keeps to one processor, and as root each gets an unprivileged user of its
+    own. `isolated=False` runs the
+    code with no protection at all. `files`, by their paths from there, are to be read in the
+    working directory, from which modules are imported then too.
+    `notes` are sentences on this way of running code, which every result has to bear.
     """
+
+    notes: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -79,6 +109,7 @@ class Sandbox:
         slot: int = 0,
         limits: Limits | None = None,
         isolated: bool = True,
+        files: Mapping[str, Path] | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.isolated = isolated
@@ -87,11 +118,14 @@ class Sandbox:
         self._control, theirs = socket.socketpair()
         with theirs, self._errors.open("wb") as errors:
             program = ["-m", "autograder.inside", str(theirs.fileno())]
+            program.append(f"--processor={_processor(slot)}")
             if not isolated:
                 program.append("--bare")
-            arguments, environment = command(
-                program, hides, slot, Path(self._scratch.name), isolated=isolated
-            )
+            if files is not None:
+                program.append(
+                    f"--files={lay_out(files, Path(self._scratch.name), isolated=isolated)}"
+                )
+            arguments, environment = self._command(program, hides, slot)
             self._process = subprocess.Popen(
                 arguments,
                 env=environment,
@@ -121,6 +155,12 @@ class Sandbox:
         with theirs:
             socket.send_fds(self._control, [b"F"], [theirs.fileno()])
         return SandboxStudent(ours, self.limits, isolated=self.isolated)
+
+    def _command(
+        self, program: Sequence[str], hides: Sequence[str], slot: int
+    ) -> tuple[list[str], dict[str, str]]:
+        scratch = Path(self._scratch.name)
+        return command(program, hides, slot, scratch, isolated=self.isolated)
 
     def close(self) -> None:
         """End the prepared process, and with its namespace everything that it ever forked."""
@@ -155,15 +195,16 @@ class SandboxStudent:
     def __init__(self, connection: socket.socket, limits: Limits, *, isolated: bool) -> None:
         self._connection = connection
         self._limits = limits
-        self._deadline = time.monotonic() + limits.submission_seconds
+        self._left = Allowance(limits)
         self._count = 0
-        self._left = _MAX_SENT
+        self._next_look = 0.0
         self._lost: str | None = None
         if isolated:
             send(connection, self._jail_limits())
         self._pid = self._meet()
         self._handle = os.pidfd_open(self._pid)
         self._memory = memory.Watch(self._pid, limits.memory_bytes)
+        self._stack = memory.stack_start(self._pid)
 
     def __enter__(self) -> Self:
         return self
@@ -175,6 +216,10 @@ class SandboxStudent:
         _trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def share(self, left: Allowance) -> None:
+        """Let this process use what is left of `left`, instead of an allowance of its own."""
+        self._left = left
 
     def run_cell(self, source: str) -> list[dict[str, Any]]:
         """Run one cell and return its outputs as sent; ProcessLost where it took the process."""
@@ -197,12 +242,14 @@ class SandboxStudent:
         watched = _Watched(self._pid)
         try:
             reply = self._request(request, seconds, _Replies(ask, asked, watched), asked)
+            rise_bytes = watched.rise_bytes()
+            self._see_that_it_is_the_same()
         except ProcessLost as error:
-            return Answer(lost=str(error), asked=tuple(asked))
+            return Answer(lost=str(self._give_up(str(error))), asked=tuple(asked))
         raised = reply.get("raised")
         if raised is not None:
             return Answer(raised=_three_texts(raised), asked=tuple(asked))
-        return Answer(reply.get("value"), asked=tuple(asked), resident_bytes=watched.rise_bytes())
+        return Answer(reply.get("value"), asked=tuple(asked), resident_bytes=rise_bytes)
 
     def close(self) -> None:
         """Kill the process and everything that it started, and wait until all of it is gone."""
@@ -212,7 +259,7 @@ class SandboxStudent:
         os.close(self._handle)
         self._connection.close()
 
-    def _jail_limits(self) -> dict[str, int]:
+    def _jail_limits(self) -> dict[str, Any]:
         limits = self._limits
         return {
             "memory_bytes": limits.memory_bytes,
@@ -245,20 +292,22 @@ class SandboxStudent:
             raise ProcessLost(self._lost)
         self._count += 1
         number = self._count
-        end = min(time.monotonic() + seconds + _GRACE, self._deadline)
+        end = time.monotonic() + seconds + _GRACE
+
+        def look() -> None:
+            self._look(end, seconds, replies)
+
         try:
-            self._connection.settimeout(_GRACE)
-            send(self._connection, {"id": number, **request})
+            self._send({"id": number, **request})
             while True:
-                self._wait(end, seconds, replies)
-                reply = self._take()
+                reply = self._take(look)
                 if not isinstance(reply, dict) or not _is_same(reply.get("id"), number):
                     raise ProcessLost("Your code's process sent something that is no answer.")
                 if "ask" not in reply:
                     return reply
                 if replies is None or len(asked) >= _MAX_ASKED:
                     raise ProcessLost(_NOT_TO_ASK)
-                send(self._connection, {"reply": replies.to(reply["ask"])})
+                self._send({"reply": replies.to(reply["ask"])})
         except ProcessLost as error:
             raise self._give_up(str(error)) from None
         except ConnectionClosed:
@@ -268,39 +317,42 @@ class SandboxStudent:
         except (WireError, PlainError, TimeoutError) as error:
             raise self._give_up(f"Your code's answer could not be taken: {error}.") from None
 
-    def _take(self) -> Any:
+    def _send(self, message: dict[str, Any]) -> None:
+        self._connection.settimeout(_GRACE)  # for the whole message
+        send(self._connection, message)
+        self._connection.settimeout(_TICK)
+
+    def _take(self, look: Callable[[], None]) -> Any:
         """Receive one message. What a process may send in all is bounded: this side keeps it."""
-        data = take(self._connection, min(MAX_MESSAGE, self._left))
-        self._left -= len(data)
+        data = take(self._connection, min(MAX_MESSAGE, self._left.sent_bytes), look)
+        self._left.sent_bytes -= len(data)
         return decode(data)
 
-    def _wait(self, end: float, seconds: float, replies: _Replies | None) -> None:
-        """Wait for the first byte of a message, with an eye on the clock and the memory."""
-        self._connection.settimeout(_TICK)
-        while True:
-            try:
-                self._connection.recv(1, socket.MSG_PEEK)
-                self._connection.settimeout(_GRACE)
-                return
-            except TimeoutError:
-                if replies is not None:
-                    replies.watched.look()
-                if self._memory.exceeded():
-                    limit = self._limits.memory_bytes / 2**30
-                    raise ProcessLost(
-                        f"Your code used more than {limit:.1f} GiB of memory and was stopped."
-                    ) from None
-                if time.monotonic() >= self._deadline:
-                    total = self._limits.submission_seconds
-                    raise ProcessLost(
-                        f"The whole notebook may take {total:g} s; that time was used up."
-                    ) from None
-                if time.monotonic() >= end:
-                    raise ProcessLost(
-                        f"Your code ran for over {seconds:g} s and was stopped."
-                    ) from None
-            except OSError as error:
-                raise ConnectionClosed(str(error)) from None
+    def _look(self, end: float, seconds: float, replies: _Replies | None) -> None:
+        """Look at the clock and, not more often than need be, at the memory.
+
+        This is done while the process says nothing, and as often while it talks without end.
+        """
+        if spent := self._left.spent():
+            raise ProcessLost(spent)
+        now = time.monotonic()
+        if now >= end:
+            raise ProcessLost(f"Your code ran for over {seconds:g} s and was stopped.")
+        if now < self._next_look:
+            return
+        self._next_look = now + _TICK
+        if replies is not None:
+            replies.watched.look()
+        if self._memory.exceeded():
+            limit = self._limits.memory_bytes / 2**30
+            raise ProcessLost(
+                f"Your code used more than {limit:.1f} GiB of memory and was stopped."
+            )
+
+    def _see_that_it_is_the_same(self) -> None:
+        """ProcessLost where the process is another program now, with another peak of memory."""
+        if memory.stack_start(self._pid) != self._stack:
+            raise ProcessLost("Your code ended its own process, or put another in its place.")
 
     def _give_up(self, reason: str) -> ProcessLost:
         self._lost = reason
@@ -325,6 +377,7 @@ class _Watched:
         self._code: int
         self._children: int
         self._most_children: int
+        self._written: int
         self._rise: int | None = None
         self._asked = False
         self._start()
@@ -337,10 +390,15 @@ class _Watched:
 
     def end(self) -> None:
         self.look()
-        peak = memory.peak_bytes(self._pid)
-        if self._before is None or peak is None:
+        if self._before is None:
             return
+        peak = memory.peak_bytes(self._pid)
+        if peak is None:
+            raise ProcessLost("Your code ended its own process.")
         rise = peak - self._before + self._most_children - self._children
+        # Files in memory are no process's, and what was written may be removed again by now.
+        # What is sent over a socket, as the answers are, is not counted as written.
+        rise += (memory.written_bytes(self._pid) or 0) - self._written
         code = min(max(memory.code_bytes(self._pid) - self._code, 0), _CODE_BYTES)
         self._rise = max(rise - code, self._rise or 0)
 
@@ -357,6 +415,7 @@ class _Watched:
         self._before = memory.reset_peak(self._pid)
         self._code = memory.code_bytes(self._pid)
         self._children = self._most_children = memory.children_bytes(self._pid)
+        self._written = memory.written_bytes(self._pid) or 0
 
 
 class _Replies:
@@ -387,6 +446,16 @@ class _Replies:
 _NOT_TO_ASK = "Your code's process asked what it had no business to ask."
 
 
+def _processor(slot: int) -> int:
+    """A processor of this machine's for a slot: what crowds its own keeps no other slot waiting.
+
+    Slots of one grader lie on different ones as far as there are so many, and those of several
+    graders begin at different ones.
+    """
+    there = sorted(os.sched_getaffinity(0))
+    return there[(slot + os.getppid()) % len(there)]
+
+
 def _is_same(sent: Any, expected: int | str) -> bool:
     """Whether what was sent is this very value. An array compares, but has no truth value."""
     return type(sent) is type(expected) and bool(sent == expected)
@@ -394,6 +463,7 @@ def _is_same(sent: Any, expected: int | str) -> bool:
 
 def _three_texts(raised: Any) -> tuple[str, str, str]:
     """An exception as sent: believed only in its form, and cut to a bearable length."""
-    texts = [plain_text(str(t)[:1000]) for t in raised] if isinstance(raised, (list, tuple)) else []
+    parts = raised if isinstance(raised, (list, tuple)) else ()
+    texts = [plain_text(part[:1000]) if isinstance(part, str) else "" for part in parts[:3]]
     kind, message, trace = (*texts, "", "", "")[:3]
     return kind, message, trace

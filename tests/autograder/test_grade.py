@@ -45,6 +45,7 @@ def graded(sandboxes):
         asked = {cell["id"] for cell in released(lab)["cells"]}
         return result, {v.task: v for v in result.verdicts if v.task in asked}
 
+    run.sandboxes = sandboxes
     return run
 
 
@@ -69,7 +70,7 @@ def solution(notebook, task):
 
 def insert(notebook, before, source):
     at = notebook["cells"].index(before)
-    notebook["cells"].insert(at, code_cell(source) | {"id": f"own-{at}"})
+    notebook["cells"].insert(at, code_cell(source) | {"id": f"own-{len(notebook['cells'])}"})
 
 
 # What honest people hand in.
@@ -173,6 +174,68 @@ def test_a_function_that_takes_the_process_with_it_costs_its_exercise_only(grade
     lost = {DECODE: "wrong", TO_BF16: "wrong"}
     assert statuses(verdicts) == dict.fromkeys(verdicts, "right") | lost
     assert "ended its own process" in verdicts[DECODE].message
+
+
+CRASH = "import ctypes\ndef {name}(*a, **k): ctypes.string_at(0)"
+
+
+def test_any_number_of_functions_that_crash_cost_their_exercises_only(graded, notebook):
+    integers, floats = ["integer_value", "fixed_point_value"], ["decode_fp32", "encode_fp32"]
+    names = [*integers, *floats, "to_bf16", "careful_sum"]
+    for name in names:
+        solution(notebook, f"lab01-{name}")["source"] = CRASH.format(name=name)
+    _, verdicts = graded(notebook)
+    lost = {f"lab01-{name}": "wrong" for name in names}
+    assert statuses(verdicts) == dict.fromkeys(verdicts, "right") | lost
+    assert len(lost) < len(verdicts)
+    assert all("ended its own process" in verdicts[task].message for task in lost)
+
+
+@pytest.fixture
+def starts(sandboxes, monkeypatch):
+    """Notes each start of a process for a submission to lab 1."""
+    noted, box = [], sandboxes[LAB01]
+    opened = box.open
+    monkeypatch.setattr(box, "open", lambda: noted.append(None) or opened())
+    return noted
+
+
+def test_cells_that_all_end_the_process_are_each_started_once(graded, notebook, starts):
+    cells = [c for c in notebook["cells"] if c["id"].endswith("-solution")]
+    for cell in cells:
+        cell["source"] = f"import os; os._exit(0)\n{cell['source']}"
+    result, verdicts = graded(notebook)
+    assert set(statuses(verdicts).values()) == {"wrong"}
+    assert all("defined nothing. Your code ended" in v.message for v in verdicts.values())
+    assert len(starts) == len(cells) + 1
+    shown = [json.dumps(c["outputs"]) for c in result.notebook["cells"] if c.get("outputs")]
+    assert sum("ended its own process" in text for text in shown) == len(cells)
+
+
+def test_all_starts_share_the_time_of_one_submission(graded, notebook, starts, monkeypatch):
+    box = graded.sandboxes[LAB01]
+    monkeypatch.setattr(box, "limits", replace(LIMITS, submission_seconds=2))
+    first = notebook["cells"][0]
+    for _ in range(1000):
+        insert(notebook, first, "import os; os._exit(0)")
+    _, verdicts = graded(notebook)
+    assert set(statuses(verdicts).values()) == {"wrong"}
+    assert all("used up its time" in v.message for v in verdicts.values())
+    assert len(starts) < 1000
+
+
+def test_html_without_end_is_cut_and_costs_no_exercise(graded, notebook):
+    flood = "from IPython.display import HTML, display\nfor _ in range(30): display(HTML({html}))"
+    deep = flood.format(html="'<div>' * 9_000")
+    wide = flood.format(html="'<div>' * 39_000")
+    first = notebook["cells"][0]
+    for source in (*[deep] * 3, wide):
+        insert(notebook, first, source)
+    result, verdicts = graded(notebook)
+    assert set(statuses(verdicts).values()) == {"right"}
+    shown = json.dumps(result.notebook)
+    assert "TooMuchOutput" in shown
+    assert shown.count("<div>") <= 200_000
 
 
 def test_a_cell_that_runs_too_long_costs_its_exercise_only(graded, notebook):

@@ -5,13 +5,14 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 from autograder.isolation import IsolationError, missing_layers
-from autograder.sandbox import Limits, ProcessLost, Sandbox
+from autograder.sandbox import Allowance, Limits, ProcessLost, Sandbox
 from peakmem import plain
 
 pytestmark = pytest.mark.skipif(
@@ -95,6 +96,10 @@ WATCHED = """
 import os, peakmem.probes as probes, signal, sys, time, types
 module = sys.modules["watched_probe"] = types.ModuleType("watched_probe")
 def hold(mib): bytearray(b"x" * (mib << 20))
+def write(path, mib):
+    with open(path, "wb", buffering=0) as file:
+        for _ in range(mib): file.write(bytes(1 << 20))
+    if path.startswith("/tmp"): os.remove(path)
 def watched(student, ask):
     hold(8)
     if {watch}: ask(probes.WATCH)
@@ -113,18 +118,73 @@ module.watched = watched
         ("os.fork() or (hold(64), time.sleep(60)); time.sleep(1)", 64),
         ("ask(probes.WATCH); hold(64); ask(probes.WATCH)", 64),
         ("ask(probes.WATCH); hold(64)", 64),
+        ("write('/tmp/scratch', 24)", 24),
+        ("os.waitpid(os.fork() or (write('/tmp/scratch', 24), os._exit(0)), 0)", 24),
+        ("write('/dev/null', 2); ask([0] * 10**6)", 2),
         ("pass", 0),
     ],
-    ids=["itself", "child", "child that stays", "watched twice", "never unwatched", "nothing"],
+    ids=[
+        *("itself", "child", "child that stays", "watched twice", "never unwatched"),
+        *("file that is gone", "child's file", "answers are not written", "nothing"),
+    ],
 )
 def test_memory_is_watched_from_outside_between_the_marks(sandbox, work, at_least_mib, watch):
     with sandbox.open() as student:
         student.run_cell(WATCHED.format(watch=watch, work=work))
-        rise = student.run("watched_probe:watched", {}).resident_bytes
+        rise = student.run("watched_probe:watched", {}, lambda _: None).resident_bytes
     assert rise is not None
     # A child's own figure has all that it shares with its parent in it.
     most_mib = 2000 if "fork" in work else at_least_mib + (96 if at_least_mib else 20)
     assert at_least_mib * MIB <= rise < most_mib * MIB
+
+
+# What is done before the reply, so that the memory's peak is another program's, or nobody's.
+ANOTHER = """
+import os, sys
+from peakmem import plain
+def largest_micro_batch(run, upper):
+    frame = sys._getframe()
+    while "request" not in frame.f_locals or "connection" not in frame.f_locals:
+        frame = frame.f_back
+    fd = frame.f_locals["connection"].fileno()
+    data = plain.encode({"id": frame.f_locals["request"]["id"], "value": 1})
+    with open("/tmp/reply", "wb") as file: file.write(len(data).to_bytes(8, "big") + data)
+    os.set_inheritable(fd, True)
+    TURN
+"""
+
+
+def test_another_program_in_the_process_is_not_believed(student):
+    turn = "os.execv('/bin/sh', ['sh', '-c', f'cat /tmp/reply >&{fd}; sleep 9'])"
+    answer = probe(student, ANOTHER.replace("TURN", turn))
+    assert answer.value is None
+    assert "put another in its place" in answer.lost
+
+
+def test_a_process_that_ends_as_it_replies_leaves_figures_or_is_not_believed(student):
+    turn = "os.write(fd, open('/tmp/reply', 'rb').read()); os._exit(0)"
+    answer = probe(student, ANOTHER.replace("TURN", turn))
+    assert answer.lost or answer.resident_bytes is not None
+
+
+def test_a_forged_reply_of_the_same_process_would_be_taken(student):
+    # Shows that the one above is refused for what the process is, not for how it replied.
+    turn = "os.write(fd, open('/tmp/reply', 'rb').read()); os.read(fd, 0)"
+    assert probe(student, ANOTHER.replace("TURN", turn)).value == 1
+
+
+HIDES = "import ctypes\nprint(ctypes.CDLL(None).prctl({option}, 0, 0, 0, 0))"
+
+
+@pytest.mark.parametrize("option", [4, 35], ids=["not dumpable", "other addresses"])
+def test_a_process_cannot_hide_its_memory(student, option):
+    assert printed(student.run_cell(HIDES.format(option=option))) == "-1\n"
+
+
+def test_outside_a_process_can_hide_its_memory():
+    # Shows that the call above works where nobody refuses it.
+    with Sandbox(limits=LIMITS, isolated=False) as bare, bare.open() as student:
+        assert printed(student.run_cell(HIDES.format(option=4))) == "0\n"
 
 
 # What it must not reach.
@@ -275,6 +335,85 @@ def test_a_loop_that_swallows_every_exception_is_stopped(student):
     source = deaf + endless + "        except BaseException: pass\nf()"
     assert "2 s" in lost(student, source)
     assert "2 s" in lost(student, "print('alive')"), "what is lost stays lost, and says why"
+
+
+# Ways to keep talking, so that the other side never waits: what it does while it waits is not due.
+TALKS = {
+    "a byte now and then": "send((10**6).to_bytes(8, 'big'))\n    while True:\n"
+    "        send(b'x'); time.sleep(0.01)",
+    "questions": "while True: ask('m')",
+    "questions for the watch": "while True: ask('watch')",
+}
+TALKER = """
+import os, signal, sys, time
+def largest_micro_batch(run, upper):
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    frame = sys._getframe()
+    while "ask" not in frame.f_locals: frame = frame.f_back
+    ask = frame.f_locals["ask"]
+    while "connection" not in frame.f_locals: frame = frame.f_back
+    fd = frame.f_locals["connection"].fileno()
+    def send(data): os.write(fd, data)
+    BEFORE
+    TALK
+"""
+
+
+@pytest.mark.parametrize("talk", TALKS)
+def test_who_talks_without_end_is_stopped_in_time(student, talk):
+    source = TALKER.replace("BEFORE", "").replace("TALK", TALKS[talk])
+    answer = probe(student, source)
+    assert answer.lost is not None
+    assert "ran for over 2 s" in answer.lost or "no business to ask" in answer.lost
+
+
+@pytest.mark.parametrize("talk", ["a byte now and then", "questions for the watch"])
+def test_who_talks_without_end_may_not_use_more_memory(student, talk):
+    hoard = (
+        "for _ in range(3):\n        if os.fork() == 0:\n"
+        "            block = bytearray(b'x' * (300 << 20)); time.sleep(60)"
+    )
+    answer = probe(student, TALKER.replace("BEFORE", hoard).replace("TALK", TALKS[talk]))
+    assert answer.lost is not None
+    assert "GiB of memory" in answer.lost
+
+
+def test_processes_of_one_submission_share_its_time(sandbox):
+    left = Allowance(replace(LIMITS, submission_seconds=0.5))
+    with sandbox.open() as first:
+        first.share(left)
+        lost(first, "import time; time.sleep(60)")
+    assert "0.5 s" in left.spent()
+    with sandbox.open() as second:
+        second.share(left)
+        assert "0.5 s" in lost(second, "1 + 1")
+
+
+def test_the_time_that_a_submission_keeps_the_grader_busy_is_bounded(student, monkeypatch):
+    monkeypatch.setattr("autograder.sandbox._MAX_CPU", 0.2)
+    left = Allowance(LIMITS)
+    student.share(left)
+    answer = probe(
+        student, TALKER.replace("BEFORE", "").replace("TALK", "while True: ask('watch')")
+    )
+    assert answer.lost is not None
+    assert "busy" in answer.lost
+    assert "busy" in left.spent()
+
+
+def test_each_slot_keeps_to_a_processor_of_its_own():
+    where = "import os\nprint(sorted(os.sched_getaffinity(0)))"
+    wider = (
+        "try: os.sched_setaffinity(0, range(os.cpu_count()))\nexcept OSError as e: print(e.errno)"
+    )
+    seen = []
+    for slot in (0, 1):
+        with Sandbox(limits=LIMITS, slot=slot) as prepared, prepared.open() as student:
+            seen.append(printed(student.run_cell(where)))
+            assert printed(student.run_cell(wider)) == "38\n"
+            assert printed(student.run_cell(where)) == seen[-1]
+    assert all(len(eval(text)) == 1 for text in seen)
+    assert len(set(seen)) == min(2, len(os.sched_getaffinity(0)))
 
 
 def test_memory_is_bounded(student):
@@ -445,6 +584,18 @@ def test_forged_messages_are_no_answers(student, message):
     data = plain.encode(message)
     frame = len(data).to_bytes(8, "big") + data
     assert "Your code's process" in lost(student, write_to_all(frame))
+
+
+def test_a_forged_exception_is_believed_only_in_its_form(student):
+    forged = (
+        "import sys\n"
+        "def largest_micro_batch(run, upper):\n"
+        "    frame = sys._getframe()\n"
+        "    while '_become_shell' not in frame.f_globals: frame = frame.f_back\n"
+        "    frame.f_globals['describe'] = lambda error: (1 << 10**5, [['x']], {'a': 'b'})\n"
+        "    raise ValueError"
+    )
+    assert probe(student, forged).raised == ("", "", "")
 
 
 def test_what_cannot_be_sent_is_an_exception_of_the_probe(student):

@@ -192,3 +192,12 @@ def test_lists_of_one_kind_and_of_several_come_back_the_same(item, length):
 def test_random_bytes_never_do_anything_but_decode_or_be_refused(data):
     with contextlib.suppress(plain.PlainError):
         plain.decode(data)
+
+
+def test_rows_of_nothing_without_end_are_refused_on_both_sides():
+    for shape in ((0,), (0, 3), (1000, 0), (2**20, 0)):
+        assert plain.decode(plain.encode(np.zeros(shape))).shape == shape
+    with pytest.raises(plain.PlainError, match="too many rows"):
+        plain.encode(np.zeros((2**40, 0)))
+    with pytest.raises(plain.PlainError, match="too many rows"):
+        plain.decode(b'{"array": ["<f8", "C", [1099511627776, 0]]}\n')
