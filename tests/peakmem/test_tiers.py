@@ -137,19 +137,27 @@ def test_the_bytes_are_in_files_and_these_are_removed(own_folder: Path) -> None:
     assert (host.live_bytes, list(own_folder.iterdir())) == (0, [])
 
 
-@pytest.mark.parametrize("ending", ["pass", "raise KeyError('an error')", "sys.exit(3)"])
-def test_nothing_is_left_when_python_ends(own_folder: Path, ending: str) -> None:
-    program = (
-        f"import sys, tempfile, torch\ntempfile.tempdir = {str(own_folder)!r}\n"
-        "from peakmem.tiers import HostTier\nhost = HostTier()\nkept = host.put(torch.ones(9))\n"
-        f"print(len(list(host._folder.iterdir())))\n{ending}\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False
-    )
-    assert done.stdout == "1\n"
-    assert "Exception ignored" not in done.stderr
-    assert list(own_folder.iterdir()) == []
+def test_nothing_is_left_when_python_ends(own_folder: Path) -> None:
+    running = {}
+    for number, ending in enumerate(["pass", "raise KeyError('an error')", "sys.exit(3)"]):
+        folder = own_folder / str(number)
+        folder.mkdir()
+        program = (
+            f"import sys, tempfile, torch\ntempfile.tempdir = {str(folder)!r}\n"
+            "from peakmem.tiers import HostTier\nhost = HostTier()\nhost.put(torch.ones(9))\n"
+            f"print(len(list(host._folder.iterdir())))\n{ending}\n"
+        )
+        running[ending, folder] = subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", program],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    for (ending, folder), process in running.items():
+        out, errors = process.communicate()
+        assert out == "1\n", ending
+        assert "Exception ignored" not in errors, ending
+        assert list(folder.iterdir()) == [], ending
 
 
 def test_a_handle_is_good_until_it_is_freed_and_on_its_own_host_only() -> None:
