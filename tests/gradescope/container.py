@@ -23,22 +23,10 @@ from zipfile import ZipFile
 __all__ = ["Container", "why_not"]
 
 # What Docker leaves root in a container, as its documentation lists them.
-_CAPABILITIES = [
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "FSETID",
-    "FOWNER",
-    "MKNOD",
-    "NET_RAW",
-    "SETGID",
-    "SETUID",
-    "SETFCAP",
-    "SETPCAP",
-    "NET_BIND_SERVICE",
-    "SYS_CHROOT",
-    "KILL",
-    "AUDIT_WRITE",
-]
+_CAPABILITIES = (
+    *("CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID"),
+    *("SETFCAP", "SETPCAP", "NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE"),
+)
 # mount, umount2, unshare, setns, pivot_root, fsopen, open_tree, move_mount on x86-64.
 _NO_MOUNTS = (165, 166, 272, 308, 155, 430, 428, 429)
 _CLONE, _CLONE3, _NEW_NAMESPACES = 56, 435, 0x7E020000
@@ -61,6 +49,7 @@ class Container:
     """One built image below `folder`, its own; `run` starts a container of it."""
 
     folder: Path
+    capabilities: tuple[str, ...] = _CAPABILITIES
 
     @property
     def autograder(self) -> Path:
@@ -110,6 +99,14 @@ class Container:
             assert results.exists(), said
             return json.loads(results.read_bytes()), said
 
+    def python(self, source: str, *arguments: str, binds: Sequence[str] = ()) -> str:
+        """Start a container, run Python code in it as the grader, and return what it printed."""
+        command = ["/autograder/venv/bin/python", "-s", "-P", "-c", source, *arguments]
+        environment = {"PYTHONPATH": "/autograder/grader", "OMP_NUM_THREADS": "1"}
+        done = self._run(command, self.autograder, environment, binds)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def _run(
         self,
         command: Sequence[str],
@@ -125,7 +122,7 @@ class Container:
                     *("bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
                     *("--die-with-parent", "--seccomp", str(filter_.fileno())),
                     *("--cap-drop", "ALL"),
-                    *(word for name in _CAPABILITIES for word in ("--cap-add", f"CAP_{name}")),
+                    *(word for name in self.capabilities for word in ("--cap-add", f"CAP_{name}")),
                     *_image(),
                     *("--bind", str(autograder), "/autograder", *binds),
                     *("--chdir", "/autograder", *command),

@@ -1,0 +1,70 @@
+"""Runs in the container: grades a folder of submissions, each as a user of its own.
+
+Arguments: the folder of submissions, the lab. Prints one JSON object: what came of each student,
+the processes that are not root's, and the files that are not.
+"""
+
+import json
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from autograder.by_uid import UidSandbox, missing_layers
+from autograder.classroom import Classroom, Grader
+from autograder.intake import find_submissions
+from autograder.journal import Journal
+from autograder.sandbox import Limits
+
+BASE = Path("/autograder")
+SECRETS = [BASE / name for name in ("source", "submission", "results", "grader")]
+
+
+def main() -> None:
+    submitted, lab = Path(sys.argv[1]), sys.argv[2]
+    for place in SECRETS:
+        place.chmod(0o700)
+    missing = missing_layers(SECRETS)
+    assert missing == [], missing
+    limits = Limits(cell_seconds=3, submission_seconds=60, memory_bytes=2**30)
+    out = Path("/out")
+    out.mkdir(mode=0o700)
+    room = Classroom(lab, out, BASE / "source/course", b"s" * 32, limits)
+    results = {}
+    with Grader(room, 0, partial(UidSandbox, secret_paths=[*SECRETS, submitted, out])) as grader:
+        for student, path in find_submissions(submitted, lab):
+            begun = time.monotonic()
+            grader((student, path))
+            result = Journal(out).read(lab, student)
+            results[student] = {
+                "end": result.end,
+                "reason": result.reason,
+                "notes": result.notes,
+                "seconds": time.monotonic() - begun,
+                "verdicts": {v.task: (v.status, v.points, v.message) for v in result.verdicts},
+                "outputs": [
+                    c["outputs"]
+                    for c in (result.notebook or {"cells": []})["cells"]
+                    if c.get("outputs")
+                ],
+            }
+            results[student]["left"] = [*strange_processes(), *strange_files()]
+    print(json.dumps(results))
+
+
+def strange_processes() -> list[str]:
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        text = status.read_text()
+        if "Uid:\t0\t0\t0\t0" not in text and "\nState:\tZ" not in text:
+            found.append(text)
+    return found
+
+
+def strange_files() -> list[str]:
+    places = ("/tmp", "/var/tmp", "/dev/shm", "/autograder")
+    return [str(p) for place in places for p in Path(place).rglob("*") if p.lstat().st_uid != 0]
+
+
+if __name__ == "__main__":
+    main()

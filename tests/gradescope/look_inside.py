@@ -1,0 +1,144 @@
+"""Runs in the container: what a student's process is, and what becomes of all that it leaves.
+
+Prints one JSON object of facts, for the test that judges them.
+"""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from autograder.by_uid import UidSandbox, UidStudent, readable_by
+from autograder.confine import processes_of
+from autograder.isolation import IsolationError
+from autograder.sandbox import ProcessLost
+
+BASE = Path("/autograder")
+SECRETS = [BASE / name for name in ("source", "submission", "results", "grader")]
+PLACES = ("/tmp/letter", "/var/tmp/letter", "/dev/shm/letter")
+
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(1000)
+    os._exit(0)
+os.wait()
+for place in {places}:
+    os.makedirs(place + "/" + "deep/" * 30)
+    open(place + "/deep/file", "w").write("x" * 1000)
+"""
+
+
+def main() -> None:
+    for place in SECRETS:
+        place.chmod(0o700)
+    facts = {}
+    with UidSandbox(("peakmem.models",), secret_paths=SECRETS) as sandbox:
+        with sandbox.open() as student:
+            facts["status"] = Path(f"/proc/{student._pid}/status").read_text()
+            facts["user"], facts["home"] = student._user, str(student._home)
+            facts["own"] = said(student, "import os; print(os.getresuid(), os.getgroups())")
+            facts["open"] = said(student, "print(sorted(map(int, os.listdir('/proc/self/fd'))))")
+            facts["hidden"] = said(student, "import peakmem.models")
+            facts["there"] = said(student, "import peakmem.units; print(peakmem.units.__name__)")
+            student.run_cell(DAEMON.replace("{places}", repr(PLACES)))
+            facts["daemons_before"] = len(processes_of(student._user)) - 1
+            facts["files_before"] = [p for p in PLACES if Path(p).exists()]
+        facts["processes_after"] = processes_of(student._user)
+        facts["files_after"] = [p for p in PLACES if Path(p).exists()]
+        facts["home_after"] = student._home.exists()
+        with sandbox.open() as other:
+            facts["other_user"] = other._user
+        facts["exec"] = after_exec(sandbox)
+        UidStudent._see_that_it_is_the_same = lambda self: None
+        facts["exec_unseen"] = after_exec(sandbox)
+    facts["grader_dies"] = grader_dies()
+    # The guards that have to be able to fail.
+    user = facts["user"]
+    facts["readable"] = list(map(str, readable_by(user, [Path("/usr"), BASE / "source"])))
+    (BASE / "source").chmod(0o755)
+    try:
+        UidSandbox(secret_paths=SECRETS)
+    except IsolationError as error:
+        facts["refused"] = str(error)
+    (BASE / "source").chmod(0o711)  # its names cannot be listed, but guessed
+    facts["guessable"] = list(map(str, readable_by(user, [BASE / "source"])))
+    print(json.dumps(facts))
+
+
+def said(student, source: str) -> str:
+    return json.dumps(student.run_cell(source))
+
+
+REPLACED = """
+import os, stat, sys
+fd = next(n for n in range(3, 256) if is_socket(n))
+os.set_inheritable(fd, True)
+os.execv(sys.executable, [sys.executable, "-c", code.format(path=sys.path, fd=fd)])
+"""
+IMPOSTOR = """
+import socket, sys
+sys.path[:0] = {path!r}
+from autograder.wire import receive, send
+connection = socket.socket(fileno={fd})
+open("/proc/self/clear_refs", "w").write("5")
+send(connection, dict(id=1, outputs=[]))
+send(connection, dict(id=receive(connection)["id"], value=4))
+receive(connection)
+"""
+IS_SOCKET = """
+import os, stat
+def is_socket(number):
+    try:
+        return stat.S_ISSOCK(os.fstat(number).st_mode)
+    except OSError:
+        return False
+"""
+
+
+def after_exec(sandbox) -> str:
+    """What becomes of a process that puts another program in its place, to answer in its name."""
+    with sandbox.open() as student:
+        try:
+            student.run_cell(f"{IS_SOCKET}\ncode = {IMPOSTOR!r}\n{REPLACED}")
+        except ProcessLost as error:
+            return f"cell lost: {error}"
+        answer = student.run("peakmem.probes.lab05:largest_micro_batch", {})
+        return answer.lost or f"answered {answer.value}"
+
+
+def grader_dies() -> list[int]:
+    """What is left of a submission when its grader is killed in the middle of it."""
+    if "die" in sys.argv:
+        sandbox = UidSandbox()
+        student = sandbox.open()
+        student.run_cell(DAEMON.replace("{places}", repr(PLACES)))
+        print(student._user, student._pid, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    command = [sys.executable, "-s", "-P", "-c", sys.orig_argv[-1], "die"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    user, _ = map(int, done.stdout.split())
+    guards = [os.pidfd_open(pid) for pid in guards_of_the_dead()]
+    for guard in guards:
+        select.select([guard], [], [], 30)
+    return processes_of(user)
+
+
+def guards_of_the_dead() -> list[int]:
+    """Processes of the prepared kind whose grader is gone."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        if b"autograder.inside" in path.read_bytes():
+            found.append(int(path.parent.name))
+    return found
+
+
+if __name__ == "__main__":
+    if "die" in sys.argv:
+        grader_dies()
+    main()
