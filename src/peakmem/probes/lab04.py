@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import math
-import statistics
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +16,7 @@ from torch.nn import functional as F
 from peakmem.meter import MemoryMeter
 from peakmem.nn import GPT
 from peakmem.probes import UNWATCH, WATCH, Namespace, call_each
+from peakmem.probes.gpu import gpu_seconds, require_gpu
 
 __all__ = [
     "GPU_BATCH",
@@ -418,11 +418,7 @@ def gpu_stack() -> tuple[nn.ModuleList, Tensor]:
     Width 1024, 16 heads, 8 sequences of 1024 tokens, float32, torch's fused attention. Raises
     RuntimeError where torch finds no CUDA GPU.
     """
-    if not torch.cuda.is_available():
-        raise RuntimeError(
-            "gpu_stack builds a model on a CUDA GPU, but torch finds none here; run it on a "
-            "machine that has one, with a CUDA build of torch"
-        )
+    require_gpu("gpu_stack builds a model on")
     shape = SimpleNamespace(
         n_layers=GPU_LAYERS, d_model=_GPU_WIDTH, n_heads=_GPU_HEADS, vocab=2, context=_GPU_LENGTH
     )
@@ -464,15 +460,6 @@ def _gpu_step(segment_length: int) -> tuple[float, int]:
 
     for _ in range(2):
         step()
-    seconds = []
     with MemoryMeter("cuda") as meter:
         step()
-    for _ in range(3):
-        start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        start.record()
-        step()
-        end.record()
-        end.synchronize()
-        seconds.append(start.elapsed_time(end) / 1000)
-    return statistics.median(seconds), meter.peak_bytes
+    return gpu_seconds(step, repeats=3), meter.peak_bytes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from torch import nn
 
 from peakmem import meter
 from peakmem.probes import UNWATCH, WATCH, Namespace, call_each, earlier_objects_set_aside
+from peakmem.probes.gpu import gpu_seconds, require_gpu
 from peakmem.tiers import HostTier
 
 __all__ = [
@@ -428,6 +428,7 @@ def _chain(swap: Callable[..., Any], ask: Ask, blocks: int, rows: int) -> dict[s
 
 COPY_BYTES = 256 * 2**20
 _PRODUCT_SIZE = 4096
+_REPEATS = 5
 
 
 def gpu_overlap(student: Namespace) -> dict[str, Any]:
@@ -436,11 +437,7 @@ def gpu_overlap(student: Namespace) -> dict[str, Any]:
     Returns seconds: `compute`, `copies` and `student`; and `computed` and `copied`, whether the
     student's call did all of both. Raises RuntimeError where torch finds no CUDA GPU.
     """
-    if not torch.cuda.is_available():
-        raise RuntimeError(
-            "gpu_overlap times copies to a CUDA GPU, but torch finds none here; run it on a "
-            "machine that has one, with a CUDA build of torch"
-        )
+    require_gpu("gpu_overlap times copies to")
     factor = torch.randn(_PRODUCT_SIZE, _PRODUCT_SIZE, device="cuda", dtype=torch.bfloat16)
     sources = [torch.full((COPY_BYTES // 16,), i, dtype=torch.int32).pin_memory() for i in range(4)]
     targets = [torch.zeros_like(source, device="cuda") for source in sources]
@@ -450,8 +447,8 @@ def gpu_overlap(student: Namespace) -> dict[str, Any]:
         for source, target in zip(sources, targets, strict=True):
             target.copy_(source, non_blocking=True)
 
-    copy_seconds = _gpu_seconds(copy)
-    one = _gpu_seconds(lambda: torch.mm(factor, factor, out=product))
+    copy_seconds = gpu_seconds(copy)
+    one = gpu_seconds(lambda: torch.mm(factor, factor, out=product))
     products = max(1, round(copy_seconds / one))
     calls = []
 
@@ -460,13 +457,13 @@ def gpu_overlap(student: Namespace) -> dict[str, Any]:
         for _ in range(products):
             torch.mm(factor, factor, out=product)
 
-    compute_seconds = _gpu_seconds(compute)
+    compute_seconds = gpu_seconds(compute)
     expected = product.clone()
     calls.clear()
     for tensor in (product, *targets):
         tensor.zero_()
     pairs = list(zip(sources, targets, strict=True))
-    seconds = _gpu_seconds(lambda: student.overlapped(compute, pairs))
+    seconds = gpu_seconds(lambda: student.overlapped(compute, pairs), repeats=_REPEATS)
     return {
         "compute": compute_seconds,
         "copies": copy_seconds,
@@ -474,23 +471,3 @@ def gpu_overlap(student: Namespace) -> dict[str, Any]:
         "computed": len(calls) == _REPEATS + 1 and bool(torch.equal(product, expected)),
         "copied": all(bool((target == i).all()) for i, target in enumerate(targets) if i),
     }
-
-
-_REPEATS = 5
-
-
-def _gpu_seconds(work: Callable[[], object]) -> float:
-    """The median time of several runs after a warm-up, by the GPU's clock and to the last end."""
-    work()
-    seconds: list[float] = []
-    for _ in range(_REPEATS):
-        torch.cuda.synchronize()
-        start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        start.record()
-        work()
-        torch.cuda.synchronize()  # what the work started on other streams counts too
-        end.record()
-        end.synchronize()
-        seconds.append(start.elapsed_time(end) / 1000)
-    return statistics.median(seconds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch.nn import functional as F
 
 from peakmem.meter import MemoryMeter
 from peakmem.probes import Namespace, call_each
+from peakmem.probes.gpu import gpu_seconds, require_gpu
 
 __all__ = [
     "PRODUCT_SIZE",
@@ -241,11 +241,7 @@ def gpu_speed(student: Namespace) -> dict[str, Any]:
     Returns `own` and `student`: dicts of seconds for float32, tf32, float16 and bfloat16. Raises
     RuntimeError where torch finds no CUDA GPU.
     """
-    if not torch.cuda.is_available():
-        raise RuntimeError(
-            "gpu_speed times matrix products on a CUDA GPU, but torch finds none here; run it on "
-            "a machine that has one, with a CUDA build of torch"
-        )
+    require_gpu("gpu_speed times matrix products on")
     before = torch.get_float32_matmul_precision()
     try:
         own = {name: _seconds(*precision) for name, precision in _PRECISIONS.items()}
@@ -256,19 +252,8 @@ def gpu_speed(student: Namespace) -> dict[str, Any]:
 
 
 def _seconds(dtype: torch.dtype, float32_precision: str) -> float:
-    """The median time of one product, by the GPU's own clock, after a warm-up."""
+    """The median time of one product."""
     torch.set_float32_matmul_precision(float32_precision)
     # Random values: a GPU multiplies zeros faster, because that takes less power.
     x, w = (torch.randn(PRODUCT_SIZE, PRODUCT_SIZE, device="cuda", dtype=dtype) for _ in range(2))
-    for _ in range(2):
-        x @ w
-    seconds: list[float] = []
-    for _ in range(5):
-        start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        start.record()
-        x @ w
-        end.record()
-        end.synchronize()
-        seconds.append(start.elapsed_time(end) / 1000)
-    return statistics.median(seconds)
+    return gpu_seconds(lambda: x @ w, warm_ups=2)
