@@ -15,7 +15,7 @@ from autograder.layout import read_notebooks
 from autograder.questions import Question, questions_in
 from autograder.semester import read_semester
 
-__all__ = ["audit"]
+__all__ = ["audit", "questions_then"]
 
 _NOT_JUDGED = {"needs_gpu", "could_not_judge", FOR_A_PERSON, "quarantined", "failed"}
 _AGAIN = "run `autograder grade` again"
@@ -36,7 +36,7 @@ def audit(out: Path) -> list[str]:
         return [f"{out} has no submission that was taken in; {_AGAIN} with the submissions' folder"]
     rows = _rows(out / "grades.csv")
     scores = scores_in(out)
-    questions = {lab: _questions(out, lab) for lab in {lab for _, lab in submissions}}
+    questions = {lab: questions_then(out, lab) for lab in {lab for _, lab in submissions}}
     problems = []
     for student, lab in submissions:
         name = f"{student}, {lab}"
@@ -58,7 +58,8 @@ def audit(out: Path) -> list[str]:
     return problems
 
 
-def _questions(out: Path, lab: str) -> tuple[Question, ...]:
+def questions_then(out: Path, lab: str) -> tuple[Question, ...]:
+    """Return the questions that a lab had when `out` was last written; none where it was not."""
     notebooks = read_notebooks(inside(out, "source", lab))
     return questions_in(bind(notebooks, alone=len(notebooks) == 1)) if notebooks else ()
 

@@ -1,17 +1,15 @@
-"""Grades as a table: grades.csv for machines, a summary for a terminal."""
+"""Grades as a table, grades.csv: one row for each question of each submission."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from autograder.files import write_whole
 from autograder.questions import COURSE, Question, questions_of
 from autograder.result import Result
-from autograder.task import Verdict
 
 __all__ = [
     "COLUMNS",
@@ -21,17 +19,19 @@ __all__ = [
     "cell_text",
     "points",
     "said",
-    "summary",
     "write_grades",
 ]
 
-COLUMNS = ("student", "lab", "task", "score", "max_score", "status", "mistake", "message")
+COLUMNS = (
+    *("student", "lab", "task", "score", "max_score", "status", "mistake", "message"),
+    "release",
+)
 FOR_A_PERSON = "for_a_person"
 NOT_HANDED_IN = "not_handed_in"
 JUDGED = frozenset({"right", "partly", "wrong"})  # the others have no score
 
 _FORMULA = ("=", "+", "-", "@")
-_WIDTH = 80
+_NOTHING = "Nothing was handed in."
 _NO_VERDICT = "The grader returned no verdict on this exercise; a person has to look."
 
 
@@ -49,7 +49,8 @@ def write_grades(
     Rows go by student, lab, and place in the lab's notebook. `status` is a verdict's status;
     `for_a_person` for an answer in words; or `quarantined` or `failed` for every question of such
     a submission, with the reason. `score` is empty where nothing was judged. Messages of code that
-    ran outside the sandbox begin with "NOT ISOLATED: ". `root` holds the course's `solutions`.
+    ran outside the sandbox begin with "NOT ISOLATED: ". `release` is the one that the submission
+    says it is of, empty where it does not say. `root` holds the course's `solutions`.
 
     The file is UTF-8, with a line feed after each row; the same results give the same bytes. A
     text that begins with = + - or @, which a spreadsheet would run as a formula, has an apostrophe
@@ -84,7 +85,7 @@ def _rows(result: Result, questions: Sequence[Question]) -> Iterator[tuple[str, 
         score, mistake = "", ""
         if result.end != "graded":
             status, message = str(result.end), result.reason
-        elif question.by_person:
+        elif question.by_person and verdict is None:
             status, message = FOR_A_PERSON, "An answer in words, which a person reads."
         elif verdict is None:
             status, message = "could_not_judge", _NO_VERDICT
@@ -93,7 +94,7 @@ def _rows(result: Result, questions: Sequence[Question]) -> Iterator[tuple[str, 
             score = points(verdict.points) if status in JUDGED else ""
         texts = (cell_text(t) for t in (status, mistake, said(result, message)))
         names = (cell_text(t) for t in (result.student, result.lab, question.id))
-        yield (*names, score, points(question.points), *texts)
+        yield (*names, score, points(question.points), *texts, cell_text(result.release))
 
 
 def _missing_rows(
@@ -101,7 +102,7 @@ def _missing_rows(
 ) -> Iterator[tuple[str, ...]]:
     for question in questions:
         names = (cell_text(t) for t in (student, lab, question.id))
-        yield (*names, "0", points(question.points), NOT_HANDED_IN, "", "Nothing was handed in.")
+        yield (*names, "0", points(question.points), NOT_HANDED_IN, "", _NOTHING, "")
 
 
 def cell_text(text: str) -> str:
@@ -112,81 +113,3 @@ def cell_text(text: str) -> str:
     """
     line = "".join(c if c.isprintable() else " " for c in text).strip()
     return f"'{line}" if line.startswith(_FORMULA) else line
-
-
-def summary(results: Sequence[Result], root: Path = COURSE) -> str:
-    """Return the results as lines of at most 80 columns: points, counts, what a person has to do.
-
-    Points are those of what was judged: what could not be, or needs a GPU, or is an answer in
-    words is in neither the points nor their maximum.
-    """
-    questions = questions_of((result.lab for result in results), root)
-    ordered = sorted(results, key=lambda r: (r.student, r.lab))
-    table = [("student", "lab", "points", "left open"), *(_line(r, questions) for r in ordered)]
-    widths = [min(max(len(row[i]) for row in table), limit) for i, limit in enumerate((24, 24, 11))]
-    lines = [_aligned(row, widths) for row in table]
-    lines.insert(1, "-" * min(_WIDTH, max(map(len, lines))))
-    return "\n".join([*lines, "", *_totals(results, questions)])
-
-
-def _line(result: Result, questions: Mapping[str, Sequence[Question]]) -> tuple[str, ...]:
-    if result.end != "graded":
-        return (result.student, result.lab, "-", f"{result.end}: {cell_text(result.reason)}")
-    judged = [v for v in result.verdicts if v.status in JUDGED]
-    score = f"{points(sum(v.points for v in judged))} / {points(sum(v.max_points for v in judged))}"
-    open_ = _counted(_open(result, questions[result.lab]))
-    mark = "" if result.isolated else "NOT ISOLATED "
-    return (result.student, result.lab, score, mark + open_)
-
-
-def _open(result: Result, questions: Sequence[Question]) -> Counter[str]:
-    """How many questions of a graded submission still lack points, by the reason."""
-    verdicts: dict[str, Verdict] = {verdict.task: verdict for verdict in result.verdicts}
-    reasons: Counter[str] = Counter()
-    for question in questions:
-        verdict = verdicts.get(question.id)
-        if question.by_person:
-            reasons["in words"] += 1
-        elif verdict is None or verdict.status == "could_not_judge":
-            reasons["not judged"] += 1
-        elif verdict.status == "needs_gpu":
-            reasons["needs GPU"] += 1
-    return reasons
-
-
-def _totals(results: Sequence[Result], questions: Mapping[str, Sequence[Question]]) -> list[str]:
-    ends = Counter[str](result.end for result in results)
-    statuses = Counter[str](v.status for r in results for v in r.verdicts)
-    graded = [result for result in results if result.end == "graded"]
-    left = sum((_open(result, questions[result.lab]) for result in graded), Counter[str]())
-    lines = [
-        f"Submissions: {_counted(ends, ('graded', 'quarantined', 'failed'), len(results))}",
-        f"Exercises:   {_counted(statuses, ('right', 'partly', 'wrong'))}",
-        f"For a person: {_counted(left, ('in words', 'not judged')) or 'nothing'}",
-    ]
-    if left["needs GPU"]:
-        lines.append(f"Left out of the points: {left['needs GPU']} that need a GPU")
-    unsafe = sum(not result.isolated for result in results)
-    if unsafe:
-        lines.append(f"NOT ISOLATED: {unsafe} submissions ran outside the sandbox")
-    return lines
-
-
-def _counted(
-    counts: Mapping[str, int], names: Sequence[str] | None = None, total: int | None = None
-) -> str:
-    parts = [f"{counts[n]} {n}" for n in names or sorted(counts) if counts.get(n)]
-    if total is not None:
-        parts.insert(0, f"{total} in all")
-    return ", ".join(parts)
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = [_cut(text, width).ljust(width) for text, width in zip(row, widths, strict=False)]
-    cells[2] = cells[2].strip().rjust(widths[2])
-    return _cut("  ".join([*cells, row[-1]]), _WIDTH).rstrip()
-
-
-def _cut(text: str, width: int) -> str:
-    text = "".join(c if c.isprintable() else "?" for c in text)
-    return text if len(text) <= width else text[: width - 3] + "..."

@@ -26,6 +26,7 @@ __all__ = [
     "recorded",
     "release_note",
     "release_version",
+    "stated_release",
     "write_record",
 ]
 
@@ -69,16 +70,24 @@ def release_version(notebook: NotebookNode) -> str:
     return f"{peakmem.__version__}+{digest(notebook)[:8]}"
 
 
-def release_note(submitted: Any, release: Mapping[str, Any]) -> list[str]:
-    """Return a sentence where a submission says that it comes from another release than this one.
+def stated_release(submitted: Any) -> str:
+    """Return which release a submission says it is of; empty where it names none, or no real one.
 
     `submitted` is the metadata that its file gives the notebook, whatever that is.
     """
     ours = submitted.get("peakmem") if isinstance(submitted, dict) else None
     stated = ours.get("release") if isinstance(ours, dict) else None
-    if not (isinstance(stated, str) and re.fullmatch(r"[0-9.]{1,20}\+[0-9a-f]{8}", stated)):
-        return []  # no word about a notebook of no release, or of a made-up one
+    made_up = not (isinstance(stated, str) and re.fullmatch(r"[0-9.]{1,20}\+[0-9a-f]{8}", stated))
+    return "" if made_up else str(stated)
+
+
+def release_note(submitted: Any, release: Mapping[str, Any]) -> list[str]:
+    """Return a sentence where a submission says that it comes from another release than this one.
+
+    `submitted` is as in `stated_release`.
+    """
+    stated = stated_release(submitted)
     present = release_version(nbformat.from_dict(release))
-    if stated == present:
+    if stated in ("", present):
         return []
     return [f"This notebook is of release {stated}; it was graded as the present one, {present}."]

@@ -15,7 +15,8 @@ from autograder.classroom import Classroom, drop_pages, note_taken, publish, tak
 from autograder.database import save_cells
 from autograder.files import write_whole
 from autograder.journal import Journal
-from autograder.questions import source_notebook
+from autograder.questions import source_notebooks
+from autograder.result import Result
 from autograder.waive import waive, waivers
 
 __all__ = ["Comparison", "beside", "commit", "compare"]
@@ -33,7 +34,7 @@ class Comparison:
 
 def beside(room: Classroom) -> Classroom:
     """Return the class to grade, so that the grades that there are stay as they are."""
-    return replace(room, out=room.out / _BESIDE)
+    return replace(room, out=room.out / _BESIDE, keeps_old=False)
 
 
 def compare(room: Classroom) -> Comparison:
@@ -50,14 +51,14 @@ def compare(room: Classroom) -> Comparison:
     return Comparison(changes, new)
 
 
-def commit(room: Classroom, comparison: Comparison) -> None:
-    """Let the grades beside take the old ones' place, and publish them.
+def commit(room: Classroom, comparison: Comparison) -> list[Result]:
+    """Let the grades beside take the old ones' place, publish them, and return all results.
 
     Raises ValueError, before anything is written, where the gradebook has other cells.
     """
     there = beside(room).out
     if (room.out / "gradebook.db").is_file():
-        save_cells(room.out, room.lab, source_notebook(room.lab, room.root))
+        save_cells(room.out, room.lab, source_notebooks(room.lab, room.root))
     note_down(comparison.changes, room.out)
     students = {student for student, lab in taken(there) if lab == room.lab}
     for student in students:
@@ -71,5 +72,6 @@ def commit(room: Classroom, comparison: Comparison) -> None:
         note_taken(own, {student for student, _ in taken(folder)})
     if chosen := counted(there):
         note_counted(room.out, chosen)
-    publish(room.out, room.root)
+    results = publish(room.out, room.root)
     shutil.rmtree(there)
+    return results

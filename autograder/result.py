@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from autograder.task import Verdict
@@ -23,7 +23,9 @@ class Result:
     `notebook` is the submission as it was graded, in nbformat 4's JSON: released cells restored,
     outputs those of the grader's own run, no hidden test in it. `notes` are sentences for the
     student and the instructor about what was repaired. `isolated` is False where the code ran
-    without the sandbox.
+    without the sandbox. `release` is which release of the lab the submission says it is of, empty
+    where it does not say. `seconds` is how long each task's calls took, by the wall clock: it is
+    another from run to run, and no part of what makes two results the same.
     """
 
     student: str
@@ -34,6 +36,8 @@ class Result:
     notebook: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
     isolated: bool = True
+    release: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
 
 
 def result_to_dict(result: Result) -> dict[str, Any]:

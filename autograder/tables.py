@@ -39,8 +39,8 @@ def write_students(standings: Standings, people: Mapping[str, Student], path: Pa
     _write(rows, path)
 
 
-def write_canvas(standings: Standings, people: Mapping[str, Student], path: Path) -> list[str]:
-    """Write the file that Canvas's gradebook imports; return what was left empty, in sentences.
+def write_canvas(standings: Standings, people: Mapping[str, Student], path: Path) -> dict[str, int]:
+    """Write the file that Canvas's gradebook imports; return by lab how many cells are empty.
 
     A student for whom a person still has to give points has an empty cell, which Canvas leaves as
     it is. Where something needed a GPU, the rest is scaled to the points of the lab.
@@ -60,11 +60,7 @@ def write_canvas(standings: Standings, people: Mapping[str, Student], path: Path
             row.append(_scaled(standing, possible[lab]) if standing and done else "")
         rows.append(row)
     _write(rows, path)
-    return [
-        f"{lab}: {count} of {len(people)} cells are empty; a person still has to give points there"
-        for lab, count in empty.items()
-        if count
-    ]
+    return empty
 
 
 def write_feedback_zip(pages: Path, path: Path) -> int:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autograder.commands.common import OK, PROBLEM
+from autograder.commands.report import Report, found
 
 if TYPE_CHECKING:
     from autograder.commands.common import Commands
@@ -28,23 +28,24 @@ def add_build(commands: Commands) -> None:
     command.set_defaults(run=_build)
 
 
-def _build(options: argparse.Namespace) -> int:
+def _build(options: argparse.Namespace) -> Report:
     from autograder.build import build, check, find_sources
 
     labs = options.labs or None
     if options.check:
         stale = check(options.course, labs)
-        print("\n".join(stale) or "All built notebooks are what their sources build.")
-        return PROBLEM if stale else OK
+        return found(
+            stale, text="" if stale else "All built notebooks are what their sources build."
+        )
     if options.pull:
         from autograder.pull import pull
 
         for source in find_sources(options.course, labs):
             changes = pull(options.course, source.stem) or ["no edits to pull"]
-            print(f"{source.stem}:", *changes, sep="\n  ")
-    for path in build(options.course, labs):
-        print(f"built {path}")
-    return OK
+            print(f"{source.stem}:", *changes, sep="\n  ", flush=True)
+    built = build(options.course, labs)
+    text = "\n".join(f"built {path}" for path in built)
+    return Report(text=text, data={"built": [str(path) for path in built]})
 
 
 def add_release(commands: Commands) -> None:
@@ -55,9 +56,13 @@ def add_release(commands: Commands) -> None:
     command.set_defaults(run=_release)
 
 
-def _release(options: argparse.Namespace) -> int:
+def _release(options: argparse.Namespace) -> Report:
     from autograder.release import make_release
 
-    for path, versions in make_release(options.course, options.labs or None, options.out).items():
-        print(f"{path}  ({path.stat().st_size / 2**20:.1f} MiB, {', '.join(versions)})")
-    return OK
+    zips = make_release(options.course, options.labs or None, options.out)
+    lines = [
+        f"{path}  ({path.stat().st_size / 2**20:.1f} MiB, {', '.join(versions)})"
+        for path, versions in zips.items()
+    ]
+    releases = {str(path): versions for path, versions in zips.items()}
+    return Report(text="\n".join(lines), data={"zips": releases})

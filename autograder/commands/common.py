@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from autograder.commands.report import USAGE, Report, found
 
 if TYPE_CHECKING:  # each command imports what it needs, so that `--help` is quick
     from autograder import classroom
@@ -17,23 +19,17 @@ if TYPE_CHECKING:  # each command imports what it needs, so that `--help` is qui
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = [
-    "OK",
-    "PROBLEM",
-    "USAGE",
     "Commands",
     "add_running",
+    "cannot_run",
+    "class_report",
     "classroom_of",
     "grade_with_progress",
     "has_gpu",
     "limits_of",
     "positive",
-    "publish",
-    "report",
-    "report_audit",
-    "sandbox_works",
+    "require_graded",
 ]
-
-OK, PROBLEM, USAGE = 0, 1, 2
 
 _LIMITS = (
     ("cell-seconds", "seconds that one cell may run", "30"),
@@ -95,6 +91,7 @@ def limits_of(options: argparse.Namespace) -> Limits:
 def classroom_of(options: argparse.Namespace, lab: str, out: Path) -> classroom.Classroom:
     """The classroom of one lab, its results going to `out`."""
     from autograder import classroom
+    from autograder.semester import read_semester
 
     return classroom.Classroom(
         lab=lab,
@@ -103,21 +100,19 @@ def classroom_of(options: argparse.Namespace, lab: str, out: Path) -> classroom.
         secret=classroom.course_secret(options.course / ".course_secret"),
         limits=limits_of(options),
         isolated=not options.insecure,
+        rules=read_semester(out, options.course).ordinary,
     )
 
 
-def sandbox_works(*, quiet: bool) -> bool:
-    """Whether students' code can be shut in here; says what is missing, or that nothing is."""
+def cannot_run(options: argparse.Namespace) -> Report | None:
+    """Return why no student's code is run here, where it cannot be shut in; None where it can."""
     from autograder.isolation import missing_layers
 
-    missing = missing_layers()
-    for sentence in missing:
-        print(sentence, file=sys.stderr)
-    if missing:
-        print("Nothing is graded without these layers, or with --insecure only.", file=sys.stderr)
-    elif not quiet:
-        print("The sandbox works here: this machine can grade.")
-    return not missing
+    missing = [] if options.insecure else missing_layers()
+    if not missing:
+        return None
+    last = "Nothing is graded without these layers, or with --insecure only."
+    return Report(USAGE, data={"missing": missing}, problems=(*missing, last))
 
 
 def has_gpu() -> bool:
@@ -143,26 +138,64 @@ def grade_with_progress(
             bar.update()
 
 
-def publish(options: argparse.Namespace, out: Path) -> list[Result]:
-    """Write all that leaves, and show the class as a table."""
-    from autograder.classroom import publish
-    from autograder.export import summary
+def require_graded(out: Path) -> None:
+    """Raise ValueError, with the remedy, where `out` is no folder that was graded into."""
+    from autograder.classroom import taken
 
-    results = publish(out, options.course)
-    print(summary(results, options.course))
-    print(f"\nGrades: {out / 'grades.csv'}   Feedback: {out / 'feedback'}")
-    return results
+    if not taken(out):
+        raise ValueError(
+            f"{out} holds no grades; expected the folder given to `autograder grade LAB --out OUT`"
+        )
 
 
-def report_audit(out: Path) -> int:
-    """Say which submissions were lost on the way, if any."""
+def class_report(
+    options: argparse.Namespace,
+    results: Sequence[Result],
+    out: Path,
+    lab: str | None = None,
+    problems: Sequence[str] = (),
+    remarks: Sequence[str] = (),
+) -> Report:
+    """Return what a class came to, after writing the list of what needs a person.
+
+    `results` are all of those in `out`; with `lab` the report is about that lab alone, the list
+    and the problems about all. Whoever was lost on the way is a problem too.
+    """
+    from autograder import person, summary
     from autograder.audit import audit
+    from autograder.classroom import absent
+    from autograder.semester import read_semester
 
-    return report(audit(out))
+    needs = person.needs(results, out, options.course)
+    person.write_needs(needs, out / person.LIST)
+    shown = [result for result in results if lab in (None, result.lab)]
+    needs = [need for need in needs if lab in (None, need.lab)]
+    labs = summary.summaries(shown, absent(out, read_semester(out, None).roster))
+    paths = {
+        "out": out,
+        "grades": out / "grades.csv",
+        "feedback": out / "feedback",
+        "needs_a_person": out / person.LIST,
+    }
+    return found(
+        [*problems, *_failed(results), *audit(out)],
+        text="\n\n".join(
+            [
+                summary.told(labs, shown),
+                person.told(needs, out),
+                f"Grades: {paths['grades']}   Feedback: {paths['feedback']}",
+            ]
+        ),
+        data={"labs": list(map(asdict, labs)), "needs_a_person": list(map(asdict, needs))},
+        remarks=remarks,
+        paths=paths,
+    )
 
 
-def report(problems: Sequence[str]) -> int:
-    """Print each problem; return the exit status."""
-    for problem in problems:
-        print(problem, file=sys.stderr)
-    return PROBLEM if problems else OK
+def _failed(results: Sequence[Result]) -> list[str]:
+    """A sentence for each submission that is not graded by the grader's own fault."""
+    return [
+        f"{r.student}, {r.lab}: {r.reason} Run `autograder grade` again."
+        for r in results
+        if r.end == "failed"
+    ]

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import shlex
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autograder.commands.checks import other_notebooks, require_folders, strangers
 from autograder.commands.common import (
-    OK,
-    USAGE,
     add_running,
+    cannot_run,
+    class_report,
     classroom_of,
     grade_with_progress,
-    publish,
-    report,
-    report_audit,
-    sandbox_works,
+    has_gpu,
 )
+from autograder.commands.report import Report, found
 
 if TYPE_CHECKING:
     from autograder.classroom import Classroom
     from autograder.commands.common import Commands
+    from autograder.regrade import Comparison
     from autograder.result import Result
 
 __all__ = ["add_grade", "add_regrade"]
@@ -45,7 +46,7 @@ def add_regrade(commands: Commands) -> None:
 
 
 def _add_class(command: argparse.ArgumentParser) -> None:
-    command.add_argument("lab", metavar="LAB")
+    command.add_argument("lab", metavar="LAB", help="such as lab01_formats")
     command.add_argument(
         "--submitted",
         type=Path,
@@ -53,7 +54,13 @@ def _add_class(command: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="the notebooks, laid out as DIR/<student>/<lab>/<lab>.ipynb",
     )
-    command.add_argument("--out", type=Path, required=True, metavar="DIR")
+    command.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="OUT",
+        help="where grades, feedback and gradebook go; one folder for all labs of a course",
+    )
     add_running(command)
     command.add_argument(
         "--scheduler",
@@ -62,57 +69,92 @@ def _add_class(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _grade(options: argparse.Namespace) -> int:
-    from autograder import classroom
+def _grade(options: argparse.Namespace) -> Report:
+    from autograder.classroom import publish
 
-    if not options.insecure and not sandbox_works(quiet=True):
-        return USAGE
-    room = classroom_of(options, options.lab, options.out)
-    for sentence in classroom.outdated(room.out, room.root, room.limits):
-        if sentence.startswith(f"{room.lab}: "):
-            print(f"{sentence}; they are made again.", file=sys.stderr)
-    problems = _grade_rounds(room, room.out, options)
-    results = publish(options, options.out)
-    for sentence in classroom.outdated(room.out, room.root):
-        print(f"{sentence}; `autograder grade` makes them again.", file=sys.stderr)
-    status = report([*problems, *_broken(results)])
-    return report_audit(options.out) or status
+    if (refused := cannot_run(options)) is not None:
+        return refused
+    room = replace(classroom_of(options, options.lab, options.out), keeps_old=True)
+    problems, remarks = _grade_rounds(room, room.out, options)
+    results = publish(options.out, options.course)
+    remarks += _kept(room, results, options)
+    return class_report(options, results, options.out, room.lab, problems, remarks)
 
 
-def _regrade(options: argparse.Namespace) -> int:
+def _kept(room: Classroom, results: Sequence[Result], options: argparse.Namespace) -> list[str]:
+    """Say which grades stayed that grading again might change, and what shows how."""
+    from autograder.classroom import outdated
+
+    where = (options.lab, "--submitted", str(options.submitted), "--out", str(options.out))
+    command = f"`autograder regrade {shlex.join(where)}`"
+    kept = [
+        f"{sentence}, and stay as they are. {command} shows what would change, and asks."
+        for sentence in outdated(room.out, room.root, room.limits)
+        if sentence.startswith(f"{room.lab}: ")
+    ]
+    lack = sum(
+        any(verdict.status == "needs_gpu" for verdict in result.verdicts)
+        for result in results
+        if result.lab == room.lab
+    )
+    if lack and has_gpu():
+        kept.append(
+            f"{room.lab}: {lack} submissions were graded without a GPU, and this machine has one. "
+            f"{command} shows what would change, and asks."
+        )
+    return kept
+
+
+def _regrade(options: argparse.Namespace) -> Report:
     from autograder import changes, regrade
 
-    if not options.insecure and not sandbox_works(quiet=True):
-        return USAGE
+    if (refused := cannot_run(options)) is not None:
+        return refused
     room = classroom_of(options, options.lab, options.out)
-    problems = _grade_rounds(regrade.beside(room), room.out, options)
+    problems, _ = _grade_rounds(regrade.beside(room), room.out, options)
     comparison = regrade.compare(room)
     if comparison.new:
         print(f"Graded for the first time: {', '.join(comparison.new)}")
     print(changes.told(comparison.changes) if comparison.changes else "No score changes.")
-    if (comparison.changes or comparison.new) and not changes.agreed():
-        print(f"Nothing was written; the new results lie in {regrade.beside(room).out}.")
-        return OK
-    regrade.commit(room, comparison)
-    return report(problems) or report_audit(options.out)
+    asks = bool(comparison.changes or comparison.new)
+    if asks and not changes.agreed():
+        text = f"Nothing was written; the new results lie in {regrade.beside(room).out}."
+        return found(problems, text=text, data=_compared(comparison, written=False))
+    results = regrade.commit(room, comparison)
+    report = class_report(options, results, options.out, room.lab, problems)
+    data = {**report.data, **_compared(comparison, written=True)}
+    text = f"Written. {options.out / changes.LOG} keeps what changed." if asks else ""
+    return replace(report, text=text, data=data)
 
 
-def _grade_rounds(room: Classroom, out: Path, options: argparse.Namespace) -> list[str]:
-    """Grade all attempts, and make those that count, by the rules in `out`, the room's own."""
+def _compared(comparison: Comparison, *, written: bool) -> dict[str, object]:
+    return {
+        "written": written,
+        "changes": list(map(asdict, comparison.changes)),
+        "new": list(comparison.new),
+    }
+
+
+def _grade_rounds(
+    room: Classroom, out: Path, options: argparse.Namespace
+) -> tuple[list[str], list[str]]:
+    """Grade all attempts, and make those that count, by the rules in `out`, the room's own.
+
+    Returns problems and remarks.
+    """
     from autograder.attempts import rounds, settle
     from autograder.semester import read_semester
 
-    semester = read_semester(out)
-    graded = rounds(room, options.submitted.resolve(), semester)
+    submitted = options.submitted.resolve()
+    semester = read_semester(out, room.root)
+    folders = {receipt.folder for receipt in semester.receipts if receipt.lab == room.lab}
+    require_folders(replace(room, out=out), submitted, folders)
+    graded = rounds(room, submitted, semester)
     for one in graded:
         grade_with_progress(one.room, one.handed, options.workers, options.scheduler)
-    return settle(room, graded, semester)
-
-
-def _broken(results: Sequence[Result]) -> list[str]:
-    """A sentence for each submission that is not graded by the grader's own fault."""
-    return [
-        f"{r.student}, {r.lab}: {r.reason} Run `autograder grade` again."
-        for r in results
-        if r.end == "failed"
+    handed = [entry for one in graded for entry in one.handed]
+    remarks = [
+        *other_notebooks(room, handed),
+        *strangers(room.lab, [name for name, _ in handed], [s.id for s in semester.roster]),
     ]
+    return settle(room, graded, semester), remarks

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autograder.commands.common import OK, report_audit
+from autograder.commands.common import class_report, require_graded
+from autograder.commands.report import Report, found
 
 if TYPE_CHECKING:
     from autograder.commands.common import Commands
+    from autograder.rejudge import Proposal
 
 __all__ = ["add_audit", "add_explain", "add_export", "add_rejudge"]
+
+
+def _add_out(command: argparse.ArgumentParser) -> None:
+    command.add_argument("out", type=Path, metavar="OUT", help="the OUT of `autograder grade`")
 
 
 def add_rejudge(commands: Commands) -> None:
@@ -19,31 +28,43 @@ def add_rejudge(commands: Commands) -> None:
     command = commands.add_parser(
         "rejudge", help="judge the kept answers again, after a judge was wrong; ask before writing"
     )
-    command.add_argument("out", type=Path, metavar="OUT")
+    _add_out(command)
     command.set_defaults(run=_rejudge)
 
 
-def _rejudge(options: argparse.Namespace) -> int:
+def _rejudge(options: argparse.Namespace) -> Report:
     from autograder import changes, rejudge
     from autograder.classroom import course_secret
     from autograder.semester import read_semester
 
-    waived = read_semester(options.out).waived
+    require_graded(options.out)
+    rules = read_semester(options.out, options.course)
     secret = course_secret(options.course / ".course_secret")
-    proposal = rejudge.propose(options.out, options.course, secret, waived)
+    proposal = rejudge.propose(options.out, options.course, secret, rules.waived, rules.ordinary)
     for sentence in rejudge.remarks(proposal):
         print(sentence)
-    if proposal.changes:
-        print(changes.told(proposal.changes))
-        if not changes.agreed():
-            print("Nothing was written.")
-            return OK
-    else:
-        print("No score changes.")
-    rejudge.commit(proposal, options.out, options.course)
-    if proposal.changes:
-        print(f"Written. {options.out / changes.LOG} keeps what changed.")
-    return report_audit(options.out)
+    print(changes.told(proposal.changes) if proposal.changes else "No score changes.")
+    if proposal.changes and not changes.agreed():
+        return Report(text="Nothing was written.", data=_proposed(proposal, written=False))
+    results = rejudge.commit(proposal, options.out, options.course)
+    report = class_report(options, results, options.out)
+    data = {**report.data, **_proposed(proposal, written=True)}
+    log = options.out / changes.LOG
+    text = f"Written. {log} keeps what changed." if proposal.changes else ""
+    return replace(report, text=text, data=data)
+
+
+def _proposed(proposal: Proposal, *, written: bool) -> dict[str, object]:
+    counts: dict[str, Counter[str]] = {
+        "judged": proposal.judged,
+        "stale": proposal.stale,
+        "without_answers": proposal.unasked,
+    }
+    return {
+        "written": written,
+        "changes": list(map(asdict, proposal.changes)),
+        "verdicts": {name: dict(sorted(count.items())) for name, count in counts.items()},
+    }
 
 
 def add_explain(commands: Commands) -> None:
@@ -51,19 +72,23 @@ def add_explain(commands: Commands) -> None:
     command = commands.add_parser(
         "explain", help="say why a student has these points for a task, case by case"
     )
-    command.add_argument("out", type=Path, metavar="OUT")
+    _add_out(command)
     command.add_argument("student", metavar="STUDENT")
-    command.add_argument("task", metavar="TASK")
+    command.add_argument("task", metavar="TASK", help="such as lab01-decode_fp32")
     command.set_defaults(run=_explain)
 
 
-def _explain(options: argparse.Namespace) -> int:
+def _explain(options: argparse.Namespace) -> Report:
     from autograder.classroom import course_secret
     from autograder.explain import explain
+    from autograder.semester import read_semester
 
+    require_graded(options.out)
     secret = course_secret(options.course / ".course_secret")
-    print(explain(options.out, secret, options.student, options.task))
-    return OK
+    rules = read_semester(options.out, options.course).ordinary
+    text = explain(options.out, secret, options.student, options.task, options.course, rules)
+    data = {"student": options.student, "task": options.task, "lines": text.splitlines()}
+    return Report(text=text, data=data)
 
 
 def add_export(commands: Commands) -> None:
@@ -71,33 +96,71 @@ def add_export(commands: Commands) -> None:
     command = commands.add_parser(
         "export", help="write OUT/export: tables, Canvas's file, all feedback, statistics"
     )
-    command.add_argument("out", type=Path, metavar="OUT")
+    _add_out(command)
     command.set_defaults(run=_export)
 
 
-def _export(options: argparse.Namespace) -> int:
+def _export(options: argparse.Namespace) -> Report:
     from autograder import statistics, tables
-    from autograder.classroom import publish
+    from autograder.classroom import outdated, publish
     from autograder.standing import people, standings
 
     out, folder = options.out, options.out / "export"
+    require_graded(out)
     results = publish(out, options.course)
-    found = standings(out)
-    students = people(out, sorted({student for student, _ in found}))
-    tables.write_students(found, students, folder / "students.csv")
-    for sentence in tables.write_canvas(found, students, folder / "canvas.csv"):
-        print(sentence)
-    count = tables.write_feedback_zip(out / "feedback", folder / "feedback.zip")
+    report = class_report(options, results, out, remarks=outdated(out, options.course))
+    standing = standings(out)
+    students = people(out, sorted({student for student, _ in standing}))
+    paths = {
+        name: folder / file
+        for name, file in (
+            ("students", "students.csv"),
+            ("canvas", "canvas.csv"),
+            ("feedback_zip", "feedback.zip"),
+            ("statistics", "statistics.csv"),
+        )
+    }
+    tables.write_students(standing, students, paths["students"])
+    empty = tables.write_canvas(standing, students, paths["canvas"])
+    pages = tables.write_feedback_zip(out / "feedback", paths["feedback_zip"])
     labs = statistics.statistics_of(results)
-    statistics.write_table(labs, folder / "statistics.csv")
+    statistics.write_table(labs, paths["statistics"])
     for lab, tasks in labs.items():
-        statistics.write_picture(lab, tasks, folder / f"statistics-{lab}.png")
-    print(f"{folder}: {len(students)} students, {count} feedback pages, {len(labs)} labs")
-    return OK
+        paths[f"statistics_{lab}"] = folder / f"statistics-{lab}.png"
+        statistics.write_picture(lab, tasks, paths[f"statistics_{lab}"])
+    counts = {"students": len(students), "feedback_pages": pages, "empty_canvas_cells": empty}
+    done = f"{folder}: {len(students)} students, {pages} feedback pages, {len(labs)} labs"
+    return replace(
+        report,
+        text="\n".join([*_left_empty(empty, len(students)), done]),
+        data={**report.data, **counts},
+        paths={**report.paths, **paths},
+    )
+
+
+def _left_empty(empty: Mapping[str, int], students: int) -> list[str]:
+    return [
+        f"{lab}: {count} of {students} cells of canvas.csv are empty; a person still has to give "
+        "points there"
+        for lab, count in empty.items()
+        if count
+    ]
 
 
 def add_audit(commands: Commands) -> None:
     """Add `audit`."""
     command = commands.add_parser("audit", help="check that no submission was lost")
-    command.add_argument("out", type=Path, metavar="OUT")
-    command.set_defaults(run=lambda options: report_audit(options.out))
+    _add_out(command)
+    command.set_defaults(run=_audit)
+
+
+def _audit(options: argparse.Namespace) -> Report:
+    from autograder.audit import audit
+    from autograder.classroom import taken
+
+    problems = audit(options.out)
+    counts = Counter(lab for _, lab in taken(options.out))
+    text = "\n".join(f"{lab}: {count} submissions taken in" for lab, count in counts.items())
+    if not problems:
+        text += "\nNobody was lost: each has a grade, an entry in the gradebook, and a page."
+    return found(problems, text=text, data={"submissions": dict(counts)})

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from autograder.commands.common import (
-    OK,
-    PROBLEM,
-    USAGE,
     add_running,
+    cannot_run,
+    class_report,
     classroom_of,
     grade_with_progress,
     has_gpu,
     positive,
-    publish,
-    report,
-    sandbox_works,
 )
+from autograder.commands.report import Report, found
 
 if TYPE_CHECKING:
     from autograder.commands.common import Commands
@@ -33,7 +31,25 @@ __all__ = ["add_bank", "add_demo", "add_doctor", "add_sample"]
 def add_doctor(commands: Commands) -> None:
     """Add `doctor`."""
     command = commands.add_parser("doctor", help="say whether this machine can grade safely")
-    command.set_defaults(run=lambda _: OK if sandbox_works(quiet=False) else PROBLEM)
+    command.set_defaults(run=_doctor)
+
+
+def _doctor(_options: argparse.Namespace) -> Report:
+    from autograder import by_uid
+    from autograder.isolation import missing_layers
+
+    missing = missing_layers()
+    text = "" if missing else "The sandbox works here: this machine can grade."
+    problems = [*missing, "This machine cannot grade until that is mended."] if missing else []
+    lacking = by_uid.missing_layers() if missing else []
+    if missing and not lacking:
+        problems.append(
+            "The second way works here, a user id for each submission: only an autograder on "
+            "Gradescope takes it."
+        )
+    way = "user ids" if missing and not lacking else None if missing else "namespaces"
+    data = {"can_grade": not missing, "missing": missing, "way": way, "gpu": has_gpu()}
+    return found(problems, text=text, data=data)
 
 
 def add_bank(commands: Commands) -> None:
@@ -45,28 +61,30 @@ def add_bank(commands: Commands) -> None:
     command.set_defaults(run=_bank)
 
 
-def _bank(options: argparse.Namespace) -> int:
+def _bank(options: argparse.Namespace) -> Report:
     from autograder.bank import check_bank, read_bank
     from autograder.released import release_of
     from autograder.tasks import find_lab, lab_names
 
-    if not options.insecure and not sandbox_works(quiet=True):
-        return USAGE
+    if (refused := cannot_run(options)) is not None:
+        return refused
     names = [options.lab] if options.lab else [n for n in lab_names() if (options.dir / n).is_dir()]
     if not names:
         raise FileNotFoundError(
             f"{options.dir} holds no bank; expected folders named {', '.join(lab_names())}"
         )
-    problems = 0
+    labs: list[dict[str, Any]] = []
+    lines: list[str] = []
+    problems: list[str] = []
     for name in names:
         entries = read_bank(options.dir, find_lab(name))
         grade = partial(_grade_for_bank, options, name)
-        found = check_bank(release_of(name, options.course / "labs"), entries, grade)
-        for line in (*found.problems, *found.inexact, *found.not_run):
-            print(line)
-        print(f"{name}: {found.graded} answers graded, {len(found.problems)} problems")
-        problems += len(found.problems)
-    return PROBLEM if problems else OK
+        checked = check_bank(release_of(name, options.course / "labs"), entries, grade)
+        labs.append({"lab": name, **asdict(checked)})
+        problems += checked.problems
+        lines += [*checked.inexact, *checked.not_run]
+        lines.append(f"{name}: {checked.graded} answers graded, {len(checked.problems)} problems")
+    return found(problems, text="\n".join(lines), data={"labs": labs})
 
 
 def _grade_for_bank(
@@ -89,15 +107,16 @@ def add_sample(commands: Commands) -> None:
     command.set_defaults(run=_sample)
 
 
-def _sample(options: argparse.Namespace) -> int:
+def _sample(options: argparse.Namespace) -> Report:
     from autograder.sample import sample
     from autograder.tasks import find_lab
 
     bank, releases = options.course / "tests" / "bank", options.course / "labs"
     lab = find_lab(options.lab)
     sample(lab, options.students, options.seed, options.out, bank, releases, has_gpu=has_gpu())
-    print(f"{options.out / 'submitted'} holds the class, {options.out / 'truth.csv'} its scores.")
-    return OK
+    paths = {"submitted": options.out / "submitted", "truth": options.out / "truth.csv"}
+    text = f"{paths['submitted']} holds the class, {paths['truth']} its scores."
+    return Report(text=text, paths=paths)
 
 
 def add_demo(commands: Commands) -> None:
@@ -110,22 +129,25 @@ def add_demo(commands: Commands) -> None:
     command.set_defaults(run=_demo)
 
 
-def _demo(options: argparse.Namespace) -> int:
+def _demo(options: argparse.Namespace) -> Report:
     from autograder import classroom, demo
-    from autograder.audit import audit
     from autograder.tasks import lab_names
 
-    if not options.insecure and not sandbox_works(quiet=True):
-        return USAGE
-    count, out = options.students, options.out
-    class_ = demo.prepare(out, count, options.seed, options.course, has_gpu=has_gpu())
+    if (refused := cannot_run(options)) is not None:
+        return refused
+    count, out = options.students, options.out / "graded"
+    class_ = demo.prepare(options.out, count, options.seed, options.course, has_gpu=has_gpu())
     for name in lab_names():
-        room = classroom_of(options, name, out / "graded")
+        room = classroom_of(options, name, out)
         handed = classroom.take(room, class_ / "submitted")
         grade_with_progress(room, handed, options.workers)
-    results = publish(options, out / "graded")
-    differences = demo.compare(class_ / "truth.csv", out / "graded" / "grades.csv")
-    problems = [*differences, *audit(out / "graded")]
-    status = report(problems)
-    print(demo.verdict(results, count, differences))
-    return status
+    results = classroom.publish(out, options.course)
+    differences = demo.compare(class_ / "truth.csv", out / "grades.csv")
+    report = class_report(options, results, out, problems=differences)
+    verdict = demo.verdict(results, count, differences)
+    return replace(
+        report,
+        text=f"{report.text}\n\n{verdict}",
+        data={**report.data, "differences": differences, "verdict": verdict},
+        paths={**report.paths, "truth": class_ / "truth.csv"},
+    )

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from autograder import cli
-from autograder.commands.common import PROBLEM, USAGE, limits_of
+from autograder.commands.common import limits_of
+from autograder.commands.report import PROBLEM, USAGE
 from autograder.sandbox import Limits
 from tests.grading import LAB05
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.export import cell_text, points, summary, write_grades
+from autograder.export import cell_text, points, write_grades
 from autograder.files import inside, write_whole
 from tests.autograder.class_by_hand import DOUBLE, HALVE, course, end_of, graded, verdict
 from tests.autograder.release_by_hand import LAB
@@ -28,20 +28,21 @@ def test_the_file_is_exactly_this(tmp_path: Path, root: Path) -> None:
     results = [
         graded("zoe", verdicts=(verdict(status="partly"), verdict(HALVE, "needs_gpu"))),
         end_of("bob", "quarantined", "The file is no notebook:\nit is a PDF."),
-        graded("ada"),
+        graded("ada", release="0.1.0+1f2e3d4c"),
     ]
     write_grades(results, tmp_path / "grades.csv", root)
     assert (tmp_path / "grades.csv").read_text(encoding="utf-8") == (
-        "student,lab,task,score,max_score,status,mistake,message\n"
-        f"ada,{LAB},lab05-double,2,2,right,,Right.\n"
-        f"ada,{LAB},lab05-halve,0,1,wrong,squares,It is x / 2.\n"
-        f'ada,{LAB},lab05-explain,,2,for_a_person,,"An answer in words, which a person reads."\n'
-        f"bob,{LAB},lab05-double,,2,quarantined,,The file is no notebook: it is a PDF.\n"
-        f"bob,{LAB},lab05-halve,,1,quarantined,,The file is no notebook: it is a PDF.\n"
-        f"bob,{LAB},lab05-explain,,2,quarantined,,The file is no notebook: it is a PDF.\n"
-        f"zoe,{LAB},lab05-double,1.5,2,partly,,Not earned: edges.\n"
-        f"zoe,{LAB},lab05-halve,,1,needs_gpu,,Not earned: edges.\n"
-        f'zoe,{LAB},lab05-explain,,2,for_a_person,,"An answer in words, which a person reads."\n'
+        "student,lab,task,score,max_score,status,mistake,message,release\n"
+        f"ada,{LAB},lab05-double,2,2,right,,Right.,0.1.0+1f2e3d4c\n"
+        f"ada,{LAB},lab05-halve,0,1,wrong,squares,It is x / 2.,0.1.0+1f2e3d4c\n"
+        f'ada,{LAB},lab05-explain,,2,for_a_person,,"An answer in words, which a person reads.",'
+        "0.1.0+1f2e3d4c\n"
+        f"bob,{LAB},lab05-double,,2,quarantined,,The file is no notebook: it is a PDF.,\n"
+        f"bob,{LAB},lab05-halve,,1,quarantined,,The file is no notebook: it is a PDF.,\n"
+        f"bob,{LAB},lab05-explain,,2,quarantined,,The file is no notebook: it is a PDF.,\n"
+        f"zoe,{LAB},lab05-double,1.5,2,partly,,Not earned: edges.,\n"
+        f"zoe,{LAB},lab05-halve,,1,needs_gpu,,Not earned: edges.,\n"
+        f'zoe,{LAB},lab05-explain,,2,for_a_person,,"An answer in words, which a person reads.",\n'
     )
 
 
@@ -112,23 +113,3 @@ def test_a_write_that_breaks_leaves_the_old_file(tmp_path: Path) -> None:
 def test_a_students_name_leads_nowhere_else(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="cannot name a file"):
         inside(tmp_path, name)
-
-
-def test_the_summary_says_what_there_is_to_say(root: Path) -> None:
-    results = [
-        graded("zoe", verdicts=(verdict(status="partly"), verdict(HALVE, "needs_gpu"))),
-        end_of("bob", "failed", "x" * 200),
-        graded("a" * 60, isolated=False, verdicts=(verdict(status="could_not_judge"),)),
-    ]
-    text = summary(results, root)
-    assert max(map(len, text.splitlines())) <= 80
-    assert [" ".join(line.split()) for line in text.splitlines()][-6:] == [
-        "",
-        "Submissions: 3 in all, 2 graded, 1 failed",
-        "Exercises: 1 partly",
-        "For a person: 2 in words, 2 not judged",
-        "Left out of the points: 1 that need a GPU",
-        "NOT ISOLATED: 1 submissions ran outside the sandbox",
-    ]
-    assert f"zoe {LAB} 1.5 / 2 1 in words, 1 needs GPU" in " ".join(text.split())
-    assert f"bob {LAB} - failed: xxx" in " ".join(text.split())

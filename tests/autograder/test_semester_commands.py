@@ -14,7 +14,7 @@ from nbgrader.api import Gradebook
 
 from autograder import cli, sandbox
 from autograder.classroom import course_secret
-from autograder.commands.common import PROBLEM, USAGE
+from autograder.commands.report import PROBLEM, USAGE
 from autograder.isolation import missing_layers
 from autograder.journal import Journal
 from autograder.task import Finding

@@ -1,0 +1,188 @@
+"""Person: what the grader leaves to a person, the most pressing first, and how to go on from there.
+
+`OUT/needs_a_person.csv` has all of it; what is printed after grading is its beginning.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Literal
+
+from autograder.database import final_scores
+from autograder.export import cell_text, said
+from autograder.files import write_whole
+from autograder.questions import COURSE, Question, questions_of
+from autograder.result import Result
+from autograder.summary import cut
+
+__all__ = ["LIST", "Need", "needs", "told", "write_needs"]
+
+LIST = "needs_a_person.csv"
+
+Kind = Literal["failed", "quarantined", "could_not_judge", "in_words", "needs_gpu", "repaired"]
+Scores = Mapping[str, float | None]
+
+_COLUMNS = ("kind", "student", "lab", "task", "count", "why", "next")
+# What a person reads above each kind, and the command that goes on from there.
+_KINDS: dict[Kind, tuple[str, str]] = {
+    "failed": (
+        "Grading failed, which is no student's fault; try again",
+        "autograder grade {lab} --submitted SUBMITTED --out {out}",
+    ),
+    "quarantined": (
+        "Not read as this lab's notebook; once it is handed in again",
+        "autograder grade {lab} --submitted SUBMITTED --out {out}",
+    ),
+    "could_not_judge": (
+        "Could not be judged; look, and give points in Formgrader",
+        "autograder explain {out} {student} {task}",
+    ),
+    "in_words": ("Answers in words; give points in Formgrader", "jupyter lab {out}"),
+    "needs_gpu": (
+        "Left out of the points for want of a GPU; on a machine with one",
+        "autograder regrade {lab} --submitted SUBMITTED --out {out}",
+    ),
+    "repaired": (
+        "Graded after a repair, worth a look on the feedback page",
+        "{out}/feedback/{student}/{lab}.html",
+    ),
+}
+# Notes of a result that tell of no repair: they begin like this.
+_NO_REPAIRS = ("This notebook is of release ", "Received ", "There is no receipt ")
+_WHY = {
+    "in_words": "An answer in words, which a person reads.",
+    "needs_gpu": "The machine that graded has no GPU.",
+}
+_MOST_LINES = 10  # of single needs
+_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Need:
+    """One thing for a person; of a whole class, with no student, where nobody in it is special.
+
+    `count` is how many answers it is about, `why` a sentence, `next` the command to run next.
+    """
+
+    kind: Kind
+    student: str
+    lab: str
+    task: str
+    count: int
+    why: str
+    next: str
+
+
+def needs(results: Sequence[Result], out: Path, root: Path = COURSE) -> list[Need]:
+    """Return all that waits for a person; what one has given points for in formgrader does not.
+
+    `results` are those in `out`, whose gradebook is written; `root` holds the course's `solutions`.
+    """
+    scores = final_scores(out)
+    questions = questions_of((result.lab for result in results), root)
+    ordered = sorted(results, key=lambda r: (r.lab, r.student))
+    found = [
+        need
+        for result in ordered
+        for need in _of_one(result, scores.get((result.student, result.lab), {}), out, questions)
+    ]
+    found += _of_class(ordered, scores, out, questions)
+    return sorted(found, key=lambda need: list(_KINDS).index(need.kind))
+
+
+def told(found: Sequence[Need], out: Path) -> str:
+    """Return the beginning of what was found as text, by kind, with the commands to run next."""
+    if not found:
+        return "Needs a person: nothing."
+    by_kind = {kind: [n for n in found if n.kind == kind] for kind in _KINDS}
+    by_kind = {kind: some for kind, some in by_kind.items() if some}
+    each = max(1, _MOST_LINES // len(by_kind))
+    lines = [f"Needs a person ({out / LIST} has all of it):"]
+    for kind, some in by_kind.items():
+        title, command = _KINDS[kind]
+        names = {"student": "STUDENT", "task": "TASK", "lab": "LAB"}
+        if len({need.lab for need in some}) == 1:
+            names["lab"] = some[0].lab
+        lines.append(f"  {title} ({sum(need.count for need in some)}):")
+        lines += [cut(f"    {_line(need)}", _WIDTH) for need in some[:each]]
+        if len(some) > each:
+            lines.append(f"    ... and {len(some) - each} more")
+        lines.append(f"    -> {command.format(out=_word(out), **names)}")
+    return "\n".join(lines)
+
+
+def write_needs(found: Iterable[Need], path: Path) -> None:
+    """Write all of it to a CSV file, in one step; no text in it is a formula to a spreadsheet."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows([cell_text(str(cell)) for cell in astuple(need)] for need in found)
+    write_whole(path, text.getvalue().encode(errors="replace"))
+
+
+def _need(
+    kind: Kind, out: Path, why: str, lab: str, student: str = "", task: str = "", count: int = 1
+) -> Need:
+    names = {"out": _word(out), "student": _word(student), "lab": lab, "task": task}
+    return Need(kind, student, lab, task, count, why, _KINDS[kind][1].format(**names))
+
+
+def _of_one(
+    result: Result, scores: Scores, out: Path, questions: Mapping[str, Sequence[Question]]
+) -> Iterator[Need]:
+    """What is to be done about one submission. `scores` are None where nobody gave points yet."""
+    where = (result.lab, result.student)
+    waiting = [q for q in questions[result.lab] if scores.get(q.id) is None]
+    if result.end == "failed" or (result.end == "quarantined" and waiting):
+        yield _need(result.end, out, said(result, result.reason), *where)
+    if result.end != "graded":
+        return
+    verdicts = {verdict.task: verdict for verdict in result.verdicts}
+    for question in waiting:
+        verdict = verdicts.get(question.id)
+        if not question.by_person and (verdict is None or verdict.status == "could_not_judge"):
+            why = verdict.message if verdict else "The grader returned no verdict."
+            yield _need("could_not_judge", out, said(result, why), *where, question.id)
+    repairs = [note for note in result.notes if not note.startswith(_NO_REPAIRS)]
+    if repairs:
+        yield _need("repaired", out, " ".join(repairs), *where)
+
+
+def _of_class(
+    results: Iterable[Result],
+    scores: Mapping[tuple[str, str], Scores],
+    out: Path,
+    questions: Mapping[str, Sequence[Question]],
+) -> Iterator[Need]:
+    """What is the same for everybody: answers in words, and exercises that need a GPU."""
+    counts: dict[Kind, Counter[tuple[str, str]]] = {"in_words": Counter(), "needs_gpu": Counter()}
+    for result in results:
+        if result.end != "graded":
+            continue
+        own = scores.get((result.student, result.lab), {})
+        by_gpu = {v.task for v in result.verdicts if v.status == "needs_gpu"}
+        for question in questions[result.lab]:
+            if own.get(question.id) is None:
+                key = (result.lab, question.id)
+                counts["in_words"][key] += question.by_person
+                counts["needs_gpu"][key] += question.id in by_gpu
+    for kind, of_kind in counts.items():
+        for (lab, task), count in of_kind.items():
+            if count:
+                yield _need(kind, out, _WHY[kind], lab, task=task, count=count)
+
+
+def _line(need: Need) -> str:
+    if not need.student:
+        return f"{need.task}: {need.count}"
+    return f"{need.student}  {need.task or need.lab}  {' '.join(need.why.split())}"
+
+
+def _word(text: str | Path) -> str:
+    return shlex.quote(str(text))

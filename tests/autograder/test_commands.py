@@ -1,0 +1,412 @@
+"""What an instructor, and a script, see of the commands, on a class of four."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder import cli
+from autograder.classroom import Classroom, Grader, course_secret
+from autograder.commands import grading, report
+from autograder.commands.report import OK, PROBLEM, SCHEMA, STOPPED, USAGE
+from autograder.isolation import missing_layers
+from autograder.journal import Journal
+from autograder.result import Result
+from autograder.sandbox import Limits
+from autograder.terms import terms_of
+from tests.autograder.class_by_hand import DOUBLE, HALVE, graded, verdict
+from tests.grading import (
+    LAB01,
+    LAB05,
+    REPOSITORY,
+    Class,
+    cell_of,
+    command_environment,
+    course_copy,
+    released,
+    solved,
+)
+
+sandboxed = pytest.mark.skipif(
+    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
+)
+
+TASK = "lab01-integer_value"
+COMMON = {"command", "schema", "status", "problems", "remarks", "paths"}
+
+
+def of_release(notebook: dict[str, Any], release: str) -> dict[str, Any]:
+    return notebook | {"metadata": {**notebook["metadata"], "peakmem": {"release": release}}}
+
+
+@pytest.fixture(scope="module")
+def class_(tmp_path_factory: pytest.TempPathFactory) -> Class:
+    """Graded by the real command: all right, nothing written, copied into two cells, a PDF."""
+    course = course_copy(tmp_path_factory.mktemp("course"))
+    course_secret(course / ".course_secret")
+    room = Class(tmp_path_factory.mktemp("class"), course, LAB01)
+    twice = released(LAB01)
+    cell = cell_of(twice, f"{TASK}-solution")
+    twice["cells"] += [cell | {"source": "def integer_value(*_): return 0"} for _ in range(2)]
+    room.hand_in("ada", of_release(solved(LAB01), "0.1.0+aaaaaaaa"))
+    room.hand_in("kim", of_release(released(LAB01), "0.1.0+bbbbbbbb"))
+    room.hand_in("lin", twice)
+    room.hand_in("pdf", b"%PDF-1.7")
+    done = room.grade("--workers", "2")
+    assert done.returncode == 0, done.stderr
+    return room
+
+
+@pytest.fixture
+def room(class_: Class, tmp_path: Path) -> Class:
+    """A copy of the graded class, to do with as a test likes."""
+    own = replace(class_, folder=tmp_path / "class")
+    shutil.copytree(class_.folder, own.folder)
+    return own
+
+
+def command(room: Class, *arguments: object, said: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*(sys.executable, "-m", "autograder", "--course", room.course), *map(str, arguments)],
+        env=command_environment(),
+        input=said,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+def read(done: subprocess.CompletedProcess[str], status: int = OK) -> dict[str, Any]:
+    """The object that a command printed, which has to be all of its standard output."""
+    data: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == data["status"] == status, done.stderr
+    assert data.keys() >= COMMON
+    assert data["schema"] == SCHEMA
+    for sentence in (*data["problems"], *data["remarks"]):
+        assert sentence in done.stderr
+    return data
+
+
+def on_class(room: Class, name: str, *more: str, said: str = "") -> dict[str, Any]:
+    where = (LAB01, "--submitted", room.submitted, "--out", room.out, "--workers", "2")
+    return read(command(room, name, *where, "--json", *more, said=said))
+
+
+# As JSON
+
+
+@sandboxed
+def test_grading_says_to_a_program_what_it_says_to_a_person(room: Class) -> None:
+    data = on_class(room, "grade")
+    (lab,) = data["labs"]
+    assert lab["ends"] == {"graded": 3, "quarantined": 1, "failed": 0}
+    # 23 of 23, and two who earned nothing.
+    assert (lab["mean_points"], lab["median_points"], lab["max_points"]) == (7.667, 0, 23)
+    assert lab["releases"] == {"": 1, "0.1.0+aaaaaaaa": 1, "0.1.0+bbbbbbbb": 1}
+    needs = {(need["kind"], need["student"], need["count"]) for need in data["needs_a_person"]}
+    assert needs == {("quarantined", "pdf", 1), ("in_words", "", 3), ("repaired", "lin", 1)}
+    assert all(Path(path).exists() for path in data["paths"].values())
+    assert room.row("kim", TASK)["release"] == "0.1.0+bbbbbbbb"
+
+
+@sandboxed
+def test_what_reviews_a_class_says_it_as_json(room: Class) -> None:
+    audit = read(command(room, "audit", room.out, "--json"))
+    assert (audit["submissions"], audit["problems"]) == ({LAB01: 4}, [])
+    export = read(command(room, "export", room.out, "--json"))
+    assert (export["students"], export["feedback_pages"]) == (4, 4)
+    assert export["empty_canvas_cells"] == {LAB01: 4}
+    assert all(Path(path).exists() for path in export["paths"].values())
+    explain = read(command(room, "explain", room.out, "ada", TASK, "--json"))
+    assert explain["lines"][0].startswith(f"ada, {TASK}: right, 2 of 2 points")
+    rejudge = read(command(room, "rejudge", room.out, "--json"))
+    assert (rejudge["written"], rejudge["changes"]) == (True, [])
+    assert sum(rejudge["verdicts"]["judged"].values()) == 30
+    (room.out / "feedback" / "ada" / f"{LAB01}.html").unlink()
+    lost = read(command(room, "audit", room.out, "--json"), PROBLEM)
+    assert "it has no feedback page" in lost["problems"][0]
+
+
+def test_the_doctor_answers_a_program(tmp_path: Path) -> None:
+    done = command(Class(tmp_path, REPOSITORY), "doctor", "--json")
+    data = json.loads(done.stdout)
+    assert data["can_grade"] is (done.returncode == OK)
+    assert isinstance(data["gpu"], bool)
+
+
+@sandboxed
+def test_a_bank_says_which_answers_are_graded_otherwise(tmp_path: Path) -> None:
+    folder = tmp_path / "bank" / LAB01 / "integer_value"
+    folder.mkdir(parents=True)
+    (folder / "right_none.py").write_text('"""Is not right."""\ndef integer_value(*_): return 0\n')
+    (folder / "wrong_none.py").write_text('"""Is wrong."""\ndef integer_value(*_): return 0\n')
+    room = Class(tmp_path, REPOSITORY)
+    data = read(command(room, "bank", tmp_path / "bank", "--json", "--workers", "1"), PROBLEM)
+    (lab,) = data["labs"]
+    assert (lab["lab"], lab["graded"]) == (LAB01, 2)
+    (problem,) = data["problems"]
+    assert problem in lab["problems"]
+    assert "right_none.py is right, but earned 0 of 2" in problem
+
+
+@pytest.mark.slow
+@sandboxed
+def test_the_demo_says_whether_the_scores_are_true(tmp_path: Path) -> None:
+    room = Class(tmp_path, REPOSITORY)
+    data = read(command(room, "demo", "--students", "7", "--out", tmp_path / "demo", "--json"))
+    assert (data["differences"], len(data["labs"])) == ([], 7)
+    assert "scores equal the truth" in data["verdict"]
+
+
+def test_what_cannot_be_taken_is_an_object_too(tmp_path: Path) -> None:
+    (tmp_path / "submitted").mkdir()
+    room = Class(tmp_path, REPOSITORY, "lab99_x")
+    where = ("--submitted", room.submitted, "--out", room.out)
+    data = read(command(room, "grade", "lab99_x", *where, "--json", "--insecure"), USAGE)
+    (problem,) = data["problems"]
+    assert "no lab named 'lab99_x'" in problem
+
+
+def test_no_report_has_a_number_that_json_has_not(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        report.show(report.Report(data={"mean": float("nan")}), "grade", as_json=True)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_what_is_printed_on_the_way_is_not_in_the_object(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, as_json: bool
+) -> None:
+    def run(_options: object) -> report.Report:
+        print("on the way")
+        return report.Report(text="done", data={"count": 1}, remarks=["a remark"])
+
+    monkeypatch.setattr("autograder.commands.reviewing._audit", run)
+    assert cli.main(["audit", "OUT", *(["--json"] if as_json else [])]) == OK
+    out, err = capsys.readouterr()
+    assert "a remark" in err
+    if as_json:
+        assert (json.loads(out)["count"], "on the way" in err) == (1, True)
+    else:
+        assert out == "on the way\ndone\n"
+
+
+def test_ctrl_c_ends_with_130_and_says_that_the_same_command_goes_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(_options: object) -> report.Report:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("the signal comes before this")
+
+    monkeypatch.setattr("autograder.commands.reviewing._audit", stop)
+    assert cli.main(["audit", "OUT", "--json"]) == STOPPED
+    out, err = capsys.readouterr()
+    assert json.loads(out)["status"] == STOPPED
+    assert "The same command goes on from here." in err
+
+
+def test_every_commands_help_names_the_statuses(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["--help"], ["grade", "--help"], ["audit", "--help"]):
+        with pytest.raises(SystemExit):
+            cli.main(arguments)
+        out = capsys.readouterr().out
+        assert all(f"\n  {status} " in out for status in (OK, PROBLEM, USAGE, STOPPED))
+
+
+# A lab that changed
+
+
+def with_a_new_given_cell(room: Class) -> Class:
+    """The class in a course whose lab has another release: reading integers cannot succeed."""
+    course = course_copy(room.folder / "course")
+    shutil.copy(room.course / ".course_secret", course)
+    path = course / "labs" / LAB01 / f"{LAB01}.ipynb"
+    release = json.loads(path.read_bytes())
+    given = next(
+        cell
+        for cell in release["cells"]
+        if cell["cell_type"] == "code"
+        and cell["metadata"].get("nbgrader", {}).get("locked")
+        and not cell["metadata"]["nbgrader"]["grade"]
+        and "demo" not in cell["metadata"].get("tags", ())
+    )
+    given["source"] += ["\nimport builtins\nbuiltins.int = None"]
+    path.write_text(json.dumps(release))
+    return replace(room, course=course)
+
+
+def entries(room: Class) -> dict[str, bytes]:
+    return {p.stem: p.read_bytes() for p in room.out.glob(f"journal/{LAB01}/*.entry")}
+
+
+@sandboxed
+def test_after_a_lab_changed_grade_keeps_what_is_graded_and_regrade_asks(room: Class) -> None:
+    changed, before, grades = with_a_new_given_cell(room), entries(room), room.rows()
+    shutil.rmtree(room.submitted / "kim")
+    room.hand_in("kim", solved(LAB01))
+    data = on_class(changed, "grade")
+    after = entries(room)
+    assert {name for name in after if after[name] != before[name]} == {"kim"}, "a resubmission"
+    assert [r for r in room.rows() if r["student"] == "ada"] == [
+        r for r in grades if r["student"] == "ada"
+    ]
+    (remark,) = data["remarks"]
+    assert remark.startswith(f"{LAB01}: 3 of the grades were made under another version of the lab")
+    assert f"`autograder regrade {LAB01} --submitted {room.submitted} --out {room.out}`" in remark
+    answered_no = on_class(changed, "regrade", said="n\n")
+    assert (answered_no["written"], entries(room)) == (False, after)
+    answered_yes = on_class(changed, "regrade", said="y\n")
+    assert answered_yes["written"]
+    assert answered_yes["changes"] == answered_no["changes"] != []
+    assert {change["student"] for change in answered_yes["changes"]} == {"ada"}
+    assert on_class(changed, "grade")["remarks"] == []
+
+
+@sandboxed
+def test_a_run_that_was_cut_off_before_the_change_goes_on_after_it(room: Class) -> None:
+    changed, before = with_a_new_given_cell(room), entries(room)
+    (room.out / "journal" / LAB01 / "lin.entry").unlink()
+    on_class(changed, "grade")
+    assert {name for name, data in entries(room).items() if data != before[name]} == {"lin"}
+
+
+class FakeSandbox:
+    def __init__(self, has_gpu: bool) -> None:
+        self.has_gpu = has_gpu
+
+    def close(self) -> None:
+        pass
+
+
+INSIDE = terms_of(LAB05, REPOSITORY, Limits(), isolated=True)
+
+
+@pytest.mark.parametrize(
+    ("held", "gpu_missed", "room", "done"),
+    [
+        # What `grade` keeps: other limits, another lab, no GPU then; not what ran unprotected.
+        (INSIDE, False, {"keeps_old": True}, True),
+        (INSIDE | {"lab": "old", "limits": {}}, False, {"keeps_old": True}, True),
+        (INSIDE, True, {"keeps_old": True, "gpu": True}, True),
+        (INSIDE | {"isolated": False}, False, {"keeps_old": True}, False),
+        (INSIDE, False, {"keeps_old": True, "isolated": False}, True),
+        # What `regrade` takes over from a run that was cut off: what is made as it would make it.
+        (INSIDE, False, {}, True),
+        (INSIDE | {"lab": "old"}, False, {}, False),
+        (INSIDE, True, {}, True),
+        (INSIDE, True, {"gpu": True}, False),
+    ],
+)
+def test_what_is_graded_already(
+    tmp_path: Path, held: dict[str, Any], gpu_missed: bool, room: dict[str, bool], done: bool
+) -> None:
+    gpu = room.get("gpu", False)
+    given = {name: value for name, value in room.items() if name != "gpu"}
+    class_ = Classroom(LAB05, tmp_path, REPOSITORY, b"secret" * 6, **given)  # type: ignore[arg-type]
+    last = verdict(HALVE, "needs_gpu" if gpu_missed else "right")
+    result = graded(verdicts=(verdict(DOUBLE), last))
+    Journal(tmp_path).keep(result, b"raw", {}, held)
+    with Grader(class_, 0) as grader:
+        grader._sandbox = FakeSandbox(gpu)  # type: ignore[assignment]
+        assert grader._is_done("ada", b"raw") is done
+        assert not grader._is_done("ada", b"handed in again")
+
+
+@pytest.mark.parametrize("gpu", [True, False])
+def test_a_gpu_that_there_is_now_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: bool
+) -> None:
+    monkeypatch.setattr(grading, "has_gpu", lambda: gpu)
+    result = Result("ada", LAB05, "graded", verdicts=(verdict(HALVE, "needs_gpu"),))
+    room = Classroom(LAB05, tmp_path, REPOSITORY, b"secret" * 6)
+    where = ["--submitted", "a class", "--out", str(tmp_path)]
+    options = cli.parser().parse_args(["grade", LAB05, *where])
+    told = grading._kept(room, [result], options)
+    assert len(told) == gpu
+    assert all(f"`autograder regrade {LAB05} --submitted 'a class'" in line for line in told)
+
+
+# Folders that are none
+
+
+def place(folder: Path, file: str) -> None:
+    (folder / file).parent.mkdir(parents=True, exist_ok=True)
+    (folder / file).write_text("{}")
+
+
+FILE = f"{LAB01}/{LAB01}.ipynb"
+
+
+@pytest.mark.parametrize(
+    ("prepare", "out", "said"),
+    [
+        (lambda s: place(s, f"submitted/ada/{FILE}"), "out", f"holds no {FILE} of any student"),
+        (lambda s: None, "out", "but it is empty"),
+        (lambda s: place(s, "taken.json"), "out", "is a folder of grades, an OUT"),
+        (lambda s: place(s, f"ada/{FILE}"), "in/out", "where every folder is a student's"),
+        (lambda s: place(s, f"ada/{FILE}"), "in", "where every folder is a student's"),
+        (lambda s: place(s, f"ada/{FILE}"), f"in/ada/{FILE}", "where every folder is a student's"),
+        (lambda s: place(s.parent, "file"), "file", "but it is empty"),
+    ],
+)
+def test_a_wrong_folder_is_told_before_anything_is_written(
+    tmp_path: Path, prepare: Callable[[Path], None], out: str, said: str
+) -> None:
+    submitted = tmp_path / "in"
+    submitted.mkdir()
+    prepare(submitted)
+    before = sorted(tmp_path.rglob("*"))
+    room = Class(tmp_path, REPOSITORY)
+    where = ("--submitted", submitted, "--out", tmp_path / out)
+    data = read(command(room, "grade", LAB01, *where, "--json", "--insecure"), USAGE)
+    assert said in data["problems"][0]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_out_that_cannot_be_a_folder_is_named_with_the_remedy(tmp_path: Path) -> None:
+    place(tmp_path, f"in/ada/{FILE}")
+    place(tmp_path, "file")
+    room = Class(tmp_path, REPOSITORY)
+    where = ("--submitted", tmp_path / "in", "--out", tmp_path / "file")
+    data = read(command(room, "grade", LAB01, *where, "--json", "--insecure"), USAGE)
+    assert "cannot be written (File exists); give another OUT" in data["problems"][0]
+
+
+@sandboxed
+def test_grades_of_other_questions_are_noticed_before_grading(room: Class) -> None:
+    path = room.out / "source" / LAB01 / f"{LAB01}.ipynb"
+    notebook = json.loads(path.read_bytes())
+    notebook["cells"] = [
+        c for c in notebook["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") != TASK
+    ]
+    path.write_text(json.dumps(notebook))
+    where = ("--submitted", room.submitted, "--out", room.out)
+    data = read(command(room, "grade", LAB01, *where, "--json"), USAGE)
+    assert f"with other questions ({TASK})" in data["problems"][0].replace(
+        "from when it had", "with"
+    )
+
+
+@sandboxed
+def test_other_notebooks_and_strangers_are_told_of(room: Class) -> None:
+    folder = room.submitted / "ada" / LAB01
+    shutil.copy(folder / f"{LAB01}.ipynb", folder / f"{LAB01}-Copy1.ipynb")
+    (room.out / "semester.toml").write_text('roster = "roster.csv"\n')
+    (room.out / "roster.csv").write_text("id\nada\nkim\npdf\nzoe\n")
+    data = on_class(room, "grade")
+    assert data["remarks"] == [
+        f"{LAB01}: notebooks that were handed in beside {LAB01}.ipynb were not opened: "
+        f"ada ({LAB01}-Copy1.ipynb).",
+        f"{LAB01}: not on the roster, but handed in: lin.",
+    ]
+    assert data["labs"][0]["not_handed_in"] == 1
