@@ -59,6 +59,13 @@ def test_cells_share_names_and_their_outputs_come_back(student):
     assert outputs[-1]["data"]["text/plain"] == "42"
 
 
+def test_the_library_is_there_already_but_for_what_is_hidden(student):
+    source = "import sys\nprint([n for n in names if n in sys.modules])"
+    names = ["peakmem.meter", "peakmem.nn", "peakmem.probes.lab05", "peakmem.formats", "gfloat"]
+    found = printed(student.run_cell(f"names = {names}\n{source}"))
+    assert found == f"{names[:3]}\n"
+
+
 def test_a_figure_is_a_png(student):
     outputs = student.run_cell("import matplotlib.pyplot as plt\nplt.plot([1, 2]);")
     assert [o["data"]["image/png"][:8] for o in outputs] == ["iVBORw0K"]
