@@ -1,0 +1,196 @@
+"""A user id for each submission: what can be shown without changing to one.
+
+tests/gradescope shows the rest, in a container.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from autograder import by_uid, confine, quota
+from autograder.confine import processes_of
+from autograder.isolation import IsolationError
+from autograder.sandbox import Limits, ProcessLost
+from tests.autograder.test_syscalls import HEADERS
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="user ids are told by /proc")
+
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | 38
+SOCKETPAIR, PRCTL = (53, 199), (157, 167)
+NUMBERS = {**confine.REFUSED, "socketpair": SOCKETPAIR, "prctl": PRCTL}
+
+
+def run(column: int, number: int, *arguments: int) -> int:
+    """What the kernel's little machine makes of one call."""
+    program, at, register = list(confine.no_way_out(column, 0)), 0, 0
+    data = {0: number, **{16 + 8 * place: value for place, value in enumerate(arguments)}}
+    while True:
+        code, yes, no, operand = program[at]
+        at += 1
+        if code == 0x06:
+            return operand
+        if code == 0x20:
+            register = data[operand]
+        elif code == 0x54:
+            register &= operand
+        else:
+            assert code == 0x15
+            at += yes if register == operand else no
+
+
+@pytest.mark.parametrize("column", [0, 1], ids=["x86-64", "arm"])
+def test_numbers_are_those_of_the_kernels_headers(column: int) -> None:
+    header = HEADERS[column]
+    if not header.exists():
+        pytest.skip(f"needs {header}; on Debian: apt-get install linux-libc-dev")
+    found = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", header.read_text()))
+    for name, own in NUMBERS.items():
+        assert int(found[name]) == own[column], name
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_the_filter_refuses_its_calls_and_no_others(column: int) -> None:
+    refused = {own[column] for own in confine.REFUSED.values()}
+    special = {SOCKETPAIR[column], PRCTL[column]}
+    for number in set(range(500)) - special:
+        assert run(column, number, 1, 1) == (REFUSE if number in refused else ALLOW)
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_pairs_of_sockets_lead_nowhere_and_a_process_stays_in_sight(column: int) -> None:
+    cloexec, stream, datagrams, packets = 0o2000000, 1, 2, 5
+    pair = SOCKETPAIR[column]
+    assert run(column, pair, 1, stream) == run(column, pair, 1, stream | cloexec) == ALLOW
+    assert run(column, pair, 1, datagrams) == run(column, pair, 1, packets) == REFUSE
+    assert run(column, pair, 2, stream) == REFUSE
+    for option in range(80):
+        refused = option in {4, 36}  # PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER
+        assert run(column, PRCTL[column], option, 1) == (REFUSE if refused else ALLOW)
+
+
+def test_user_ids_are_nobodys_and_those_of_two_graders_differ() -> None:
+    drawn = [by_uid.draw_user(slot) for slot in (0, 1, 63) for _ in range(20)]
+    assert len(set(drawn)) > 50
+    for slot, users in zip((0, 1, 63), (drawn[:20], drawn[20:40], drawn[40:]), strict=True):
+        for user in users:
+            assert user % 2 == 0  # the next one is the killer's
+            assert (user - 1_900_000_000) // 2 % 64 == slot
+            assert not processes_of(user)
+
+
+def test_a_container_with_few_user_ids_has_some_to_spare(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Path.read_text
+
+    def few(path: Path, *arguments: object, **more: object) -> str:
+        if str(path) == "/proc/self/uid_map":
+            return text
+        return read(path, *arguments, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "read_text", few)
+    text = "         0     100000      65536\n"
+    assert 61_184 <= by_uid.draw_user(5) < 65_500
+    text = "         0       1000          1\n"
+    with pytest.raises(IsolationError, match="no user ids to spare"):
+        by_uid.draw_user(0)
+
+
+def test_a_users_processes_are_found_and_those_that_ended_are_not() -> None:
+    program = [sys.executable, "-c", "input()"]
+    with subprocess.Popen(program, stdin=subprocess.PIPE) as process:
+        assert process.pid in processes_of(os.getuid())
+        assert process.pid not in processes_of(os.getuid() + 1)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert process.pid not in processes_of(os.getuid())  # a zombie
+
+
+def test_without_root_there_is_no_such_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    (sentence,) = by_uid.missing_layers()
+    assert "root" in sentence
+    monkeypatch.setattr(sys, "platform", "darwin")
+    (sentence,) = by_uid.missing_layers()
+    assert "Linux" in sentence
+
+
+def test_a_program_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    monkeypatch.setattr(by_uid.shutil, "which", lambda name: None)
+    assert [sentence.split()[0] for sentence in by_uid.missing_layers()] == ["find", "rm"]
+
+
+# What students see of the library
+
+
+def test_hidden_modules_are_refusals_and_the_rest_is_there(tmp_path: Path) -> None:
+    hides = ("peakmem.models", "peakmem.widgets", "gfloat")
+    by_uid._lay_out(tmp_path / "course", hides)
+    code = (
+        "import peakmem.units, autograder.inside\n"
+        "for name in {names!r}:\n"
+        "    try: __import__(name)\n"
+        "    except ImportError as error: print(error)\n"
+    )
+    names = (*hides, "peakmem.widgets.anything")
+    done = subprocess.run(
+        [sys.executable, "-s", "-P", "-c", code.format(names=names)],
+        env={"PYTHONPATH": str(tmp_path / "course")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = done.stdout.splitlines()
+    assert said == [
+        *(f"{name} holds answers of this lab" for name in hides),
+        "peakmem.widgets holds answers of this lab",
+    ]
+    shown = {path.stem for path in (tmp_path / "course/autograder").iterdir()}
+    assert shown == {"__init__", "inside", "jail", "confine", "syscalls", "cells", "wire"}
+    text = "".join(path.read_text() for path in (tmp_path / "course").rglob("*.py"))
+    assert "def largest_micro_batch_cases" not in text
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "course").rglob("*")}
+    assert modes == {0o755, 0o644}
+
+
+# What a user may hold
+
+
+@pytest.fixture
+def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """A look at what this test's own user wrote into a folder that is empty yet."""
+    monkeypatch.setattr(quota, "PLACES", ())
+    limits = Limits(tmp_bytes=2**20, shm_bytes=0, files=20)
+    own = quota.Quota(os.getpid(), limits, os.getuid(), tmp_path)
+    return own._look_at_files
+
+
+def test_files_are_bounded_in_bytes_and_number(look: Callable[[], None], tmp_path: Path) -> None:
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "a/b/half").write_bytes(bytes(2**19))
+    look()
+    (tmp_path / "a/b/more").write_bytes(bytes(2**20))
+    with pytest.raises(ProcessLost, match="1 MiB"):
+        look()
+
+
+def test_empty_files_count_too(look: Callable[[], None], tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / str(number)).touch()
+    look()
+    (tmp_path / "21").symlink_to("/")
+    with pytest.raises(ProcessLost, match="20 files"):
+        look()
+
+
+def test_a_folder_linked_from_there_is_nobodys_files(
+    look: Callable[[], None], tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to("/usr")
+    look()
