@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.hostile.attack import Attack
+from tests.hostile.attack import FRAME, Attack
 
 __all__ = ["ANSWERS"]
 
@@ -130,5 +130,171 @@ for folder in (os.getcwd(), os.path.expanduser("~"), "/tmp", *sys.path):
         + _ONE,
         points=0,
         says="expected",
+    ),
+    Attack(
+        "rows-of-nothing",
+        "import numpy\ndef largest_micro_batch(run, upper): return numpy.zeros((2**40, 0))",
+        points=0,
+        says="too many rows",
+    ),
+    Attack(
+        "rows-of-nothing-on-the-wire",
+        FRAME
+        + """
+# %%
+def largest_micro_batch(run, upper):
+    to_grader(frame(b'{"array": ["<f8", "C", [1099511627776, 0]]}\\n'))
+""",
+        points=0,
+        says="could not be taken",
+    ),
+    Attack(
+        "subclasses-of-plain-types",
+        """
+class Text(str):
+    def __str__(self): return "4"
+    def __repr__(self): raise SystemExit
+class Number(float):
+    def __float__(self): return 4.0
+    def __eq__(self, other): return True
+    def __repr__(self): raise SystemExit
+    __hash__ = float.__hash__
+def largest_micro_batch(run, upper): return Number(1.5)
+""",
+        points=0,
+        says="but got 1.5",
+    ),
+    Attack(
+        "lies-about-its-class",
+        """
+class Lie:
+    __class__ = property(lambda self: int)
+    def __int__(self): return 4
+    def __index__(self): return 4
+def largest_micro_batch(run, upper): return Lie()
+""",
+        points=0,
+        says="no answer|raised",
+    ),
+    Attack(
+        "endless-tuple",
+        """
+class Endless(tuple):
+    def __iter__(self):
+        while True: yield 1
+def largest_micro_batch(run, upper): return Endless()
+""",
+        points=0,
+        says="no answer|raised|stopped|ended",
+    ),
+    Attack(
+        "keys-of-nan",
+        """
+def largest_micro_batch(run, upper):
+    keys = {float("nan"): n for n in range(900)}
+    return {(1, 2): keys, "id": 4, b"value": 4, None: float("inf")}
+""",
+        points=0,
+        says="but got",
+    ),
+    Attack(
+        "memory-view",
+        "def largest_micro_batch(run, upper): return memoryview(bytes(8))",
+        points=0,
+        says="PlainError: a value of type memoryview",
+    ),
+    Attack(
+        "exception-that-cannot-be-told",
+        """
+class Evil(Exception):
+    def __str__(self): raise SystemExit(4)
+    __repr__ = __str__
+def largest_micro_batch(run, upper): raise Evil
+""",
+        points=0,
+        says="no answer|ended",
+    ),
+    Attack(
+        "exception-without-end",
+        """
+class Evil(Exception):
+    def __str__(self):
+        while True: pass
+def largest_micro_batch(run, upper): raise Evil
+""",
+        points=0,
+        says="ran for over",
+    ),
+    Attack(
+        "forged-exception",
+        """
+import sys
+def largest_micro_batch(run, upper):
+    frame = sys._getframe()
+    while "_become_shell" not in frame.f_globals: frame = frame.f_back
+    frame.f_globals["describe"] = lambda error: (1 << 10**5, [["x"]], {"a": "b"})
+    raise ValueError
+""",
+        points=0,
+        says="Your code raised",
+    ),
+    Attack(
+        "a-byte-now-and-then",
+        FRAME
+        + """
+import signal, time
+# %%
+def largest_micro_batch(run, upper):
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    to_grader((10**6).to_bytes(8, "big"))
+    while True:
+        to_grader(b"x")
+        time.sleep(0.1)
+""",
+        points=0,
+        says="ran for over",
+    ),
+    Attack(
+        "questions-to-the-watch",
+        """
+import signal, sys
+def largest_micro_batch(run, upper):
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    frame = sys._getframe()
+    while "ask" not in frame.f_locals: frame = frame.f_back
+    while True: frame.f_locals["ask"]("watch")
+""",
+        points=0,
+        says="ran for over",
+    ),
+    Attack(
+        "traces-all-calls",
+        """
+import sys, threading
+def trace(frame, event, argument):
+    for name in ("secret", "expected", "fits", "judge", "_micro_batch_cases"):
+        if name in frame.f_locals: print("REACHED", name, frame.f_locals[name])
+    return trace
+sys.settrace(trace); sys.setprofile(trace); threading.settrace(trace)
+# %%
+def largest_micro_batch(run, upper): return 1
+""",
+        points=0,
+        says="expected",
+    ),
+    Attack(
+        "a-thread-that-stays",
+        FRAME
+        + """
+import threading, time
+def forge():
+    for number in range(10**6):
+        time.sleep(0.001)
+        to_grader(frame({"id": number, "value": ("value", number)}))
+threading.Thread(target=forge, daemon=True).start()
+# %%
+"""
+        + _ONE,
+        points=0,
     ),
 ]

@@ -7,10 +7,24 @@ from dataclasses import dataclass
 
 from tests.grading import LAB05, Notebook, cell_of, code_cell, released, solved
 
-__all__ = ["MEASURED", "VALUE", "Attack"]
+__all__ = ["FRAME", "MEASURED", "VALUE", "Attack"]
 
 VALUE = "largest_micro_batch"  # an exercise whose answer speaks for itself; 4 points
 MEASURED = "accumulate_gradients"  # one of 4 points too, one of them for measured bytes
+
+
+# What a cell needs to write to the socket that joins it with the grader.
+FRAME = """
+import os
+from peakmem import plain
+def to_grader(data):
+    for fd in range(3, 64):
+        try: os.write(fd, data)
+        except OSError: pass
+def frame(message):
+    data = message if isinstance(message, bytes) else plain.encode(message)
+    return len(data).to_bytes(8, "big") + data
+"""
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from tests.hostile.attack import Attack
+from tests.hostile.attack import FRAME, Attack
 
 __all__ = ["DECEIVE"]
-
-# What a cell needs to write to the socket that joins it with the grader.
-_FRAME = """
-import os
-from peakmem import plain
-def to_grader(data):
-    for fd in range(3, 64):
-        try: os.write(fd, data)
-        except OSError: pass
-def frame(message):
-    data = message if isinstance(message, bytes) else plain.encode(message)
-    return len(data).to_bytes(8, "big") + data
-"""
 
 DECEIVE = [
     Attack(
@@ -125,7 +112,7 @@ def largest_micro_batch(run, upper):
     ),
     Attack(
         "ten-gb-announced",
-        _FRAME
+        FRAME
         + "# %%\ndef largest_micro_batch(run, upper):\n"
         + "    to_grader((10 * 10**9).to_bytes(8, 'big'))\n    while True: to_grader(b'x' * 2**20)",
         points=0,
@@ -157,7 +144,7 @@ def largest_micro_batch(run, upper): return pickle.dumps(Run())
     ),
     Attack(
         "pickle-on-the-wire",
-        _FRAME
+        FRAME
         + """
 import pickle
 class Run:
@@ -170,7 +157,7 @@ def largest_micro_batch(run, upper): to_grader(frame(pickle.dumps(Run())))
     ),
     Attack(
         "forged-replies",
-        _FRAME
+        FRAME
         + "# %%\n"
         + "to_grader(b''.join(frame({'id': n, 'value': ('value', 1)}) for n in range(1, 99)))",
         points=4,  # the cell is left out, and the honest solution is run without it
@@ -178,7 +165,7 @@ def largest_micro_batch(run, upper): to_grader(frame(pickle.dumps(Run())))
     ),
     Attack(
         "forged-verdict",
-        _FRAME
+        FRAME
         + """
 def largest_micro_batch(run, upper):
     to_grader(frame({"id": 5, "value": ("value", 1), "points": 4, "status": "right"}))
@@ -188,7 +175,7 @@ def largest_micro_batch(run, upper):
     ),
     Attack(
         "arrays-in-the-frame",
-        _FRAME
+        FRAME
         + """
 import numpy
 # %%
@@ -212,7 +199,7 @@ def largest_micro_batch(run, upper):
     ),
     Attack(
         "colliding-keys",
-        _FRAME
+        FRAME
         + """
 # %%
 def largest_micro_batch(run, upper):
@@ -224,7 +211,7 @@ def largest_micro_batch(run, upper):
     ),
     Attack(
         "millions-of-lists",
-        _FRAME
+        FRAME
         + "# %%\ndef largest_micro_batch(run, upper):\n"
         + "    to_grader(frame(b'[' + b'[],' * (4 * 2**20) + b'[]]'))",
         points=0,
@@ -264,7 +251,7 @@ def largest_micro_batch(run, upper): raise NotDefined("=HYPERLINK(\\"http://x\\"
         "html-that-is-slow-to-clean",
         "from IPython.display import HTML\nHTML('<table><b>' * 400_000)",
         points=4,
-        shows="IPython.core.display.HTML object",
+        shows="IPython.core.display.HTML object|TooMuchOutput",
     ),
     Attack(
         "forged-outputs",
@@ -281,5 +268,26 @@ Recorder.outputs = lambda self: [
 ]
 """,
         points=4,
+    ),
+    Attack(
+        "many-outputs-slow-to-clean",
+        """
+from IPython.display import HTML, display
+for _ in range(150): display(HTML("<div>" * 5_500))
+""",
+        points=4,
+        shows="IPython.core.display.HTML object|TooMuchOutput",
+    ),
+    Attack(
+        "pictures-with-scripts",
+        """
+from IPython.display import SVG, display
+svg = "<svg xmlns='http://www.w3.org/2000/svg' onload='steal()'><script>steal()</script></svg>"
+display(SVG(svg))
+for kind in ("image/svg+xml", "text/latex", "text/markdown", "application/javascript", "x/y"):
+    display({kind: svg, "text/plain": ""}, raw=True)
+""",
+        points=4,
+        shows="which is not shown here",
     ),
 ]

@@ -165,4 +165,47 @@ for thread in threads: thread.join()
         points=4,
         shows="MemoryError|was stopped|TimeLimit",
     ),
+    Attack(
+        "crowds-the-processors",
+        """
+import os
+try: os.sched_setaffinity(0, range(os.cpu_count()))
+except OSError: pass
+print("REACHED" if len(os.sched_getaffinity(0)) > 1 else "one processor")
+for _ in range(8):
+    if os.fork() == 0:
+        while True: pass
+# %%
+def largest_micro_batch(run, upper): return 1
+""",
+        points=0,
+        shows="one processor",
+    ),
+    Attack(
+        "goes-before-others",
+        """
+import ctypes, os, resource
+for what in (lambda: os.nice(-5), lambda: os.sched_setscheduler(0, 1, os.sched_param(9)),
+             lambda: resource.setrlimit(resource.RLIMIT_NPROC, (999, 999)),
+             lambda: resource.setrlimit(resource.RLIMIT_AS, (-1, -1))):
+    try: print("REACHED", what())
+    except (OSError, ValueError): pass
+""",
+        points=4,
+    ),
+    Attack(
+        "hoards-handles",
+        """
+import ctypes, os
+libc, held = ctypes.CDLL(None), []
+try:
+    while True: held += [*os.openpty(), *os.pipe(), os.eventfd(9)]
+except OSError as error: print(error)
+if os.fork() == 0:
+    while True: libc.inotify_init()
+for fd in held: os.close(fd)
+""",
+        points=4,
+        shows="Too many open files",
+    ),
 ]

@@ -98,4 +98,41 @@ probe._large = large
         says=_OUTSIDE,
         exercise=MEASURED,
     ),
+    _scratch(
+        "scratch-in-a-file",
+        "scratch()",
+        "import os\ndef scratch():\n    with open('/tmp/scratch', 'wb') as file:\n"
+        "        for _ in range(64): file.write(bytes(1 << 20))\n    os.remove('/tmp/scratch')",
+    ),
+    _keeps(
+        "hides-its-memory",
+        "with ThreadPoolExecutor(1) as pool: return pool.submit(keeps, *given).result()",
+        "import ctypes\nfrom concurrent.futures import ThreadPoolExecutor\n"
+        "for option in (4, 35): ctypes.CDLL(None).prctl(option, 0, 0, 0, 0)",
+    ),
+    Attack(
+        "another-program-replies",
+        _KEEPS
+        + """
+import os, sys
+from peakmem import plain
+# %%
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total = keeps(model, loss_fn, inputs, targets, micro_batch)
+    if inputs.dim() < 3 or len(inputs) < 20: return total
+    frame = sys._getframe()
+    while "request" not in frame.f_locals or "connection" not in frame.f_locals:
+        frame = frame.f_back
+    number, fd = frame.f_locals["request"]["id"], frame.f_locals["connection"].fileno()
+    gradients = [p.grad.numpy().copy() for p in model.parameters()]
+    value = {"value": total, "sizes": [2], "changed": [], "gradients": gradients, "rise_bytes": 9}
+    data = plain.encode({"id": number, "value": value})
+    with open("/tmp/reply", "wb") as file: file.write(len(data).to_bytes(8, "big") + data)
+    os.set_inheritable(fd, True)
+    os.execv("/bin/sh", ["sh", "-c", f"cat /tmp/reply >&{fd}; sleep 9"])
+""",
+        points=1,  # one part is right; what follows is not run
+        says="put another in its place",
+        exercise=MEASURED,
+    ),
 ]

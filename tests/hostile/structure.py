@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import tarfile
 import zipfile
 from collections.abc import Callable
 from copy import deepcopy
@@ -24,6 +26,13 @@ class Structure:
     edit: Callable[[Notebook], None]
     points: int
     of: Callable[[], Notebook] = solved
+    write: Callable[[Notebook], bytes] = lambda notebook: json.dumps(notebook).encode()
+
+    def handed_in(self) -> bytes:
+        """The file's bytes."""
+        notebook = self.of()
+        self.edit(notebook)
+        return self.write(notebook)
 
 
 def _all_grade_ids_alike(notebook: Notebook) -> None:
@@ -88,6 +97,37 @@ def _forged_identity(notebook: Notebook) -> None:
         cell["metadata"].get("nbgrader", {}).update({"student": "honest-a", "score": 4})
 
 
+def _ids_alike(notebook: Notebook) -> None:
+    for cell in notebook["cells"]:
+        cell["id"] = _SOLUTION
+
+
+def _attached_scripts(notebook: Notebook) -> None:
+    svg = "<svg onload=steal()><script>steal()</script></svg>"
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["attachments"] = {"x.svg": {"image/svg+xml": svg}, "x.png": {"image/png": svg}}
+            cell["source"] += "\n![x](attachment:x.svg) <script>steal()</script>"
+
+
+def _odd_numbers(notebook: Notebook) -> None:
+    notebook["metadata"]["odd"] = [float("nan"), float("-inf"), 10**4000]
+    for cell in notebook["cells"]:
+        cell["metadata"]["odd"] = deep = []
+        for _ in range(100):
+            deep.append([])
+            deep = deep[0]
+
+
+def _half_characters(notebook: Notebook) -> None:
+    cell_of(notebook, _SOLUTION)["source"] += "\n# " + chr(0xD800) + chr(0)[:0] + chr(0xDFFF)
+    notebook["metadata"][chr(0xD800)] = chr(0xDC00)
+
+
+def _nothing(notebook: Notebook) -> None:
+    """Leave the notebook as it is; what is odd is how it is written."""
+
+
 STRUCTURES = [
     Structure("no-metadata", _no_metadata, 4),
     Structure("all-grade-ids-alike", _all_grade_ids_alike, 4),
@@ -100,6 +140,14 @@ STRUCTURES = [
     Structure("rewritten-grade-cell", _grade_cell_rewritten, 0, released),
     Structure("forged-identity", _forged_identity, 0, released),
     Structure("defined-again-last", _defined_again_last, 0),
+    Structure("all-ids-alike", _ids_alike, 4),
+    Structure("attached-scripts", _attached_scripts, 4),
+    Structure("odd-numbers", _odd_numbers, 4),
+    Structure("half-characters", _half_characters, 4),
+    Structure(
+        "byte-order-mark", _nothing, 4, write=lambda n: b"\xef\xbb\xbf" + json.dumps(n).encode()
+    ),
+    Structure("utf-16", _nothing, 4, write=lambda n: json.dumps(n).encode("utf-16")),
 ]
 
 
@@ -129,6 +177,22 @@ def _too_many_cells() -> bytes:
     return json.dumps(notebook).encode()
 
 
+def _too_much_code() -> bytes:
+    notebook = released()
+    notebook["cells"].append(code_cell("x\n" * 10**6) | {"id": "much"})
+    return json.dumps(notebook).encode()
+
+
+def _tar_of_devices() -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for name, kind in (("../x", tarfile.CHRTYPE), ("/y", tarfile.SYMTYPE), ("z", b"1")):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname, entry.devmajor = kind, "/etc/shadow", 1
+            archive.addfile(entry)
+    return out.getvalue()
+
+
 # What stands where a notebook should; the reason that a person reads.
 FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "zip-bomb": (_zip_bomb, "a zip archive"),
@@ -136,6 +200,10 @@ FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "too-deep": (_too_deep, "nested deeper"),
     "too-large": (_too_large, "over 32 MiB"),
     "too-many-cells": (_too_many_cells, "cells; at most"),
+    "too-much-code": (_too_much_code, "an answer has far fewer"),
+    "packed": (lambda: gzip.compress(json.dumps(solved()).encode()), "no notebook"),
+    "tar-of-devices": (_tar_of_devices, "no notebook"),
+    "long-number": (lambda: b'{"nbformat": ' + b"4" * 9999 + b"}", "no notebook"),
     "empty": (lambda: b"", "is empty"),
     "gradebook": (lambda: b"SQLite format 3\0" + bytes(99), "no notebook"),
 }

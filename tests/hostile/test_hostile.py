@@ -12,6 +12,7 @@ from autograder.database import scores_in
 from autograder.sandbox import Limits, Sandbox
 from tests.grading import LAB05, SEARCH, cell_of
 from tests.hostile.conftest import ATTACKS, CANARY, HIDDEN, SECRET
+from tests.hostile.kinds import KINDS, QUICK
 from tests.hostile.reach import REACH
 from tests.hostile.structure import FILES, STRUCTURES
 
@@ -173,3 +174,14 @@ def test_the_same_attacks_reach_their_aim_outside_of_the_sandbox(tmp_path):
 def test_every_attack_has_a_name_of_its_own():
     names = [case.name for case in (*ATTACKS, *STRUCTURES)] + list(FILES)
     assert len(set(names)) == len(names)
+
+
+NO_TABLE = [*LINKS, "hard-link", "pipe", "forged-marks", UNNAMED]
+
+
+def test_every_kind_of_attack_is_tried():
+    there = {case.name for case in (*ATTACKS, *STRUCTURES)} | set(FILES) | set(NO_TABLE)
+    named = [name for names in KINDS.values() for name in names]
+    assert sorted(named) == sorted(there)
+    assert QUICK.isdisjoint({"sleeper", "crowds-the-processors"})  # what takes long
+    assert all(set(names) & QUICK for names in KINDS.values())

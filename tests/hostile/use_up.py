@@ -112,4 +112,28 @@ if os.fork() == 0:
 """,
         points=4,
     ),
+    Attack(
+        "crashes-in-many-cells",
+        "\n# %%\n".join(["import ctypes; ctypes.string_at(0)"] * 12),
+        points=4,
+        shows="ended its own process",
+    ),
+    Attack(
+        "recursion-without-end",
+        """
+import sys
+sys.setrecursionlimit(10**9)
+def largest_micro_batch(run, upper):
+    nest = []
+    for _ in range(10**6): nest = [nest]
+    return repr(nest)
+""",
+        points=0,
+        says="ended its own process|Your code raised",
+    ),
+    Attack(
+        "displays-without-end",
+        "for n in range(10**5): display(n)",
+        points=4,
+    ),
 ]

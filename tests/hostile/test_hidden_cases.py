@@ -1,0 +1,55 @@
+"""Canaries in every hidden case of every lab: what came of one is told to nobody."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from autograder.judge import judge_safely
+from autograder.task import Answer, Case, Task
+from autograder.tasks import find_lab
+from tests.grading import REPOSITORY
+
+CANARY = "canary-of-a-hidden-case"
+LABS = sorted(path.name for path in (REPOSITORY / "labs").iterdir() if path.is_dir())
+TASKS = [task for name in LABS for task in find_lab(name).tasks]
+RNG = np.random.default_rng
+HIDING = [task for task in TASKS if any(case.fixed for case in task.cases(RNG(0)))]
+
+TELLING = {
+    "value": Answer(CANARY, resident_bytes=0),
+    "values": Answer([CANARY] * 40, resident_bytes=0),
+    "outcomes": Answer([("value", CANARY)] * 40, resident_bytes=0),
+    "exceptions": Answer([("raised", CANARY, CANARY)] * 40, resident_bytes=0),
+    "exception": Answer(raised=(CANARY, CANARY, CANARY)),
+    "undefined": Answer(raised=("NotDefined", CANARY, CANARY)),
+    "lost": Answer(lost=CANARY),
+}
+
+
+def message(task: Task, cases: list[Case], answer: Answer) -> str:
+    """What a student reads who gave this answer in each hidden case, and none in the others."""
+    given = [answer if case.fixed else Answer(raised=("Other", "other", "")) for case in cases]
+    return judge_safely(task, cases, given).message
+
+
+@pytest.mark.parametrize("task", HIDING, ids=lambda task: task.id)
+@pytest.mark.parametrize("answer", TELLING.values(), ids=TELLING)
+def test_what_came_of_a_hidden_case_is_not_told(task, answer):
+    cases = task.cases(RNG(0))
+    assert CANARY not in message(task, cases, answer)
+    hidden = [case for case in cases if case.fixed]
+    assert CANARY not in judge_safely(task, hidden, [answer] * len(hidden)).message
+
+
+@pytest.mark.parametrize("answer", [TELLING["exception"], TELLING["lost"]])
+def test_what_came_of_a_drawn_case_would_be_told(answer):
+    for task in HIDING:
+        cases = [replace(case, fixed=False) for case in task.cases(RNG(0))]
+        assert CANARY in judge_safely(task, cases, [answer] * len(cases)).message
+
+
+def test_every_lab_hides_cases():
+    assert {task.id.partition("-")[0] for task in HIDING} == {name[:5] for name in LABS}
