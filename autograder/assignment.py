@@ -8,6 +8,7 @@ nbgrader_config.py, as `nbgrader generate_assignment` would.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,9 +85,10 @@ def read_assignment(name: str, root: Path) -> Assignment:
 
 def _sheet(path: Path, config: Config) -> Sheet:
     try:
-        source = nbformat.read(path, as_version=4)
-        _refuse_what_cannot_be_graded(source)
-        tests, release = _generated(source, config)
+        with warnings.catch_warnings(action="ignore"):  # of ids that nbformat makes up
+            source = nbformat.read(path, as_version=4)
+            _refuse_what_cannot_be_graded(source)
+            tests, release = _generated(source, config)
     except Exception as error:  # nbgrader and nbformat raise many kinds
         raise ValueError(f"{path} cannot be graded: {_first_line(error)}") from error
     shown = {name: text for name, text, _ in _marked(release)}
@@ -96,6 +98,9 @@ def _sheet(path: Path, config: Config) -> Sheet:
 
 
 def _refuse_what_cannot_be_graded(notebook: NotebookNode) -> None:
+    from nbgrader.nbgraderformat import MetadataValidator
+
+    MetadataValidator().validate_nb(notebook)
     metadata = notebook.metadata
     language = metadata.get("kernelspec", {}).get("language") or metadata.get(
         "language_info", {}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-__all__ = ["bind", "full_name", "unbind"]
+__all__ = ["bind", "full_name", "is_bound", "unbind"]
 
 Json = dict[str, Any]
 
@@ -39,6 +39,12 @@ def bind(notebooks: Mapping[str, Json], *, alone: bool) -> Json:
                 marks["grade_id"] = full_name(name, marks["grade_id"], alone=False)
             cells.append(cell)
     return {**first, "cells": cells}
+
+
+def is_bound(notebook: Mapping[str, Any]) -> bool:
+    """Tell whether this is several notebooks as one."""
+    cells = notebook["cells"]
+    return bool(cells) and _PART in cells[0]["metadata"]
 
 
 def unbind(bound: Json, names: tuple[str, ...]) -> dict[str, Json]:

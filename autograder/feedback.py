@@ -20,6 +20,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers.python import PythonLexer
 
+from autograder.binder import is_bound
 from autograder.export import FOR_A_PERSON, JUDGED, points
 from autograder.files import inside, write_whole
 from autograder.graded import graded_notebook, marks_of
@@ -138,6 +139,9 @@ def _style() -> tuple[str, str]:
 
 
 def _title(source: Mapping[str, Any]) -> str:
+    """The first heading; none where several notebooks are bound, each with its own."""
+    if is_bound(source):
+        return ""
     lines = "".join(source["cells"][0]["source"]).splitlines()
     return next((line[2:].strip() for line in lines if line.startswith("# ")), "")
 
@@ -192,11 +196,14 @@ def _cells(
     if result.end != "graded":
         return []
     shows_tests = not has_tasks(result.lab)  # those of a lab with Tasks never run
+    # In a lab what students leave as it was is theirs too: a prediction, for one.
+    theirs = {cell["source"] for cell in source["cells"]} if shows_tests else set()
     cells = []
     for cell in graded_notebook(result, source)["cells"]:
         nbgrader = marks_of(cell)
         mark = marks.get(nbgrader.get("grade_id", ""))
-        given = bool(nbgrader.get("locked"))
+        untouched = cell["source"] in theirs and not nbgrader.get("solution")
+        given = bool(nbgrader.get("locked")) or untouched
         shown: dict[str, Any] = {
             "given": given,
             "mark": mark,

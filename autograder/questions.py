@@ -29,6 +29,7 @@ __all__ = [
 
 COURSE = Path(__file__).resolve().parents[1]
 
+_MARKER = re.compile(r"(BEGIN|END) [A-Z]")  # of a region that students are not given
 _HEADING = re.compile(r"^#{1,6}\s+(?P<title>.+?)\s*(\([^()]*\))?\s*$", re.MULTILINE)
 
 
@@ -84,8 +85,10 @@ def questions_in(notebook: Mapping[str, Any]) -> tuple[Question, ...]:
         source = "".join(cell["source"])
         marks = cell["metadata"].get("nbgrader", {})
         if cell["cell_type"] == "markdown" and not marks.get("solution"):
-            headings = list(_HEADING.finditer(source))
-            title = headings[-1]["title"] if headings else title
+            # Below its first line a task's text may be for those who give its points only.
+            text = source.strip().partition("\n")[0] if marks.get("task") else source
+            titles = [heading["title"] for heading in _HEADING.finditer(text)]
+            title = next((t for t in reversed(titles) if not _MARKER.match(t)), title)
         if (marks.get("grade") or marks.get("task")) and float(marks["points"]) > 0:
             by_person = bool(marks.get("solution") or marks.get("task"))
             name = title or marks["grade_id"]

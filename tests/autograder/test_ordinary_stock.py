@@ -203,9 +203,16 @@ def test_what_stock_gives_up_on_is_graded(by_stocks_rules, by_our_rules):
 def test_stocks_own_scores_are_those_that_this_class_is_about(stock):
     """The oracle: were nbgrader to change, or the class to test nothing, this would say so."""
     assert stock["right"] == {
-        **{SQUARE: (2.0, False), TOTAL: (3.0, False), QUIET: (1.0, False), TWICE: (1.0, False)},
-        **{VALUE: (2.0, False), ESSAY: WAITS, PLOT: WAITS, PROJECT: WAITS},
-        **{ZERO: (0.0, False), CUBE: (1.0, False)},
+        SQUARE: (2.0, False),
+        TOTAL: (3.0, False),
+        QUIET: (1.0, False),
+        TWICE: (1.0, False),
+        VALUE: (2.0, False),
+        ESSAY: WAITS,
+        PLOT: WAITS,
+        PROJECT: WAITS,
+        ZERO: (0.0, False),
+        CUBE: (1.0, False),
     }
     assert stock["wrong"][TOTAL] == (1.5, False)
     assert stock["warns"][QUIET] == (0.0, False)

@@ -1,4 +1,4 @@
-"""Scores of ordinary grade cells: by stock's rules exactly what nbgrader itself says, else saner."""
+"""Scores of ordinary grade cells: by stock's rules what nbgrader itself says, else saner."""
 
 import nbformat
 import pytest
