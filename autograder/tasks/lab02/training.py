@@ -11,7 +11,7 @@ import numpy as np
 from autograder.compare import show
 from autograder.task import NOT_WRITTEN, Answer, Case, Finding, Task
 from autograder.tasks.lab02.measured_step import measured_training
-from autograder.tasks.lab02.training_rules import EXACT, MUTANTS, Sizes
+from autograder.tasks.lab02.training_rules import EXACT, MUTANTS, Sizes, rule_of_the_lab
 
 __all__ = ["predict_training"]
 
@@ -19,6 +19,7 @@ _COMPONENTS, _NEAR, _NEARER = "components", "peak within 5 %", "peak within 1 %"
 _PARTS = {_COMPONENTS: 2, _NEAR: 1, _NEARER: 1}
 _TOLERANCES = {_NEAR: 0.05, _NEARER: 0.01}
 _SAVED_TOLERANCE = 0.01
+_RULES_OFF = 0.001  # by so much at most the text's rules differ from a measured step
 _KEYS = (*EXACT, "saved_activations", "peak")
 
 
@@ -65,6 +66,8 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
         shown = show(got if kind == "value" else outcomes[0][1:])
         said = f"{written} a dict of numbers with the keys {', '.join(_KEYS)} is expected, not "
         return dict.fromkeys(case.parts, Finding(False, f"{said}{shown}."))
+    if _right_by_the_rules(rule_of_the_lab(*call), got):
+        return dict.fromkeys(case.parts, Finding(True))
     expected = measured_training(*call)
     made = {name: mutant(*call) for name, mutant in MUTANTS.items()}
     findings = {}
@@ -81,6 +84,20 @@ def _is_prediction(got: Any) -> bool:
         and got.keys() == set(_KEYS)
         and all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in got.values())
         and all(math.isfinite(x) for x in got.values())
+    )
+
+
+def _right_by_the_rules(rules: Sizes, got: Mapping[str, float]) -> bool:
+    """Tell whether an answer is so near to the rules that measuring would find it right too.
+
+    Measuring takes a fortieth of a second, and most answers need none.
+    """
+    return all(rules[key] == got[key] for key in EXACT) and all(
+        _near(rules[key], got[key], tolerance - 2 * _RULES_OFF)
+        for key, tolerance in (
+            ("saved_activations", _SAVED_TOLERANCE),
+            ("peak", min(_TOLERANCES.values())),
+        )
     )
 
 

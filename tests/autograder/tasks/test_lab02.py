@@ -17,7 +17,7 @@ import torch
 from autograder.judge import judge
 from autograder.student import LocalStudent
 from autograder.task import Task, Verdict
-from autograder.tasks.lab02 import LAB
+from autograder.tasks.lab02 import LAB, training
 from autograder.tasks.lab02.answers import exact_bytes
 from autograder.tasks.lab02.measured_step import measured_training
 from autograder.tasks.lab02.training_rules import rule_of_the_lab
@@ -251,6 +251,36 @@ def test_the_rules_of_the_text_are_near_every_drawn_step(seed: int) -> None:
         state = ruled["parameters"] + ruled["optimizer"]
         at_logits += ruled["peak"] == state + ruled["saved_activations"] + 3 * ruled["logits"]
     assert at_logits == 2, "two of six peak at the logits' gradient"
+
+
+@pytest.mark.parametrize("key", ["saved_activations", "peak", "logits"])
+@pytest.mark.parametrize("factor", [0.94, 0.985, 0.9905, 0.993, 1, 1.0075, 1.0095, 1.015])
+def test_an_answer_near_the_rules_needs_no_measuring_and_gets_the_same_verdict(
+    key: str, factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(shape: SimpleNamespace, batch: int, seq: int) -> dict[str, int]:
+        sizes = rule_of_the_lab(vars(shape), batch, seq)
+        return sizes | {key: int(sizes[key] * factor)}
+
+    near = grade("predict_training", answer, seed=5)
+    monkeypatch.setattr(training, "_right_by_the_rules", lambda rules, got: False)
+    assert grade("predict_training", answer, seed=5) == near
+
+
+def test_only_answers_off_the_rules_are_compared_with_a_measured_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured = []
+    monkeypatch.setattr(
+        training,
+        "measured_training",
+        lambda *call: measured.append(call) or measured_training(*call),
+    )
+    right = ORACLES["predict_training"]
+    assert grade("predict_training", right).points == 4
+    assert measured == []
+    assert grade("predict_training", lambda *call: right(*call) | {"logits": 1}).points == 2
+    assert len(measured) == 6
 
 
 # What the notebook says
