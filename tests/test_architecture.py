@@ -57,7 +57,9 @@ MAY_IMPORT = {
     "plots": {"numpy", "matplotlib"},
     "allocations": {"torch", "ledger"},
     "owners": {"allocations", "ledger"},
-    "meter": {"allocations", "owners", "ledger"},
+    "operators": {"torch", "allocations"},
+    "timeline": set(),
+    "meter": {"allocations", "owners", "ledger", "operators", "timeline"},
     "tiers": {"torch"},
     "rehearsal": {"torch", "swapping", "tiers"},
     "stages": {"meter", "chain"},
@@ -70,6 +72,7 @@ ANYWHERE = {"errors", "numpy"}  # an error that tells what is wrong, and plain a
 NEEDS_TORCH = {
     "allocations",
     "owners",
+    "operators",
     "meter",
     "rehearsal",
     "stages",

@@ -16,26 +16,19 @@ this very module. To measure code that you do not trust, look from outside the p
 from __future__ import annotations
 
 import time
-from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from peakmem.allocations import (
-    CudaAllocator,
-    PythonMemory,
-    Row,
-    Storages,
-    storages_of,
-    tensors_in,
-)
+from peakmem.allocations import CudaAllocator, PythonMemory, Row, Storages, tensors_in
 from peakmem.errors import OutOfMemory
-from peakmem.ledger import Ledger, Owner
+from peakmem.ledger import Ledger
+from peakmem.operators import Operators
 from peakmem.owners import Owners, Stage, build_ledger
+from peakmem.timeline import Timeline
 
 __all__ = ["BuildStep", "Measurement", "MemoryMeter", "measure", "measure_call"]
 
@@ -96,13 +89,10 @@ class MemoryMeter:
         self._storages = Storages(self.device.type)
         self._memory = CudaAllocator(self.device) if self.device.type == "cuda" else self._storages
         self._owners = Owners(self._storages)
-        self._stages = bytearray()  # a Stage for each event
         self._unseen: list[Row] = []  # what CUDA's allocator has beside tensors
         self._python = PythonMemory() if count_numpy else None
-        self._names: dict[str, int] = {}  # of events, numbered in order of first appearance
-        self._events = array("L")
-        self._levels = array("q")
-        self._operators = _Operators(self)
+        self._timeline = Timeline()
+        self._operators = Operators(self.device.type, self._ran)
         self._entered = False
         self._final_bytes: int | None = None  # live when the block ended
 
@@ -114,24 +104,7 @@ class MemoryMeter:
     @property
     def timeline(self) -> list[tuple[str, int]]:
         """Each event with the bytes live right after it: "start", every operator, "end"."""
-        names = list(self._names)
-        return [(names[n], live) for n, live in zip(self._events, self._levels, strict=True)]
-
-    @property
-    def timeline_by_owner(self) -> list[tuple[str, dict[Owner, int]]]:
-        """Each event with the bytes that each owner has live right after it."""
-        ledger = self.ledger()
-        births: dict[int, list[tuple[Owner, int]]] = {}
-        for row in ledger.tensors:
-            births.setdefault(row.birth, []).append((row.owner, row.bytes))
-            births.setdefault(row.death + 1, []).append((row.owner, -row.bytes))
-        live: dict[Owner, int] = {}
-        found = []
-        for i, event in enumerate(ledger.events):
-            for owner, n_bytes in births.get(i, ()):
-                live[owner] = live.get(owner, 0) + n_bytes
-            found.append((event.name, {owner: n for owner, n in live.items() if n}))
-        return found
+        return self._timeline.events
 
     def ledger(self, start: int = 0) -> Ledger:
         """Return every tensor that was counted, with its owner, from an event of the timeline on.
@@ -140,11 +113,11 @@ class MemoryMeter:
         out beside tensors is a temporary: of an operator where that set the peak, and of "cuda"
         where it was there when the block began.
         """
-        names = [name for name, _ in self.timeline]
+        names = self._timeline.names
         if not 0 <= start < len(names):
             raise ValueError(f"expected an event from 0 to {len(names) - 1}, but got {start}")
         rows = [*self._storages.rows, *self._unseen]
-        return build_ledger(rows, names, bytes(self._stages), start)
+        return build_ledger(rows, names, self._timeline.stages, start)
 
     def begin_again(self) -> int:
         """Forget the peak so far, as after a warm-up, and return the event that marks the place."""
@@ -152,7 +125,7 @@ class MemoryMeter:
         self.peak_bytes = 0
         self._record("start of step", Stage.FORWARD)
         self._notice_unseen("cuda", lasts=True)
-        return len(self._events) - 1
+        return len(self._timeline) - 1
 
     def track(self, *things: Any) -> MemoryMeter:
         """Count what is there already, and return the meter.
@@ -218,10 +191,8 @@ class MemoryMeter:
     def _record(self, event: str, stage: Stage) -> int:
         """Put an event on the timeline, and return the bytes live after it."""
         live_bytes, peak_bytes = self._memory.read()
-        self._events.append(self._names.setdefault(event, len(self._names)))
-        self._levels.append(live_bytes)
-        self._stages.append(stage)
-        self._storages.event = len(self._events)
+        self._timeline.add(event, live_bytes, stage)
+        self._storages.event = len(self._timeline)
         if peak_bytes > self.peak_bytes:
             self.peak_bytes, self.peak_operation = peak_bytes, event
         return live_bytes
@@ -230,12 +201,12 @@ class MemoryMeter:
         """Note what the allocator has beyond the tensors that are known, at the last event."""
         if self._memory is self._storages:
             return
-        event = len(self._events) - 1
+        event = len(self._timeline) - 1
         lasting = next((row for row in self._unseen if row.death is None), None)
         if lasting is not None and lasts:
             lasting.death, lasting = event - 1, None
         seen_bytes = self._storages.read()[0] + (lasting.bytes if lasting else 0)
-        unseen_bytes = (self._levels[-1] if lasts else self.peak_bytes) - seen_bytes
+        unseen_bytes = (self._timeline.last_bytes if lasts else self.peak_bytes) - seen_bytes
         death = None if lasts else event
         row = Row(f"workspace of {maker}", (), torch.uint8, max(unseen_bytes, 0), event, death)
         row.owner = "temporary"
@@ -260,7 +231,7 @@ class MemoryMeter:
         for tensor in tensors_in(result):
             asked_bytes += self._storages.add_result(tensor, operator, had)
         self._owners.ran(operator, arguments, result)
-        peak_before, live_before = self.peak_bytes, self._levels[-1]
+        peak_before, live_before = self.peak_bytes, self._timeline.last_bytes
         needed_bytes = self._record(operator, stage)
         if self.peak_bytes > peak_before:
             needed_bytes = self.peak_bytes  # within the operator, where the device tells
@@ -275,37 +246,6 @@ class MemoryMeter:
             needed_bytes=needed_bytes,
             budget_bytes=self.budget_bytes,
         )
-
-
-class _Operators(TorchDispatchMode):
-    """Tells a meter of every operator that runs: forward, backward and optimizer alike."""
-
-    def __init__(self, meter: MemoryMeter) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._meter = meter
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # True, the default, would wrap __torch_dispatch__ in what imports torch._dynamo at the
-        # first operator: seconds, and tens of MiB in the middle of a measurement.
-        return False
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        # Ids, not storages: holding on to a storage would keep it alive past `set_`.
-        if func.namespace == "prim":  # a fake tensor was asked where it is
-            return func(*args, **(kwargs or {}))
-        arguments = tensors_in((args, kwargs))
-        device = self._meter.device.type
-        had = {id(storage) for x in arguments for storage in storages_of(x, device)}
-        result = func(*args, **(kwargs or {}))
-        error = self._meter._ran(func.name(), arguments, had, result)
-        del arguments
-        if error is not None:
-            del result  # the error's traceback would keep it alive
-            raise error
-        return result
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,56 @@
+"""What a meter writes down as it goes: events, the bytes live after each, and the stage of each."""
+
+from __future__ import annotations
+
+from array import array
+
+__all__ = ["Timeline"]
+
+
+class Timeline:
+    """Events in order, each with the bytes live right after it, in 17 bytes an event.
+
+    It is written to at every operator of what is measured, so it has to be small beside that.
+
+    >>> timeline = Timeline()
+    >>> timeline.add("start", 0, 0)
+    >>> timeline.add("mul", 1024, 0)
+    >>> timeline.events, timeline.last_bytes
+    ([('start', 0), ('mul', 1024)], 1024)
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}  # of names, in order of first appearance
+        self._names = array("L")
+        self._levels = array("q")
+        self._stages = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def add(self, name: str, live_bytes: int, stage: int) -> None:
+        """Append an event; `stage` is a number below 256."""
+        self._names.append(self._numbers.setdefault(name, len(self._numbers)))
+        self._levels.append(live_bytes)
+        self._stages.append(stage)
+
+    @property
+    def last_bytes(self) -> int:
+        """The bytes live after the last event."""
+        return self._levels[-1]
+
+    @property
+    def names(self) -> list[str]:
+        """The events' names."""
+        known = list(self._numbers)
+        return [known[number] for number in self._names]
+
+    @property
+    def events(self) -> list[tuple[str, int]]:
+        """Each event's name with the bytes live right after it."""
+        return list(zip(self.names, self._levels, strict=True))
+
+    @property
+    def stages(self) -> bytes:
+        """The events' stages, a byte each."""
+        return bytes(self._stages)
