@@ -23,7 +23,7 @@ class Standing:
     """One student's lab: `points` of `of`, before lateness takes `percent_off` of them.
 
     `of` leaves out what could not be judged for want of a GPU. `waiting` are the questions that a
-    person still has to give points for.
+    person still has to give points for, `release` the one that the submission says it is of.
     """
 
     student: str
@@ -33,6 +33,7 @@ class Standing:
     percent_off: float = 0.0
     waiting: tuple[str, ...] = ()
     handed_in: bool = True
+    release: str = ""
 
     @property
     def final(self) -> float:
@@ -76,7 +77,8 @@ def _standing(
         elif row["status"] != "needs_gpu":
             waiting.append(row["task"])
             of += float(row["max_score"])
-    return Standing(student, lab, points, of, percent_off, tuple(waiting), handed_in)
+    release = rows[0].get("release", "")
+    return Standing(student, lab, points, of, percent_off, tuple(waiting), handed_in, release)
 
 
 def _rows(path: Path) -> dict[tuple[str, str], list[Row]]:

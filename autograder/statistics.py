@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 from autograder.export import JUDGED, cell_text, points
 from autograder.files import write_whole
@@ -29,13 +31,18 @@ _LOOKS = {
 
 @dataclass
 class TaskStatistics:
-    """How the class did at one task. `mean_points` is of those who were judged."""
+    """How the class did at one task. `mean_points` is of those who were judged.
+
+    `seconds` are how long the grader's calls of each student's code took in the sandbox, by the
+    wall clock; only of submissions whose code was called.
+    """
 
     task: str
     statuses: Counter[str] = field(default_factory=Counter)
     mistakes: Counter[str] = field(default_factory=Counter)
     earned: float = 0.0
     max_points: float = 0.0
+    seconds: list[float] = field(default_factory=list)
 
     @property
     def judged(self) -> int:
@@ -50,6 +57,16 @@ class TaskStatistics:
     def mean_points(self) -> float | None:
         return self.earned / self.judged if self.judged else None
 
+    @property
+    def median_seconds(self) -> float | None:
+        return median(self.seconds) if self.seconds else None
+
+    @property
+    def p95_seconds(self) -> float | None:
+        """The least time within which 95 % of the submissions were done (the nearest rank)."""
+        place = math.ceil(0.95 * len(self.seconds)) - 1
+        return sorted(self.seconds)[place] if self.seconds else None
+
 
 def statistics_of(results: Iterable[Result]) -> dict[str, list[TaskStatistics]]:
     """Return the statistics of each lab's tasks, in the lab's order."""
@@ -63,20 +80,24 @@ def statistics_of(results: Iterable[Result]) -> dict[str, list[TaskStatistics]]:
                 one.earned += verdict.points
             if verdict.mistake:
                 one.mistakes[verdict.mistake] += 1
+            if verdict.task in result.seconds:
+                one.seconds.append(result.seconds[verdict.task])
     return {lab: list(tasks.values()) for lab, tasks in sorted(labs.items())}
 
 
 def write_table(labs: Mapping[str, Sequence[TaskStatistics]], path: Path) -> None:
-    """Write one row a task to a CSV file: counts, pass rate, mean points, commonest mistakes."""
+    """Write one row a task to a CSV file: counts, rates, seconds, and the commonest mistakes."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("lab", *_COLUMNS, "max_points", "mistakes"))
+    writer.writerow(("lab", *_COLUMNS, "max_points", "median_seconds", "p95_seconds", "mistakes"))
     for lab, tasks in labs.items():
         for one in tasks:
             s = one.statuses
             counts = (one.judged, s["right"], s["partly"], s["wrong"], s.total() - one.judged)
             rates = (_or_empty(one.pass_rate), _or_empty(one.mean_points), points(one.max_points))
-            writer.writerow((lab, one.task, *counts, *rates, cell_text(_common(one))))
+            times = map(_or_empty, (one.median_seconds, one.p95_seconds))
+            mistakes = cell_text(_common(one))
+            writer.writerow((lab, cell_text(one.task), *counts, *rates, *times, mistakes))
     write_whole(path, text.getvalue().encode())
 
 
@@ -102,7 +123,11 @@ def write_picture(lab: str, tasks: Sequence[TaskStatistics], path: Path) -> None
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
     axes.set_xlabel("submissions, %")
-    axes.set_title(f"{lab}: {tasks[0].statuses.total()} submissions", loc="left", pad=30)
+    axes.set_title(
+        f"{lab}: {tasks[0].statuses.total()} submissions; seconds of the grader's calls",
+        loc="left",
+        pad=30,
+    )
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(
         ncols=len(_LOOKS), loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=10
@@ -119,12 +144,12 @@ def _share(one: TaskStatistics, status: str) -> float:
 
 
 def _beside(one: TaskStatistics) -> str:
-    mean = one.mean_points
+    mean, half, most = one.mean_points, one.median_seconds, one.p95_seconds
     score = "not judged" if mean is None else f"mean {points(round(mean, 2))} of {one.max_points:g}"
-    if not one.mistakes:
-        return score
-    ((mistake, count),) = one.mistakes.most_common(1)
-    return f"{score}\n{count}x {mistake.replace('_', ' ')}"
+    if one.mistakes:
+        ((mistake, count),) = one.mistakes.most_common(1)
+        score += f"; {count}x {mistake.replace('_', ' ')}"
+    return score if half is None else f"{score}\nmedian {half:.2g} s, 95 % within {most:.2g} s"
 
 
 def _common(one: TaskStatistics) -> str:

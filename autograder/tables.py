@@ -25,10 +25,11 @@ def write_students(standings: Standings, people: Mapping[str, Student], path: Pa
     """Write one row a student, with the columns of each lab beside each other.
 
     `final` is `points` less what being late takes off; `waiting` counts the questions that a
-    person still has to give points for, which count as 0 until then.
+    person still has to give points for, which count as 0 until then; `release` is the one that the
+    submission says it is of.
     """
     labs = sorted({lab for _, lab in standings})
-    kinds = ("points", "of", "percent_off", "final", "waiting")
+    kinds = ("points", "of", "percent_off", "final", "waiting", "release")
     header = ["student", "last_name", "first_name", "email"]
     rows = [header + [f"{lab} {kind}" for lab in labs for kind in kinds]]
     for name, person in people.items():
@@ -77,9 +78,9 @@ def write_feedback_zip(pages: Path, path: Path) -> int:
 
 def _columns(standing: Standing | None) -> list[str]:
     if standing is None:
-        return ["", "", "", "", ""]
+        return [""] * 6
     values = (standing.points, standing.of, standing.percent_off, standing.final)
-    return [*map(points, values), str(len(standing.waiting))]
+    return [*map(points, values), str(len(standing.waiting)), standing.release]
 
 
 def _scaled(standing: Standing, possible: float) -> str:

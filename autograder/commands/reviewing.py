@@ -129,7 +129,7 @@ def _export(options: argparse.Namespace) -> Report:
         paths[f"statistics_{lab}"] = folder / f"statistics-{lab}.png"
         statistics.write_picture(lab, tasks, paths[f"statistics_{lab}"])
     counts = {"students": len(students), "feedback_pages": pages, "empty_canvas_cells": empty}
-    done = f"{folder}: {len(students)} students, {pages} feedback pages, {len(labs)} labs"
+    done = f"{folder}: students: {len(students)}, feedback pages: {pages}, labs: {len(labs)}"
     return replace(
         report,
         text="\n".join([*_left_empty(empty, len(students)), done]),

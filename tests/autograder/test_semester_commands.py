@@ -264,7 +264,7 @@ def test_all_that_leaves(room, capsys):
 def test_who_waits_for_a_person_has_an_empty_cell(room, capsys):
     by_hand(room.out, "ada", 2.0, "")
     _, said, _ = command(room, capsys, "export", room.out)
-    assert f"{LAB05}: 1 of 3 cells are empty" in said
+    assert f"{LAB05}: 1 of 3 cells of canvas.csv are empty" in said
     canvas = table(room.out / "export" / "canvas.csv")
     assert [(row[3], row[-1]) for row in canvas[2:]] == [("ada", "21"), ("kim", "0"), ("lin", "")]
 
