@@ -45,6 +45,7 @@
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import logging
+import math
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -119,9 +120,6 @@ def show_figure(figure, alt):
 predicted_value = None  # your prediction, a number
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-adam_step-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
-import math
-
-
 def adam_step(
     params: list[torch.Tensor],
     grads: list[torch.Tensor | None],
