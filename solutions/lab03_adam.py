@@ -119,6 +119,7 @@ def show_figure(figure, alt):
 # %%
 predicted_value = None  # your prediction, a number
 
+
 # %% nbgrader={"grade": false, "grade_id": "lab03-adam_step-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def adam_step(
     params: list[torch.Tensor],
