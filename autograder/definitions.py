@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["DEFINITIONS", "reachable"]
+__all__ = ["DEFINITIONS", "forget", "reachable"]
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _REBINDING = (*DEFINITIONS, ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
@@ -61,6 +61,11 @@ def reachable(names: Sequence[str], cells: Iterable[str]) -> tuple[list[ast.stmt
             if name in statement.binds and isinstance(statement.node, _REBINDING):
                 break
     return [reached[place] for place in sorted(reached)], {name for name, _ in seen}
+
+
+def forget() -> None:
+    """Give back what is kept of cells that were read; a hostile one may take hundreds of MiB."""
+    _statements.cache_clear()
 
 
 @lru_cache(maxsize=1024)  # the same cells are asked about by every task

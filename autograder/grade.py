@@ -14,6 +14,7 @@ from typing import Any
 from autograder.asked import asked_of
 from autograder.ban import banned_uses
 from autograder.clean import safe_output
+from autograder.definitions import forget
 from autograder.judge import could_not_judge, draw, judge_safely, refuse
 from autograder.result import Result
 from autograder.sandbox import Allowance, ProcessLost, Sandbox, SandboxStudent
@@ -77,6 +78,7 @@ def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> 
             verdicts[task.id] = could_not_judge(task, _NEEDS_GPU, "needs_gpu")
         else:
             waiting[task.id] = draw(task, secret, submission.student, submission.raw)
+    forget()
     run = collect(submission, sandbox, lab.tasks, waiting)
     answers: dict[str, list[Answer]] = {}
     for task in lab.tasks:

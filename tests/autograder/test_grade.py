@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from autograder import definitions
 from autograder.grade import grade
 from autograder.intake import take_in_bytes
 from autograder.isolation import missing_layers
@@ -222,6 +223,11 @@ def test_all_starts_share_the_time_of_one_submission(graded, notebook, starts, m
     assert set(statuses(verdicts).values()) == {"wrong"}
     assert all("used up its time" in v.message for v in verdicts.values())
     assert len(starts) < 1000
+
+
+def test_what_reading_a_submission_took_is_given_back(graded, notebook):
+    graded(notebook)
+    assert definitions._statements.cache_info().currsize == 0
 
 
 def test_html_without_end_is_cut_and_costs_no_exercise(graded, notebook):
