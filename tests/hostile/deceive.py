@@ -251,7 +251,7 @@ def largest_micro_batch(run, upper): raise NotDefined("=HYPERLINK(\\"http://x\\"
         "html-that-is-slow-to-clean",
         "from IPython.display import HTML\nHTML('<table><b>' * 400_000)",
         points=4,
-        shows="IPython.core.display.HTML object|TooMuchOutput",
+        shows="tags of HTML",
     ),
     Attack(
         "forged-outputs",
@@ -276,7 +276,7 @@ from IPython.display import HTML, display
 for _ in range(150): display(HTML("<div>" * 5_500))
 """,
         points=4,
-        shows="IPython.core.display.HTML object|TooMuchOutput",
+        shows="tags of HTML",
     ),
     Attack(
         "pictures-with-scripts",
