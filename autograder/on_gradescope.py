@@ -52,7 +52,8 @@ def main() -> None:
     results = results_of(result, questions)
     results["extra_data"]["release"] = about["release"]
     write_whole(base / "results/results.json", json.dumps(results, indent=1).encode())
-    print(f"{about['lab']}, release {about['release']}: {result.end}, {results['score']:g} points")
+    said = f"{result.end} {result.reason}".strip()
+    print(f"{about['lab']}, release {about['release']}: {results['score']:g} points, {said}")
 
 
 def grade_one(base: Path, lab: str, root: Path) -> Result:

@@ -2,7 +2,6 @@
 # Gradescope runs this as root for each submission, in a fresh container. What it prints is shown to
 # instructors alone; what students read is in results/results.json.
 set -u
-umask 077
 exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/autograder LANG=C.UTF-8 \
     PYTHONPATH=/autograder/grader PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 \
     /autograder/venv/bin/python -s -P -m autograder.on_gradescope /autograder

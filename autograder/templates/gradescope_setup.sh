@@ -42,4 +42,5 @@ export PIP_EXTRA_INDEX_URL=${PIP_EXTRA_INDEX_URL-https://download.pytorch.org/wh
 "$python" -m pip install --no-cache-dir -c constraints.txt -r requirements.txt
 "$python" -m pip install --no-cache-dir --no-deps --no-index --upgrade --target /autograder/grader \
     wheels/*.whl
-chmod -R go-rwx /autograder/source /autograder/grader
+chmod -R go-rwx /autograder/source
+chmod 0700 /autograder/grader # not what is in there: a sandbox shows the library to students

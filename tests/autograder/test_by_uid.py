@@ -141,7 +141,7 @@ def test_hidden_modules_are_refusals_and_the_rest_is_there(tmp_path: Path) -> No
     names = (*hides, "peakmem.widgets.anything")
     done = subprocess.run(
         [sys.executable, "-s", "-P", "-c", code.format(names=names)],
-        env={"PYTHONPATH": str(tmp_path / "course")},
+        env={"PYTHONPATH": str(tmp_path / "course"), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=True,

@@ -20,7 +20,10 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
-__all__ = ["Container", "why_not"]
+from autograder.build import build
+from tests.grading import REPOSITORY, course_copy
+
+__all__ = ["Container", "course_to_zip", "why_not"]
 
 # What Docker leaves root in a container, as its documentation lists them.
 _CAPABILITIES = (
@@ -33,6 +36,18 @@ _CLONE, _CLONE3, _NEW_NAMESPACES = 56, 435, 0x7E020000
 _PACKAGES = "/image/site-packages"
 # Test tools that a lab hides, which no image of a course has.
 _NOT_THERE = ("gfloat", "ml_dtypes", "checkpoint_schedules")
+
+
+def course_to_zip(folder: Path, lab: str, secret: str) -> Path:
+    """A course with this secret and all that a zip is made of, its lab built anew."""
+    course = course_copy(folder / "course")
+    for name in ("nbgrader_config.py", "constraints.txt", "pyproject.toml", "README.md"):
+        (course / name).symlink_to(REPOSITORY / name)
+    for package in ("autograder", "src"):
+        (course / package).symlink_to(REPOSITORY / package)
+    build(course, [lab])
+    (course / ".course_secret").write_text(secret)
+    return course
 
 
 def why_not() -> str:
@@ -50,6 +65,7 @@ class Container:
 
     folder: Path
     capabilities: tuple[str, ...] = _CAPABILITIES
+    privileged: bool = False  # as `docker run --privileged`
 
     @property
     def autograder(self) -> Path:
@@ -62,9 +78,7 @@ class Container:
         with ZipFile(archive) as packed:
             packed.extractall(self.autograder / "source")
         offline = {"PIP_NO_INDEX": "1", "PYTHONPATH": _PACKAGES}
-        done = self._run(["bash", "/autograder/source/setup.sh"], self.autograder, offline)
-        (found,) = self.autograder.glob("venv/lib/python3*/site-packages")
-        (found / "image.pth").write_text(f"{_PACKAGES}\n")
+        done = self._run(["bash", "/autograder/source/setup.sh"], offline)
         script = self.autograder / "source/run_autograder"
         target = self.autograder / "run_autograder"
         target.write_bytes(script.read_bytes())
@@ -93,7 +107,7 @@ class Container:
                 binds += ["--bind", str(fresh / "metadata.json")]
                 binds += ["/autograder/submission_metadata.json"]
             command = ["bash", "-c", f"/autograder/run_autograder; {after or 'true'}"]
-            done = self._run(command, self.autograder, {}, binds)
+            done = self._run(command, {}, binds)
             results = fresh / "results/results.json"
             said = done.stdout + done.stderr
             assert results.exists(), said
@@ -103,28 +117,28 @@ class Container:
         """Start a container, run Python code in it as the grader, and return what it printed."""
         command = ["/autograder/venv/bin/python", "-s", "-P", "-c", source, *arguments]
         environment = {"PYTHONPATH": "/autograder/grader", "OMP_NUM_THREADS": "1"}
-        done = self._run(command, self.autograder, environment, binds)
+        done = self._run(command, environment, binds)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def _run(
         self,
         command: Sequence[str],
-        autograder: Path,
         environment: Mapping[str, str],
         binds: Sequence[str] = (),
     ) -> subprocess.CompletedProcess[str]:
+        if self.privileged:  # bubblewrap's own /proc is covered in part, as Docker's then is not
+            command = ["bash", "-c", 'mount -t proc proc /proc && exec "$@"', "-", *command]
         with tempfile.TemporaryFile() as filter_:
             filter_.write(_refuse_namespaces())
             filter_.seek(0)
             return subprocess.run(
                 [
                     *("bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
-                    *("--die-with-parent", "--seccomp", str(filter_.fileno())),
-                    *("--cap-drop", "ALL"),
-                    *(word for name in self.capabilities for word in ("--cap-add", f"CAP_{name}")),
+                    "--die-with-parent",
+                    *self._privileges(filter_.fileno()),
                     *_image(),
-                    *("--bind", str(autograder), "/autograder", *binds),
+                    *("--bind", str(self.autograder), "/autograder", *self._packages(), *binds),
                     *("--chdir", "/autograder", *command),
                 ],
                 env={"PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin", **environment},
@@ -135,6 +149,17 @@ class Container:
                 timeout=600,
                 check=False,
             )
+
+    def _packages(self) -> list[str]:
+        """The packages in the image, once its virtual environment has been made."""
+        found = self.autograder.glob("venv/lib/python3*/site-packages")
+        return [word for path in found for word in _shown(f"/{path.relative_to(self.folder)}")]
+
+    def _privileges(self, filter_: int) -> list[str]:
+        if self.privileged:
+            return ["--cap-add", "ALL"]
+        added = (word for name in self.capabilities for word in ("--cap-add", f"CAP_{name}"))
+        return ["--seccomp", str(filter_), "--cap-drop", "ALL", *added]
 
 
 def _image() -> list[str]:
@@ -153,11 +178,15 @@ def _image() -> list[str]:
     if not base.is_relative_to("/usr"):
         words += ["--ro-bind", str(base), str(base)]
     words += ["--perms", "0755", "--dir", "/image"]
-    words += ["--ro-bind", sysconfig.get_path("platlib"), _PACKAGES]
-    for name in _NOT_THERE:
-        if Path(sysconfig.get_path("platlib"), name).is_dir():
-            words += ["--tmpfs", f"{_PACKAGES}/{name}"]
-    return words
+    return [*words, *_shown(_PACKAGES)]
+
+
+def _shown(place: str) -> list[str]:
+    """Binds of the tests' own packages to this place, without those that no image has."""
+    packages = Path(sysconfig.get_path("platlib"))
+    hidden = [name for name in _NOT_THERE if (packages / name).is_dir()]
+    words = ["--ro-bind", str(packages), place]
+    return [*words, *(word for name in hidden for word in ("--tmpfs", f"{place}/{name}"))]
 
 
 def _refuse_namespaces() -> bytes:

@@ -15,14 +15,13 @@ import pytest
 
 from autograder.by_uid import NOTE
 from autograder.cli import main
-from tests.gradescope.container import Container, why_not
-from tests.grading import LAB05, Notebook, cell_of, code_cell, course_copy, released, solved
+from tests.gradescope.container import Container, course_to_zip, why_not
+from tests.grading import LAB05, Notebook, cell_of, code_cell, released, solved
 from tests.hostile.attack import Attack
 from tests.hostile.conftest import ATTACKS
 
 pytestmark = pytest.mark.slow
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 SECRET = "5ec2e7" * 11  # the course's
 TOTAL = 19  # points that a program gives in lab 5
 FIRST = "5.1 The largest micro-batch"
@@ -44,14 +43,7 @@ def container() -> Iterator[Container]:
         pytest.skip(why_not())
     with TemporaryDirectory(prefix="gradescope-") as name:
         folder = Path(name)
-        course = course_copy(folder / "course")
-        for file in ("nbgrader_config.py", "constraints.txt", "pyproject.toml", "README.md"):
-            (course / file).symlink_to(REPOSITORY / file)
-        for package in ("autograder", "src"):
-            (course / package).symlink_to(REPOSITORY / package)
-        for source in (REPOSITORY / "solutions").glob("*.py"):
-            (course / "solutions" / source.name).write_bytes(source.read_bytes())
-        (course / ".course_secret").write_text(SECRET)
+        course = course_to_zip(folder, LAB05, SECRET)
         archive = folder / "autograder.zip"
         assert main(["--course", str(course), "gradescope", LAB05, "--out", str(archive)]) == 0
         image = Container(folder)
@@ -104,9 +96,9 @@ def test_a_half_right_one_under_any_name_has_half_its_points(container: Containe
     assert "Not written yet" in untouched["output"]
 
 
-REACHES = """
+REACHES = f"""
 import os, socket
-for place in {places}:
+for place in {PLACES!r}:
     try:
         print("REACHED", place, os.listdir(place) if os.path.isdir(place) else open(place).read())
     except OSError:
@@ -147,8 +139,7 @@ os.wait()
 
 
 def test_a_hostile_one_reaches_nothing_and_leaves_nothing(container: Container) -> None:
-    places = repr(PLACES)
-    notebook = with_cell(REACHES.replace("{places}", places))
+    notebook = with_cell(REACHES)
     stays = cell_of(notebook, "lab05-largest_micro_batch-solution")
     stays["source"] = f"{STAYS}\n{stays['source']}"
     look = "cat /proc/[0-9]*/status | grep ^Uid; find /tmp /var/tmp /dev/shm -type f"
@@ -173,6 +164,14 @@ def test_where_nothing_shuts_code_in_nothing_is_run(container: Container) -> Non
     assert (results["score"], results["extra_data"]["end"]) == (0, "failed")
     assert "may not change to another user id" in said
     assert "RANRAN" not in said + json.dumps(results)
+
+
+def test_where_namespaces_are_allowed_code_runs_in_them(container: Container) -> None:
+    results, said = hand_in(replace(container, privileged=True), with_cell(REACHES))
+    assert results["score"] == TOTAL, said
+    assert NOTE not in results["output"]
+    assert "Namespaces are refused" not in said
+    assert "REACHED" not in json.dumps(results) + said
 
 
 def test_the_zip_has_no_secret_but_the_labs_own(container: Container) -> None:
