@@ -26,6 +26,7 @@ from tests.autograder.assignment_by_hand import (
     submission,
     write_course,
 )
+from tests.autograder.test_gradebook import jupyter
 from tests.grading import command_environment, grade_command
 
 pytestmark = pytest.mark.slow
@@ -385,3 +386,37 @@ def test_a_page_is_readable_and_runs_nothing(graded, browser: Browser):
     # Given text bears no label of being the student's.
     assert shown.locator(".cell.yours").count() == 7
     shown.close()
+
+
+def test_formgrader_shows_each_notebook_and_takes_points_for_it(graded, browser: Browser, tmp_path):
+    from nbgrader.api import Gradebook
+
+    out, home = shutil.copytree(graded, tmp_path / "out"), tmp_path / "home"
+    home.mkdir()
+    url = f"sqlite:///{out}/gradebook.db"
+    with warnings.catch_warnings(action="ignore"), Gradebook(url) as gradebook:
+        place = gradebook.find_submission_notebook(PROBLEM1, NAME, "bob").id
+    shown = browser.new_page(viewport={"width": 1280, "height": 900})
+    with jupyter(out, home) as (address, token):
+        shown.route(lambda url: not url.startswith(address), lambda route: route.abort())
+        shown.set_extra_http_headers({"Authorization": f"token {token}"})
+        shown.goto(f"{address}/formgrader/gradebook/{NAME}")
+        for name, of in ((PROBLEM1, "18"), (PROBLEM2, "1")):
+            row = shown.locator("tbody tr").filter(has_text=name)
+            row.wait_for()
+            assert f"/ {of}" in row.inner_text()
+        shown.goto(f"{address}/formgrader/submissions/{place}/")
+        for name, points in (("test_square", "0"), ("test_total", "3")):
+            shown.locator(f"input.score#{name}").wait_for()
+            shown.wait_for_function(f"document.getElementById('{name}').placeholder == '{points}'")
+        shown.screenshot(path=tmp_path / "formgrader.png", full_page=True)
+        for name, points in (("essay", "3.5"), ("project", "2")):
+            shown.locator(f"input.score#{name}").fill(points)
+            with shown.expect_response(
+                lambda r: "/api/grade/" in r.url and r.request.method == "PUT"
+            ):
+                shown.locator(f"input.score#{name}").blur()
+    shown.close()
+    with warnings.catch_warnings(action="ignore"), Gradebook(url) as gradebook:
+        assert gradebook.find_grade("project", PROBLEM1, NAME, "bob").manual_score == 2
+        assert gradebook.find_submission_notebook(PROBLEM1, NAME, "bob").score == 7 + 5.5
