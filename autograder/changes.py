@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,11 +15,12 @@ from autograder.files import write_whole
 from autograder.result import Result
 from autograder.task import Verdict
 
-__all__ = ["LOG", "Change", "agreed", "between", "note_down", "told"]
+__all__ = ["LOG", "PROPOSED", "Change", "agreed", "between", "note_down", "told"]
 
-LOG = "changes.csv"
+LOG, PROPOSED = "changes.csv", "changes_proposed.csv"
 _COLUMNS = ("time", "student", "lab", "task", "old", "new", "why", "before")
 _SHOWN = 300  # characters of a message
+_MOST = 20  # changes that are shown
 
 
 @dataclass(frozen=True)
@@ -48,18 +50,21 @@ def between(old: Result, new: Result) -> Iterator[Change]:
             yield Change(old.student, old.lab, task, was, now, *told)
 
 
-def told(changes: Sequence[Change]) -> str:
-    """Return the changes as text: who, which task, old and new, and why."""
-    lines = []
-    for change in changes:
-        name = f"{change.student}, {change.task or change.lab}"
-        lines += [
-            f"{name}: {change.old} -> {change.new}",
-            f"    now:    {_cut(change.why)}",
-            f"    before: {_cut(change.before)}",
-        ]
+def told(changes: Sequence[Change], out: Path) -> str:
+    """Return the changes as text: who, which task, old and new, and why.
+
+    Of many the first ones only; all of them are in a file of `out` then, which the text names.
+    """
+    if not changes:
+        return "No score changes."
+    lines = [line for change in changes[:_MOST] for line in _lines(change)]
+    if len(changes) > _MOST:
+        _write(changes, out / PROPOSED)
+        lines.append(f"... and {len(changes) - _MOST} more; {out / PROPOSED} has all of them.")
+    tasks = Counter(change.task or change.lab for change in changes)
+    by_task = ", ".join(f"{task} {count}" for task, count in tasks.items())
     students = len({change.student for change in changes})
-    lines.append(f"Scores that change: {len(changes)}. Students: {students}.")
+    lines.append(f"Scores that change: {len(changes)} ({by_task}). Students: {students}.")
     return "\n".join(lines)
 
 
@@ -73,19 +78,31 @@ def agreed() -> bool:
 
 def note_down(changes: Sequence[Change], out: Path) -> None:
     """Add the changes to `out`/changes.csv, for when a student asks why a score is another now."""
-    if not changes:
-        return
-    path = out / LOG
+    (out / PROPOSED).unlink(missing_ok=True)
+    if changes:
+        path = out / LOG
+        _write(changes, path, path.read_bytes() if path.is_file() else b"")
+
+
+def _write(changes: Sequence[Change], path: Path, old: bytes = b"") -> None:
+    """Write the changes to a CSV file, after the rows that it has."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    if not path.is_file():
+    if not old:
         writer.writerow(_COLUMNS)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     for c in changes:
         cells = (c.student, c.lab, c.task, c.old, c.new, c.why, c.before)
         writer.writerow((now, *map(cell_text, cells)))
-    old = path.read_bytes() if path.is_file() else b""
     write_whole(path, old + text.getvalue().encode(errors="replace"))
+
+
+def _lines(change: Change) -> list[str]:
+    return [
+        f"{change.student}, {change.task or change.lab}: {change.old} -> {change.new}",
+        f"    now:    {_cut(change.why)}",
+        f"    before: {_cut(change.before)}",
+    ]
 
 
 def _score(result: Result, verdict: Verdict | None) -> str:

@@ -115,7 +115,7 @@ def _regrade(options: argparse.Namespace) -> Report:
     comparison = regrade.compare(room)
     if comparison.new:
         print(f"Graded for the first time: {', '.join(comparison.new)}")
-    print(changes.told(comparison.changes) if comparison.changes else "No score changes.")
+    print(changes.told(comparison.changes, room.out))
     asks = bool(comparison.changes or comparison.new)
     if asks and not changes.agreed():
         text = f"Nothing was written; the new results lie in {regrade.beside(room).out}."

@@ -43,7 +43,7 @@ def _rejudge(options: argparse.Namespace) -> Report:
     proposal = rejudge.propose(options.out, options.course, secret, rules.waived, rules.ordinary)
     for sentence in rejudge.remarks(proposal):
         print(sentence)
-    print(changes.told(proposal.changes) if proposal.changes else "No score changes.")
+    print(changes.told(proposal.changes, options.out))
     if proposal.changes and not changes.agreed():
         return Report(text="Nothing was written.", data=_proposed(proposal, written=False))
     results = rejudge.commit(proposal, options.out, options.course)
