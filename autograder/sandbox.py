@@ -242,14 +242,19 @@ class SandboxStudent:
         watched = _Watched(self._pid)
         try:
             reply = self._request(request, seconds, _Replies(ask, asked, watched), asked)
-            rise_bytes = watched.rise_bytes()
+            rise_bytes, written_bytes = watched.rise_bytes(), watched.written_bytes
             self._see_that_it_is_the_same()
         except ProcessLost as error:
             return Answer(lost=str(self._give_up(str(error))), asked=tuple(asked))
         raised = reply.get("raised")
         if raised is not None:
             return Answer(raised=_three_texts(raised), asked=tuple(asked))
-        return Answer(reply.get("value"), asked=tuple(asked), resident_bytes=rise_bytes)
+        return Answer(
+            reply.get("value"),
+            asked=tuple(asked),
+            resident_bytes=rise_bytes,
+            written_bytes=written_bytes,
+        )
 
     def close(self) -> None:
         """Kill the process and everything that it started, and wait until all of it is gone."""
@@ -379,6 +384,7 @@ class _Watched:
         self._most_children: int
         self._written: int
         self._rise: int | None = None
+        self._held = 0  # without what was written
         self._asked = False
         self._start()
 
@@ -396,11 +402,12 @@ class _Watched:
         if peak is None:
             raise ProcessLost("Your code ended its own process.")
         rise = peak - self._before + self._most_children - self._children
+        rise -= min(max(memory.code_bytes(self._pid) - self._code, 0), _CODE_BYTES)
+        self._held = max(rise, self._held)
         # Files in memory are no process's, and what was written may be removed again by now.
         # What is sent over a socket, as the answers are, is not counted as written.
         rise += (memory.written_bytes(self._pid) or 0) - self._written
-        code = min(max(memory.code_bytes(self._pid) - self._code, 0), _CODE_BYTES)
-        self._rise = max(rise - code, self._rise or 0)
+        self._rise = max(rise, self._rise or 0)
 
     def look(self) -> None:
         """Note what children hold now: those that are gone later leave no peak behind."""
@@ -410,6 +417,11 @@ class _Watched:
         if self._rise is None:
             self.end()
         return self._rise
+
+    @property
+    def written_bytes(self) -> int:
+        """How much of the rise is files; of several watches, what no memory explains."""
+        return max((self._rise or 0) - self._held, 0)
 
     def _start(self) -> None:
         self._before = memory.reset_peak(self._pid)

@@ -39,7 +39,8 @@ class Answer:
     `asked` are the questions the probe put while it ran, each with the reply it got.
     `resident_bytes` is by how much the process's resident memory, its children's included, rose
     between WATCH and UNWATCH, seen from outside, or in the whole call where the probe asked for
-    neither; None where the system cannot tell.
+    neither; None where the system cannot tell. `written_bytes` of them were written to files, as
+    lab 6's host does; the rest was memory.
     """
 
     value: Any = None
@@ -47,6 +48,7 @@ class Answer:
     lost: str | None = None
     asked: tuple[tuple[Any, Any], ...] = ()
     resident_bytes: int | None = None
+    written_bytes: int = 0
 
 
 @dataclass(frozen=True)

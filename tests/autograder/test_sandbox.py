@@ -138,8 +138,12 @@ module.watched = watched
 def test_memory_is_watched_from_outside_between_the_marks(sandbox, work, at_least_mib, watch):
     with sandbox.open() as student:
         student.run_cell(WATCHED.format(watch=watch, work=work))
-        rise = student.run("watched_probe:watched", {}, lambda _: None).resident_bytes
+        answer = student.run("watched_probe:watched", {}, lambda _: None)
+    rise, written = answer.resident_bytes, answer.written_bytes
     assert rise is not None
+    if "fork" not in work:
+        in_files_mib = at_least_mib if "write" in work else 0
+        assert in_files_mib * MIB <= written < (in_files_mib + 1) * MIB
     # A child's own figure has all that it shares with its parent in it.
     most_mib = 2000 if "fork" in work else at_least_mib + (96 if at_least_mib else 20)
     assert at_least_mib * MIB <= rise < most_mib * MIB

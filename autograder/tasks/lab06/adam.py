@@ -12,7 +12,7 @@ from autograder.task import Answer, Case, Finding, Task
 from autograder.tasks.lab03.adam import Model
 from autograder.tasks.lab03.adam_step import MISTAKES, NO_TORCH_OPTIM, judge_models, path_cases
 from autograder.tasks.lab03.paths import paths_in
-from autograder.tasks.lab06.outside import NO_HIDING, NOISE_BYTES, OUTSIDE
+from autograder.tasks.lab06.outside import NO_HIDING, OUTSIDE, hides
 from peakmem.probes.lab03 import gradients_of
 
 __all__ = ["offloaded_adam"]
@@ -46,7 +46,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
         still = Finding(False, "After two steps not every parameter had moved.", ("not_in_place",))
         return dict.fromkeys(case.parts, still)
     return {
-        _DEVICE: _device(value, parameter_bytes, answer.resident_bytes),
+        _DEVICE: _device(value, parameter_bytes, answer),
         _HOST: _host(value, 2 * sum(parameter_bytes)),
     }
 
@@ -83,9 +83,7 @@ def _stops_after_one(models: Sequence[Model], said: Any) -> bool:
     )
 
 
-def _device(
-    value: Mapping[str, Any], parameter_bytes: list[int], resident_bytes: int | None
-) -> Finding:
+def _device(value: Mapping[str, Any], parameter_bytes: list[int], answer: Answer) -> Finding:
     if value.get("cleared") is not True:
         return Finding(False, "", ("zero_grad_does_nothing",))
     largest, state_bytes = max(parameter_bytes), 2 * sum(parameter_bytes)
@@ -96,7 +94,7 @@ def _device(
     if rise_bytes > 4 * largest + _SLACK_BYTES:
         all_at_once = rise_bytes >= state_bytes
         return Finding(False, _RISE, ("all_moments_at_once",) if all_at_once else ("temporaries",))
-    if resident_bytes is not None and resident_bytes > rise_bytes + NOISE_BYTES:
+    if hides(answer, rise_bytes, 2 * state_bytes):  # some write more than both moments
         return Finding(False, doubt=OUTSIDE)
     return Finding(True)
 

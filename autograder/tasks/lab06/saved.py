@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from autograder.task import Answer, Case, Finding, Task
-from autograder.tasks.lab06.outside import NO_HIDING, NOISE_BYTES, OUTSIDE
+from autograder.tasks.lab06.outside import NO_HIDING, OUTSIDE, hides
 from peakmem.probes.lab06 import run_program
 from peakmem.tiers import HostTier
 
@@ -94,7 +94,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     inputs = case.inputs
     value = answer.value if isinstance(answer.value, dict) else {}
     if "rows" in inputs:
-        return {_PEAK: _peak(inputs["rows"], value, answer.resident_bytes)}
+        return {_PEAK: _peak(inputs["rows"], value, answer)}
     if any(type(value.get(name)) is not int for name in _COUNTS):
         return dict.fromkeys(case.parts, Finding(False, "The answers came back garbled."))
     saved, gradients = saved_by(inputs["program"], inputs["seed"])
@@ -188,7 +188,7 @@ def _nothing_left(program: str, value: Mapping[str, Any]) -> Finding:
     return Finding(False, said, ("never_freed",))
 
 
-def _peak(rows: int, value: Mapping[str, Any], resident_bytes: int | None) -> Finding:
+def _peak(rows: int, value: Mapping[str, Any], answer: Answer) -> Finding:
     rise_bytes, out_bytes = value.get("rise_bytes"), value.get("bytes_out")
     if type(rise_bytes) is not int or type(out_bytes) is not int:
         return Finding(False, "The answers came back garbled.")
@@ -202,7 +202,7 @@ def _peak(rows: int, value: Mapping[str, Any], resident_bytes: int | None) -> Fi
         return Finding(False, said, (mistake,))
     if out_bytes < (_BLOCKS - 2) * activation_bytes:
         return Finding(False, doubt=_HIDDEN)
-    if resident_bytes is not None and resident_bytes > rise_bytes + NOISE_BYTES:
+    if hides(answer, rise_bytes, 2 * _BLOCKS * activation_bytes):  # each block saves two
         return Finding(False, doubt=OUTSIDE)
     return Finding(True)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from autograder.compare import show
 from autograder.task import Answer, Case, Finding, Task
-from autograder.tasks.lab06.outside import NO_HIDING, NOISE_BYTES, OUTSIDE
+from autograder.tasks.lab06.outside import NO_HIDING, OUTSIDE, hides
 
 __all__ = ["stream_forward"]
 
@@ -64,7 +64,7 @@ def _close(a: Array, b: Any) -> bool:
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     value = answer.value if isinstance(answer.value, dict) else {}
     if "width" in case.inputs:
-        return {_TWO: _within(4 * case.inputs["width"] ** 2, value, answer.resident_bytes)}
+        return {_TWO: _within(4 * case.inputs["width"] ** 2, value, answer)}
     return {_SAME: _same(case.inputs["weights"], case.inputs["x"], value)}
 
 
@@ -82,7 +82,7 @@ def _explanations(weights: Weights, x: Array, got: Any) -> list[str]:
     return [name for name, mutant in _MUTANTS.items() if _close(mutant(weights, x), got)]
 
 
-def _within(layer_bytes: int, value: Mapping[str, Any], resident_bytes: int | None) -> Finding:
+def _within(layer_bytes: int, value: Mapping[str, Any], answer: Answer) -> Finding:
     rise_bytes, loads = value.get("rise_bytes"), value.get("loads")
     if type(rise_bytes) is not int or not isinstance(loads, list):
         return Finding(False, "The answers came back garbled.")
@@ -91,7 +91,7 @@ def _within(layer_bytes: int, value: Mapping[str, Any], resident_bytes: int | No
     if rise_bytes > 2 * layer_bytes + _SLACK_BYTES:
         every = rise_bytes >= _COUNT * layer_bytes
         return Finding(False, _RISE, ("all_layers_at_once",) if every else ("three_at_once",))
-    if resident_bytes is not None and resident_bytes > rise_bytes + NOISE_BYTES:
+    if hides(answer, rise_bytes, 0):
         return Finding(False, doubt=OUTSIDE)
     return Finding(True)
 

@@ -53,15 +53,19 @@ MEASURED: dict[str, tuple[Task, str, dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def _judged(name: str, resident_bytes: int | None = None, **changes: Any) -> Mapping[str, Any]:
+def _judged(
+    name: str, resident_bytes: int | None = None, written_bytes: int = 0, **changes: Any
+) -> Mapping[str, Any]:
     task, part, inputs, honest = MEASURED[name]
     parts = tuple(task.parts) if name == "adam" else (part,)
-    answer = Answer(honest | changes, resident_bytes=resident_bytes)
+    answer = Answer(honest | changes, resident_bytes=resident_bytes, written_bytes=written_bytes)
     return task.judge(Case(parts, inputs), answer)
 
 
-def _finding(name: str, resident_bytes: int | None = None, **changes: Any) -> Any:
-    return _judged(name, resident_bytes, **changes)[MEASURED[name][1]]
+def _finding(
+    name: str, resident_bytes: int | None = None, written_bytes: int = 0, **changes: Any
+) -> Any:
+    return _judged(name, resident_bytes, written_bytes, **changes)[MEASURED[name][1]]
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -81,6 +85,22 @@ def test_what_is_seen_from_outside_may_differ_by_the_noise_and_no_more(name: str
     more = _finding(name, rise + NOISE_BYTES + 1)
     assert more.doubt
     assert not more.ok
+
+
+@pytest.mark.parametrize(
+    ("name", "for_the_host"),
+    [("adam", 2 * _STATE), ("stream", 0), ("saved", 24 * _ACTIVATION)],
+)
+def test_what_is_written_to_the_host_is_no_memory_and_more_is_doubted(
+    name: str, for_the_host: int
+) -> None:
+    rise = MEASURED[name][3]["rise_bytes"]
+    most = for_the_host + NOISE_BYTES
+    assert _finding(name, rise + most, most).ok
+    assert _finding(name, rise + most + 1, most + 1).doubt
+    # What was not written has to be memory.
+    assert _finding(name, rise + most + NOISE_BYTES, most).ok
+    assert _finding(name, rise + most + NOISE_BYTES + 1, most).doubt
 
 
 @pytest.mark.parametrize("name", MEASURED)
