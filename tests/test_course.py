@@ -404,6 +404,7 @@ def test_test_goes_on_after_a_failure_and_says_what_failed(
         ([], list(course_module.BENCHES.values())),
         (["accuracy", "--quick"], ["autograder.measure.accuracy"]),
         (["meter"], ["autograder.measure.meter_cost"]),
+        (["thousand", "lab03_adam"], ["autograder.measure.thousand"]),
     ],
 )
 def test_bench_runs_the_named_part_or_all(
@@ -428,6 +429,17 @@ def test_an_unknown_bench_gets_the_names(
 ) -> None:
     assert main(["bench", *arguments], Course(folder, Recorder())) == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["class", "grader", "thousand"])
+def test_benches_of_grading_ask_for_the_sandbox(
+    folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Course, "missing", lambda self, wanted: f"{wanted.package} is missing")
+    assert main(["bench", name], Course(folder, Recorder())) == 2
+    assert "bubblewrap is missing" in capsys.readouterr().err
+    recorder = Recorder()
+    assert main(["bench", "meter"], Course(folder, recorder)) == 0
 
 
 def test_a_failed_bench_does_not_stop_the_others(
