@@ -11,7 +11,7 @@ from typing import Any
 from autograder.binder import unbind
 from autograder.clean import inert_markdown
 from autograder.files import inside, write_whole
-from autograder.graded import graded_notebook
+from autograder.graded import graded_notebook, marks_of
 from autograder.questions import COURSE, source_notebooks
 from autograder.result import Result
 
@@ -31,7 +31,10 @@ def write_for_formgrader(result: Result, out: Path, root: Path = COURSE) -> None
 def _page(result: Result, source: Mapping[str, Any]) -> bytes:
     released = {"".join(cell["source"]) for cell in source["cells"]}
     notebook = graded_notebook(result, source)
+    schemes = {marks_of(cell).get("grade_id"): cell["source"] for cell in source["cells"]}
     for cell in notebook["cells"]:
+        if marks_of(cell).get("task"):  # whoever gives its points goes by its mark scheme
+            cell["source"] = schemes[marks_of(cell)["grade_id"]]
         # What students wrote in markdown would run in the instructor's session.
         if cell["cell_type"] == "markdown" and cell["source"] not in released:
             cell["source"] = inert_markdown(cell["source"])

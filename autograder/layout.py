@@ -55,11 +55,20 @@ def assignment_names(root: Path) -> list[str]:
 def read_notebooks(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the notebooks of a folder by name, in order, each as its file's JSON.
 
-    The text of a cell is one string, where files may hold a list of lines.
+    The text of a cell is one string, where files may hold a list of lines. Raises ValueError for
+    a file that is no notebook of nbformat 4.
     """
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("*.ipynb")):
-        notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is no notebook: {error}") from error
+        if "cells" not in notebook:
+            raise ValueError(
+                f"{path} is of nbformat {notebook.get('nbformat')}; expected 4. Open it in "
+                "JupyterLab and save it again."
+            )
         for cell in notebook["cells"]:
             cell["source"] = "".join(cell["source"])
         found[path.stem] = notebook

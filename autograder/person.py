@@ -20,6 +20,7 @@ from autograder.files import write_whole
 from autograder.questions import COURSE, Question, questions_of
 from autograder.result import Result
 from autograder.summary import cut
+from autograder.tasks import full_id
 
 __all__ = ["LIST", "Need", "needs", "told", "write_needs"]
 
@@ -129,7 +130,7 @@ def write_needs(found: Iterable[Need], path: Path) -> None:
 def _need(
     kind: Kind, out: Path, why: str, lab: str, student: str = "", task: str = "", count: int = 1
 ) -> Need:
-    names = {"out": _word(out), "student": _word(student), "lab": lab, "task": task}
+    names = {"out": _word(out), "student": _word(student), "lab": lab, "task": full_id(lab, task)}
     return Need(kind, student, lab, task, count, why, _KINDS[kind][1].format(**names))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from functools import cache
 
 from autograder.task import Lab, Task
 
@@ -28,9 +29,11 @@ def find_lab(name: str) -> Lab:
     return lab
 
 
+@cache
 def has_tasks(name: str) -> bool:
-    """Tell whether this is a lab with Tasks, and no ordinary assignment."""
-    return name in lab_names()
+    """Tell whether this is a lab with Tasks, and no ordinary assignment; no other is loaded."""
+    number = name.partition("_")[0]
+    return number in _modules() and _load(number).name == name
 
 
 def full_id(lab: str, task: str) -> str:

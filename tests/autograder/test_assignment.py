@@ -12,7 +12,7 @@ from autograder.assignment import read_assignment
 from autograder.binder import bind, is_bound, unbind
 from autograder.hidden import withheld, without
 from autograder.labs import find_lab, find_task, lab_names
-from autograder.layout import course_config, data_files, source_folder
+from autograder.layout import course_config, data_files, read_notebooks, source_folder
 from autograder.notebook import Cell, parse_notebook
 from autograder.ordinary import tasks_of
 from autograder.questions import questions_in, source_notebook
@@ -161,6 +161,19 @@ def test_a_notebook_in_another_language_is_refused(tmp_path):
     made["metadata"]["kernelspec"]["language"] = "R"
     with pytest.raises(ValueError, match=r"it is in R; expected a notebook in Python"):
         read_assignment("ps", one(tmp_path, made))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is no notebook"),
+        ('{"nbformat": 3, "worksheets": []}', "is of nbformat 3; expected 4"),
+    ],
+)
+def test_a_source_that_is_no_notebook_of_today_is_refused_by_name(tmp_path, text, said):
+    (tmp_path / "ps.ipynb").write_text(text)
+    with pytest.raises(ValueError, match=rf"ps\.ipynb {said}"):
+        read_notebooks(tmp_path)
 
 
 def test_what_there_is_to_grade_is_found_by_name(course):

@@ -37,7 +37,8 @@ SQUARE, TOTAL, QUIET, TWICE, VALUE = (
 ESSAY, CUBE = f"{PROBLEM1}/essay", f"{PROBLEM2}/test_square"
 
 # What nobody but the instructor has: each is looked for on every page.
-SECRETS = ("square(0)", "total([])", "cube(-2)", "A secret point each")
+SCHEME = "A secret point each"
+SECRETS = ("square(0)", "total([])", "cube(-2)", SCHEME)
 
 PEEK = """
 import inspect
@@ -191,8 +192,9 @@ def test_no_page_and_no_notebook_that_leaves_holds_a_hidden_line(graded, secret)
     assert len(notebooks) == 22
     for path in pages:
         assert secret not in text_of(path), path
-    for path in notebooks:
-        assert secret not in path.read_text(encoding="utf-8"), path
+    # Formgrader shows the mark scheme: people who give points go by it.
+    shown = {path for path in notebooks if secret in path.read_text(encoding="utf-8")}
+    assert shown == ({p for p in notebooks if p.stem == PROBLEM1} if secret == SCHEME else set())
 
 
 def test_control_what_is_looked_for_is_found_where_it_stands(course):
@@ -326,6 +328,28 @@ def test_hidden_tests_are_shown_where_the_instructor_says_so(course, tmp_path):
     assert "### BEGIN HIDDEN TESTS" in page(out, "bob")
     # Once in the test itself, and once where the traceback points at it.
     assert page(out, "bob").count('assert square(-3) == 9, "the square of -3 is 9"') == 2
+
+
+def test_without_the_sandbox_data_is_there_too_and_every_result_is_marked(course, tmp_path):
+    submitted = tmp_path / "submitted"
+    shutil.copytree(course / "submitted" / "ada", submitted / "ada")
+    out = tmp_path / "out"
+    assert run(grade_command(course, NAME, submitted, out, "--insecure")).returncode == 0
+    assert judged(out, "ada") == ALL
+    assert rows(out, "ada")[SQUARE]["message"].startswith("NOT ISOLATED: ")
+    assert {path.name for path in (course / "source" / NAME).iterdir()} == {
+        *("problem1.ipynb", "problem2.ipynb", "data.csv", "helper.py")
+    }
+
+
+def test_what_needs_a_person_names_the_command_that_explains_it(course, graded, tmp_path):
+    submitted, out = tmp_path / "submitted", tmp_path / "out"
+    hand_in(submitted, "many", submission(value="return 99"))
+    assert run(grade_command(course, NAME, submitted, out)).returncode == 0
+    with (out / "needs_a_person.csv").open(newline="", encoding="utf-8") as file:
+        (need,) = (row for row in csv.DictReader(file) if row["kind"] == "could_not_judge")
+    assert "99 points" in need["why"]
+    assert need["next"].endswith(f"many {NAME}/{VALUE}")
 
 
 def test_a_verdict_is_explained_with_the_tests_source(course, graded):
