@@ -7,13 +7,14 @@ import itertools
 import tracemalloc
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from peakmem import allocations, meter, owners
+from peakmem import meter
 from peakmem.probes import UNWATCH, WATCH, Namespace, call_each, earlier_objects_set_aside
 
 __all__ = [
@@ -376,14 +377,13 @@ def _at(watched: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:
 
 
 def _large_blocks() -> int:
-    """Bytes traced in blocks of over 512 bytes, those of the meter and of this file left out.
+    """Bytes traced in blocks of over 512 bytes, those of this library, its meter's, left out.
 
     Smaller ones are objects of Python's, of which a few hundred come and go with every run.
     """
     snapshot = tracemalloc.take_snapshot()
-    files = [meter.__file__, allocations.__file__, owners.__file__, __file__]
-    own = [tracemalloc.Filter(False, file) for file in files]
-    return sum(trace.size for trace in snapshot.filter_traces(own).traces if trace.size > 512)
+    own = tracemalloc.Filter(False, str(Path(meter.__file__).parent / "*"))
+    return sum(trace.size for trace in snapshot.filter_traces([own]).traces if trace.size > 512)
 
 
 def _warm_up(step: Step, calls: int) -> None:
