@@ -1,9 +1,17 @@
 """Benchmark: what a submission costs beyond the student's own compute, beside stock nbgrader.
 
-Run as `python -m autograder.bench`. Both graders get the same notebooks in the same run, right
-answers of the bank, and both write a gradebook entry and a feedback page. The student's own compute
-is measured apart, in a plain process, and taken off; starting each grader once is not counted, and
-shown. Read the ratios: single times depend on the machine and on what else it does.
+Run as `python -m autograder.bench`. Both graders get the same notebooks, right answers of the bank,
+and both write a gradebook entry and a feedback page. The three ways take turns at each notebook, so
+that what else the machine does meets all of them; read the ratios, for single times depend on it.
+
+The student's own compute is the cells and the probes' calls in a plain process that has run another
+such notebook before. It is taken off both, so all that a fresh process adds is overhead: stock's
+kernel imports what the cells import, and a fork of ours touches its memory for the first time. So
+are cases and judging. Stock runs demonstrations and self-checks too: its compute has them as well.
+
+Not counted, and shown: starting once, which for ours is the process that each worker forks from,
+and a gradebook with the lab's cells and its first submission. Of publishing, a submission's share
+is that in a class of as many as are measured.
 """
 
 from __future__ import annotations
@@ -22,7 +30,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +39,11 @@ from autograder.intake import take_in_bytes
 from autograder.judge import draw
 from autograder.questions import COURSE
 from autograder.released import release_of
-from autograder.student import LocalStudent
-from autograder.task import Lab
+from autograder.student import Ask
+from autograder.task import Case, Lab, Task
 from autograder.tasks import find_lab, lab_names
+from peakmem import plain
+from peakmem.probes import UNWATCH, WATCH, call_probe
 
 __all__ = ["main", "solved_notebooks", "write_notebook"]
 
@@ -47,28 +56,37 @@ Notebook = dict[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """One lab's figures, in seconds a submission: medians, but for `start`, which comes once.
-
-    Stock runs every cell, demonstrations and self-checks too: its compute is more than ours.
-    """
+    """One lab's figures, in seconds, one of each submission; `start` and `publish` come once."""
 
     lab: str
-    stock: float
-    stock_compute: float
-    ours: float
-    our_compute: float
+    stock: tuple[float, ...]
+    stock_compute: tuple[float, ...]
+    ours: tuple[float, ...]
+    our_compute: tuple[float, ...]
     start: float
+    publish: float
 
     @property
     def overheads(self) -> tuple[float, float]:
-        """Stock's overhead and ours."""
-        return self.stock - self.stock_compute, self.ours - self.our_compute
+        """Stock's overhead and ours: medians over the submissions."""
+        share = self.publish / len(self.ours)
+        return (
+            statistics.median(map(float.__sub__, self.stock, self.stock_compute)),
+            statistics.median(map(float.__sub__, self.ours, self.our_compute)) + share,
+        )
 
     @property
     def ratio(self) -> float:
         """Our overhead over stock's."""
         stock, ours = self.overheads
         return ours / stock
+
+    def __str__(self) -> str:
+        stock, ours = self.overheads
+        of_stock, of_ours = map(statistics.median, (self.stock, self.ours))
+        computes = map(statistics.median, (self.stock_compute, self.our_compute))
+        figures = (of_stock, next(computes), stock, of_ours, next(computes), ours, self.ratio)
+        return _line(self.lab, *(f"{figure:.3f}" for figure in figures))
 
 
 def main() -> int:
@@ -85,9 +103,7 @@ def main() -> int:
     rows = []
     for lab in options.labs or lab_names():
         rows.append(row := _measure(lab, options.submissions))
-        stock, ours = row.overheads
-        figures = (row.stock, row.stock_compute, stock, row.ours, row.our_compute, ours, row.ratio)
-        print(_line(lab, *(f"{figure:.3f}" for figure in figures)), flush=True)
+        print(row, flush=True)
     starts = statistics.median(row.start for row in rows)
     print(f"Ours also takes {starts:.1f} s to start, once for each of its workers.")
     return int(any(row.ratio > _MAX_RATIO or row.overheads[1] > _MAX_SECONDS for row in rows))
@@ -99,20 +115,29 @@ def _line(lab: str, *cells: str) -> str:
 
 def _measure(name: str, count: int) -> Row:
     lab = find_lab(name)
-    release = release_of(name, COURSE / "labs")
-    notebooks = list(solved_notebooks(lab, release, count + 1))  # the first warms both up
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        compute = _computes(name, notebooks)
-        stock = list(_stock(name, notebooks, Path(folder) / "stock"))
-        start, ours = _ours(lab, notebooks, Path(folder) / "ours")
-    stock_compute, our_compute = zip(*compute, strict=True)
+    notebooks = list(solved_notebooks(lab, release_of(name, COURSE / "labs"), count + 1))
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, _computing() as pool:
+        ours = _Ours(lab, notebooks, Path(folder) / "ours")
+        of_stock: list[float] = []
+        of_ours: list[float] = []
+        computes: list[tuple[float, float]] = []
+        with ours.grader:
+            for stock in _stock(name, notebooks, Path(folder) / "stock"):
+                number = len(of_stock)
+                of_stock.append(stock)
+                of_ours.append(ours.grade(number))
+                computes.append(pool.submit(_compute, name, notebooks[number]).result())
+            publish = ours.publish()
+    stock_compute, our_compute = zip(*computes[1:], strict=True)  # the first warms all up
     return Row(
-        name, _median(stock), _median(stock_compute), _median(ours), _median(our_compute), start
+        *(name, tuple(of_stock[1:]), stock_compute, tuple(of_ours[1:]), our_compute),
+        *(ours.start, publish),
     )
 
 
-def _median(seconds: Sequence[float]) -> float:
-    return statistics.median(seconds[1:])
+def _computing() -> ProcessPoolExecutor:
+    """One process of its own: what students import stays out of this one."""
+    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
 
 
 def solved_notebooks(lab: Lab, release: Mapping[str, Any], count: int) -> Iterator[Notebook]:
@@ -125,15 +150,6 @@ def solved_notebooks(lab: Lab, release: Mapping[str, Any], count: int) -> Iterat
     for number in range(count):
         answers = {task: found[number % len(found)].source for task, found in right.items()}
         yield submission_with(release, answers)
-
-
-def _computes(lab: str, notebooks: Sequence[Notebook]) -> list[tuple[float, float]]:
-    """The compute of each, stock's and ours, in one process of its own.
-
-    What students import stays out of this process, and torch is not imported twice.
-    """
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return list(pool.map(partial(_compute, lab), notebooks))
 
 
 def _compute(name: str, notebook: Notebook) -> tuple[float, float]:
@@ -159,14 +175,28 @@ def _seconds_of_cells(sources: Iterable[str], names: dict[str, Any]) -> float:
 
 
 def _seconds_of_probes(lab: Lab, raw: bytes, names: dict[str, Any]) -> float:
-    cases = {task.id: draw(task, _SECRET, "bench", raw) for task in lab.tasks if not task.needs_gpu}
-    student = LocalStudent(names)
-    with _silence():
-        begin = time.perf_counter()
-        for task in lab.tasks:
-            for case in cases.get(task.id, ()):
-                student.run(task.probe_path, case.inputs, task.ask(case) if task.ask else None)
-        return time.perf_counter() - begin
+    """The time within the probes alone: encoding and drawing cases are the graders' work."""
+    seconds = 0.0
+    for task in lab.tasks:
+        for case in () if task.needs_gpu else draw(task, _SECRET, "bench", raw):
+            inputs, ask = plain.decode(plain.encode(dict(case.inputs))), _asked_by(task, case)
+            with _silence(), contextlib.suppress(Exception):
+                begin = time.perf_counter()
+                try:
+                    call_probe(task.probe_path, names, inputs, ask)
+                finally:
+                    seconds += time.perf_counter() - begin
+    return seconds
+
+
+def _asked_by(task: Task, case: Case) -> Ask:
+    answer = task.ask(case) if task.ask else None
+
+    def ask(question: Any) -> Any:
+        watching = isinstance(question, str) and question in (WATCH, UNWATCH)
+        return None if watching or answer is None else answer(question)
+
+    return ask
 
 
 def _stock(lab: str, notebooks: Sequence[Notebook], course: Path) -> Iterator[float]:
@@ -184,11 +214,13 @@ def _stock(lab: str, notebooks: Sequence[Notebook], course: Path) -> Iterator[fl
     with _silence(), contextlib.chdir(course):
         api = NbGraderAPI(config=config)
         _succeed(api.generate_assignment(lab))
-        for number in range(len(notebooks)):
+    for number in range(len(notebooks)):
+        with _silence(), contextlib.chdir(course):
             begin = time.perf_counter()
             _succeed(api.autograde(lab, f"s{number:03}"))
             _succeed(api.generate_feedback(lab, f"s{number:03}"))
-            yield time.perf_counter() - begin
+            seconds = time.perf_counter() - begin
+        yield seconds
 
 
 def _succeed(result: Mapping[str, Any]) -> None:
@@ -196,27 +228,36 @@ def _succeed(result: Mapping[str, Any]) -> None:
         raise RuntimeError(f"stock nbgrader failed: {result.get('error')}\n{result.get('log')}")
 
 
-def _ours(lab: Lab, notebooks: Sequence[Notebook], out: Path) -> tuple[float, list[float]]:
-    """The time to start, and that of grading each, its share of publishing included."""
-    for number, notebook in enumerate(notebooks):
-        write_notebook(
-            notebook, out / "submitted" / f"s{number:03}" / lab.name / f"{lab.name}.ipynb"
-        )
-    room = Classroom(lab.name, out, COURSE, _SECRET)
-    handed = take(room, out / "submitted")
-    begin = time.perf_counter()
-    with Grader(room, slot=0) as grader:
-        grader.start()
-        start = time.perf_counter() - begin
-        graded = []
-        for item in handed:
-            begin = time.perf_counter()
-            grader(item)
-            graded.append(time.perf_counter() - begin)
-    begin = time.perf_counter()
-    publish(out, COURSE)
-    share = (time.perf_counter() - begin) / len(handed)
-    return start, [seconds + share for seconds in graded]
+class _Ours:
+    """This grader, one submission at a time; the first is published alone, which makes a gradebook.
+
+    `start` are the seconds that starting takes, once for each worker.
+    """
+
+    def __init__(self, lab: Lab, notebooks: Sequence[Notebook], out: Path) -> None:
+        for number, notebook in enumerate(notebooks):
+            path = out / "submitted" / f"s{number:03}" / lab.name / f"{lab.name}.ipynb"
+            write_notebook(notebook, path)
+        room = Classroom(lab.name, out, COURSE, _SECRET)
+        self._out = out
+        self._handed = take(room, out / "submitted")
+        self.grader = Grader(room, slot=0)
+        begin = time.perf_counter()
+        self.grader.start()
+        self.start = time.perf_counter() - begin
+
+    def grade(self, number: int) -> float:
+        begin = time.perf_counter()
+        self.grader(self._handed[number])
+        seconds = time.perf_counter() - begin
+        if number == 0:
+            self.publish()
+        return seconds
+
+    def publish(self) -> float:
+        begin = time.perf_counter()
+        publish(self._out, COURSE)
+        return time.perf_counter() - begin
 
 
 @contextlib.contextmanager
