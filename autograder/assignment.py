@@ -80,18 +80,18 @@ def read_assignment(name: str, root: Path) -> Assignment:
     """
     config = course_config(root)
     paths = sorted(inside(source_folder(root), name).glob("*.ipynb"))
-    sheets = tuple(_sheet(path, config) for path in paths)
+    sheets = tuple(_sheet(path, root, config) for path in paths)
     return Assignment(name, sheets, data_files(root, name))
 
 
-def _sheet(path: Path, config: Config) -> Sheet:
+def _sheet(path: Path, root: Path, config: Config) -> Sheet:
     import nbformat  # its import takes 0.7 s, and the course's own labs are graded without it
 
     try:
         with warnings.catch_warnings(action="ignore"):  # of ids that nbformat makes up
             source = nbformat.read(path, as_version=4)
             _refuse_what_cannot_be_graded(source)
-            tests, release = _generated(source, config)
+            tests, release = _generated(source, root, config)
     except Exception as error:  # nbgrader and nbformat raise many kinds
         raise ValueError(f"{path} cannot be graded: {_first_line(error)}") from error
     shown = {name: text for name, text, _ in _marked(release)}
@@ -119,11 +119,18 @@ def _refuse_what_cannot_be_graded(notebook: NotebookNode) -> None:
                 )
 
 
-def _generated(source: NotebookNode, config: Config) -> tuple[NotebookNode, NotebookNode]:
+def _generated(
+    source: NotebookNode, root: Path, config: Config
+) -> tuple[NotebookNode, NotebookNode]:
     """The notebook without solutions but with all tests, and the one that students get."""
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
-    from nbgrader.preprocessors import ClearHiddenTests, InstantiateTests, SaveCells
+    from nbgrader.preprocessors import (
+        ClearHiddenTests,
+        IncludeHeaderFooter,
+        InstantiateTests,
+        SaveCells,
+    )
 
     converter = GenerateAssignment(coursedir=CourseDirectory(config=config), config=config)
     notebook = copy.deepcopy(source)
@@ -135,6 +142,9 @@ def _generated(source: NotebookNode, config: Config) -> tuple[NotebookNode, Note
         if kind is ClearHiddenTests:
             tests = copy.deepcopy(notebook)
         step = kind(parent=converter)
+        if kind is IncludeHeaderFooter:  # their paths are relative to the course's folder
+            step.header = step.header and str(root / step.header)
+            step.footer = step.footer and str(root / step.footer)
         if step.enabled:
             notebook, resources = step.preprocess(notebook, resources)
     return (notebook if tests is None else tests), notebook

@@ -203,7 +203,8 @@ def _cells(
         nbgrader = marks_of(cell)
         mark = marks.get(nbgrader.get("grade_id", ""))
         untouched = cell["source"] in theirs and not nbgrader.get("solution")
-        given = bool(nbgrader.get("locked")) or untouched
+        is_test = nbgrader.get("grade") and not nbgrader.get("solution")
+        given = bool(nbgrader.get("locked") or is_test) or untouched
         shown: dict[str, Any] = {
             "given": given,
             "mark": mark,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import warnings
+from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
+import nbgrader
 import pytest
 from traitlets.config import Config
 
@@ -126,24 +130,31 @@ def course(tmp_path_factory):
 @pytest.fixture(scope="module")
 def stock(course):
     """What nbgrader gives."""
+    found = by_nbgrader(course)
+    assert by_student().keys() - found.keys() == NOT_BY_STOCK
+    return found
+
+
+def by_nbgrader(course: Path, settings: Mapping[str, Any] | None = None) -> Scores:
+    """The scores of all students whose submission nbgrader grades without failing."""
     from nbgrader.apps import NbGraderAPI
 
-    config = Config()
+    config = Config(settings or {})
     config.CourseDirectory.root = str(course)
     config.CourseDirectory.db_url = url = f"sqlite:///{course}/gradebook.db"
     config.Execute.timeout = 3
+    students = sorted(path.name for path in (course / "submitted").iterdir())
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(action="ignore"):
         # nbgrader runs alembic by its bare name; a kernel under pytest does not watch its stderr.
-        patch.setenv(
-            "PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        )
+        programs = str(Path(sys.executable).parent)
+        patch.setenv("PATH", os.pathsep.join([programs, os.environ["PATH"]]))
         patch.delenv("PYTEST_CURRENT_TEST", raising=False)
+        patch.chdir(course)
         api = NbGraderAPI(config=config)
         assert api.generate_assignment(NAME)["success"]
-        failed = {s for s in by_student() if not api.autograde(NAME, s)["success"]}
+        done = [student for student in students if api.autograde(NAME, student)["success"]]
         found = scores(url)
-    assert failed == NOT_BY_STOCK
-    return {student: own for student, own in found.items() if student not in failed}
+    return {student: found[student] for student in done}
 
 
 def graded(course, out, rules):
@@ -220,3 +231,28 @@ def test_stocks_own_scores_are_those_that_this_class_is_about(stock):
     assert stock["false"][VALUE] == stock["nan"][VALUE] == (2.0, False)
     assert stock["untouched"][ESSAY] == (0.0, False)
     assert stock["second_only"][ESSAY] == stock["second_only"][PROJECT] == (0.0, False)
+
+
+# nbgrader's own example course, as `nbgrader quickstart` makes it, with its two students
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    guide = Path(nbgrader.__file__).parent / "docs" / "source" / "user_guide"
+    if not (guide / "submitted" / "hacker").is_dir():
+        pytest.skip("this nbgrader is installed without its guide")
+    root = tmp_path_factory.mktemp("example")
+    for name in (f"source/{NAME}", "submitted"):
+        shutil.copytree(guide / name, root / name)
+    shutil.copy(guide / "source" / "header.ipynb", root / "source")
+    config = 'c = get_config()\nc.IncludeHeaderFooter.header = "source/header.ipynb"\n'
+    (root / "nbgrader_config.py").write_text(config)
+    return root
+
+
+def test_nbgraders_example_course_gets_nbgraders_scores(example, tmp_path):
+    theirs = by_nbgrader(example, {"IncludeHeaderFooter": {"header": "source/header.ipynb"}})
+    assert theirs.keys() == {"bitdiddle", "hacker"}
+    assert theirs["bitdiddle"][f"{PROBLEM1}/correct_squares"] == (0.0, False)
+    assert graded(example, tmp_path / "stock", STOCK) == theirs
+    assert graded(example, tmp_path / "sane", SANE) == theirs
