@@ -192,7 +192,7 @@ def _why(copies: Any, n: int) -> Iterable[str]:
     """Every mistake that this schedule shows."""
     try:
         out, back = _places(copies)
-    except (TypeError, ValueError, IndexError, KeyError):
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError):  # int(inf) is the last
         return
     kinds = [kind for kind, _, _ in copies]
     shows = {
