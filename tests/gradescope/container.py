@@ -146,7 +146,7 @@ class Container:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=600,
+                timeout=1200,
                 check=False,
             )
 

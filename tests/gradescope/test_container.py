@@ -18,7 +18,10 @@ from autograder.cli import main
 from tests.gradescope.container import Container, course_to_zip, why_not
 from tests.grading import LAB05, Notebook, cell_of, code_cell, released, solved
 from tests.hostile.attack import Attack
-from tests.hostile.conftest import ATTACKS
+from tests.hostile.kernel import KERNEL
+from tests.hostile.measured import MEASURED_ATTACKS
+from tests.hostile.reach import REACH
+from tests.hostile.use_up import USE_UP
 
 pytestmark = pytest.mark.slow
 
@@ -31,9 +34,10 @@ PLACES = [
     *("/autograder/grader", "/autograder/grader/autograder", "/autograder/results"),
     *("/autograder/submission", "/submitted", "/submitted/honest-a", "/out", "/etc/shadow"),
 ]
-# What these look for is hidden by namespaces alone: names of folders, and a bound on their number;
-# or it is in grades.csv, which is not made here.
-ELSEWHERE = {"searches-the-disk", "inode-flood", "formula"}
+# Those that only deceive the judge or a reader meet the same defences as everywhere.
+ATTACKS = (*REACH, *KERNEL, *USE_UP, *MEASURED_ATTACKS)
+# What these look for is hidden by namespaces alone: names of folders, and a bound on their number.
+ELSEWHERE = {"searches-the-disk", "inode-flood"}
 
 
 @pytest.fixture(scope="module")
