@@ -51,14 +51,14 @@ Scores = dict[tuple[str, str], dict[str, float | None]]
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds that one class took each way, and the scores that differ from stock's."""
+    """Seconds that one class took each way, and a line for each score that is not the same."""
 
     lab: str
     submissions: int
     stock: float
     two_stock: float
     ours: float
-    differences: int
+    differences: tuple[str, ...]
 
 
 def main() -> int:
@@ -74,7 +74,10 @@ def main() -> int:
         print(
             f"{lab}, {times.submissions} submissions: stock {times.stock:.1f} s, two of it "
             f"{times.two_stock:.1f} s, ours {times.ours:.1f} s: {times.stock / times.ours:.1f} and "
-            f"{times.two_stock / times.ours:.1f} times as fast; {times.differences} scores differ",
+            f"{times.two_stock / times.ours:.1f} times as fast; {len(times.differences)} scores "
+            "differ",
+            *times.differences,
+            sep="\n  ",
             flush=True,
         )
     if options.json:
@@ -93,10 +96,14 @@ def _measure(name: str, count: int) -> Times:
         two_stock, merged = _stock(name, halves, home / "two")
         ours, found = _ours(name, class_, home / "ours")
     tasks = [task.id for task in lab.tasks if not task.needs_gpu]
-    differences = sum(
-        not given[task] == expected[key][task] == merged[key][task]
-        for key, given in found.items()
+    differences = tuple(
+        f"{student}, {task}: stock {expected[student, name][task]}, two of it "
+        f"{merged[student, name][task]}, ours {found[student, name][task]}"
+        for student in class_
         for task in tasks
+        if not found[student, name][task]
+        == expected[student, name][task]
+        == merged[student, name][task]
     )
     return Times(name, count, stock, two_stock, ours, differences)
 
