@@ -16,6 +16,7 @@ __all__ = ["SANE", "STOCK", "Rules", "Score", "score"]
 
 # How numpy and torch show one number, and how plain Python does.
 _WRAPPED = re.compile(r"(?:(?:np|numpy)\.\w+|tensor)\(([^,()]+)(?:, dtype=[\w.]+)?\)")
+_DECIDE = ("error", "stream", "execute_result")
 _ROUNDING = 1e-9  # of the maximum: a sum of parts may come out a little above it
 
 
@@ -53,16 +54,19 @@ class Score:
 def score(outputs: Sequence[Mapping[str, Any]], max_points: float, rules: Rules) -> Score:
     """Return what a grade cell with these outputs, nbformat 4's JSON, earns of `max_points`.
 
-    The first output that decides does: an error, what is on stderr, the value of the last line.
+    An error decides, then what is on stderr, then the value of the last line. nbgrader goes by the
+    first of them to come; where nothing is forged, that is the same.
     """
-    for output in outputs:
-        kind = output["output_type"]
-        if kind == "error":
-            return Score(0.0, _failure(output))
-        if kind == "stream" and output["name"] == "stderr" and rules.stderr_costs_all:
-            return Score(0.0, f"The test wrote to stderr: {_short(output['text'])}")
-        if kind == "execute_result":
-            return _of_value(str(output["data"].get("text/plain", "")), max_points, rules)
+    of_kind = {kind: [o for o in outputs if o["output_type"] == kind] for kind in _DECIDE}
+    if of_kind["error"]:
+        return Score(0.0, _failure(of_kind["error"][0]))
+    warned = [output for output in of_kind["stream"] if output["name"] == "stderr"]
+    if warned and rules.stderr_costs_all:
+        return Score(0.0, f"The test wrote to stderr: {_short(warned[0]['text'])}")
+    if of_kind["execute_result"]:
+        # A value that the student's code shows in the middle comes before that of the last line.
+        data = of_kind["execute_result"][-1]["data"]
+        return _of_value(str(data.get("text/plain", "")), max_points, rules)
     if rules.no_output_is_full_marks:
         return Score(max_points)
     return Score(None, "The test said nothing of points. A person will look at it.")

@@ -128,6 +128,7 @@ def course(tmp_path_factory, listening):
         "ada": submission(),
         "bob": submission(square="return x * abs(x)"),
         "blind": with_own(submission(square="return 0"), BLIND),
+        "shows": submission(square="import sys\nsys.displayhook(2)\nreturn 0"),
         "flood": submission(square="for n in range(500):\n    display(n)\nreturn 0"),
         "mal": with_own(submission(), reach),
         "exits": with_own(submission(quiet="import os\nos._exit(3)"), "import os\nos._exit(1)"),
@@ -188,8 +189,8 @@ def test_a_failed_assertions_message_is_shown_and_its_hidden_source_is_not(grade
 def test_no_page_and_no_notebook_that_leaves_holds_a_hidden_line(graded, secret):
     pages = list((graded / "feedback").rglob("*.html"))
     notebooks = list((graded / "autograded").rglob("*.ipynb"))
-    assert len(pages) == 11
-    assert len(notebooks) == 22
+    assert len(pages) == 12
+    assert len(notebooks) == 24
     for path in pages:
         assert secret not in text_of(path), path
     # Formgrader shows the mark scheme: people who give points go by it.
@@ -221,7 +222,7 @@ def test_a_process_that_ends_costs_what_it_must(graded):
     assert "ended its own process" in rows(graded, "exits")[QUIET]["message"]
 
 
-@pytest.mark.parametrize("student", ["blind", "flood"])
+@pytest.mark.parametrize("student", ["blind", "flood", "shows"])
 def test_a_failure_that_is_hidden_is_a_failure(graded, student):
     assert judged(graded, student) == ALL | {SQUARE: "0"}
 
@@ -298,7 +299,7 @@ def test_a_run_that_is_killed_goes_on_where_it_stopped(course, graded, tmp_path)
                 continue
         process.kill()
     done = {path: path.stat().st_mtime_ns for path in out.rglob("*.entry")}
-    assert 0 < len(done) < 11
+    assert 0 < len(done) < 12
     assert again(course, out).returncode == 0
     assert {path: path.stat().st_mtime_ns for path in done} == done
     assert (out / "grades.csv").read_bytes() == (graded / "grades.csv").read_bytes()
