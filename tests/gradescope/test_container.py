@@ -38,6 +38,8 @@ PLACES = [
 ATTACKS = (*REACH, *KERNEL, *USE_UP, *MEASURED_ATTACKS)
 # What these look for is hidden by namespaces alone: names of folders, and a bound on their number.
 ELSEWHERE = {"searches-the-disk", "inode-flood"}
+# What a process writes to files, which is scratch memory too, the system tells nobody there.
+UNSEEN = {"scratch-in-a-file"}
 
 
 @pytest.fixture(scope="module")
@@ -263,6 +265,9 @@ def write(folder: Path, student: str, notebook: Notebook) -> None:
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_an_attack_earns_what_its_solution_earns(graded: dict[str, Any], attack: Attack) -> None:
     status, points, message = graded[attack.name]["verdicts"][attack.task]
+    if attack.name in UNSEEN:
+        assert status == "right", f"{attack.name} is seen now: say so in docs/threat_model.md"
+        return
     assert status == attack.status, message
     assert attack.points is None or points == attack.points
     if attack.name not in ELSEWHERE:
