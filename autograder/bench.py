@@ -33,10 +33,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.bank import read_bank, submission_with
+from autograder.bank import Entry, given_sources, read_bank, submission_with
 from autograder.classroom import Classroom, Grader, publish, take
 from autograder.intake import take_in_bytes
 from autograder.judge import draw
+from autograder.packing import together
 from autograder.questions import COURSE
 from autograder.released import release_of
 from autograder.student import Ask
@@ -141,15 +142,24 @@ def _computing() -> ProcessPoolExecutor:
 
 
 def solved_notebooks(lab: Lab, release: Mapping[str, Any], count: int) -> Iterator[Notebook]:
-    """Yield solved notebooks, the tasks' right answers taken in turn."""
-    entries = read_bank(COURSE / "tests" / "bank", lab)
-    right = {
-        task.id: [entry for entry in entries if entry.task == task.id and entry.kind == "right"]
-        for task in lab.tasks
-    }
+    """Yield solved notebooks, the tasks' right answers taken in turn.
+
+    Answers that write over each other's names are not put together: by different people, they are
+    no one's notebook, and graders that run tests at different times would disagree about it.
+    """
+    entries = [
+        entry for entry in read_bank(COURSE / "tests" / "bank", lab) if entry.kind == "right"
+    ]
+    given = given_sources(release)
     for number in range(count):
-        answers = {task: found[number % len(found)].source for task, found in right.items()}
-        yield submission_with(release, answers)
+        chosen: list[Entry] = []
+        for task in lab.tasks:
+            found = [entry for entry in entries if entry.task == task.id]
+            start = number % len(found)
+            in_turn = found[start:] + found[:start]
+            fits = (entry for entry in in_turn if together([*chosen, entry], given))
+            chosen.append(next(fits, in_turn[0]))
+        yield submission_with(release, {entry.task: entry.source for entry in chosen})
 
 
 def _compute(name: str, notebook: Notebook) -> tuple[float, float]:
