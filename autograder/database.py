@@ -20,6 +20,7 @@ from alembic.script import ScriptDirectory
 from nbgrader import api
 from nbgrader.preprocessors import SaveCells
 from sqlalchemy import Connection, create_engine, event, func, insert, select, update
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from autograder.binder import full_name
@@ -27,6 +28,7 @@ from autograder.binder import full_name
 __all__ = [
     "Entries",
     "final_scores",
+    "has_cells",
     "save_cells",
     "save_entries",
     "save_students",
@@ -70,6 +72,18 @@ def save_cells(out: Path, lab: str, sources: Mapping[str, Mapping[str, Any]]) ->
             f"{out / 'gradebook.db'} holds submissions of {lab} from when the lab had other "
             "cells; grade into a new folder"
         ) from error
+
+
+def has_cells(out: Path, lab: str) -> bool:
+    """Tell whether nbgrader has recorded the assignment `lab` in `out`/gradebook.db."""
+    if not (out / "gradebook.db").is_file():
+        return False
+    query = select(api.Assignment.id).where(api.Assignment.name == lab)
+    try:
+        with _session(out) as session:
+            return session.scalar(query) is not None
+    except OperationalError:  # it has no tables yet
+        return False
 
 
 def save_entries(out: Path, lab: str, entries: Mapping[str, Entries]) -> None:

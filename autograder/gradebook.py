@@ -16,7 +16,7 @@ from typing import Any
 
 from autograder.binder import bind
 from autograder.clean import inert_markdown
-from autograder.database import Entries, save_cells, save_entries
+from autograder.database import Entries, has_cells, save_cells, save_entries
 from autograder.export import JUDGED, points, said
 from autograder.files import inside, write_whole
 from autograder.formgrader import notebook_bytes, write_for_formgrader
@@ -67,9 +67,18 @@ def write_gradebook(results: Iterable[Result], out: Path, root: Path = COURSE) -
 
 def _write_lab(lab: str, results: Iterator[Result], out: Path, root: Path) -> None:
     sources = source_notebooks(lab, root)
-    for name, notebook in sources.items():
-        write_whole(inside(out, "source", lab, f"{name}.ipynb"), notebook_bytes(notebook))
-    save_cells(out, lab, sources)
+    files = {
+        inside(out, "source", lab, f"{name}.ipynb"): notebook_bytes(notebook)
+        for name, notebook in sources.items()
+    }
+    if not has_cells(out, lab):
+        for path in files:
+            path.unlink(missing_ok=True)
+    # Recording takes nbgrader hundreds of queries. A file that is there says that it is done.
+    if not all(path.is_file() and path.read_bytes() == data for path, data in files.items()):
+        save_cells(out, lab, sources)
+        for path, data in files.items():
+            write_whole(path, data)
     source = bind(sources, alone=len(sources) == 1)
     while some := list(islice(results, _AT_ONCE)):
         for result in some:

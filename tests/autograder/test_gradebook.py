@@ -23,7 +23,7 @@ from nbgrader.coursedir import CourseDirectory
 from playwright.sync_api import Browser
 from traitlets.config import Config
 
-from autograder.database import save_students, scores_in
+from autograder.database import save_cells, save_students, scores_in
 from autograder.gradebook import write_gradebook
 from autograder.result import Result
 from tests.autograder.class_by_hand import (
@@ -133,6 +133,31 @@ def test_writing_twice_changes_nothing(tmp_path: Path, root: Path) -> None:
     before = dump(tmp_path), {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.ipynb")}
     write_gradebook(a_class()[::-1], tmp_path, root)
     assert (dump(tmp_path), {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.ipynb")}) == before
+
+
+def test_cells_are_recorded_once_and_again_where_that_was_cut_off_or_lost(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def record(*arguments: Any) -> None:
+        calls.append(arguments)
+        save_cells(*arguments)
+
+    def cut_off(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("autograder.gradebook.save_cells", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        write_gradebook(a_class(), tmp_path, root)
+    monkeypatch.setattr("autograder.gradebook.save_cells", record)
+    for expected in (1, 1):
+        write_gradebook(a_class(), tmp_path, root)
+        assert len(calls) == expected
+    before = scores_in(tmp_path)
+    (tmp_path / "gradebook.db").unlink()
+    write_gradebook(a_class(), tmp_path, root)
+    assert (len(calls), scores_in(tmp_path)) == (2, before)
 
 
 def test_later_submissions_join_the_earlier_ones(tmp_path: Path, root: Path) -> None:
