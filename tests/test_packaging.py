@@ -213,9 +213,10 @@ def test_all_that_comes_with_them_is_pinned(repository: Path) -> None:
 
 
 def test_no_package_host_is_named(repository: Path) -> None:
-    for name in ("constraints.txt", "pyproject.toml", "autograder/pyproject.toml", "course.py"):
-        text = (repository / name).read_text("utf-8")
-        assert not re.search(r"https?://|index-url|find-links", text), name
+    installs = ["constraints.txt", "pyproject.toml", "autograder/pyproject.toml", "course.py"]
+    for path in [*map(repository.joinpath, installs), *repository.rglob("autograder/**/*.sh")]:
+        text = path.read_text("utf-8")
+        assert not re.search(r"https?://|index-url|find-links|ppa:", text), path.name
 
 
 # conda

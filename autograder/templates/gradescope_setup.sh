@@ -22,11 +22,8 @@ install_python() {
     export DEBIAN_FRONTEND=noninteractive
     apt-get update
     if ! apt-get install -y --no-install-recommends python3.12 python3.12-venv; then
-        # Ubuntu 22.04 has Python 3.10 only. This archive has the others for it.
-        apt-get install -y --no-install-recommends software-properties-common
-        add-apt-repository -y ppa:deadsnakes/ppa
-        apt-get update
-        apt-get install -y --no-install-recommends python3.12 python3.12-venv
+        echo "This image offers no Python 3.11 to 3.13: choose the one with Ubuntu 24.04." >&2
+        exit 1
     fi
 }
 
@@ -36,8 +33,9 @@ if [ ! -x /autograder/venv/bin/python ]; then
 fi
 python=/autograder/venv/bin/python
 
-# There is no GPU: torch without CUDA is a tenth of the size.
-export PIP_EXTRA_INDEX_URL=${PIP_EXTRA_INDEX_URL-https://download.pytorch.org/whl/cpu}
+# There is no GPU, but pip's torch for Linux brings gigabytes of CUDA. To leave them out, name the
+# package index of PyTorch's CPU builds here:
+# export PIP_EXTRA_INDEX_URL=
 # What the grader needs, where everybody may read it; the grader itself, where root alone may.
 "$python" -m pip install --no-cache-dir -c constraints.txt -r requirements.txt
 "$python" -m pip install --no-cache-dir --no-deps --no-index --upgrade --target /autograder/grader \
