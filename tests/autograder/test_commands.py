@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from autograder import cli
+from autograder import cli, demo
 from autograder.classroom import Classroom, Grader, course_secret
 from autograder.commands import grading, report
 from autograder.commands.report import OK, PROBLEM, SCHEMA, STOPPED, USAGE
@@ -163,17 +163,35 @@ def test_a_bank_says_which_answers_are_graded_otherwise(tmp_path: Path) -> None:
 
 
 @sandboxed
-def test_the_demo_says_whether_the_scores_are_true(
+def test_the_demo_finds_a_score_that_is_not_true(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def spoil(*arguments: Any, **options: Any) -> Path:
+        class_ = prepare(*arguments, **options)
+        truth = (class_ / "truth.csv").read_text()
+        first = truth.splitlines()[1]
+        (class_ / "truth.csv").write_text(truth.replace(first, first.replace(",right", ",wrong")))
+        return class_
+
+    prepare = demo.prepare
     for module in ("autograder.tasks", "autograder.demo"):
         monkeypatch.setattr(f"{module}.lab_names", lambda: [LAB01])
-    monkeypatch.setattr("autograder.demo.compare", lambda *_: ["one score differs"])
+    monkeypatch.setattr(demo, "prepare", spoil)
     out = ("--out", str(tmp_path / "demo"), "--workers", "1", "--json")
     assert cli.main(["demo", "--students", "1", *out]) == PROBLEM
     data = json.loads(capsys.readouterr().out)
-    assert (data["differences"], len(data["labs"])) == (["one score differs"], 1)
+    (difference,) = data["differences"]
+    assert difference.endswith("status is 'right', and the truth is 'wrong'")
     assert data["verdict"] == "1 graded, 0 lost, 1 scores differ from the truth"
+
+
+@pytest.mark.slow
+@sandboxed
+def test_the_demo_of_all_labs_has_true_scores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["demo", "--students", "14", "--out", str(tmp_path / "demo")]) == OK
+    assert "14 graded, 0 lost, scores equal the truth" in capsys.readouterr().out
 
 
 def test_what_cannot_be_taken_is_an_object_too(tmp_path: Path) -> None:
