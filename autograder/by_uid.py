@@ -28,9 +28,10 @@ from typing import Any
 import peakmem
 from autograder.confine import CLEAN, processes_of
 from autograder.isolation import IsolationError, command, lay_out
+from autograder.limits import Limits, ProcessLost
 from autograder.questions import COURSE
 from autograder.quota import Quota
-from autograder.sandbox import Limits, ProcessLost, Sandbox, SandboxStudent
+from autograder.sandbox import Sandbox, SandboxStudent
 
 __all__ = ["NOTE", "UidSandbox", "draw_user", "missing_layers", "readable_by"]
 

@@ -27,9 +27,10 @@ from autograder.intake import find_submissions, pack, read_handed
 from autograder.isolation import IsolationError
 from autograder.journal import Journal
 from autograder.labs import find_lab, lab_names
+from autograder.limits import Limits
 from autograder.questions import source_names
 from autograder.result import End, Result
-from autograder.sandbox import Limits, Sandbox
+from autograder.sandbox import Sandbox
 from autograder.scoring import SANE, Rules
 from autograder.semester import Student, read_semester
 from autograder.submission import Quarantine

@@ -16,8 +16,9 @@ from autograder.ban import banned_uses
 from autograder.clean import safe_output
 from autograder.definitions import forget
 from autograder.judge import could_not_judge, draw, judge_safely, refuse
+from autograder.limits import Allowance, ProcessLost
 from autograder.result import Result
-from autograder.sandbox import Allowance, ProcessLost, Sandbox, SandboxStudent
+from autograder.sandbox import Sandbox, SandboxStudent
 from autograder.submission import RunCell, Submission
 from autograder.task import Answer, Case, Lab, Task, Verdict
 

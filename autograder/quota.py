@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autograder import memory
 from autograder.confine import PLACES
-from autograder.sandbox import Limits, ProcessLost
+from autograder.limits import Limits, ProcessLost
 
 __all__ = ["Quota"]
 

@@ -18,8 +18,8 @@ from autograder.classroom import drop_pages, publish, taken
 from autograder.journal import Journal
 from autograder.judge import draw_again, judge_safely
 from autograder.labs import CourseLab, find_lab
+from autograder.limits import Limits
 from autograder.result import Result
-from autograder.sandbox import Limits
 from autograder.scoring import SANE, Rules
 from autograder.task import Answer, Case, Task, Verdict
 from autograder.tasks import has_tasks

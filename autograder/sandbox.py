@@ -19,7 +19,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -27,67 +26,22 @@ from typing import Any, Self
 from autograder import memory
 from autograder.clean import plain_text
 from autograder.isolation import IsolationError, command, lay_out
+from autograder.limits import Allowance, Limits, ProcessLost
 from autograder.student import Ask
 from autograder.task import Answer
+from autograder.watched import Watched
 from autograder.wire import MAX_MESSAGE, ConnectionClosed, WireError, decode, receive, send, take
 from peakmem.plain import PlainError
 from peakmem.probes import UNWATCH, WATCH
 
-__all__ = ["Allowance", "Limits", "ProcessLost", "Sandbox", "SandboxStudent"]
+__all__ = ["Sandbox", "SandboxStudent"]
 
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 _TICK = 0.05  # seconds between looks at the memory
 _GRACE = 2.0  # seconds between the kind time limit inside and the hard one out here
 _START = 120.0  # seconds that preparing may take
 _END = 30.0  # seconds that killing may take
-_MAX_SENT = 128 * 2**20  # bytes of all messages that one submission may send
 _MAX_ASKED = 100_000  # questions of one probe
-_MAX_CPU = 60.0  # seconds that this side may compute on one submission's messages
-# Libraries' code that is touched for the first time while a process is watched becomes resident
-# too: 1 to 10 MiB. At most so much is believed to be that, for a student could touch more of it
-# once the memory of the peak is given back.
-_CODE_BYTES = 8 * 2**20
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one submission may use. Time is wall-clock time."""
-
-    cell_seconds: float = 30.0
-    submission_seconds: float = 300.0
-    memory_bytes: int = 2 * 2**30
-    tmp_bytes: int = 128 * 2**20
-    shm_bytes: int = 64 * 2**20
-    files: int = 4096
-    processes: int = 64
-
-
-class ProcessLost(Exception):
-    """The student's process is no more; the message says why, in words for the student."""
-
-
-class Allowance:
-    """What one submission may use in all, over the processes that it is given one by one.
-
-    `sent_bytes` are left of all messages. The rest of its time is wall-clock time, and this
-    side's own computing: what is sent may be made to keep the grader busy.
-    """
-
-    def __init__(self, limits: Limits) -> None:
-        self.sent_bytes = _MAX_SENT
-        self._seconds = limits.submission_seconds
-        self._deadline = time.monotonic() + limits.submission_seconds
-        self._cpu_deadline = time.process_time() + _MAX_CPU
-
-    def spent(self) -> str:
-        """Return which of it is used up, in words for the student; nothing while there is some."""
-        if time.monotonic() >= self._deadline:
-            return f"The whole notebook may take {self._seconds:g} s; that time was used up."
-        if time.process_time() >= self._cpu_deadline:
-            return "What your code sent kept the grader itself busy for too long."
-        if self.sent_bytes <= 0:
-            return f"Your code's processes sent over {_MAX_SENT / 2**20:g} MiB of answers."
-        return ""
 
 
 class Sandbox:
@@ -240,7 +194,7 @@ class SandboxStudent:
         seconds = seconds or self._limits.cell_seconds
         asked: list[tuple[Any, Any]] = []
         request = {"probe": probe, "inputs": dict(inputs), "seconds": seconds}
-        watched = _Watched(self._pid)
+        watched = Watched(self._pid)
         try:
             reply = self._request(request, seconds, _Replies(ask, asked, watched), asked)
             rise_bytes, written_bytes = watched.rise_bytes(), watched.written_bytes
@@ -370,71 +324,10 @@ class SandboxStudent:
             signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
 
-class _Watched:
-    """By how much the memory of a process and its children rose, seen from outside.
-
-    Between WATCH and UNWATCH, as the probe asks; or in the whole request where it never asked.
-    A probe that does not ask may have been replaced, and the task then has to see that figure.
-    """
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._before: int | None
-        self._code: int
-        self._children: int
-        self._most_children: int
-        self._written: int
-        self._rise: int | None = None
-        self._held = 0  # without what was written
-        self._asked = False
-        self._start()
-
-    def begin(self) -> None:
-        if self._asked:
-            self.end()  # beginning again must not make an earlier rise forgotten
-        self._asked = True
-        self._start()
-
-    def end(self) -> None:
-        self.look()
-        if self._before is None:
-            return
-        peak = memory.peak_bytes(self._pid)
-        if peak is None:
-            raise ProcessLost("Your code ended its own process.")
-        rise = peak - self._before + self._most_children - self._children
-        rise -= min(max(memory.code_bytes(self._pid) - self._code, 0), _CODE_BYTES)
-        self._held = max(rise, self._held)
-        # Files in memory are no process's, and what was written may be removed again by now.
-        # What is sent over a socket, as the answers are, is not counted as written.
-        rise += (memory.written_bytes(self._pid) or 0) - self._written
-        self._rise = max(rise, self._rise or 0)
-
-    def look(self) -> None:
-        """Note what children hold now: those that are gone later leave no peak behind."""
-        self._most_children = max(self._most_children, memory.children_bytes(self._pid))
-
-    def rise_bytes(self) -> int | None:
-        if self._rise is None:
-            self.end()
-        return self._rise
-
-    @property
-    def written_bytes(self) -> int:
-        """How much of the rise is files; of several watches, what no memory explains."""
-        return max((self._rise or 0) - self._held, 0)
-
-    def _start(self) -> None:
-        self._before = memory.reset_peak(self._pid)
-        self._code = memory.code_bytes(self._pid)
-        self._children = self._most_children = memory.children_bytes(self._pid)
-        self._written = memory.written_bytes(self._pid) or 0
-
-
 class _Replies:
     """Answers a probe's questions: the memory watch's own, all others by the task."""
 
-    def __init__(self, ask: Ask | None, asked: list[tuple[Any, Any]], watched: _Watched) -> None:
+    def __init__(self, ask: Ask | None, asked: list[tuple[Any, Any]], watched: Watched) -> None:
         self._ask = ask
         self._asked = asked
         self.watched = watched

@@ -13,7 +13,7 @@ from typing import Any
 import peakmem
 from autograder.files import inside
 from autograder.layout import data_files, source_folder
-from autograder.sandbox import Limits
+from autograder.limits import Limits
 from autograder.scoring import SANE, Rules
 from autograder.tasks import has_tasks
 

@@ -13,8 +13,8 @@ from autograder.commands.report import USAGE, Report, found
 
 if TYPE_CHECKING:  # each command imports what it needs, so that `--help` is quick
     from autograder import classroom
+    from autograder.limits import Limits
     from autograder.result import Result
-    from autograder.sandbox import Limits
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -78,7 +78,7 @@ def add_running(command: argparse.ArgumentParser) -> None:
 
 def limits_of(options: argparse.Namespace) -> Limits:
     """The limits that the options of `add_running` name; the usual ones for the others."""
-    from autograder.sandbox import Limits
+    from autograder.limits import Limits
 
     given = {
         "cell_seconds": options.cell_seconds,

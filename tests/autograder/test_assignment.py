@@ -13,11 +13,11 @@ from autograder.binder import bind, is_bound, unbind
 from autograder.hidden import withheld, without
 from autograder.labs import find_lab, find_task, lab_names
 from autograder.layout import course_config, data_files, read_notebooks, source_folder
+from autograder.limits import Limits
 from autograder.notebook import Cell, parse_notebook
 from autograder.ordinary import tasks_of
 from autograder.questions import questions_in, source_notebook
 from autograder.restore import DELETED, restore
-from autograder.sandbox import Limits
 from autograder.scoring import SANE, STOCK, Rules
 from autograder.semester import read_semester
 from autograder.terms import changed, terms_of

@@ -17,7 +17,7 @@ import pytest
 from autograder import by_uid, confine, quota
 from autograder.confine import processes_of
 from autograder.isolation import IsolationError
-from autograder.sandbox import Limits, ProcessLost
+from autograder.limits import Limits, ProcessLost
 from tests.autograder.test_syscalls import HEADERS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="user ids are told by /proc")

@@ -7,7 +7,7 @@ import pytest
 from autograder import cli
 from autograder.commands.common import limits_of
 from autograder.commands.report import PROBLEM, USAGE
-from autograder.sandbox import Limits
+from autograder.limits import Limits
 from tests.grading import LAB05
 
 GRADE = ("grade", LAB05)

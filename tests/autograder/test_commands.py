@@ -21,8 +21,8 @@ from autograder.commands import grading, report
 from autograder.commands.report import OK, PROBLEM, SCHEMA, STOPPED, USAGE
 from autograder.isolation import missing_layers
 from autograder.journal import Journal
+from autograder.limits import Limits
 from autograder.result import Result
-from autograder.sandbox import Limits
 from autograder.terms import terms_of
 from tests.autograder.class_by_hand import DOUBLE, HALVE, graded, verdict
 from tests.grading import (

@@ -13,7 +13,8 @@ from autograder import definitions
 from autograder.grade import grade
 from autograder.intake import take_in_bytes
 from autograder.isolation import missing_layers
-from autograder.sandbox import Limits, Sandbox
+from autograder.limits import Limits
+from autograder.sandbox import Sandbox
 from autograder.tasks import find_lab
 from tests.grading import LAB01, LAB05, SEARCH, cell_of, code_cell, released, solved
 

@@ -16,7 +16,7 @@ import pytest
 from traitlets.config import Config
 
 from autograder.classroom import Classroom, grade_all, publish, take
-from autograder.sandbox import Limits
+from autograder.limits import Limits
 from autograder.scoring import SANE, STOCK
 from tests.autograder.assignment_by_hand import (
     NAME,

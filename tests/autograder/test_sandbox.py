@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from autograder.isolation import IsolationError, missing_layers
-from autograder.sandbox import Allowance, Limits, ProcessLost, Sandbox
+from autograder.limits import Allowance, Limits, ProcessLost
+from autograder.sandbox import Sandbox
 from peakmem import plain
 
 pytestmark = pytest.mark.skipif(
@@ -401,7 +402,7 @@ def test_processes_of_one_submission_share_its_time(sandbox):
 
 
 def test_the_time_that_a_submission_keeps_the_grader_busy_is_bounded(student, monkeypatch):
-    monkeypatch.setattr("autograder.sandbox._MAX_CPU", 0.2)
+    monkeypatch.setattr("autograder.limits._MAX_CPU", 0.2)
     left = Allowance(LIMITS)
     student.share(left)
     answer = probe(

@@ -14,7 +14,7 @@ from autograder.by_uid import UidSandbox, missing_layers
 from autograder.classroom import Classroom, Grader
 from autograder.intake import find_submissions
 from autograder.journal import Journal
-from autograder.sandbox import Limits
+from autograder.limits import Limits
 
 BASE = Path("/autograder")
 SECRETS = [BASE / name for name in ("source", "submission", "results", "grader")]

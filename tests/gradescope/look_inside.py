@@ -14,7 +14,7 @@ from pathlib import Path
 from autograder.by_uid import UidSandbox, UidStudent, readable_by
 from autograder.confine import processes_of
 from autograder.isolation import IsolationError
-from autograder.sandbox import ProcessLost
+from autograder.limits import ProcessLost
 
 BASE = Path("/autograder")
 SECRETS = [BASE / name for name in ("source", "submission", "results", "grader")]

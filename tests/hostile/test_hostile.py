@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from autograder.database import scores_in
-from autograder.sandbox import Limits, Sandbox
+from autograder.limits import Limits
+from autograder.sandbox import Sandbox
 from tests.grading import LAB05, SEARCH, cell_of
 from tests.hostile.conftest import ATTACKS, CANARY, HIDDEN, SECRET
 from tests.hostile.kinds import KINDS, QUICK
