@@ -9,9 +9,9 @@ such notebook before. It is taken off both, so all that a fresh process adds is 
 kernel imports what the cells import, and a fork of ours touches its memory for the first time. So
 are cases and judging. Stock runs demonstrations and self-checks too: its compute has them as well.
 
-Not counted, and shown: starting once, which for ours is the process that each worker forks from,
-and a gradebook with the lab's cells and its first submission. Of publishing, a submission's share
-is that in a class of as many as are measured.
+Not counted are what comes once: starting, which for ours is the process that each worker forks from
+(shown below the table), and making a gradebook, with the lab's cells and a first submission. Of
+publishing, a submission's share is that in a class of as many as are measured.
 """
 
 from __future__ import annotations

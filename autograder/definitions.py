@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["DEFINITIONS", "forget", "reachable"]
+__all__ = ["DEFINITIONS", "forget", "reachable", "redefined"]
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _REBINDING = (*DEFINITIONS, ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
@@ -61,6 +61,33 @@ def reachable(names: Sequence[str], cells: Iterable[str]) -> tuple[list[ast.stmt
             if name in statement.binds and isinstance(statement.node, _REBINDING):
                 break
     return [reached[place] for place in sorted(reached)], {name for name, _ in seen}
+
+
+def redefined(cells: Iterable[str]) -> list[str]:
+    """Return the functions and classes that a later cell binds to something else, by name.
+
+    Code that called the first finds the last once all cells have run.
+    """
+    defined: dict[str, str] = {}
+    found: set[str] = set()
+    for cell in cells:
+        before = dict(defined)
+        for statement in _statements(cell):
+            is_definition = isinstance(statement.node, DEFINITIONS)
+            source = _text(statement.node)
+            for name in statement.binds:
+                if before.get(name, source) != source:
+                    found.add(name)
+                if is_definition:
+                    defined[name] = source
+    return sorted(found)
+
+
+def _text(node: ast.stmt) -> str:
+    try:
+        return ast.unparse(node)
+    except RecursionError:
+        return ""
 
 
 def forget() -> None:

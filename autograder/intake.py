@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from autograder.definitions import redefined
 from autograder.notebook import MAX_FILE_BYTES, parse_notebook
 from autograder.record import release_note, stated_release
 from autograder.released import read_release
@@ -90,8 +91,21 @@ def take_in_bytes(
     cells, notes, metadata = parse_notebook(raw)
     notes += release_note(metadata, release_notebook)
     notebook, to_run, repairs = restore(read_release(release_notebook), cells)
-    stated = stated_release(metadata)
-    return Submission(student, lab, raw, notebook, to_run, (*notes, *repairs), stated)
+    own = [cell.source for cell in to_run if cell.kind != "given"]
+    notes = [*notes, *repairs, *_redefined_note(own)]
+    return Submission(student, lab, raw, notebook, to_run, tuple(notes), stated_release(metadata))
+
+
+def _redefined_note(sources: Sequence[str]) -> list[str]:
+    """Say which names mean something else once all cells have run, as they have when graded."""
+    names = redefined(sources)
+    if not names:
+        return []
+    shown = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
+    return [
+        f"Defined again in a later cell: {shown}. The last definition counted for all exercises; "
+        "give each helper a name of its own."
+    ]
 
 
 def read_submission(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:

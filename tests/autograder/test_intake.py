@@ -231,6 +231,28 @@ def test_an_honest_notebook_runs_without_its_checks_and_demos() -> None:
     assert submission.notebook == {**notebook, "nbformat_minor": 5}
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "noted"),
+    [
+        ("def half(x): return x / 2", "def half(x): return x // 2", True),
+        ("class half: pass", "half = 0.5", True),
+        ("def half(x): return x / 2", "for half in range(2): pass", True),
+        ("def half(x): return x / 2", "def half(x):\n    return x/2  # as above", False),
+        ("half = 0.5", "half = 2", False),  # numbers are mostly meant to change
+        ("def half(x): return x / 2", "def use():\n    half = 2", False),
+        ("def half(x): return x\ndef half(x): return x / 2", "pass", False),
+        ("def half(x): return x / 2", "def half(:", False),
+    ],
+)
+def test_a_helper_that_a_later_cell_binds_anew_is_named(
+    first: str, second: str, noted: bool
+) -> None:
+    notebook = solved(double=f"{first}\n{DOUBLE}", halve=HALVE)
+    notebook["cells"].append(own("mine", second))
+    said = [note for note in taken(notebook).notes if "again in a later cell: half." in note]
+    assert len(said) == noted
+
+
 def test_an_edited_demo_is_the_students_own() -> None:
     notebook = release()
     notebook["cells"][7]["source"] = "print(double(3))"
