@@ -238,6 +238,7 @@ def live_timelines(ax: Axes, curves: Mapping[str, Numbers], *, unit: str) -> Axe
             ha="center",
             fontsize=_TICK_SIZE,
             color=line["color"],
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1},
         )
     ax.set_ylim(0, 1.12 * max(map(max, curves.values())))  # room for the peaks' figures
     return _labelled(ax, "operators run so far", f"live memory ({unit})")
@@ -377,7 +378,7 @@ def gradient_errors(ax: Axes, errors: Mapping[str, float]) -> Axes:
     ax.barh(list(errors), list(errors.values()), color=colours)
     for name, size in errors.items():
         ax.annotate(
-            f"{size:.1g}",
+            f"{size:.2g}",
             (size, name),
             xytext=(4, 0),
             textcoords="offset points",
