@@ -305,6 +305,7 @@ for bits, value, hint in [
     (0xC0490000, -3.140625, "bit 31 is the sign"),
     (0x00800000, 2.0**-126, "the smallest normal number has exponent field 1"),
     (0x00000001, 2.0**-149, "exponent field 0: no leading 1, and 2**-126"),
+    (0x80400000, -(2.0**-127), "a subnormal number has a sign too"),
     (0xFF800000, -math.inf, "exponent field 255 with fraction 0"),
 ]:
     got = decode_fp32(bits)
@@ -390,13 +391,20 @@ for x, bits, hint in [
     (2 - 2**-25, 0x40000000, "the significand rounds up to 2.0, and the exponent grows"),
     (2.0**-149, 0x00000001, "the smallest subnormal number"),
     (2.0**-150, 0x00000000, "a tie between 0 and the smallest one"),
+    (-(2.0**-150), 0x80000000, "what rounds to zero keeps its sign"),
+    (3 * 2.0**-150, 0x00000002, "a tie of subnormal numbers: the even pattern is the upper one"),
+    (3 * 2.0**-150 - 2.0**-180, 0x00000001, "just below that tie: round only once"),
+    (2.0**-126 - 2.0**-151, 0x00800000, "rounds up to the smallest normal number"),
     (2.0**128 - 2.0**104 + 2.0**102, 0x7F7FFFFF, "a quarter of a gap above the largest number"),
+    (2.0**128 - 2.0**103, 0x7F800000, "half a gap above the largest number: the tie goes up"),
     (1e39, 0x7F800000, "past the largest number"),
     (-1e39, 0xFF800000, "past the largest number, downwards"),
+    (-math.inf, 0xFF800000, "infinity has exponent field 255 and fraction 0"),
     (0.0, 0x00000000, "zero has no leading 1 to look for"),
     (-0.0, 0x80000000, "-0.0 has its own pattern, though -0.0 == 0.0"),
 ]:
     got = encode_fp32(x)
+    assert not isinstance(got, float), f"an integer is asked for, but you return {got}"
     shown = f"0x{int(got):08X}"
     assert got == bits, f"encode_fp32({x!r}) is 0x{bits:08X}, but you return {shown}; {hint}"
 nan = encode_fp32(math.nan)
@@ -574,13 +582,14 @@ for pattern, expected, hint in [
     assert got[0] == expected, (
         f"0x{pattern:08X} becomes 0x{expected:04X}, not 0x{int(got[0]):04X}; {hint}"
     )
-for pattern in (0x7FC00000, 0x7FFFFFFF, 0x7F800001):
+for pattern in (0x7FC00000, 0x7FFFFFFF, 0x7F800001, 0xFFFFFFFF):
     got = to_bf16(np.array([pattern], np.uint32).view(np.float32))[0]
     assert got & 0x7FFF > 0x7F80, f"0x{pattern:08X} is NaN, but yours becomes 0x{int(got):04X}"
 for shape in [(2, 3), (2, 0, 3)]:
     x = np.ones(shape, np.float32)
     got = to_bf16(x)
     assert got.shape == shape, f"the shape is {shape}, but you return one of {got.shape}"
+    assert got.dtype == np.uint16, f"an array of uint16 is asked for, not of {got.dtype}"
     assert (x == 1).all(), "your function wrote into x: work on a copy of its bits"
 
 weights = np.random.default_rng(0).normal(0, 0.02, 1_000_000).astype(np.float32)
@@ -646,7 +655,8 @@ for bits, value, hint in [
 ]:
     got = decode_e4m3(bits)
     assert got == value, f"0b{bits:08b} is {value}, but you return {got}; {hint}"
-assert math.isnan(decode_e4m3(0b1_1111_111)), "S.1111.111 is NaN"
+for bits in (0b0_1111_111, 0b1_1111_111):
+    assert math.isnan(decode_e4m3(bits)), f"0b{bits:08b} is NaN: S.1111.111, with either sign"
 assert math.copysign(1, decode_e4m3(0b1_0000_000)) == -1, "0b10000000 is -0.0: its sign is lost"
 largest = max(value for value in map(decode_e4m3, range(256)) if not math.isnan(value))
 print(f"the largest is {largest}; you predicted {predicted_largest_e4m3}")
@@ -728,7 +738,9 @@ for step, e, m, value, hint in [
     (0.01, 8, 23, 262144.0, "fp32 stalls too, but later"),
     (2.0**-25, 5, 10, 0.0, "half the smallest number is a tie, and 0 is even"),
     (2.0**-24, 5, 10, 2.0**-13, "the smallest number has a gap of its own size up to 2**-13"),
-    (100.0, 5, 10, math.inf, "the sum passes 65504"),
+    (1.5 * 2.0**-25, 5, 10, 2.0**-13, "less than the smallest number, but more than half of it"),
+    (16.0, 5, 10, 32768.0, "a tie at the largest power of two that fp16 has"),
+    (17.0, 5, 10, math.inf, "more than half of the largest gap: the sum passes 65504"),
     (2.0**-6 + 2.0**-58, 5, 10, 64.0, "a step just above 2**-6, half of the gap from 32 on"),
 ]:
     got = stall_value(step, e, m)
@@ -881,7 +893,8 @@ score("lab01-careful_sum", globals())
 # itself a number of fp16, since below a power of two the gap is half as wide: not lost.
 #
 # *Hint:* a function that rounds one float to the format makes this easy. It is your
-# `encode_fp32` again, with other numbers for 8 and 23.
+# `encode_fp32` again, with other numbers for 8 and 23, and with the rounded number as its result
+# instead of the pattern. It may meet infinity, which `round` refuses: treat that apart.
 #
 # **Predict first.** Weights of a typical size (normal, standard deviation 0.02) get updates of
 # 0.00001. What share of them does not change at all, in bf16?
@@ -919,8 +932,11 @@ for param, update, e, m, lost, hint in [
     (1.0, 2.0**-9, 8, 23, False, "fp32's gap is far smaller"),
     (0.1, 1e-9, 5, 10, True, "0.1 is rounded to the format first, and compared as rounded"),
     (1.00073, -0.0004, 5, 10, True, "param is rounded to 1 + 2**-10 first, and added then"),
+    (1.0, 2.0**-11 + 2.0**-23, 5, 10, True, "update is rounded first, to 2**-11: then it is a tie"),
     (0.0, 2.0**-24, 5, 10, False, "the smallest number of fp16, added to zero"),
-    (1e6, 1.0, 5, 10, True, "1e6 is infinity in fp16, and infinity stays what it is"),
+    (2.0**-24, 2.0**-26, 5, 10, True, "subnormal numbers have a gap of 2**-24"),
+    (65504.0, 16.0, 5, 10, False, "half a gap above the largest number: it moves to infinity"),
+    (1e6, 1e4, 5, 10, True, "1e6 is infinity in fp16, and infinity stays what it is"),
 ]:
     got = update_lost(param, update, e, m)
     assert bool(got) is lost, (

@@ -62,7 +62,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         half = float(gap(Fraction(0), e, m)) / 2
         power = 2.0 ** int(rng.integers(-3, 2))
         last = float(largest(e, m)) / 2 ** (m + 1)
-        near = [half, power, math.ldexp(1.0, round(math.log2(last)))]
+        over = math.ldexp(1.0, round(math.log2(last)))
+        near = [half, power, over / 2, over]  # half of it is the last step that does not overflow
         steps = [s for x in near for s in (x, math.nextafter(x, 0), math.nextafter(x, math.inf))]
         steps += [half / 4, 1.9 * half, 3 * half, last * 64, float(largest(e, m)) * 4]
         return [[s, e, m] for s in steps]
