@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from autograder.binder import bind
 from autograder.classroom import absent, taken
 from autograder.database import scores_in
-from autograder.export import COLUMNS, FOR_A_PERSON, JUDGED, NOT_HANDED_IN, cell_text, points
+from autograder.export import FOR_A_PERSON, JUDGED, NOT_HANDED_IN, cell_text, points
 from autograder.files import inside
 from autograder.layout import read_notebooks
 from autograder.questions import Question, questions_in
@@ -19,6 +20,7 @@ __all__ = ["audit", "questions_then"]
 
 _NOT_JUDGED = {"needs_gpu", "could_not_judge", FOR_A_PERSON, "quarantined", "failed"}
 _AGAIN = "run `autograder grade` again"
+_LOOKED_AT = ("task", "status", "score", "max_score")  # columns of grades.csv
 
 Key = tuple[str, str]
 Row = dict[str, str]
@@ -69,8 +71,10 @@ def _rows(path: Path) -> dict[Key, list[Row]]:
     if path.is_file():
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
-                whole = {column: row.get(column) or "" for column in COLUMNS}
-                rows.setdefault((whole["student"], whole["lab"]), []).append(whole)
+                # A large class has many rows: what is not looked at is left out, the rest shared.
+                kept = {column: sys.intern(row.get(column) or "") for column in _LOOKED_AT}
+                key = (sys.intern(row.get("student") or ""), sys.intern(row.get("lab") or ""))
+                rows.setdefault(key, []).append(kept)
     return rows
 
 

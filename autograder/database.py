@@ -6,6 +6,7 @@ call, and what people entered in formgrader is never written over.
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from nbgrader import api
 from nbgrader.preprocessors import SaveCells
-from sqlalchemy import Connection, create_engine, event, func, insert, select, update
+from sqlalchemy import Connection, create_engine, event, func, insert, inspect, select, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
@@ -161,9 +162,13 @@ def _scores(out: Path, score: Any) -> dict[tuple[str, str], dict[str, float | No
         .group_by(api.Assignment.id)
     )
     with _session(out) as session:
+        if not inspect(session.connection()).has_table(api.Grade.__tablename__):
+            return scores  # a first run was cut off before it made the tables
         counts: dict[str, int] = dict(session.execute(counted).all())
-        for student, lab, name, cell, value in session.execute(query):
-            scores[student, lab][full_name(name, cell, alone=counts[lab] == 1)] = value
+        by_parts = query.execution_options(yield_per=1000)  # a large class has many rows
+        for student, lab, name, cell, value in session.execute(by_parts):
+            task = sys.intern(full_name(name, cell, alone=counts[lab] == 1))
+            scores[sys.intern(student), sys.intern(lab)][task] = value
     return scores
 
 

@@ -58,14 +58,16 @@ def write_grades(
     are plain numbers.
     """
     questions = questions_of((result.lab for result in results), root)
-    text = io.StringIO()
+    data = io.BytesIO()  # StringIO would take four bytes a character
+    text = io.TextIOWrapper(data, "utf-8", newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     rows = {(r.student, r.lab): _rows(r, questions[r.lab]) for r in results}
     rows |= {key: _missing_rows(*key, questions[key[1]]) for key in missing}
     for key in sorted(rows):
         writer.writerows(rows[key])
-    write_whole(path, text.getvalue().encode())
+    text.flush()
+    write_whole(path, data.getvalue())
 
 
 def said(result: Result, message: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -47,5 +48,16 @@ def result_to_dict(result: Result) -> dict[str, Any]:
 
 def result_from_dict(data: Mapping[str, Any]) -> Result:
     """Return the result that `result_to_dict` wrote."""
-    verdicts = tuple(Verdict(**verdict) for verdict in data["verdicts"])
-    return Result(**{**data, "verdicts": verdicts, "notes": tuple(data["notes"])})
+    light = _shared({name: part for name, part in data.items() if name != "notebook"})
+    verdicts = tuple(Verdict(**verdict) for verdict in light["verdicts"])
+    light |= {"verdicts": verdicts, "notes": tuple(light["notes"])}
+    return Result(**light, notebook=data.get("notebook"))
+
+
+def _shared(data: Any) -> Any:
+    """The same data with each text in memory once: the results of a class say the same words."""
+    if isinstance(data, str):
+        return sys.intern(data)
+    if isinstance(data, dict):
+        return {sys.intern(name): _shared(part) for name, part in data.items()}
+    return [_shared(part) for part in data] if isinstance(data, list) else data
