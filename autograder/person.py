@@ -55,7 +55,9 @@ _KINDS: dict[Kind, tuple[str, str]] = {
     ),
 }
 # Notes of a result that tell of no repair: they begin like this.
-_NO_REPAIRS = ("This notebook is of release ", "Received ", "There is no receipt ")
+_OTHER_RELEASE = "This notebook is of release "
+_NO_REPAIRS = (_OTHER_RELEASE, "Received ", "There is no receipt ")
+_CHANGED = "Given cells that were changed "  # which is nobody's doing where releases differ
 _WHY = {
     "in_words": "An answer in words, which a person reads.",
     "needs_gpu": "The machine that graded has no GPU.",
@@ -150,9 +152,15 @@ def _of_one(
         if not question.by_person and (verdict is None or verdict.status == "could_not_judge"):
             why = verdict.message if verdict else "The grader returned no verdict."
             yield _need("could_not_judge", out, said(result, why), *where, question.id)
-    repairs = [note for note in result.notes if not note.startswith(_NO_REPAIRS)]
+    repairs = _repairs(result.notes)
     if repairs:
         yield _need("repaired", out, " ".join(repairs), *where)
+
+
+def _repairs(notes: Sequence[str]) -> list[str]:
+    of_other_release = any(note.startswith(_OTHER_RELEASE) for note in notes)
+    none = (*_NO_REPAIRS, _CHANGED) if of_other_release else _NO_REPAIRS
+    return [note for note in notes if not note.startswith(none)]
 
 
 def _of_class(

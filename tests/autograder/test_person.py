@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from nbgrader.api import Gradebook
 
 from autograder import attempts
 from autograder.gradebook import write_gradebook
+from autograder.intake import take_in_bytes
 from autograder.person import needs, told, write_needs
 from autograder.policy import sentence
 from autograder.record import release_note
@@ -88,6 +90,17 @@ def test_notes_that_tell_of_no_repair_are_not_looked_at(root: Path) -> None:
     assert len(notes) == 3
     assert all(kind != "repaired" for kind, *_ in found([graded(notes=notes)], root))
     assert any(kind == "repaired" for kind, *_ in found([graded(notes=(*notes, REPAIR))], root))
+
+
+def test_given_cells_that_differ_are_a_repair_only_in_the_present_release(root: Path) -> None:
+    notebook = json.loads(json.dumps(release()))
+    notebook["cells"][0]["source"] = "# As it was"
+    changed = take_in_bytes("ada", LAB, json.dumps(notebook).encode(), release()).notes
+    assert len(changed) == 1
+    assert any(kind == "repaired" for kind, *_ in found([graded(notes=changed)], root))
+    of_other = release_note({"peakmem": {"release": "0.1.0+12345678"}}, release())
+    notes = (*of_other, *changed)
+    assert all(kind != "repaired" for kind, *_ in found([graded(notes=notes)], root))
 
 
 def test_each_has_the_command_to_run_next_ready_to_be_pasted(root: Path) -> None:

@@ -166,11 +166,6 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     return dict.fromkeys(case.parts, Finding(False, said, tuple(names)))
 
 
-def _drops(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
-    """Tell whether the left-overs were dropped and their gradients cleared."""
-    return not _difference({**simulate(inputs, "drops_last_group"), "clean": True}, value)
-
-
 def _difference(right: Mapping[str, Any], value: Mapping[str, Any]) -> str:
     """A sentence on what differs, empty where nothing does."""
     events, gradients = value.get("events"), value.get("gradients")
