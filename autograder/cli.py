@@ -74,6 +74,13 @@ def _run(options: argparse.Namespace) -> Report:
         report: Report = options.run(options)
     except (ValueError, OSError, RuntimeError) as error:
         return Report(USAGE, problems=(f"autograder {options.command}: {error}",))
+    except Exception as error:
+        from sqlalchemy.exc import OperationalError  # that takes too long where all goes well
+
+        if not isinstance(error, OperationalError):
+            raise
+        said = f"the gradebook cannot be read or written: {error.orig}"
+        return Report(USAGE, problems=(f"autograder {options.command}: {said}",))
     except KeyboardInterrupt:
         return Report(STOPPED, problems=("\nStopped. The same command goes on from here.",))
     return report

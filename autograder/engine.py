@@ -107,6 +107,8 @@ class Solo(Generic[Item, Outcome]):
     def __init__(self, work: Work[Item, Outcome], slot: int) -> None:
         self._work = work
         self._worker: _Worker[Item] = _start(work, slot)
+        self._lock = threading.Lock()
+        self._closed = False
 
     def do(self, item: Item) -> Outcome | Failure:
         """Return what came of the item, after as many tries as `run_all` gives it."""
@@ -119,23 +121,46 @@ class Solo(Generic[Item, Outcome]):
                 self._worker.item = None
                 result: Outcome = outcome
                 return result
-            self._worker = _start(self._work, self._worker.slot)
+            with self._lock:
+                if self._closed:
+                    return Failure("It was given up, as its run had ended.")
+                self._worker = _start(self._work, self._worker.slot)
         return Failure(outcome.reason)
 
     def close(self) -> None:
-        """End the worker; what it is in the middle of is given up."""
-        _stop(self._worker)
+        """End the worker; what it is in the middle of, in another thread's `do`, is given up."""
+        with self._lock:
+            self._closed = True
+            self._worker.process.terminate()
+            self._worker.process.join(timeout=10)  # before its connection closes under that thread
+            _stop(self._worker)
 
 
 def _start(work: Work[Item, Any], slot: int) -> _Worker[Item]:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(work.preload))
+    _start_server()
     ours, theirs = context.Pipe()
     arguments = (theirs, work.make_worker, slot, work.cpu_seconds)
     process = context.Process(target=_work, args=arguments, daemon=True)
     process.start()
     theirs.close()
     return _Worker(process, ours, slot)
+
+
+def _start_server() -> None:
+    """Start the process that all workers are forked from, deaf to Ctrl-C from its first moment on.
+
+    By itself it is so only once it has imported what workers share, which takes seconds.
+    """
+    from multiprocessing import forkserver, resource_tracker  # Windows, where nobody grades, has no
+
+    resource_tracker.ensure_running()  # which would unblock the signal again
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _ready(busy: Sequence[_Worker[Item]]) -> list[_Worker[Item]]:
@@ -199,6 +224,7 @@ def _work(
     connection: Connection, make_worker: MakeWorker[Any, Any], slot: int, cpu_seconds: float
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the controller's to act on
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, _leave)
     threading.Thread(target=_end_with_the_controller, daemon=True).start()
     try:
@@ -214,6 +240,8 @@ def _work(
     except Exception as error:
         with suppress(OSError):
             connection.send(_Broken(f"{type(error).__name__}: {error}"))
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is leaving already
 
 
 def _bound(cpu_seconds: float) -> None:
@@ -233,4 +261,5 @@ def _end_with_the_controller() -> None:
 
 
 def _leave(_number: int, _frame: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit()  # leaves every context on the way

@@ -123,7 +123,7 @@ def collect(
     # Fixed cases come last: what is shown of a drawn case that failed cannot tell of them.
     todo = [(t, fixed) for fixed in (False, True) for t in tasks if t.id in waiting]
     left = Allowance(sandbox.limits)
-    finished = False
+    finished = lost = False
     # Each start but the last one loses a cell or a task, which are not run again. So there are
     # no more starts than these, and all share one allowance of time.
     while not finished and not left.spent():
@@ -132,6 +132,9 @@ def collect(
             with suppress(ProcessLost):
                 _run_cells(submission.cells, student, run)
                 finished = _run_tasks(todo, waiting, student, run)
+            lost = student.is_lost
+    if lost:
+        sandbox.open().close()  # raises where the whole sandbox was lost, by no fault of theirs
     return run
 
 

@@ -104,12 +104,20 @@ class Sandbox:
         self.close()
 
     def open(self) -> SandboxStudent:
-        """Return a fresh student, in whose process nothing has run yet."""
+        """Return a fresh student, in whose process nothing has run yet.
+
+        Raises IsolationError where the prepared process is no more: a system that runs out of
+        memory may have killed it.
+        """
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        with theirs:
-            socket.send_fds(self._control, [b"F"], [theirs.fileno()])
-        return SandboxStudent(ours, self.limits, isolated=self.isolated)
+        try:
+            with theirs:
+                socket.send_fds(self._control, [b"F"], [theirs.fileno()])
+            return SandboxStudent(ours, self.limits, isolated=self.isolated)
+        except OSError as error:
+            ours.close()
+            raise IsolationError(f"the sandbox is gone: {error}") from None
 
     def _command(
         self, program: Sequence[str], hides: Sequence[str], slot: int
@@ -171,6 +179,11 @@ class SandboxStudent:
         _trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the process is no more, or was given up."""
+        return self._lost is not None
 
     def share(self, left: Allowance) -> None:
         """Let this process use what is left of `left`, instead of an allowance of its own."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
 
 import pytest
 
 from autograder.classroom import course_secret
 from autograder.isolation import missing_layers
-from tests.faults.faulty import hand_in_all
-from tests.grading import Class, course_copy
+from tests.faults.faulty import elsewhere, hand_in_all
+from tests.grading import LAB05, Class, course_copy, released
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +25,28 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Class:
     done = room.grade("--workers", "2")
     assert done.returncode == 0, done.stderr
     return room
+
+
+@pytest.fixture(scope="session")
+def earlier(undisturbed: Class, tmp_path_factory: pytest.TempPathFactory) -> Class:
+    """The class, graded when the slow student had handed in other work; that is replaced now."""
+    room = elsewhere(undisturbed, tmp_path_factory.mktemp("earlier"))
+    handed_in = room.submitted / "a-slow-one" / LAB05 / f"{LAB05}.ipynb"
+    final = handed_in.read_bytes()
+    handed_in.write_text(json.dumps(released()))
+    done = room.grade("--workers", "2")
+    assert done.returncode == 0, done.stderr
+    handed_in.write_bytes(final)
+    return room
+
+
+@pytest.fixture
+def room(undisturbed: Class, tmp_path: Path) -> Class:
+    """The class with nothing graded yet."""
+    return elsewhere(undisturbed, tmp_path)
+
+
+@pytest.fixture
+def regraded(earlier: Class, tmp_path: Path) -> Class:
+    """The class with the grades of `earlier`, of which one student's are out of date."""
+    return elsewhere(earlier, tmp_path, graded=True)

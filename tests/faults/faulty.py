@@ -1,24 +1,27 @@
 """A class that faults are injected into while the real command grades it, and how to inject them.
 
 Every fault is real: signals, full disks, locks. What a test waits for is an event that it can see
-from outside, a process or a file, never a time.
+from outside, a process, a file or a lock, never a time.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import signal
+import sqlite3
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from shutil import copytree
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psutil
 
 from autograder.audit import audit
-from autograder.database import scores_in
 from tests.grading import (
     LAB05,
     SEARCH,
@@ -34,16 +37,22 @@ __all__ = [
     "SLEEP",
     "asleep",
     "assert_as_undisturbed",
+    "assert_disturbed",
     "elsewhere",
     "entry",
+    "gradebook",
     "grading",
     "hand_in_all",
+    "is_stuck",
+    "leased",
+    "opens",
     "sleeper",
     "until",
+    "without",
     "workers",
 ]
 
-SLEEP = "3.625"  # seconds that one student's cell takes; the number tells its process from others
+SLEEP = "2.625"  # seconds that one student's cell takes; the number tells its process from others
 LINEAR = """
 def largest_micro_batch(run, upper):
     for m in range(upper):
@@ -71,9 +80,14 @@ def hand_in_all(room: Class) -> None:
     room.hand_in("missing", b"").unlink()
 
 
-def elsewhere(room: Class, folder: Path) -> Class:
-    """The same submissions and the same course, with an out folder of their own."""
+def elsewhere(room: Class, folder: Path, *, graded: bool = False) -> Class:
+    """The same submissions and the same course, with an out folder of their own.
+
+    That holds nothing yet, or what `room`'s holds.
+    """
     copytree(room.submitted, folder / "submitted")
+    if graded:
+        subprocess.run(["cp", "-a", room.out, folder / "out"], check=True)
     return Class(folder, room.course)
 
 
@@ -83,20 +97,60 @@ def assert_as_undisturbed(room: Class, reference: Class) -> None:
     keys = [(row["student"], row["task"]) for row in room.rows()]
     assert len(keys) == len(set(keys))
     assert (room.out / "grades.csv").read_bytes() == (reference.out / "grades.csv").read_bytes()
-    assert scores_in(room.out) == scores_in(reference.out)
-    for derived in ("feedback/*/*.html", "autograded/*/*/*.ipynb"):
+    assert gradebook(room) == gradebook(reference)
+    for derived in ("feedback/**/*.html", "autograded/**/*.ipynb", "journal/**/*.entry"):
         found, expected = (
             {path.relative_to(of.out): path.read_bytes() for path in of.out.glob(derived)}
             for of in (room, reference)
         )
-        assert found == expected
+        assert sorted(found) == sorted(expected)
+        if not derived.startswith("journal"):  # whose answers have bytes measured from outside
+            assert found == expected
+
+
+def assert_disturbed(room: Class, reference: Class) -> None:
+    """The fault did harm, which the same command has to mend."""
+    try:
+        assert_as_undisturbed(room, reference)
+    except (AssertionError, FileNotFoundError, sqlite3.Error):
+        return
+    raise AssertionError("everything is as in a run without faults")
+
+
+def gradebook(room: Class) -> dict[str, list[tuple[Any, ...]]]:
+    """All that nbgrader's database says, table by table, but for its made-up ids and times.
+
+    It is read without the grader's own code, and without nbgrader's.
+    """
+    submission = (
+        "submitted_assignment s JOIN assignment a ON s.assignment_id = a.id "
+        "JOIN submitted_notebook n ON n.assignment_id = s.id"
+    )
+    what = {
+        "students": "SELECT * FROM student",
+        "cells": "SELECT c.name, c.type, g.max_score, s.source, s.checksum FROM base_cell c "
+        "LEFT JOIN grade_cells g ON g.id = c.id "
+        "LEFT JOIN source_cell s ON s.name = c.name AND s.notebook_id = c.notebook_id",
+        "submissions": "SELECT s.student_id, a.name, b.name, n.late_submission_penalty "
+        f"FROM {submission} JOIN notebook b ON n.notebook_id = b.id",
+        "grades": "SELECT s.student_id, c.name, c.type, g.auto_score, g.manual_score, "
+        f"g.extra_credit, g.needs_manual_grade FROM {submission} "
+        "JOIN grade g ON g.notebook_id = n.id JOIN base_cell c ON g.cell_id = c.id",
+        "comments": "SELECT s.student_id, c.name, c.type, t.auto_comment, t.manual_comment "
+        f"FROM {submission} JOIN comment t ON t.notebook_id = n.id "
+        "JOIN base_cell c ON t.cell_id = c.id",
+    }
+    with closing(sqlite3.connect(f"file:{room.out / 'gradebook.db'}?mode=ro", uri=True)) as book:
+        return {name: sorted(book.execute(query), key=repr) for name, query in what.items()}
 
 
 @contextmanager
-def grading(room: Class, *more: str) -> Iterator[subprocess.Popen[str]]:
-    """The command, running; killed at the end where it still runs."""
+def grading(
+    room: Class, *more: str, command: Sequence[str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """The command, or another one in its place, running; killed at the end where it still runs."""
     begun = subprocess.Popen(
-        room.command("--workers", "2", *more),
+        command or room.command("--workers", "2", *more),
         env=command_environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -110,6 +164,13 @@ def grading(room: Class, *more: str) -> Iterator[subprocess.Popen[str]]:
         begun.communicate()
 
 
+def without(guard: str, room: Class, *more: str) -> list[str]:
+    """The command with one of its guards taken away by this statement: what a control runs."""
+    program = f"{guard}\nfrom autograder.cli import main\nraise SystemExit(main())"
+    _, _, _, *arguments = room.command("--workers", "2", *more)
+    return [sys.executable, "-c", program, *arguments]
+
+
 def until(condition: Callable[[], Seen], process: subprocess.Popen[str]) -> Seen:
     """What the condition gives, once it is true; the process must not end before."""
     deadline = time.monotonic() + 240
@@ -118,6 +179,34 @@ def until(condition: Callable[[], Seen], process: subprocess.Popen[str]) -> Seen
         assert time.monotonic() < deadline, "the sign never came"
         os.sched_yield()
     return seen
+
+
+@contextmanager
+def leased(path: Path) -> Iterator[int]:
+    """Have everybody wait who opens this file from now on, by the kernel's own means.
+
+    They wait until the end of the context, or until the system ends the wait, 45 s if left as it
+    is. Gives what `is_stuck` takes.
+    """
+    file = os.open(path, os.O_RDWR)
+    try:
+        fcntl.fcntl(
+            file, fcntl.F_SETSIG, signal.SIGURG
+        )  # by itself the news would end this process
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        yield file
+    finally:
+        os.close(file)
+
+
+def is_stuck(lease: int) -> bool:
+    """Whether somebody waits for the file of this lease."""
+    return fcntl.fcntl(lease, fcntl.F_GETLEASE) != fcntl.F_WRLCK
+
+
+def opens(pid: int, path: Path) -> bool:
+    """Whether the process has this file open."""
+    return any(Path(file.path) == path for file in psutil.Process(pid).open_files())
 
 
 def workers(pid: int) -> list[psutil.Process]:

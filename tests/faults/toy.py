@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
+
 from tests.grading import command_environment
 
 __all__ = ["Cluster", "toy", "until_true"]
@@ -19,11 +21,12 @@ __all__ = ["Cluster", "toy", "until_true"]
 
 @contextmanager
 def toy(folder: Path, slot: int) -> Iterator[Callable[[str], str]]:
-    """Answers each item; `folder` shows who is in the middle of what."""
+    """Answers each item; `folder` shows who is in the middle of what, and below which processes."""
 
     def work(item: str) -> str:
         kind = item.partition("-")[0]
-        (folder / f"{item}.{os.getpid()}").touch()
+        above = [process.pid for process in psutil.Process().parents()]
+        (folder / f"{item}.{os.getpid()}").write_text(json.dumps(above))
         if kind == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         while kind == "wait" and not (folder / "go").exists():
@@ -61,6 +64,13 @@ class Cluster:
     @property
     def _file(self) -> Path:
         return self._folder / "scheduler.json"
+
+    def joined(self) -> int:
+        """How many workers there are now."""
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False) as client:  # type: ignore[no-untyped-call]
+            return len(client.scheduler_info(n_workers=-1)["workers"])
 
     def start_scheduler(self) -> None:
         self._file.unlink(missing_ok=True)
