@@ -62,7 +62,7 @@ def test_edits_in_the_browser_are_pulled(
         if line[0] in "+-"
     ]
     assert [line[0] for line in changed] == ["-", "+", "-", "+"]
-    assert changed[1].endswith("In all, two hours, and 21 points. Bring paper.")
+    assert changed[1].endswith("In all, about two hours, and 21 points. Bring paper.")
     assert '"points": 3' in changed[3]
     assert main(["--course", str(course), "build"]) == 0
     assert check(course) == []

@@ -82,7 +82,7 @@ for pid in [-1, *range(2, 70000)]:
         """
 import socket
 for family, address in ((socket.AF_INET, ("127.0.0.1", {port})), (socket.AF_INET, ("8.8.8.8", 53)),
-                        (socket.AF_UNIX, "\\0peakmem-hostile")):
+                        (socket.AF_UNIX, "\\0peakmem-hostile-{port}")):
     try:
         socket.socket(family).connect(address)
         print("REACHED", address)
