@@ -245,7 +245,8 @@ def _seeing_what_stays(room: Hostile) -> Iterator[None]:
     try:
         yield
     finally:
-        fresh = [process for process in _descendants() if process not in before]
+        # A browser that other tests keep open may start a process of its own meanwhile.
+        fresh = [p for p in _descendants() if before.isdisjoint([p, *_parents(p)])]
         _, alive = psutil.wait_procs(fresh, timeout=10)
         room.left = tuple(str(process) for process in alive)
         prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
@@ -254,6 +255,13 @@ def _seeing_what_stays(room: Hostile) -> Iterator[None]:
 def _descendants() -> list[psutil.Process]:
     found = psutil.Process().children(recursive=True)
     return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def _parents(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.parents()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _accepts(listener: socket.socket) -> bool:
