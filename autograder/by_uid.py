@@ -102,13 +102,16 @@ class UidSandbox(Sandbox):
         ours, theirs = socket.socketpair()
         leash, end = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        with theirs, end:
-            socket.send_fds(self._control, [b"F"], [theirs.fileno(), end.fileno()])
         user = draw_user(self._slot)
         try:
+            with theirs, end:
+                socket.send_fds(self._control, [b"F"], [theirs.fileno(), end.fileno()])
             return UidStudent(ours, leash, self.limits, user, self._homes / str(user))
-        except BaseException:
+        except OSError as error:
             leash.close()  # which ends all that there is of it
+            raise IsolationError(f"the sandbox is gone: {error}") from None
+        except BaseException:
+            leash.close()
             raise
 
     def _command(

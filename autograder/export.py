@@ -17,6 +17,7 @@ __all__ = [
     "JUDGED",
     "NOT_HANDED_IN",
     "cell_text",
+    "no_formula",
     "points",
     "said",
     "write_grades",
@@ -113,5 +114,9 @@ def cell_text(text: str) -> str:
     >>> cell_text("=1+1"), cell_text("\t@a\nb"), cell_text("a - b")
     ("'=1+1", "'@a b", 'a - b')
     """
-    line = "".join(c if c.isprintable() else " " for c in text).strip()
-    return f"'{line}" if line.startswith(_FORMULA) else line
+    return no_formula("".join(c if c.isprintable() else " " for c in text).strip())
+
+
+def no_formula(text: str) -> str:
+    """Return the text with an apostrophe before it where a spreadsheet would run it."""
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from autograder.clean import plain_text
-from autograder.export import JUDGED, points, said
+from autograder.export import JUDGED, no_formula, points, said
 from autograder.questions import Question
 from autograder.result import Result
 from autograder.task import Verdict
@@ -19,7 +19,6 @@ from autograder.task import Verdict
 __all__ = ["results_of"]
 
 _LONGEST = 8000  # characters of one text
-_FORMULA = ("=", "+", "-", "@")
 
 _WAITS = "Not judged yet: a person will look at it, and it costs nothing until then."
 _NO_VERDICT = "The grader returned no verdict here. A person will look at it."
@@ -123,4 +122,4 @@ def _safe(text: str) -> str:
     shown = "".join(c if c.isprintable() or c == "\n" else " " for c in shown).strip()
     if len(shown) > _LONGEST:
         shown = f"{shown[:_LONGEST]}\n[cut after {_LONGEST:,} characters]"
-    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+    return no_formula(shown)
