@@ -52,6 +52,28 @@ def test_the_bibliography_has_every_lab_and_calculator(repository: Path) -> None
     assert sorted(rows) == sorted([*HIDDEN_MODULES, *calculators])
 
 
+def test_the_map_of_the_grader_has_every_module_once(repository: Path) -> None:
+    text = (repository / "docs/library.md").read_text("utf-8")
+    rows = text[text.index("| for | modules |") :].split("\n\n")[0]
+    named = re.findall(r"`(\w+)/?`", rows)
+    there = {path.stem for path in (repository / "autograder").glob("*.py")} - {
+        "__init__",
+        "__main__",
+    }
+    folders = {"commands", "measure", "tasks"}
+    assert sorted(named) == sorted(there | folders)
+
+
+def test_the_large_class_is_what_was_measured(repository: Path) -> None:
+    recorded = json.loads((repository / "docs/measurements/thousand.json").read_text("utf-8"))
+    small, large = recorded["runs"]
+    assert large["submissions"] == 1000
+    assert small["differences"] == large["differences"] == 0
+    assert recorded["growth"] <= 1.1
+    words = " ".join((repository / "docs/instructors.md").read_text("utf-8").split())
+    assert f"were graded in {large['seconds']:.0f} s on {large['workers']} processors" in words
+
+
 def test_exact_to_the_byte_is_what_was_measured(repository: Path) -> None:
     recorded = json.loads((repository / "docs/measurements/cpu.json").read_text("utf-8"))
     both = [
