@@ -84,9 +84,12 @@ def command(
     inner = [
         *("bwrap", "--unshare-all", "--unshare-user", "--die-with-parent"),
         *("--proc", "/proc", "--dev", "/dev", *_gpu_devices(), "--tmpfs", "/tmp"),
+        # The folders around all that is bound lie in memory, and would belong to an ordinary user:
+        # what one student left there, a module in Python's path for one, the next would find.
+        *("--remount-ro", "/", "--chdir", "/tmp"),
     ]
     if os.getuid() != 0:
-        return [inner[0], *binds, *inner[1:], "--chdir", "/tmp", *inside], environment
+        return [inner[0], *binds, *inner[1:], *inside], environment
     # Root prepares the binds, which may lie in folders that nobody else can read, and is then
     # given up: the kernel counts no processes of root, and root in a sandbox is still root.
     user = str(_FIRST_USER + slot)
@@ -98,7 +101,7 @@ def command(
     ]
     return [
         *outer,
-        *(inner[0], "--ro-bind", "/", "/", *inner[1:], "--chdir", "/tmp", *inside),
+        *(inner[0], "--ro-bind", "/", "/", *inner[1:], *inside),
     ], environment
 
 
@@ -199,7 +202,7 @@ def _masks(shown: Path, within: str) -> Iterator[str]:
         secrets.insert(0, COURSE)
     for secret in secrets:
         if secret.is_relative_to(shown):
-            yield from ("--tmpfs", str(within / secret.relative_to(shown)))
+            yield from _emptiness(str(within / secret.relative_to(shown)))
 
 
 def _course_binds() -> Iterator[str]:
@@ -241,7 +244,12 @@ def _hiding_binds(hides: Sequence[str], scratch: Path) -> Iterator[str]:
         with contextlib.suppress(OSError):  # the grader may write there yet, where it can
             compiled.mkdir(exist_ok=True)
         if compiled.is_dir():
-            yield from ("--perms", "0755", "--tmpfs", _seen_inside(compiled))
+            yield from _emptiness(_seen_inside(compiled))
+
+
+def _emptiness(place: str) -> Iterator[str]:
+    """Lay an empty folder over a place, to which an ordinary user could write, were it not so."""
+    yield from ("--perms", "0755", "--tmpfs", place, "--remount-ro", place)
 
 
 def _origin(name: str) -> Path | None:

@@ -46,7 +46,7 @@ def test_a_course_below_a_folder_that_is_shown_is_masked(monkeypatch, tmp_path):
     (course / "solutions").mkdir(parents=True)
     monkeypatch.setattr(isolation, "COURSE", course)
     masks = list(isolation._masks(tmp_path / "shown", "/inside"))
-    assert masks == ["--tmpfs", "/inside/course"]
+    assert masks == emptiness("/inside/course")
     assert list(isolation._masks(tmp_path / "other", "/inside")) == []
 
 
@@ -55,4 +55,27 @@ def test_an_installed_grader_is_masked_and_the_packages_beside_it_are_not(monkey
     (packages / "autograder" / "tasks").mkdir(parents=True)
     monkeypatch.setattr(isolation, "COURSE", packages)
     monkeypatch.setattr(isolation, "__file__", str(packages / "autograder" / "isolation.py"))
-    assert list(isolation._masks(packages, "/packages")) == ["--tmpfs", "/packages/autograder"]
+    assert list(isolation._masks(packages, "/packages")) == emptiness("/packages/autograder")
+
+
+def emptiness(place):
+    return ["--perms", "0755", "--tmpfs", place, "--remount-ro", place]
+
+
+@pytest.mark.parametrize("user", [0, 1000])
+def test_no_folder_in_memory_is_writable_but_those_of_one_submission(monkeypatch, tmp_path, user):
+    """An ordinary user would own them: modules could be left there that the next student imports.
+
+    Each submission lays a /tmp and a /dev/shm of its own over these, and makes /dev read-only.
+    """
+    monkeypatch.setattr(os, "getuid", lambda: user)
+    arguments, _ = isolation.command((), ["peakmem.formats"], 0, tmp_path, isolated=True)
+    after = arguments[arguments.index("--unshare-all") if user == 0 else 0 :]
+
+    def places(option):
+        return [after[at + 1] for at, word in enumerate(after) if word == option]
+
+    assert set(places("--tmpfs")) - {"/tmp"} <= set(places("--remount-ro"))
+    assert places("--remount-ro")[-1] == "/"
+    if user:
+        assert "/course/peakmem/__pycache__" in places("--tmpfs")

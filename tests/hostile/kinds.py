@@ -43,6 +43,7 @@ _KINDS = {
     "DNS": "name-lookup",
     "the scheduler's port": "scheduler",
     "letters to the next student": "leaves-a-letter hoards-in-dev reads-letters-in-dev keyring",
+    "modules for the next student": "writes-everywhere",
     "nested namespaces": "nested-namespaces",
     "ptrace": "ptrace",
     # Using up.

@@ -110,4 +110,17 @@ except ImportError:
 """,
         points=4,
     ),
+    Attack(
+        "writes-everywhere",
+        """
+import os
+own = ("/tmp", "/dev/shm", "/var/tmp", "/dev/mqueue", "/run/lock")  # empty for the next student
+for folder, folders, _ in os.walk("/"):
+    folders[:] = [f for f in folders if f not in ("proc", "sys", "usr", "packages")]
+    try: open(os.path.join(folder, "colorsys.py"), "w").close()
+    except OSError: continue
+    if not folder.startswith(own): print("REACHED", folder)
+""",
+        points=4,
+    ),
 ]
