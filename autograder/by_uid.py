@@ -97,22 +97,17 @@ class UidSandbox(Sandbox):
         self._files = files
         super().__init__(hides, slot=slot, limits=limits, isolated=isolated)
 
-    def open(self) -> UidStudent:
-        """Return a fresh student, of a user id that no other process has."""
-        ours, theirs = socket.socketpair()
-        leash, end = socket.socketpair()
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    def _fork(self) -> UidStudent:
+        """A student to be, of a user id that no other process has."""
         user = draw_user(self._slot)
-        try:
-            with theirs, end:
-                socket.send_fds(self._control, [b"F"], [theirs.fileno(), end.fileno()])
-            return UidStudent(ours, leash, self.limits, user, self._homes / str(user))
-        except OSError as error:
-            leash.close()  # which ends all that there is of it
-            raise IsolationError(f"the sandbox is gone: {error}") from None
-        except BaseException:
-            leash.close()
-            raise
+        leash, end = socket.socketpair()
+        with end:
+            try:
+                connection = self._send_end(end.fileno())
+            except BaseException:
+                leash.close()  # which ends all that there is of it
+                raise
+        return UidStudent(connection, leash, self.limits, user, self._homes / str(user))
 
     def _command(
         self, program: Sequence[str], hides: Sequence[str], slot: int
@@ -136,7 +131,14 @@ class UidStudent(SandboxStudent):
         self._leash = leash
         self._user, self._home = user, home
         super().__init__(connection, limits, isolated=True)
-        self._memory = Quota(self._pid, limits, user, home)
+
+    def meet(self) -> None:
+        super().meet()
+        self._memory = Quota(self._pid, self._limits, self._user, self._home)
+
+    def leave(self) -> None:
+        self._leash.close()
+        super().leave()
 
     def close(self) -> None:
         """End everything of this user, and wait until it is gone; IsolationError where it stays."""

@@ -68,18 +68,16 @@ def redefined(cells: Iterable[str]) -> list[str]:
 
     Code that called the first finds the last once all cells have run.
     """
-    defined: dict[str, str] = {}
+    defined: dict[str, ast.stmt] = {}
     found: set[str] = set()
     for cell in cells:
         before = dict(defined)
         for statement in _statements(cell):
-            is_definition = isinstance(statement.node, DEFINITIONS)
-            source = _text(statement.node)
             for name in statement.binds:
-                if before.get(name, source) != source:
+                if name in before and _text(before[name]) != _text(statement.node):
                     found.add(name)
-                if is_definition:
-                    defined[name] = source
+                if isinstance(statement.node, DEFINITIONS):
+                    defined[name] = statement.node
     return sorted(found)
 
 
@@ -97,21 +95,30 @@ def forget() -> None:
 
 @lru_cache(maxsize=1024)  # the same cells are asked about by every task
 def _statements(cell: str) -> list[_Statement]:
-    return [_statement(node) for node in _parse(cell)]
-
-
-def _parse(cell: str) -> list[ast.stmt]:
     # Magics and shell escapes are no Python: those lines are blanked, the rest is still read.
     lines = ["" if re.match(r"\s*[%!?]", line) else line for line in cell.splitlines()]
     try:
-        return ast.parse("\n".join(lines)).body
+        nodes = ast.parse("\n".join(lines)).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
+    encoded = [line.encode() for line in lines]
+    return [_statement(node, _source(node, encoded)) for node in nodes]
 
 
-def _statement(node: ast.stmt) -> _Statement:
+def _source(node: ast.stmt, lines: Sequence[bytes]) -> str:
+    """A statement as it was written, of a cell whose lines are UTF-8, in which columns count."""
+    decorators = getattr(node, "decorator_list", ())
+    first = min(part.lineno for part in (node, *decorators))
+    last = node.end_lineno or first
+    begin = node.col_offset if first == node.lineno else 0  # a decorator has a line of its own
+    own = [*lines[first - 1 : last - 1], lines[last - 1][: node.end_col_offset]]
+    own[0] = own[0][begin:]
+    return b"\n".join(own).decode()
+
+
+def _statement(node: ast.stmt, source: str) -> _Statement:
     try:
-        top = symtable.symtable(ast.unparse(node), "cell", "exec")
+        top = symtable.symtable(source, "cell", "exec")
     except (SyntaxError, ValueError, RecursionError):
         every = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
         return _Statement(node, every, every, every)

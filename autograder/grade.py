@@ -129,10 +129,12 @@ def collect(
     while not finished and not left.spent():
         with sandbox.open() as student:
             student.share(left)
+            student.place(submission.files)
             with suppress(ProcessLost):
                 _run_cells(submission.cells, student, run)
                 finished = _run_tasks(todo, waiting, student, run)
             lost = student.is_lost
+            sandbox.make_ready()
     if lost:
         sandbox.open().close()  # raises where the whole sandbox was lost, by no fault of theirs
     return run
@@ -184,7 +186,13 @@ def _run_cases(
         if case.fixed != fixed or index in answers:
             continue
         ask = task.ask(case) if task.ask else None
-        answer = answers[index] = student.run(task.probe_path, case.inputs, ask, task.seconds)
+        answer = answers[index] = student.run(
+            task.probe_path,
+            case.inputs,
+            ask,
+            seconds=task.seconds,
+            measured=task.trust == "measured",
+        )
         if answer.lost is not None or _timed_out(answers.values()) == _MAX_TIMED_OUT:
             rest = Answer(raised=answer.raised, lost=answer.lost)
             for other in range(len(cases)):

@@ -47,6 +47,8 @@ _MAX_ASKED = 100_000  # questions of one probe
 class Sandbox:
     """One prepared process. `open()` forks it into a `SandboxStudent`, one at a time.
 
+    A fork takes a while to shut itself in: `make_ready()` lets the next student's begin.
+
     `hides` are modules that the students must not import. `slot` tells sandboxes that run at the
     same time apart: each keeps to one processor, and as root each gets an unprivileged user of its
     own. `isolated=False` runs the
@@ -90,6 +92,7 @@ class Sandbox:
                 stderr=errors,
                 start_new_session=True,
             )
+        self._next: SandboxStudent | None = None
         self.has_gpu = self._await_start()
 
     def __enter__(self) -> Self:
@@ -109,15 +112,38 @@ class Sandbox:
         Raises IsolationError where the prepared process is no more: a system that runs out of
         memory may have killed it.
         """
+        student, self._next = self._next or self._fork(), None
+        try:
+            student.meet()
+        except BaseException as error:
+            student.leave()
+            if isinstance(error, OSError):
+                raise IsolationError(f"the sandbox is gone: {error}") from None
+            raise
+        return student
+
+    def make_ready(self) -> None:
+        """Have the process of the next student made, and do not wait for it.
+
+        It shuts itself in while the one before it ends, and while its answers are judged.
+        """
+        with contextlib.suppress(IsolationError):  # which the next student's `open` will tell
+            self._next = self._next or self._fork()
+
+    def _fork(self) -> SandboxStudent:
+        return SandboxStudent(self._send_end(), self.limits, isolated=self.isolated)
+
+    def _send_end(self, *descriptors: int) -> socket.socket:
+        """Ask for a fork, which gets the other end of a socket, and `descriptors`."""
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         try:
             with theirs:
-                socket.send_fds(self._control, [b"F"], [theirs.fileno()])
-            return SandboxStudent(ours, self.limits, isolated=self.isolated)
+                socket.send_fds(self._control, [b"F"], [theirs.fileno(), *descriptors])
         except OSError as error:
             ours.close()
             raise IsolationError(f"the sandbox is gone: {error}") from None
+        return ours
 
     def _command(
         self, program: Sequence[str], hides: Sequence[str], slot: int
@@ -127,6 +153,9 @@ class Sandbox:
 
     def close(self) -> None:
         """End the prepared process, and with its namespace everything that it ever forked."""
+        if self._next is not None:
+            self._next.leave()
+            self._next = None
         self._control.close()
         try:
             self._process.wait(timeout=5)
@@ -153,21 +182,33 @@ class Sandbox:
 
 
 class SandboxStudent:
-    """A student whose code runs in the sandbox. Everything it sends is a claim, not a fact."""
+    """A student whose code runs in the sandbox. Everything it sends is a claim, not a fact.
+
+    Its process may take a while to be there: `meet()` waits for it, and all else is for after that.
+    Who does not want it any more before that lets it `leave()`.
+    """
 
     def __init__(self, connection: socket.socket, limits: Limits, *, isolated: bool) -> None:
         self._connection = connection
         self._limits = limits
-        self._left = Allowance(limits)
         self._count = 0
         self._next_look = 0.0
         self._lost: str | None = None
         if isolated:
-            send(connection, self._jail_limits())
-        self._pid = self._meet()
+            with contextlib.suppress(ConnectionClosed):  # which is found out on meeting
+                send(connection, self._jail_limits())
+
+    def meet(self) -> None:
+        """Wait for the process, and begin to watch it; OSError where it does not come."""
+        self._pid = self._named_process()
         self._handle = os.pidfd_open(self._pid)
-        self._memory = memory.Watch(self._pid, limits.memory_bytes)
+        self._left = Allowance(self._limits)
+        self._memory = memory.Watch(self._pid, self._limits.memory_bytes)
         self._stack = memory.stack_start(self._pid)
+
+    def leave(self) -> None:
+        """Do without the process, which ends by itself when nobody is at the other end."""
+        self._connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -189,6 +230,17 @@ class SandboxStudent:
         """Let this process use what is left of `left`, instead of an allowance of its own."""
         self._left = left
 
+    def place(self, files: Mapping[str, bytes]) -> None:
+        """Write files, by their paths, into the working directory, before anything else is run.
+
+        Where a file is already, it stays. Raises IsolationError where they cannot be had there.
+        """
+        for path, data in files.items():
+            try:
+                self._request({"file": path, "data": data}, self._limits.cell_seconds, None, [])
+            except ProcessLost as error:  # none of the student's code has run yet
+                raise IsolationError(f"{path} could not be written: {error}") from None
+
     def run_cell(self, source: str) -> list[dict[str, Any]]:
         """Run one cell and return its outputs as sent; ProcessLost where it took the process."""
         seconds = self._limits.cell_seconds
@@ -201,16 +253,22 @@ class SandboxStudent:
         probe: str,
         inputs: Mapping[str, Any],
         ask: Ask | None = None,
+        *,
         seconds: float | None = None,
+        measured: bool = False,
     ) -> Answer:
-        """Run a probe and return what came back; a process that is lost makes a lost answer."""
+        """Run a probe and return what came back; a process that is lost makes a lost answer.
+
+        Of a `measured` task the process's memory is watched, and is part of the answer.
+        """
         seconds = seconds or self._limits.cell_seconds
         asked: list[tuple[Any, Any]] = []
         request = {"probe": probe, "inputs": dict(inputs), "seconds": seconds}
-        watched = Watched(self._pid)
+        watched = Watched(self._pid) if measured else None
         try:
             reply = self._request(request, seconds, _Replies(ask, asked, watched), asked)
-            rise_bytes, written_bytes = watched.rise_bytes(), watched.written_bytes
+            rise_bytes = watched.rise_bytes() if watched else None
+            written_bytes = watched.written_bytes if watched else 0
             self._see_that_it_is_the_same()
         except ProcessLost as error:
             return Answer(lost=str(self._give_up(str(error))), asked=tuple(asked))
@@ -243,7 +301,7 @@ class SandboxStudent:
             "cpu_seconds": int(2 * limits.submission_seconds),
         }
 
-    def _meet(self) -> int:
+    def _named_process(self) -> int:
         """Read the first message, and the sender's process id that the kernel vouches for."""
         self._connection.settimeout(_START)
         _, ancillary, _, _ = self._connection.recvmsg(
@@ -314,7 +372,7 @@ class SandboxStudent:
         if now < self._next_look:
             return
         self._next_look = now + _TICK
-        if replies is not None:
+        if replies is not None and replies.watched is not None:
             replies.watched.look()
         if self._memory.exceeded():
             limit = self._limits.memory_bytes / 2**30
@@ -340,16 +398,18 @@ class SandboxStudent:
 class _Replies:
     """Answers a probe's questions: the memory watch's own, all others by the task."""
 
-    def __init__(self, ask: Ask | None, asked: list[tuple[Any, Any]], watched: Watched) -> None:
+    def __init__(
+        self, ask: Ask | None, asked: list[tuple[Any, Any]], watched: Watched | None
+    ) -> None:
         self._ask = ask
         self._asked = asked
         self.watched = watched
 
     def to(self, question: Any) -> Any:
-        if _is_same(question, WATCH):
+        if self.watched is not None and _is_same(question, WATCH):
             self.watched.begin()
             return None
-        if _is_same(question, UNWATCH):
+        if self.watched is not None and _is_same(question, UNWATCH):
             self.watched.end()
             return None
         if self._ask is None:

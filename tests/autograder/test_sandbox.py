@@ -44,10 +44,12 @@ def error_of(outputs):
     return next((o["ename"] for o in outputs if o["output_type"] == "error"), None)
 
 
-def probe(student, source, *calls):
+def probe(student, source, **options):
     """The outcomes of `largest_micro_batch`, a probe that is there, on a function of our own."""
     student.run_cell(source)
-    return student.run("peakmem.probes.lab05:largest_micro_batch", {"upper": 8}, lambda m: "fits")
+    return student.run(
+        "peakmem.probes.lab05:largest_micro_batch", {"upper": 8}, lambda m: "fits", **options
+    )
 
 
 # What honest code needs.
@@ -139,7 +141,7 @@ module.watched = watched
 def test_memory_is_watched_from_outside_between_the_marks(sandbox, work, at_least_mib, watch):
     with sandbox.open() as student:
         student.run_cell(WATCHED.format(watch=watch, work=work))
-        answer = student.run("watched_probe:watched", {}, lambda _: None)
+        answer = student.run("watched_probe:watched", {}, lambda _: None, measured=True)
     rise, written = answer.resident_bytes, answer.written_bytes
     assert rise is not None
     if "fork" not in work:
@@ -148,6 +150,15 @@ def test_memory_is_watched_from_outside_between_the_marks(sandbox, work, at_leas
     # A child's own figure has all that it shares with its parent in it.
     most_mib = 2000 if "fork" in work else at_least_mib + (96 if at_least_mib else 20)
     assert at_least_mib * MIB <= rise < most_mib * MIB
+
+
+def test_what_is_not_measured_is_not_watched(sandbox):
+    with sandbox.open() as student:
+        student.run_cell(WATCHED.format(watch=True, work="pass"))
+        assert "no business to ask" in student.run("watched_probe:watched", {}).lost
+    with sandbox.open() as student:
+        student.run_cell(WATCHED.format(watch=False, work="hold(64)"))
+        assert student.run("watched_probe:watched", {}).resident_bytes is None
 
 
 # What is done before the reply, so that the memory's peak is another program's, or nobody's.
@@ -175,7 +186,7 @@ def test_another_program_in_the_process_is_not_believed(student):
 
 def test_a_process_that_ends_as_it_replies_leaves_figures_or_is_not_believed(student):
     turn = "os.write(fd, open('/tmp/reply', 'rb').read()); os._exit(0)"
-    answer = probe(student, ANOTHER.replace("TURN", turn))
+    answer = probe(student, ANOTHER.replace("TURN", turn), measured=True)
     assert answer.lost or answer.resident_bytes is not None
 
 
@@ -374,7 +385,7 @@ def largest_micro_batch(run, upper):
 @pytest.mark.parametrize("talk", TALKS)
 def test_who_talks_without_end_is_stopped_in_time(student, talk):
     source = TALKER.replace("BEFORE", "").replace("TALK", TALKS[talk])
-    answer = probe(student, source)
+    answer = probe(student, source, measured=True)
     assert answer.lost is not None
     assert "ran for over 2 s" in answer.lost or "no business to ask" in answer.lost
 
@@ -385,7 +396,8 @@ def test_who_talks_without_end_may_not_use_more_memory(student, talk):
         "for _ in range(3):\n        if os.fork() == 0:\n"
         "            block = bytearray(b'x' * (300 << 20)); time.sleep(60)"
     )
-    answer = probe(student, TALKER.replace("BEFORE", hoard).replace("TALK", TALKS[talk]))
+    source = TALKER.replace("BEFORE", hoard).replace("TALK", TALKS[talk])
+    answer = probe(student, source, measured=True)
     assert answer.lost is not None
     assert "GiB of memory" in answer.lost
 
@@ -493,6 +505,45 @@ def alive(process):
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:  # it ended while the others were looked at
         return False
+
+
+def test_the_next_process_is_made_while_one_is_there(sandbox, monkeypatch):
+    asked = []
+    send_fds = socket.send_fds
+    monkeypatch.setattr(socket, "send_fds", lambda *a: asked.append(a) or send_fds(*a))
+    with sandbox.open() as first:
+        sandbox.make_ready()
+        sandbox.make_ready()
+        assert len(asked) == 2
+        first.run_cell("x = 1")
+    with sandbox.open() as second:
+        assert second.run_cell("x")[-1]["ename"] == "NameError"
+    assert len(asked) == 2
+
+
+def test_a_process_that_was_made_ready_goes_with_its_sandbox():
+    for isolated in (True, False):
+        with Sandbox(limits=LIMITS, isolated=isolated) as other:
+            with other.open():
+                other.make_ready()
+            below = descendants(other)
+        assert below
+        psutil.wait_procs(below, timeout=30)
+        assert not any(map(alive, below))
+
+
+def test_a_process_made_ready_in_a_sandbox_that_is_gone_is_not_met():
+    with Sandbox(limits=LIMITS) as other:
+        other.make_ready()
+        for process in descendants(other):
+            process.kill()
+        other._process.kill()
+        other._process.wait()
+        with pytest.raises(IsolationError, match="gone"):
+            other.open()
+        other.make_ready()  # says nothing
+        with pytest.raises(IsolationError, match="gone"):
+            other.open()
 
 
 def test_a_daemon_does_not_outlive_its_submission(sandbox):
