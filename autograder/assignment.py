@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from traitlets.config import Config
 
 from autograder.files import inside
-from autograder.layout import course_config, data_files, source_folder
+from autograder.layout import course_config, data_files, ignored_names, source_folder
 from autograder.released import Release, read_release
 
 if TYPE_CHECKING:
@@ -60,11 +60,15 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Assignment:
-    """An assignment's notebooks in order, and the files beside them by their paths from there."""
+    """An assignment's notebooks in order, and the files beside them by their paths from there.
+
+    `ignored` are patterns of files' names that are copied nowhere.
+    """
 
     name: str
     sheets: tuple[Sheet, ...]
     files: Mapping[str, Path]
+    ignored: tuple[str, ...] = ()
 
     @property
     def alone(self) -> bool:
@@ -81,7 +85,7 @@ def read_assignment(name: str, root: Path) -> Assignment:
     config = course_config(root)
     paths = sorted(inside(source_folder(root), name).glob("*.ipynb"))
     sheets = tuple(_sheet(path, root, config) for path in paths)
-    return Assignment(name, sheets, data_files(root, name))
+    return Assignment(name, sheets, data_files(root, name), ignored_names(root))
 
 
 def _sheet(path: Path, root: Path, config: Config) -> Sheet:

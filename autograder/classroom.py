@@ -23,10 +23,10 @@ from autograder.feedback import feedback_path, write_feedback
 from autograder.files import write_whole
 from autograder.formgrader import formgrader_pages, formgrader_path, write_for_formgrader
 from autograder.grade import Graded
-from autograder.intake import find_submissions, pack, read_handed
+from autograder.intake import find_submissions
 from autograder.isolation import IsolationError
 from autograder.journal import Journal
-from autograder.labs import find_lab, lab_names
+from autograder.labs import CourseLab, find_lab, lab_names
 from autograder.limits import Limits
 from autograder.questions import source_names
 from autograder.result import End, Result
@@ -129,11 +129,22 @@ def grade_all(
         demands = cluster.Demands(paths, room.isolated)
         gpu = any(task.needs_gpu for task in lab.tasks)
         done = cluster.run_all(handed, work, scheduler, demands, wants_gpu=gpu)
-    for (student, _), failure in done:
-        if isinstance(failure, engine.Failure):
+    for (student, path), failure in done:
+        if isinstance(failure, engine.Failure) and not _has_grade(room, lab, student, path):
             failed = _ended(room, student, "failed", failure.reason)
             _keep(room, failed, b"", _terms(room))
         yield student
+
+
+def _has_grade(room: Classroom, lab: CourseLab, student: str, path: Path) -> bool:
+    """Whether there is a grade of this very submission, which stays though every worker died."""
+    journal = Journal(room.out)
+    terms = journal.terms(room.lab, student) if room.keeps_old else _terms(room)
+    try:
+        raw = lab.read(path).packed()
+    except Quarantine:
+        return False
+    return terms is not None and journal.find(room.lab, student, raw, terms) is not None
 
 
 def _beacon(out: Path) -> Path:
@@ -304,8 +315,8 @@ class Grader:
         room, (student, path) = self._room, item
         raw = b""
         try:
-            handed = read_handed(path, self._lab.notebooks)
-            raw = pack(handed)
+            handed = self._lab.read(path)
+            raw = handed.packed()
             if self._is_done(student, raw):
                 return
             graded = self._lab.grade(student, handed, self.start, room.secret)

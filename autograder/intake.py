@@ -1,8 +1,8 @@
 """Intake of submissions: from a folder of files that anybody may have written to Submissions.
 
-The layout is nbgrader's, DIR/<student>/<lab>/<lab>.ipynb. Only that one file of a student is ever
-opened, and only if nothing on the way to it is a link, it is a plain file with a single name, and
-it is not too large. Everything else about a student's folder is left unread.
+The layout is nbgrader's, DIR/<student>/<lab>/<lab>.ipynb. That one file of a student is opened only
+if nothing on the way to it is a link, it is a plain file with a single name, and it is not too
+large. Everything else about a student's folder is left unread here (`beside` reads some of it).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from autograder.submission import Missing, Quarantine, Submission
 __all__ = [
     "find_submissions",
     "is_student_id",
-    "pack",
+    "open_folder",
     "read_handed",
     "read_submission",
     "take_in",
@@ -114,19 +114,29 @@ def read_submission(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     No link is followed below the folder that holds the students. Raises Quarantine where the file
     is missing, is no plain file with a single name, or has over `max_bytes`.
     """
-    student, lab, name = path.parts[-3:]
+    name = path.name
+    with open_folder(path) as folder:
+        shown = "/".join(path.parts[-3:])
+        with _closing(_open(folder, name, shown, os.O_NONBLOCK)) as file:
+            return _read(file, max_bytes)
+
+
+@contextmanager
+def open_folder(path: Path) -> Iterator[int]:
+    """Open the folder of a submission's file, `read_submission` tells which; raises as it does."""
+    student, lab = path.parts[-3:-1]
     if not is_student_id(student):
         raise Quarantine(
             f"The folder {student!r} has no name that a student's id can be: letters, digits, "
             "spaces and . _ - @, at most 100, beginning with a letter or a digit. Rename it."
         )
     with ExitStack() as stack:
-        folder = _opened(stack, os.open(path.parents[2], os.O_RDONLY | os.O_DIRECTORY))
-        for depth, part in enumerate((student, lab), start=1):
-            shown = "/".join((student, lab)[:depth])
-            folder = _opened(stack, _open(folder, part, shown, os.O_DIRECTORY))
-        file = _opened(stack, _open(folder, name, f"{student}/{lab}/{name}", os.O_NONBLOCK))
-        return _read(file, max_bytes)
+        top = os.open(path.parents[2], os.O_RDONLY | os.O_DIRECTORY)
+        folder = stack.enter_context(_closing(top))
+        for part, shown in ((student, student), (lab, f"{student}/{lab}")):
+            opened = _open(folder, part, shown, os.O_DIRECTORY)
+            folder = stack.enter_context(_closing(opened))
+        yield folder
 
 
 def read_handed(path: Path, names: Sequence[str]) -> dict[str, bytes]:
@@ -149,17 +159,12 @@ def read_handed(path: Path, names: Sequence[str]) -> dict[str, bytes]:
     return found
 
 
-def pack(handed: Mapping[str, bytes]) -> bytes:
-    """Return what was handed in as one string of bytes: that of the only notebook as it is."""
-    if len(handed) == 1:
-        return next(iter(handed.values()))
-    sized = (f"{name} {len(raw)}\n".encode() + raw for name, raw in sorted(handed.items()))
-    return b"".join(sized)
-
-
-def _opened(stack: ExitStack, descriptor: int) -> int:
-    stack.callback(os.close, descriptor)
-    return descriptor
+@contextmanager
+def _closing(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _open(folder: int, name: str, shown: str, flags: int) -> int:

@@ -13,14 +13,16 @@ from typing import Any, Protocol
 
 from autograder import tasks
 from autograder.assignment import Assignment, read_assignment
+from autograder.beside import read_beside
 from autograder.grade import Graded, grade
-from autograder.intake import take_in_bytes
+from autograder.intake import read_handed, take_in_bytes
 from autograder.layout import assignment_names
 from autograder.ordinary import grade_ordinary, tasks_of
 from autograder.questions import COURSE
 from autograder.released import release_of
 from autograder.sandbox import Sandbox
 from autograder.scoring import SANE, Rules
+from autograder.submission import Contents
 from autograder.task import Lab, Task
 
 __all__ = ["CourseLab", "OrdinaryLab", "TaskLab", "find_lab", "find_task", "lab_names"]
@@ -52,12 +54,17 @@ class CourseLab(Protocol):
     def prepare(self) -> None:
         """Read all that grading needs; FileNotFoundError, with the remedy, for what is missing."""
 
-    def grade(
-        self, student: str, handed: Mapping[str, bytes], start: Start, secret: bytes
-    ) -> Graded:
-        """Grade the notebooks that a student handed in, in the sandbox that `start` returns.
+    def read(self, path: Path) -> Contents:
+        """Return what a student handed in; `path` is one that `find_submissions` listed.
 
-        Raises Quarantine where they cannot be read as this lab's.
+        Raises Quarantine where the notebooks are not there, or are not plain files.
+        """
+        ...
+
+    def grade(self, student: str, handed: Contents, start: Start, secret: bytes) -> Graded:
+        """Grade what a student handed in, in the sandbox that `start` returns.
+
+        Raises Quarantine where the notebooks cannot be read as this lab's.
         """
         ...
 
@@ -98,10 +105,12 @@ class TaskLab:
         """Read the released notebook."""
         _ = self._release  # which is read on first use
 
-    def grade(
-        self, student: str, handed: Mapping[str, bytes], start: Start, secret: bytes
-    ) -> Graded:
-        submission = take_in_bytes(student, self.name, handed[self.name], self._release)
+    def read(self, path: Path) -> Contents:
+        return Contents(read_handed(path, self.notebooks))
+
+    def grade(self, student: str, handed: Contents, start: Start, secret: bytes) -> Graded:
+        raw = handed.notebooks[self.name]
+        submission = take_in_bytes(student, self.name, raw, self._release)
         return grade(self.lab, submission, start(), secret)
 
 
@@ -133,9 +142,12 @@ class OrdinaryLab:
     def prepare(self) -> None:
         """All is read already."""
 
-    def grade(
-        self, student: str, handed: Mapping[str, bytes], start: Start, secret: bytes
-    ) -> Graded:
+    def read(self, path: Path) -> Contents:
+        notebooks = read_handed(path, self.notebooks)
+        files, unread = read_beside(path, self.files, self.assignment.ignored)
+        return Contents(notebooks, files, unread)
+
+    def grade(self, student: str, handed: Contents, start: Start, secret: bytes) -> Graded:
         return grade_ordinary(self.assignment, self.rules, student, handed, start, secret)
 
 

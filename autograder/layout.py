@@ -18,6 +18,8 @@ __all__ = [
     "assignment_names",
     "course_config",
     "data_files",
+    "ignored_names",
+    "is_ignored",
     "read_notebooks",
     "source_folder",
 ]
@@ -82,13 +84,22 @@ def data_files(root: Path, name: str) -> dict[str, Path]:
     `CourseDirectory.ignore` names.
     """
     folder = inside(source_folder(root), name)
-    ignored = course_config(root).get("CourseDirectory", {}).get("ignore", _IGNORED)
-    return dict(_files(folder, folder, tuple(ignored)))
+    return dict(_files(folder, folder, ignored_names(root)))
+
+
+def ignored_names(root: Path) -> tuple[str, ...]:
+    """Return the patterns of names that nbgrader copies nowhere: `CourseDirectory.ignore`."""
+    return tuple(course_config(root).get("CourseDirectory", {}).get("ignore", _IGNORED))
+
+
+def is_ignored(name: str, ignored: tuple[str, ...]) -> bool:
+    """Tell whether one of these patterns is about a file or folder of this name."""
+    return any(fnmatch.fnmatch(name, pattern) for pattern in ignored)
 
 
 def _files(folder: Path, top: Path, ignored: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     for path in sorted(folder.iterdir()):
-        if path.suffix == ".ipynb" or any(fnmatch.fnmatch(path.name, word) for word in ignored):
+        if path.suffix == ".ipynb" or is_ignored(path.name, ignored):
             continue
         if path.is_dir():
             yield from _files(path, top, ignored)

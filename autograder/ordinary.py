@@ -22,7 +22,7 @@ from autograder.restore import DELETED, restore
 from autograder.result import Result
 from autograder.sandbox import Sandbox
 from autograder.scoring import Rules, score
-from autograder.submission import Quarantine, Submission
+from autograder.submission import Contents, Quarantine, Submission
 from autograder.task import Answer, Case, Finding, Task, Verdict
 
 __all__ = ["grade_ordinary", "tasks_of"]
@@ -47,19 +47,20 @@ def grade_ordinary(
     assignment: Assignment,
     rules: Rules,
     student: str,
-    handed: Mapping[str, bytes],
+    handed: Contents,
     start: Callable[[], Sandbox],
     secret: bytes,
 ) -> Graded:
-    """Grade the notebooks that a student handed in, by name; each runs in a process of its own.
+    """Grade the notebooks that a student handed in; each runs in a process of its own.
 
-    A cell that takes the process with it costs only itself: the rest is run again in a fresh
-    process, without it. Raises Quarantine where a notebook cannot be read as the assignment's.
+    The files handed in with them lie in its working directory. A cell that takes the process with
+    it costs only itself: the rest is run again in a fresh process, without it. Raises Quarantine
+    where a notebook cannot be read as the assignment's.
     """
     taken = {
-        sheet.name: _take_in(student, assignment, sheet, handed[sheet.name])
+        sheet.name: _take_in(student, assignment, sheet, handed)
         for sheet in assignment.sheets
-        if sheet.name in handed
+        if sheet.name in handed.notebooks
     }
     sandbox = start()
     runs = {name: collect(submission, sandbox, (), {}) for name, submission in taken.items()}
@@ -88,7 +89,7 @@ def grade_ordinary(
         end="graded",
         verdicts=(*verdicts.values(), *by_hand.values()),
         notebook=bind(notebooks, alone=assignment.alone),
-        notes=(*_notes(assignment, taken), *sandbox.notes),
+        notes=(*_notes(assignment, taken), *handed.unread, *sandbox.notes),
         isolated=sandbox.isolated,
     )
     return Graded(result, answers, asked)
@@ -120,7 +121,8 @@ def _judge(question: Question, rules: Rules, _: Case, answer: Answer) -> dict[st
     return {_POINTS: Finding(found.points == question.points, said, points=found.points)}
 
 
-def _take_in(student: str, assignment: Assignment, sheet: Sheet, raw: bytes) -> Submission:
+def _take_in(student: str, assignment: Assignment, sheet: Sheet, handed: Contents) -> Submission:
+    raw = handed.notebooks[sheet.name]
     try:
         cells, notes, _ = parse_notebook(raw)
         notebook, to_run, repairs = restore(sheet.release, cells)
@@ -128,7 +130,15 @@ def _take_in(student: str, assignment: Assignment, sheet: Sheet, raw: bytes) -> 
         if assignment.alone:
             raise
         raise Quarantine(f"{sheet.name}.ipynb: {refusal}") from None
-    return Submission(student, assignment.name, raw, notebook, to_run, (*notes, *repairs))
+    return Submission(
+        student,
+        assignment.name,
+        raw,
+        notebook,
+        to_run,
+        (*notes, *repairs),
+        files=handed.files,
+    )
 
 
 def _answer(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Missing", "Quarantine", "RunCell", "Submission"]
+__all__ = ["Contents", "Missing", "Quarantine", "RunCell", "Submission"]
 
 
 class Quarantine(ValueError):
@@ -18,6 +19,29 @@ class Missing(Quarantine):
     def __init__(self, message: str, there: tuple[str, ...]) -> None:
         super().__init__(message)
         self.there = there
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a student handed in for a lab, as bytes.
+
+    `notebooks` go by their names, `files` beside them by their paths from there. `unread` is a
+    sentence for each way in which something there was not read.
+    """
+
+    notebooks: Mapping[str, bytes]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+
+    def packed(self) -> bytes:
+        """Return all of it as one string of bytes: that of a notebook alone as it is."""
+        if len(self.notebooks) == 1 and not self.files and not self.unread:
+            return next(iter(self.notebooks.values()))
+        told = "\n".join(self.unread).encode(errors="replace")
+        parts = sorted(self.notebooks.items())
+        parts += [(f"./{path}", raw) for path, raw in sorted(self.files.items())]
+        parts += [("", told)] if told else []
+        return b"".join(f"{name} {len(raw)}\n".encode() + raw for name, raw in parts)
 
 
 @dataclass(frozen=True)
@@ -41,7 +65,7 @@ class Submission:
 
     `raw` are the bytes that were handed in, `notebook` is nbformat 4's JSON with the released
     cells restored and all outputs cleared, `cells` what is to run, `notes` what was repaired,
-    `release` which release of the lab it says it is of.
+    `release` which release of the lab it says it is of, `files` what lies in its working directory.
     """
 
     student: str
@@ -51,3 +75,4 @@ class Submission:
     cells: tuple[RunCell, ...]
     notes: tuple[str, ...] = ()
     release: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from autograder.classroom import Classroom, Handed
+    from autograder.semester import Semester
 
-__all__ = ["other_notebooks", "require_folders", "strangers"]
+__all__ = ["misspelt", "other_notebooks", "require_folders", "strangers"]
 
 _NAMED = 5  # of those whom a sentence is about
 
@@ -19,8 +21,8 @@ def require_folders(room: Classroom, submitted: Path, folders: Collection[str]) 
     """Raise ValueError or OSError for a wrong folder, before anything is written.
 
     `submitted`, or those of its `folders` that receipts name, has to hold submissions of the lab,
-    and OUT has to be a folder of its own that can be written, in which the lab had the same
-    questions.
+    and OUT has to be a folder of its own, and no course, that can be written, in which the lab had
+    the same questions.
     """
     from autograder.labs import find_lab
     from autograder.questions import source_notebook
@@ -37,6 +39,11 @@ def require_folders(room: Classroom, submitted: Path, folders: Collection[str]) 
     if out == submitted or submitted in out.parents:
         raise ValueError(
             f"{out} lies in {submitted}, where every folder is a student's; give another OUT"
+        )
+    if (out / "nbgrader_config.py").is_file() and not (out / "taken.json").is_file():
+        raise ValueError(
+            f"{out} is an nbgrader course, and grading would write its own settings, sources and "
+            "gradebook over those there; give another OUT, a new folder for one"
         )
     bases = [submitted / folder for folder in folders or [""]]
     if not any(any(base.glob(f"*/{file}")) for base in bases for file in files):
@@ -69,6 +76,32 @@ def other_notebooks(room: Classroom, handed: Iterable[Handed]) -> list[str]:
     ]
 
 
+def misspelt(room: Classroom, students: Collection[str], semester: Semester) -> list[str]:
+    """Return a sentence for each id that would do harm unseen, since nobody has exactly this one.
+
+    Such are the id of a submission that the roster has in other letters, and in the extensions that
+    of somebody who is not on the roster. Without a roster, only other letters are told.
+    """
+    roster = [student.id for student in semester.roster]
+    by_letters = {_letters(name): name for name in (*students, *roster)}
+    problems = [
+        f"{name}, {room.lab}: handed in, but the roster has {by_letters[_letters(name)]}, who has "
+        "0 points; write the roster's id as the folder's name, or the other way round"
+        for name in sorted(set(students) - set(roster))
+        if roster and by_letters[_letters(name)] != name
+    ]
+    for student, lab in sorted(semester.extensions):
+        near = by_letters.get(_letters(student))
+        if lab != room.lab or student in students or student in roster or not (roster or near):
+            continue
+        hint = f"; is it {near}?" if near else ""
+        problems.append(
+            f"{student}, {lab}: has an extension, but nobody has this id: neither a submission nor "
+            f"the roster{hint}"
+        )
+    return problems
+
+
 def strangers(lab: str, students: Iterable[str], roster: Iterable[str]) -> list[str]:
     """Return a sentence where somebody handed in who is not on the roster, if there is one."""
     known = set(roster)
@@ -76,6 +109,11 @@ def strangers(lab: str, students: Iterable[str], roster: Iterable[str]) -> list[
     if not who:
         return []
     return [f"{lab}: not on the roster, but handed in: {_some(who)}."]
+
+
+def _letters(name: str) -> str:
+    """An id as people tell ids apart: capitals, spaces and ways to write an accent are the same."""
+    return "".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def _require_writable(out: Path) -> None:

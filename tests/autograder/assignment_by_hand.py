@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "DATA",
     "NAME",
     "PROBLEM1",
     "PROBLEM2",

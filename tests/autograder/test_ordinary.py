@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.autograder.assignment_by_hand import (
+    DATA,
     NAME,
     PROBLEM1,
     PROBLEM2,
@@ -244,6 +245,96 @@ def test_what_cannot_be_read_is_quarantined_with_the_reason(graded, student, rea
     found = rows(graded, student).values()
     assert {row["status"] for row in found} == {"quarantined"}
     assert all(reason in row["message"] for row in found)
+
+
+SHOW_FILES = """
+import os, numpy
+print("HERE", sorted(os.listdir()), sorted(os.listdir("notes")))
+print("MINE", open("notes/mine.csv").read(), open("data.csv").read() == "amount\\n1\\n2\\n3\\n")
+from mine import thrice
+print("MODULE", thrice(2), numpy.__name__, twice(2))
+open("notes/new.txt", "w").write("new")
+"""
+
+
+@pytest.fixture(scope="module")
+def beside(course, tmp_path_factory):
+    """A class with files beside the notebooks, graded."""
+    folder = tmp_path_factory.mktemp("beside")
+    first = with_own(submission(), SHOW_FILES.strip())
+    # The first cell has imported the course's `twice` only where it comes after the given one.
+    cells = first[PROBLEM1]["cells"]
+    cells.insert(3, cells.pop(1))
+    for student in ("files", "shadows", "links"):
+        handed = hand_in(folder / "submitted", student, first)
+        (handed / "notes").mkdir()
+        (handed / "notes/mine.csv").write_text("mine")
+        (handed / "mine.py").write_text("def thrice(x):\n    return 3 * x\n")
+        (handed / "data.csv").write_text("amount\n0\n" if student == "shadows" else DATA)
+    shadows = folder / "submitted" / "shadows" / NAME
+    for name in ("numpy", "sitecustomize", "helper", "autograder", "peakmem", "json", "IPython"):
+        (shadows / f"{name}.py").write_text("print('SHADOWED')\ndef twice(x):\n    return 0\n")
+    links = folder / "submitted" / "links" / NAME
+    (links / "secret").symlink_to(course / ".course_secret")
+    done = run(grade_command(course, NAME, folder / "submitted", folder / "out"))
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def own_words(out, student):
+    """What the student's own cell printed."""
+    return next(o["text"] for o in outputs(out, student) if "HERE" in o.get("text", ""))
+
+
+def test_files_handed_in_beside_the_notebook_are_there(beside):
+    out = beside / "out"
+    assert judged(out, "files") == ALL
+    assert own_words(out, "files").splitlines() == [
+        "HERE ['data.csv', 'helper.py', 'mine.py', 'notes'] ['mine.csv']",
+        "MINE mine True",
+        "MODULE 6 numpy 4",
+    ]
+    assert "Handed in too" not in page(out, "files")
+
+
+def test_a_students_files_take_nothing_of_the_courses_place(beside):
+    out = beside / "out"
+    assert judged(out, "shadows") == ALL
+    assert "SHADOWED" not in str(outputs(out, "shadows"))
+    assert own_words(out, "shadows").splitlines()[1:] == ["MINE mine True", "MODULE 6 numpy 4"]
+    said = "Handed in too, but the course's own was used: data.csv, helper.py."
+    assert said in page(out, "shadows")
+
+
+def test_a_link_among_the_files_is_not_followed_and_a_person_is_told(beside):
+    out = beside / "out"
+    assert judged(out, "links") == ALL
+    assert "secret" not in own_words(out, "links")
+    said = "Files beside the notebooks that were not read: secret (a link)."
+    assert said in page(out, "links")
+    assert f"links,{NAME}" in (out / "needs_a_person.csv").read_text()
+
+
+def test_other_files_are_another_submission(course, beside, tmp_path):
+    out = shutil.copytree(beside / "out", tmp_path / "out")
+    submitted = shutil.copytree(beside / "submitted", tmp_path / "submitted", symlinks=True)
+    (submitted / "files" / NAME / "notes" / "mine.csv").write_text("other")
+    entries = {path.stem: path.read_bytes() for path in out.rglob("*.entry")}
+    assert run(grade_command(course, NAME, submitted, out)).returncode == 0
+    changed = {
+        path.stem for path in out.rglob("*.entry") if entries[path.stem] != path.read_bytes()
+    }
+    assert changed == {"files"}
+    assert "MINE other" in own_words(out, "files")
+
+
+def test_an_nbgrader_course_is_no_folder_to_grade_into(course, tmp_path):
+    root = shutil.copytree(course, tmp_path / "course")
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    done = run(grade_command(root, NAME, root / "submitted", root))
+    assert done.returncode == 2
+    assert "give another OUT" in done.stderr
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
 
 
 def test_who_handed_in_another_assignment_only_is_not_in_this_one(graded):
