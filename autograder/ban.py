@@ -75,7 +75,7 @@ def banned_uses(ban: Ban, defines: Sequence[str], cells: Iterable[str]) -> list[
     if ban == NOTHING_BANNED:
         return []
     statements, names = reachable(defines, cells)
-    texts = _texts(statements)
+    texts = _texts(statements) if ban.called else {}
     found: dict[str, None] = {}
     for statement in statements:
         for use in _uses(ban, statement, defines, names, texts):
@@ -86,9 +86,10 @@ def banned_uses(ban: Ban, defines: Sequence[str], cells: Iterable[str]) -> list[
 def _uses(
     ban: Ban, statement: ast.stmt, defines: Sequence[str], names: set[str], texts: Texts
 ) -> Iterator[str]:
-    harmless = _harmless(statement, names)
-    parameters = _parameters(statement) if _name_of(statement) in defines else set()
-    for node in ast.walk(statement):
+    nodes = list(ast.walk(statement))
+    harmless = _harmless(statement, nodes, names)
+    parameters = _parameters(nodes) if _name_of(statement) in defines else set()
+    for node in nodes:
         if node in harmless:
             continue
         yield from (name for name in _mentions(node) if name in ban.names)
@@ -109,14 +110,14 @@ def _uses(
                 yield f"{of}.{node.attr}"
 
 
-def _harmless(statement: ast.stmt, names: set[str]) -> set[ast.AST]:
-    """Nodes that mention a name without using it.
+def _harmless(statement: ast.stmt, nodes: Iterable[ast.AST], names: set[str]) -> set[ast.AST]:
+    """Those of a statement's nodes that mention a name without using it.
 
     Annotations, texts that stand alone, questions about a type, and imports of names that nothing
     reached asks for.
     """
     roots: list[ast.AST | None] = []
-    for node in ast.walk(statement):
+    for node in nodes:
         if isinstance(node, ast.arg):
             roots.append(node.annotation)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -148,8 +149,8 @@ def _name_of(statement: ast.stmt) -> str:
     return statement.name if isinstance(statement, DEFINITIONS) else ""
 
 
-def _parameters(statement: ast.stmt) -> set[str]:
-    return {node.arg for node in ast.walk(statement) if isinstance(node, ast.arg)}
+def _parameters(nodes: Iterable[ast.AST]) -> set[str]:
+    return {node.arg for node in nodes if isinstance(node, ast.arg)}
 
 
 def _mentions(node: ast.AST) -> Iterator[str]:

@@ -18,6 +18,8 @@ __all__ = ["by_reference", "same", "show"]
 
 Outcome = tuple[Any, ...]
 
+_EQUAL = {bool, int, str}  # of two of these, == says all; most answers are such
+
 
 def same(expected: Any, got: Any) -> bool:
     """Tell whether two plain values are the same to a grader.
@@ -29,6 +31,8 @@ def same(expected: Any, got: Any) -> bool:
     >>> same((1, 2.0), [1, 2.0]), same(0.0, -0.0), same(1, True)
     (True, False, False)
     """
+    if type(expected) is type(got) and type(expected) in _EQUAL:
+        return bool(expected == got)
     if isinstance(expected, np.ndarray) and isinstance(got, np.ndarray):
         return _same_arrays(expected, got)
     expected, got = _unwrap(expected), _unwrap(got)

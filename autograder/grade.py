@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import time
 from collections import defaultdict
@@ -235,10 +234,10 @@ def _trouble(task: Task, run: Run, cells: Sequence[RunCell]) -> str | None:
 
 def with_outputs(submission: Submission, run: Run) -> dict[str, Any]:
     """Return the submission's notebook with the outputs of the run."""
-    notebook = copy.deepcopy(submission.notebook)
+    cells = list(submission.notebook["cells"])
     for index, outputs in run.outputs.items():
-        notebook["cells"][index]["outputs"] = outputs
-    return notebook
+        cells[index] = {**cells[index], "outputs": outputs}
+    return {**submission.notebook, "cells": cells}
 
 
 def _kept(outputs: Sequence[Any], run: Run) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import base64
 import json
 import math
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +26,8 @@ _DTYPES = {
     for dtype in (np.dtype(code).newbyteorder("<"), np.dtype(code).newbyteorder(">"))
 }
 _COLLECTIONS = (tuple, set, frozenset)
-_CONSTANTS = {str, bool, type(None)}
+_ATOMS = {bool, int, float, str, type(None)}
+_ROWS = {list, tuple}
 _SHORT = 8  # items of a list that are sooner gone through than looked at together
 _MAX_DEPTH = 64
 _MAX_DIMENSIONS = 64
@@ -121,19 +123,29 @@ _TOO_MANY_KEYS = (
 
 def _items_to_json(items: Sequence[Any], depth: int, arrays: list[Any]) -> Sequence[Any]:
     """Each item as JSON, in which tuples are lists."""
-    if len(items) > _SHORT and depth <= _MAX_DEPTH and _are_json(items):
-        return items
+    if len(items) > _SHORT and depth < _MAX_DEPTH:
+        if _are_json(items):
+            return items
+        kinds = set(map(type, items))
+        # Calls, and what came of each, are rows of a few items; there are thousands of them.
+        if kinds <= _ROWS and _are_json(list(chain.from_iterable(items))):
+            return [{"tuple": row} if type(row) is tuple else row for row in items]
     return [_to_json(item, depth, arrays) for item in items]
 
 
 def _are_json(items: Sequence[Any]) -> bool:
     """Whether these are JSON as they stand, as a list of thousands of numbers mostly is."""
     kinds = set(map(type, items))
-    if kinds == {float}:
-        return all(map(math.isfinite, items))
-    if kinds == {int}:
-        return bool(max(items) < 2**63 and min(items) > -(2**63))
-    return kinds <= _CONSTANTS
+    if not kinds <= _ATOMS:
+        return False
+    if float in kinds and not all(map(math.isfinite, _of(float, kinds, items))):
+        return False
+    integers = _of(int, kinds, items)
+    return int not in kinds or (max(integers) < 2**63 and min(integers) > -(2**63))
+
+
+def _of(kind: type, kinds: set[type], items: Sequence[Any]) -> Sequence[Any]:
+    return items if len(kinds) == 1 else [item for item in items if type(item) is kind]
 
 
 def _int_to_json(value: int) -> Any:
@@ -159,8 +171,11 @@ def _from_json(value: Any, depth: int, arrays: _Arrays) -> Any:
     if depth > _MAX_DEPTH:
         raise PlainError(f"plain data is nested at most {_MAX_DEPTH} deep; this is deeper")
     if isinstance(value, list):
-        if depth < _MAX_DEPTH and not {list, dict} & set(map(type, value)):
+        kinds = set(map(type, value))
+        if depth < _MAX_DEPTH and not {list, dict} & kinds:
             return value
+        if depth + 2 < _MAX_DEPTH and kinds == {dict} and _are_rows(value):
+            return [tuple(row["tuple"]) for row in value]
         return [_from_json(item, depth + 1, arrays) for item in value]
     if not isinstance(value, dict):
         return value
@@ -183,6 +198,14 @@ def _from_json(value: Any, depth: int, arrays: _Arrays) -> Any:
         if tag == kind.__name__:
             return kind(_from_json(item, depth + 1, arrays) for item in body)
     raise PlainError(f"{tag!r} is not a tag of plain data")
+
+
+def _are_rows(value: list[dict[str, Any]]) -> bool:
+    """Whether these are tuples of nothing that has a tag of its own."""
+    bodies = [row.get("tuple") for row in value if len(row) == 1]
+    if len(bodies) < len(value) or set(map(type, bodies)) != {list}:
+        return False
+    return not {list, dict} & set(map(type, chain.from_iterable(bodies)))
 
 
 class _Arrays:

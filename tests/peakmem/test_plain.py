@@ -43,6 +43,27 @@ def test_what_is_encoded_comes_back_the_same(value):
     assert identical(plain.decode(plain.encode(value)), value)
 
 
+ROWS = st.lists(st.lists(SCALARS, max_size=3) | st.lists(SCALARS, max_size=3).map(tuple))
+
+
+@given(ROWS | st.lists(SCALARS), st.integers(0, 62))
+def test_many_short_rows_come_back_the_same_at_any_depth(rows, depth):
+    value = [*rows, *rows, *rows]  # many are looked at together, few one by one
+    for _ in range(depth):
+        value = [value]
+    assert identical(plain.decode(plain.encode(value)), value)
+
+
+@pytest.mark.parametrize("row", [(1,), [1]], ids=["tuples", "lists"])
+@pytest.mark.parametrize("count", [1, 30])
+def test_rows_that_lie_too_deep_are_refused_however_many(row, count):
+    value = [row] * count
+    for _ in range(63):
+        value = [value]
+    with pytest.raises(plain.PlainError, match="deep"):
+        plain.encode(value)
+
+
 @pytest.mark.parametrize(
     "value",
     [-0.0, math.inf, -math.inf, math.nan, 5e-324, -(2**63), pytest.param(10**5000, id="long")],
