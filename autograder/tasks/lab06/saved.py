@@ -80,6 +80,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     rows = int(rng.integers(4_600, 5_200))
     return [
+        # A low peak is no merit where what went out does not come back.
+        program("reused", _GRADIENTS, _PEAK, _ONCE, _NOTHING),
         program("blocks", _GRADIENTS, _ONCE, _NOTHING),
         program("views", _GRADIENTS, _ONCE, _NOTHING),
         program("layouts", _GRADIENTS, _ONCE, _NOTHING),
@@ -98,8 +100,10 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     if any(type(value.get(name)) is not int for name in _COUNTS):
         return dict.fromkeys(case.parts, Finding(False, "The answers came back garbled."))
     saved, gradients = saved_by(inputs["program"], inputs["seed"])
+    right = _gradients(inputs["program"], saved, gradients, value)
     findings = {
-        _GRADIENTS: _gradients(inputs["program"], saved, gradients, value),
+        _GRADIENTS: right,
+        _PEAK: right,
         _ONCE: _once(inputs["program"], saved, value),
         _NOTHING: _nothing_left(inputs["program"], value),
     }
@@ -107,6 +111,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 _ABOUT = {
+    "reused": "a program in which memory is used again",
     "blocks": "a chain of equal blocks",
     "views": "a program with transposes, slices and expanded rows",
     "layouts": "a program with permuted, integer, bool and empty tensors",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import torch
 from torch import nn
 
 from peakmem import meter
+from peakmem.operators import Operators
 from peakmem.probes import UNWATCH, WATCH, Namespace, call_each, earlier_objects_set_aside
 from peakmem.probes.gpu import gpu_seconds, require_gpu
 from peakmem.tiers import HostTier
@@ -282,7 +284,8 @@ def run_program(
     Returns the host's figures once all is done: `bytes_out`, `bytes_in`, `live_bytes`; also
     `live_between_bytes`, those on the host after forward; `after_bytes`, how many a forward
     outside of the block put there; and `gradients`, of the input and every parameter (None: none).
-    `retain` runs backward twice; `dropped` never does, and lets go of the graph.
+    `retain` runs backward twice; `dropped` never does, and lets go of the graph. In `reused`, and
+    in no other program, what one tensor had freed becomes the next one's memory.
     """
     with earlier_objects_set_aside():
         return _run_and_collect(program, seed, swap)
@@ -294,6 +297,8 @@ def _run_and_collect(
     generator = torch.Generator().manual_seed(seed)
     host = HostTier()
     forward, leaves = PROGRAMS[program](generator)
+    if program != "reused":
+        forward = _with_all_held(forward)
     with swap(host):
         loss = forward()
     live_between_bytes, out_bytes = host.live_bytes, host.bytes_out
@@ -320,6 +325,20 @@ Forward = Callable[[], torch.Tensor]
 Program = Callable[[torch.Generator], tuple[Forward, list[torch.Tensor]]]
 
 
+def _with_all_held(forward: Forward) -> Forward:
+    """Keep all that `forward` makes until it ends, so that no two of its tensors share an address.
+
+    Whether memory is used again is the allocator's choice, and may differ from run to run.
+    """
+
+    def run() -> torch.Tensor:
+        made: list[Any] = []
+        with Operators("cpu", lambda _name, _arguments, _had, result: made.append(result)):
+            return forward()
+
+    return run
+
+
 def _drawn(generator: torch.Generator, *shape: int) -> torch.Tensor:
     return torch.randn(shape, generator=generator, dtype=torch.float64)
 
@@ -333,7 +352,7 @@ def _parameter(generator: torch.Generator, *shape: int) -> nn.Parameter:
 
 
 def _blocks(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
-    """Many equal blocks: memory that one block frees is the next one's."""
+    """Many equal blocks, each of which saves three tensors of one size."""
     x = _leaf(generator, 40, 16)
     weights = [_parameter(generator, 16, 16) for _ in range(8)]
 
@@ -391,7 +410,39 @@ def _twice(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
     return forward, [x, weight]
 
 
+class _Memory:
+    """Memory for arrays of one shape: gives out again, at once, what nobody holds any more."""
+
+    def __init__(self) -> None:
+        self._lent: list[tuple[Array, weakref.ref[Array]]] = []
+
+    def copy_of(self, values: Array) -> torch.Tensor:
+        free = (i for i, (_, borrower) in enumerate(self._lent) if borrower() is None)
+        place = next(free, None)
+        whole = np.empty_like(values) if place is None else self._lent.pop(place)[0]
+        loan = whole.view()  # the tensor's storage holds it, and lets go of it when it is freed
+        loan[...] = values
+        self._lent.append((whole, weakref.ref(loan)))
+        return torch.from_numpy(loan)
+
+
+def _reused(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
+    """Constants one after the other, each in the memory of the last one if that was let go of."""
+    x = _leaf(generator, 16, 8)
+    constants = [_drawn(generator, 16, 8).numpy() for _ in range(12)]
+    memory = _Memory()
+
+    def forward() -> torch.Tensor:
+        total = torch.zeros((), dtype=torch.float64)
+        for constant in constants:
+            total = total + (memory.copy_of(constant) * x).sum()  # saves the constant for x
+        return total
+
+    return forward, [x]
+
+
 PROGRAMS: Mapping[str, Program] = {
+    "reused": _reused,
     "blocks": _blocks,
     "views": _views,
     "layouts": _layouts,

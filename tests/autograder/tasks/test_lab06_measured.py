@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from autograder.ban import banned_uses
 from autograder.isolation import missing_layers
@@ -20,6 +23,7 @@ from autograder.tasks.lab06.gpu_overlap import gpu_overlap
 from autograder.tasks.lab06.outside import NOISE_BYTES
 from autograder.tasks.lab06.saved import saved_by, swap_saved_tensors
 from autograder.tasks.lab06.stream import stream_forward
+from peakmem.probes.lab06 import PROGRAMS, run_program
 
 # For each exercise the case that is measured, its part, and an honest answer to it.
 _SIZES, _WIDTH, _ROWS = [400_000] * 5, 700, 5_000
@@ -156,6 +160,48 @@ def test_what_a_program_saves_is_counted_by_hand() -> None:
     assert saved.parameters_once == weight
     assert saved.parameters_each == 3 * weight
     assert [g.shape for g in gradients] == [(30, 12), (12, 12)]
+
+
+@contextmanager
+def _by_address(saved: list[tuple[int, weakref.ref[torch.UntypedStorage]]]) -> Iterator[None]:
+    """Note the address of each storage that autograd saves, and keep only a copy of the tensor."""
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage not in (earlier() for _, earlier in saved):
+            saved.append((storage.data_ptr(), weakref.ref(storage)))
+        return tensor.clone()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        yield
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_memory_is_used_again_in_one_program_and_in_no_other(program: str) -> None:
+    saved: list[tuple[int, weakref.ref[torch.UntypedStorage]]] = []
+    run_program(program, 0, lambda host: _by_address(saved))
+    addresses = [address for address, _ in saved if address]  # an empty storage has none
+    assert len(addresses) >= 3
+    if program == "reused":
+        assert len(set(addresses)) == 1
+    else:
+        assert len(set(addresses)) == len(addresses)
+
+
+def test_memory_that_is_still_held_is_not_used_again() -> None:
+    saved, gradients = saved_by("reused", 0)  # it holds every storage
+    run = run_program("reused", 0, lambda host: _by_address([]))
+    assert saved.once == saved.each == 12 * 16 * 8 * 8
+    assert np.array_equal(run["gradients"][0], gradients[0])
+
+
+def test_a_low_peak_is_no_merit_where_what_went_out_does_not_come_back() -> None:
+    part = MEASURED["saved"][1]
+    case = next(c for c in swap_saved_tensors.cases(np.random.default_rng(0)) if "seed" in c.inputs)
+    value = run_program(case.inputs["program"], case.inputs["seed"], lambda host: nullcontext())
+    assert swap_saved_tensors.judge(case, Answer(value))[part].ok
+    lost = Answer(value | {"gradients": [np.zeros((16, 8))]})
+    assert not swap_saved_tensors.judge(case, lost)[part].ok
 
 
 _GPU = {"compute": 0.010, "copies": 0.008, "student": 0.0115, "computed": True, "copied": True}
