@@ -22,7 +22,7 @@ from autograder.result import Result
 from autograder.semester import Receipt, Semester
 from autograder.waive import waive, waivers
 
-__all__ = ["Round", "counted", "note_counted", "rounds", "settle"]
+__all__ = ["Round", "attempt_folders", "counted", "note_counted", "rounds", "settle"]
 
 _COUNTED = "counted.json"
 _FOLDER = "attempts"
@@ -78,6 +78,11 @@ def settle(room: Classroom, graded: Sequence[Round], semester: Semester) -> list
         chosen[student] = _settle_one(room, student, own, receipts, semester)
     note_counted(room.out, {room.lab: chosen})
     return problems
+
+
+def attempt_folders(out: Path) -> list[Path]:
+    """Return the folders in which attempts are graded, each laid out as `out`; none without."""
+    return sorted(path for path in out.glob(f"{_FOLDER}/*") if path.is_dir())
 
 
 def counted(out: Path) -> dict[str, dict[str, dict[str, Any]]]:

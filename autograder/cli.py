@@ -6,8 +6,10 @@ import argparse
 import contextlib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from autograder.commands import building, grading, platforms, reviewing, trying
 from autograder.commands.report import STATUSES, STOPPED, USAGE, Report, show
@@ -32,9 +34,26 @@ _COMMANDS = (
 )
 
 
+class _Unreadable(Exception):
+    """A command line that cannot be read: the command it is for, and what argparse says."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that leaves it to `main` to say what is wrong, so that a program can read it too."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        raise _Unreadable(self.prog.partition(" ")[2], f"{self.prog}: error: {message}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, print its report, and return its exit status, one of `STATUSES`."""
-    options = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        options = parser().parse_args(given)
+    except _Unreadable as error:
+        command, said = error.args
+        return show(Report(USAGE, problems=(said,)), command, as_json="--json" in given)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # many graders run at once
     # What is printed on the way is no part of the object that a program reads.
     with contextlib.redirect_stdout(sys.stderr if options.json else sys.stdout):
@@ -44,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands; `run` is what a command does with its options."""
-    whole = argparse.ArgumentParser(
+    whole: argparse.ArgumentParser = _Parser(
         prog="autograder",
         description=__doc__,
         epilog=STATUSES,
@@ -71,15 +90,21 @@ def parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> Report:
     try:
+        if not options.course.is_dir():
+            raise NotADirectoryError(
+                f"--course {options.course} is no folder; expected one with solutions/ and labs/"
+            )
         report: Report = options.run(options)
     except (ValueError, OSError, RuntimeError) as error:
         return Report(USAGE, problems=(f"autograder {options.command}: {error}",))
     except Exception as error:
         from sqlalchemy.exc import OperationalError  # that takes too long where all goes well
 
-        if not isinstance(error, OperationalError):
-            raise
-        said = f"the gradebook cannot be read or written: {error.orig}"
+        said = "this is a fault of the grader; what is written stays, and can be gone on from"
+        if isinstance(error, OperationalError):
+            said = f"the gradebook cannot be read or written: {error.orig}"
+        else:
+            traceback.print_exc()
         return Report(USAGE, problems=(f"autograder {options.command}: {said}",))
     except KeyboardInterrupt:
         return Report(STOPPED, problems=("\nStopped. The same command goes on from here.",))

@@ -31,7 +31,8 @@ FOR_A_PERSON = "for_a_person"
 NOT_HANDED_IN = "not_handed_in"
 JUDGED = frozenset({"right", "partly", "wrong"})  # the others have no score
 
-_FORMULA = ("=", "+", "-", "@")
+# The full-width ones begin a formula where a spreadsheet is set to Japanese or Chinese.
+_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 _NOTHING = "Nothing was handed in."
 _NO_VERDICT = "The grader returned no verdict on this exercise; a person has to look."
 
@@ -54,9 +55,9 @@ def write_grades(
     says it is of, empty where it does not say. `root` holds the course's `solutions`.
 
     The file is UTF-8, with a line feed after each row; the same results give the same bytes. A
-    text that begins with = + - or @, which a spreadsheet would run as a formula, has an apostrophe
-    put before it; tabs, returns and other control characters are spaces, none at its ends. Scores
-    are plain numbers.
+    text that begins with = + - or @, as wide as usual or full width, which a spreadsheet would run
+    as a formula, has an apostrophe put before it; tabs, returns and other control characters are
+    spaces, none at its ends. Scores are plain numbers.
     """
     questions = questions_of((result.lab for result in results), root)
     data = io.BytesIO()  # StringIO would take four bytes a character

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from autograder.attempts import counted, note_counted
+from autograder.attempts import attempt_folders, counted, note_counted
 from autograder.changes import Change, between, note_down
 from autograder.classroom import Classroom, drop_pages, note_taken, publish, taken
 from autograder.database import save_cells
@@ -67,7 +67,7 @@ def commit(room: Classroom, comparison: Comparison) -> list[Result]:
             drop_pages(result, room.out)
     for path in there.rglob(f"journal/{room.lab}/*.entry"):
         write_whole(room.out / path.relative_to(there), path.read_bytes())
-    for folder in (there, *there.glob("attempts/*")):
+    for folder in (there, *attempt_folders(there)):
         own = replace(room, out=room.out / folder.relative_to(there))
         note_taken(own, {student for student, _ in taken(folder)})
     if chosen := counted(there):

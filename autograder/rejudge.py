@@ -7,12 +7,13 @@ with the same inputs. Where the lab asks something else by now, only `regrade` c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from autograder.asked import asked_of
+from autograder.attempts import attempt_folders
 from autograder.changes import Change, between, note_down
 from autograder.classroom import drop_pages, publish, taken
 from autograder.journal import Journal
@@ -33,15 +34,17 @@ __all__ = ["Proposal", "commit", "drawn_again", "judge_again", "propose", "remar
 class Proposal:
     """What judging again comes to: changed scores, results to write, and what it cannot tell.
 
-    `amended` are results as the judges see them, waivers left out, with the terms they stand
-    under; `pages` are those whose pages say something else then. Counted by task: the verdicts
-    that were `judged` again, those that are `stale`, since something else would be asked today,
-    and those that rest on no answers, `unasked`, such as of what a solution may not use.
+    `amended` are results as the judges see them, waivers left out, with the journal they are in
+    and the terms they stand under; attempts that do not count are among them, so that none comes
+    to count with its old verdicts. `pages` are those whose pages say something else then. Counted
+    by task, of what counts: the verdicts that were `judged` again, those that are `stale`, since
+    something else would be asked today, and those that rest on no answers, `unasked`, such as of
+    what a solution may not use.
     """
 
     waived: Mapping[str, str]
     changes: list[Change] = field(default_factory=list)
-    amended: list[tuple[Result, dict[str, Any]]] = field(default_factory=list)
+    amended: list[tuple[Journal, Result, dict[str, Any]]] = field(default_factory=list)
     pages: list[Result] = field(default_factory=list)
     judged: Counter[str] = field(default_factory=Counter)
     stale: Counter[str] = field(default_factory=Counter)
@@ -55,8 +58,26 @@ def propose(
 
     `rules` are those of today for ordinary assignments.
     """
+    holding, proposal = waivers(out), Proposal(waived)
+    for old, new in _amended(out, root, secret, rules, proposal):
+        was, now = waive(old, holding), waive(new, waived)
+        if was != now:
+            proposal.pages.append(now)
+            proposal.changes += between(was, now)
+    for folder in attempt_folders(out):
+        others = Proposal(waived)
+        for _ in _amended(folder, root, secret, rules, others):
+            pass  # what changes is told of the attempts that count alone
+        proposal.amended += others.amended
+    return proposal
+
+
+def _amended(
+    out: Path, root: Path, secret: bytes, rules: Rules, proposal: Proposal
+) -> Iterator[tuple[Result, Result]]:
+    """Judge the answers in `out` itself again; note down what comes of it, yield old and new."""
     labs: dict[str, CourseLab] = {}
-    journal, holding, proposal = Journal(out), waivers(out), Proposal(waived)
+    journal = Journal(out)
     for student, lab in taken(out):
         old = journal.verdicts(lab, student)
         if old is None or old.end != "graded":
@@ -67,12 +88,8 @@ def propose(
         held = journal.terms(lab, student) or {}
         terms = _terms(held, lab, root, rules, whole=whole)
         if (new, terms) != (old, held):
-            proposal.amended.append((new, terms))
-        was, now = waive(old, holding), waive(new, waived)
-        if was != now:
-            proposal.pages.append(now)
-            proposal.changes += between(was, now)
-    return proposal
+            proposal.amended.append((journal, new, terms))
+        yield old, new
 
 
 def remarks(proposal: Proposal) -> list[str]:
@@ -99,8 +116,7 @@ def commit(proposal: Proposal, out: Path, root: Path) -> list[Result]:
     for result in proposal.pages:
         drop_pages(result, out)
     write_waivers(proposal.waived, out)
-    journal = Journal(out)
-    for result, terms in proposal.amended:
+    for journal, result, terms in proposal.amended:
         journal.amend(result, terms)
     return publish(out, root)
 

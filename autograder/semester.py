@@ -8,7 +8,6 @@ what was expected.
 
 from __future__ import annotations
 
-import csv
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -21,13 +20,13 @@ from autograder.intake import is_student_id
 from autograder.labs import find_task, lab_names
 from autograder.questions import COURSE
 from autograder.scoring import SANE, STOCK, Rules
+from autograder.sheet import rows
 
 __all__ = ["SETTINGS", "Late", "Receipt", "Semester", "Student", "read_semester"]
 
 SETTINGS = "semester.toml"
 
 Attempts = Literal["last", "best", "on_time"]
-Columns = tuple[str, ...]
 _ATTEMPTS: tuple[Attempts, ...] = ("last", "best", "on_time")
 _KEYS = ("attempts", "due", "extensions", "late", "ordinary", "receipts", "roster", "waived")
 _RULES = {"sane": SANE, "stock": STOCK}
@@ -106,7 +105,7 @@ def read_semester(out: Path, root: Path | None = COURSE) -> Semester:
     if not path.is_file():
         return Semester()
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no TOML file: {error}") from error
     settings = _Settings(path, root)
@@ -117,20 +116,20 @@ def read_semester(out: Path, root: Path | None = COURSE) -> Semester:
     attempts = data.get("attempts", "last")
     if attempts not in _ATTEMPTS:
         raise settings.wrong("attempts", attempts, f"one of {', '.join(_ATTEMPTS)}")
-    due = settings.table(data, "due")
+    due = {lab: settings.time(lab, time) for lab, time in settings.table(data, "due").items()}
     if late and not due:
         raise settings.wrong("due", due, "a due time for each lab, since [late] is set")
     if due and "receipts" not in data:
         raise settings.wrong("receipts", None, "a file of receipt times, since [due] is set")
     return Semester(
         attempts=attempts,
-        due={lab: settings.time(lab, time) for lab, time in due.items()},
+        due=due,
         late=Late(
             timedelta(minutes=settings.number(late, "grace_minutes", 0.0, 7 * 24 * 60)),
             settings.number(late, "percent_per_day", 0.0, 100),
             settings.number(late, "most_percent", 100.0, 100),
         ),
-        extensions=_extensions(settings.file(data, "extensions"), settings.labs),
+        extensions=_extensions(settings.file(data, "extensions"), settings.labs, due),
         receipts=tuple(_receipts(settings.file(data, "receipts"), settings.labs)),
         roster=tuple(_roster(settings.file(data, "roster"))),
         waived=dict(settings.waivers(settings.table(data, "waived"), ordinary)),
@@ -174,9 +173,10 @@ class _Settings:
     def time(self, lab: str, value: object) -> datetime:
         if self.labs is not None and lab not in self.labs:
             raise self.wrong(f"due.{lab}", str(value), f"a lab among {', '.join(self.labs)}")
-        if not isinstance(value, datetime) or value.tzinfo is None:
+        time = _read_time(value) if isinstance(value, str) else value
+        if not isinstance(time, datetime) or time.tzinfo is None:
             raise self.wrong(f"due.{lab}", str(value), _TIME)
-        return value
+        return time
 
     def file(self, data: Mapping[str, Any], key: str) -> Path | None:
         name = data.get(key)
@@ -214,13 +214,17 @@ class _Settings:
 
 def _roster(path: Path | None) -> Iterator[Student]:
     names = ("first_name", "last_name", "email", "lms_user_id")
-    for where, row in _rows(path, ("id",), names, key=("id",)):
+    if path is None:
+        return
+    for where, row in rows(path, ("id",), names, key=("id",)):
         _check_student(where, "id", row["id"])
         yield Student(**row)
 
 
 def _receipts(path: Path | None, labs: Collection[str] | None) -> Iterator[Receipt]:
-    for where, row in _rows(
+    if path is None:
+        return
+    for where, row in rows(
         path, ("student", "lab", "received"), ("folder",), key=("student", "lab", "folder")
     ):
         _check_student(where, "student", row["student"])
@@ -234,39 +238,26 @@ def _receipts(path: Path | None, labs: Collection[str] | None) -> Iterator[Recei
         yield Receipt(row["student"], row["lab"], received, row["folder"])
 
 
-def _extensions(path: Path | None, labs: Collection[str] | None) -> dict[tuple[str, str], datetime]:
-    granted = {}
-    for where, row in _rows(path, ("student", "lab", "due"), (), key=("student", "lab")):
-        _check_student(where, "student", row["student"])
-        _check_lab(where, row["lab"], labs)
-        granted[row["student"], row["lab"]] = _time(where, "due", row["due"])
-    return granted
-
-
-def _rows(
-    path: Path | None, needed: Columns, also: Columns, key: Columns
-) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each row of a CSV file with where it stands; what is in `key` stands in one row only."""
+def _extensions(
+    path: Path | None, labs: Collection[str] | None, due: Mapping[str, datetime]
+) -> dict[tuple[str, str], datetime]:
+    granted: dict[tuple[str, str], datetime] = {}
     if path is None:
-        return
-    seen: set[tuple[str, ...]] = set()
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        columns = reader.fieldnames or ()
-        missing = [name for name in needed if name not in columns]
-        if missing:
+        return granted
+    for where, row in rows(path, ("student", "lab", "due"), (), key=("student", "lab")):
+        student, lab = row["student"], row["lab"]
+        _check_student(where, "student", student)
+        _check_lab(where, lab, labs)
+        time = _time(where, "due", row["due"])
+        if lab not in due:
+            raise ValueError(f"{where}: {lab} has no due time; expected one under [due]")
+        if time < due[lab]:
             raise ValueError(
-                f"{path}: its first line is {','.join(columns)!r}; expected a column "
-                f"{missing[0]} (it needs {', '.join(needed)})"
+                f"{where}: due is {row['due']!r}; expected a time after that of {lab}, "
+                f"{due[lab].isoformat()}"
             )
-        for number, given in enumerate(reader, start=2):
-            row = {name: (given.get(name) or "").strip() for name in (*needed, *also)}
-            values = tuple(row[name] for name in key)
-            if values in seen:
-                told = ", ".join(f"{name} {row[name]!r}" for name in key)
-                raise ValueError(f"{path}, row {number}: {told} is there a second time")
-            seen.add(values)
-            yield f"{path}, row {number}", row
+        granted[student, lab] = time
+    return granted
 
 
 def _check_student(where: str, column: str, value: str) -> None:
@@ -283,10 +274,14 @@ def _check_lab(where: str, value: str, labs: Collection[str] | None) -> None:
 
 
 def _time(where: str, column: str, value: str) -> datetime:
-    try:
-        time = datetime.fromisoformat(value)
-    except ValueError:
-        time = None
+    time = _read_time(value)
     if time is None or time.tzinfo is None:
         raise ValueError(f"{where}: {column} is {value!r}; expected {_TIME}")
     return time
+
+
+def _read_time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None

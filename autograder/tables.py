@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ from autograder.standing import Standing
 __all__ = ["write_canvas", "write_feedback_zip", "write_students"]
 
 _CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+_POSSIBLE = "    Points Possible"  # Canvas knows the row by these very spaces
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _BEGINNING = (1980, 1, 1, 0, 0, 0)  # of all files' time in a zip: the same pages, the same bytes
 
 Standings = Mapping[tuple[str, str], Standing]
@@ -49,7 +52,7 @@ def write_canvas(standings: Standings, people: Mapping[str, Student], path: Path
     labs = sorted({lab for _, lab in standings})
     possible = {lab: max(s.of for (_, of), s in standings.items() if of == lab) for lab in labs}
     rows = [[*_CANVAS, *labs]]
-    rows.append(["    Points Possible", "", "", "", "", *(points(possible[lab]) for lab in labs)])
+    rows.append([_POSSIBLE, "", "", "", "", *(points(possible[lab]) for lab in labs)])
     empty = dict.fromkeys(labs, 0)
     for name, person in people.items():
         shown = ", ".join(part for part in (person.last_name, person.first_name) if part)
@@ -91,5 +94,10 @@ def _write(rows: Iterable[Sequence[str]], path: Path) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for row in rows:
-        writer.writerow(cell if cell.startswith("    ") else cell_text(cell) for cell in row)
+        writer.writerow(cell if _is_safe(cell) else cell_text(cell) for cell in row)
     write_whole(path, text.getvalue().encode(errors="replace"))
+
+
+def _is_safe(cell: str) -> bool:
+    """Whether a cell stays as it is: a person may have given less than no points."""
+    return cell == _POSSIBLE or _NUMBER.fullmatch(cell) is not None

@@ -9,7 +9,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autograder.commands.checks import other_notebooks, require_folders, strangers
+from autograder.commands.checks import (
+    misspelt,
+    other_notebooks,
+    require_folders,
+    strangers,
+)
 from autograder.commands.common import (
     add_running,
     cannot_run,
@@ -157,4 +162,5 @@ def _grade_rounds(
         *other_notebooks(room, handed),
         *strangers(room.lab, [name for name, _ in handed], [s.id for s in semester.roster]),
     ]
-    return settle(room, graded, semester), remarks
+    problems = settle(room, graded, semester)
+    return [*problems, *misspelt(room, {name for name, _ in handed}, semester)], remarks

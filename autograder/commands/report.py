@@ -8,6 +8,7 @@ Remarks and problems go to standard error either way.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,6 +51,16 @@ def found(problems: Sequence[str], **rest: Any) -> Report:
 
 def show(report: Report, command: str, *, as_json: bool) -> int:
     """Print the report; return its exit status."""
+    try:
+        _print(report, command, as_json=as_json)
+    except BrokenPipeError:  # who reads it, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for sentence in (*report.remarks, *report.problems):
+        print(sentence, file=sys.stderr)
+    return report.status
+
+
+def _print(report: Report, command: str, *, as_json: bool) -> None:
     if as_json:
         data = {
             "command": command,
@@ -64,6 +75,3 @@ def show(report: Report, command: str, *, as_json: bool) -> int:
     elif report.text:
         print(report.text)
     sys.stdout.flush()
-    for sentence in (*report.remarks, *report.problems):
-        print(sentence, file=sys.stderr)
-    return report.status

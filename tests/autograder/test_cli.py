@@ -1,6 +1,10 @@
 """The command line: what it cannot take is told in one sentence, with exit status 2."""
 
+import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -81,6 +85,44 @@ def test_a_number_that_is_none_is_refused_by_name(capsys, option, value):
 )
 def test_what_is_missing_is_named(capsys, arguments):
     assert "required" in (said := refused(capsys, *arguments)) or "choose from" in said
+
+
+@pytest.mark.parametrize(("arguments", "command"), [((), ""), (("mark",), ""), (GRADE, "grade")])
+def test_a_program_reads_why_its_command_line_is_refused(capsys, arguments, command):
+    status, out, err = run(capsys, *arguments, "--json")
+    data = json.loads(out)
+    assert (status, data["status"], data["command"]) == (USAGE, USAGE, command)
+    assert data["problems"] == [err.strip().splitlines()[-1]]
+
+
+def test_a_fault_of_the_grader_is_not_taken_for_work_done(capsys, monkeypatch, tmp_path):
+    def broken(_options):
+        return {}["gone"]
+
+    monkeypatch.setattr("autograder.commands.reviewing._audit", broken)
+    status, out, err = run(capsys, "audit", tmp_path, "--json")
+    (problem,) = json.loads(out)["problems"]
+    assert (status, "fault of the grader" in problem) == (USAGE, True)
+    assert "Traceback" in err
+
+
+def test_a_course_that_there_is_not_is_named(capsys, tmp_path):
+    missing = tmp_path / "missing"
+    assert f"--course {missing} is no folder" in refused(
+        capsys, "--course", missing, "export", tmp_path
+    )
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "autograder", "audit", "nowhere", "--json"]
+    with os.fdopen(write, "w") as closed:
+        done = subprocess.run(
+            command, stdout=closed, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == PROBLEM
+    assert "Broken" not in done.stderr
 
 
 def test_the_limits_reach_the_sandbox_and_their_defaults_are_those_of_the_help(capsys):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from autograder.policy import Attempt, counting, days_late, percent_off, sentence
 from autograder.semester import Late, Receipt, Semester, Student, read_semester
-from tests.grading import LAB05, SEARCH
+from tests.grading import LAB01, LAB05, SEARCH
 
 DUE = datetime.fromisoformat("2026-11-20T23:59:00+01:00")
 WHOLE = f"""
@@ -49,6 +49,32 @@ def test_all_of_it_is_read(tmp_path):
         roster=(Student("ada", "Ada", "Lovelace", "ada@uni.example"), Student("lin")),
         waived={SEARCH: "Its bound was not the one in the text."},
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffid,first_name\r\nada,Zoë\r\n",
+        "\ufeffid;first_name\r\nada;Zoë\r\n;\r\n",
+        "id\tfirst_name\tof no use\nada\tZoë\n\n",
+        " id , first_name \n\nada , Zoë,,\n",
+    ],
+)
+def test_a_roster_is_read_as_spreadsheets_write_it(tmp_path, text):
+    assert read_semester(write(tmp_path, roster=text)).roster == (Student("ada", "Zoë"),)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_file_in_another_encoding_is_named_with_the_remedy(tmp_path, encoding):
+    write(tmp_path)
+    (tmp_path / "roster.csv").write_bytes("id,first_name\nada,Zoë\n".encode(encoding))
+    with pytest.raises(ValueError, match=r"roster\.csv is no UTF-8 text .* save it as `CSV UTF-8`"):
+        read_semester(tmp_path)
+
+
+def test_settings_are_read_with_a_byte_order_mark_and_times_in_quotes(tmp_path):
+    written = "\ufeff" + WHOLE.replace("2026-11-20T23:59:00+01:00", '"2026-11-20T23:59:00+01:00"')
+    assert read_semester(write(tmp_path, written)).due == {LAB05: DUE}
 
 
 def test_the_guides_example_is_what_it_says(repository, tmp_path):
@@ -103,6 +129,14 @@ def test_a_wrong_setting_is_named_with_what_was_expected(tmp_path, settings, key
         ({"roster": "name\nada\n"}, "a column id"),
         ({"roster": "id\n../eve\n"}, "row 2: id is '../eve'"),
         ({"roster": "id\nada\nada\n"}, "row 3: id 'ada' is there a second time"),
+        ({"roster": "id\nAda\nada\n"}, "row 3: id 'ada' is there a second time, after row 2"),
+        ({"roster": ""}, "roster.csv is empty"),
+        ({"roster": "id,email,email\n"}, "'email' twice"),
+        ({"roster": "id,last_name,first_name\nada,Love,lace,Ada\n"}, "row 2: it has 4 cells"),
+        ({"roster": 'id,last_name\nada,"Love\nlin,\n'}, "row 2: it cannot be read as CSV"),
+        ({"roster": "Student,ID,SIS Login ID\n"}, "rename `SIS Login ID` to id"),
+        ({"extensions": EXTENSIONS.replace("11-22", "11-02")}, f"after that of {LAB05}"),
+        ({"extensions": EXTENSIONS.replace(LAB05, LAB01)}, f"{LAB01} has no due time"),
         ({"receipts": RECEIPTS.replace("+01:00", "")}, "row 2: received is '2026"),
         ({"receipts": RECEIPTS.replace(LAB05, "lab05")}, "row 2: lab is 'lab05'"),
         ({"receipts": RECEIPTS.replace("monday", "..")}, "row 2: folder is '..'"),

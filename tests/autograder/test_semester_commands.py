@@ -165,6 +165,36 @@ def test_a_wrong_judge_is_put_right_without_running_code(room, capsys, monkeypat
     ]
 
 
+def test_grading_again_leaves_what_rejudging_put_right(room, capsys, monkeypatch):
+    answer(monkeypatch, "y")
+    with_search(monkeypatch, judge=judged_by(ok=True))
+    status, said, _ = command(room, capsys, "rejudge", room.out)
+    assert (status, f"lin, {SEARCH}: 0 -> 4" in said) == (0, True)
+    assert "Judged again: 12 verdicts" in said  # of the attempts that count
+    done = room.grade("--workers", "1")
+    assert done.returncode == 0, done.stderr
+    assert (room.row("lin")["score"], room.row("ada")["score"]) == ("4", "4")
+    friday = Journal(room.out / "attempts" / "friday").verdicts(LAB05, "ada")
+    assert friday.verdicts[0].points == 4
+
+
+def test_an_id_in_other_letters_is_named(room):
+    rules = (room.out / "semester.toml").read_text()
+    (room.out / "semester.toml").write_text(f'extensions = "extensions.csv"{rules}')
+    due = "2026-11-29T10:00:00+01:00"
+    (room.out / "extensions.csv").write_text(
+        f"student,lab,due\nLin,{LAB05},{due}\nmax,{LAB05},{due}\nkim,{LAB05},{due}\n"
+    )
+    (room.out / "roster.csv").write_text(ROSTER.replace("ada,", "ADA,"))
+    done = room.grade("--workers", "1")
+    assert done.returncode == PROBLEM
+    assert f"ada, {LAB05}: handed in, but the roster has ADA, who has 0 points" in done.stderr
+    assert f"Lin, {LAB05}: has an extension, but nobody has this id" in done.stderr
+    assert "is it lin?" in done.stderr
+    assert f"max, {LAB05}: has an extension, but nobody has this id" in done.stderr
+    assert "kim" not in done.stderr
+
+
 @pytest.mark.parametrize("said", ["n", "", "no way"])
 def test_nothing_is_written_unless_one_agrees(room, capsys, monkeypatch, said):
     with_search(monkeypatch, judge=judged_by(ok=False))

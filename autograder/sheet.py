@@ -1,0 +1,99 @@
+"""Sheet: the rows of a CSV file that a person made, with a spreadsheet more often than not.
+
+Commas, semicolons or tabs may part its cells, and blank rows may stand in it. What would be taken
+for something else than was meant is refused: the file, the row, and the remedy are named.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+__all__ = ["rows"]
+
+_PARTED_BY = ",;\t"
+_CANVAS = "SIS Login ID"  # a column of what Canvas exports
+_FROM_CANVAS = (
+    "; in Canvas's gradebook export, rename `SIS Login ID` to id and `ID` to lms_user_id, and "
+    "delete the rows that are no student's"
+)
+
+
+def rows(
+    path: Path, needed: Sequence[str], also: Sequence[str], key: Sequence[str]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield each row of a CSV file, by the columns `needed` and `also`, with where it stands.
+
+    What is in the columns `key` stands in one row only, whether in capitals or not.
+
+    Raises ValueError for a file or a row that is not as expected.
+    """
+    text = _text(path)
+    first = text.lstrip().partition("\n")[0]
+    parted_by = max(_PARTED_BY, key=first.count)
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=parted_by, strict=True)
+    header: list[str] | None = None
+    seen: dict[tuple[str, ...], str] = {}
+    for where, cells in _whole(path, lines):
+        if header is None:
+            header = [cell.strip() for cell in cells]
+            _check_header(path, header, needed)
+        elif len(cells) > len(header):
+            raise ValueError(
+                f"{where}: it has {len(cells)} cells, and the first row has {len(header)}; no more "
+                "than that are expected. A text with a comma in it needs quotes around it."
+            )
+        else:
+            row = dict.fromkeys((*needed, *also), "")
+            found = dict(zip(header, (cell.strip() for cell in cells), strict=False))
+            row |= {name: found[name] for name in row if name in found}
+            values = tuple(row[name].casefold() for name in key)
+            if values in seen:
+                told = ", ".join(f"{name} {row[name]!r}" for name in key)
+                raise ValueError(f"{where}: {told} is there a second time, after {seen[values]}")
+            seen[values] = where.removeprefix(f"{path}, ")
+            yield where, row
+    if header is None:
+        raise ValueError(f"{path} is empty; expected a first row with {', '.join(needed)}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is no UTF-8 text ({error.reason} at byte {error.start}); in a spreadsheet, "
+            "save it as `CSV UTF-8`"
+        ) from error
+
+
+def _whole(path: Path, lines: Iterator[list[str]]) -> Iterator[tuple[str, list[str]]]:
+    """The rows that hold anything, without the empty cells at their ends."""
+    number = 0
+    try:
+        for number, cells in enumerate(lines, start=1):
+            while cells and not cells[-1].strip():
+                cells.pop()
+            if cells:
+                yield f"{path}, row {number}", cells
+    except csv.Error as error:
+        raise ValueError(
+            f"{path}, row {number + 1}: it cannot be read as CSV ({error}); look for a quotation "
+            "mark without its other half there"
+        ) from error
+
+
+def _check_header(path: Path, header: Sequence[str], needed: Sequence[str]) -> None:
+    missing = [name for name in needed if name not in header]
+    if missing:
+        canvas = _FROM_CANVAS if _CANVAS in header else ""
+        raise ValueError(
+            f"{path}: its first row is {','.join(header)!r}; expected a column {missing[0]} "
+            f"(it needs {', '.join(needed)}){canvas}"
+        )
+    twice = [name for name, count in Counter(header).items() if count > 1 and name]
+    if twice:
+        raise ValueError(f"{path}: its first row has {twice[0]!r} twice; expected each column once")
