@@ -39,9 +39,11 @@
 # | 1.7 A quarter of the memory: fp8 | 10 | 1 |
 # | 1.8 When a sum stops growing | 25 | 3 |
 # | 1.9 A careful sum | 25 | 2 |
-# | 1.10 The lost update | 10 | 1 |
+# | 1.10 The lost update | 15 | 1 |
 # | 1.11 In your own words | 5 | 2 |
-# | **total** | **160** | **25** |
+# | **total** | **165** | **25** |
+#
+# If bits are new to you, plan for twenty minutes more.
 #
 # Each exercise has the same rhythm. You **predict** a number (a plain variable; it is not graded),
 # you **write** a function, the cell below **measures** and shows your prediction beside the result,
@@ -534,8 +536,9 @@ show(
 # lower 16 bits off would round toward zero; a conversion rounds to the nearest, ties to even.
 #
 # Write `to_bf16(x)`:
-# - `x` is a numpy array of float32, of any shape, maybe empty. Return a `uint16` array of the same
-#   shape with the bf16 patterns. Leave `x` unchanged.
+# - `x` is a numpy array of float32, of any shape, maybe empty. Return an array of the same
+#   shape with the bf16 patterns, as integers from 0 to 65535. `uint16` is the type that halves the
+#   memory; a wider integer type counts alike. Leave `x` unchanged.
 # - No Python loop, comprehension, `map` or `np.vectorize`: a model has billions of weights.
 # - Past the largest bf16 number comes infinity. NaN stays NaN (any NaN pattern is right), and
 #   infinity stays infinity.
@@ -557,7 +560,7 @@ predicted_error_percent = None  # your prediction, a number
 
 # %% nbgrader={"grade": false, "grade_id": "lab01-to_bf16-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def to_bf16(x: np.ndarray) -> np.ndarray:
-    """Return the bf16 patterns (uint16) of a float32 array, nearest even, in the same shape."""
+    """Return the bf16 patterns of a float32 array, nearest even, as integers in the same shape."""
     ### BEGIN SOLUTION
     bits = x.view(np.uint32)
     last = bits >> 16 & 1  # the last bit that stays: ties go up only where it is 1
@@ -587,13 +590,13 @@ for pattern in (0x7FC00000, 0x7FFFFFFF, 0x7F800001, 0xFFFFFFFF):
     assert got & 0x7FFF > 0x7F80, f"0x{pattern:08X} is NaN, but yours becomes 0x{int(got):04X}"
 for shape in [(2, 3), (2, 0, 3)]:
     x = np.ones(shape, np.float32)
-    got = to_bf16(x)
+    got = np.asarray(to_bf16(x))
     assert got.shape == shape, f"the shape is {shape}, but you return one of {got.shape}"
-    assert got.dtype == np.uint16, f"an array of uint16 is asked for, not of {got.dtype}"
+    assert not got.size or got.dtype.kind in "iu", f"integers are asked for, not {got.dtype}"
     assert (x == 1).all(), "your function wrote into x: work on a copy of its bits"
 
 weights = np.random.default_rng(0).normal(0, 0.02, 1_000_000).astype(np.float32)
-patterns = to_bf16(weights)
+patterns = np.asarray(to_bf16(weights))
 back = (patterns.astype(np.uint32) << 16).view(np.float32)
 error = np.max(np.abs(back - weights) / np.abs(weights))
 print(
@@ -877,7 +880,7 @@ score("lab01-careful_sum", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-update_lost-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 1.10 The lost update (1 point, 10 minutes)
+# ## 1.10 The lost update (1 point, 15 minutes)
 #
 # `param += -lr * grad` is a sum as well. Above a weight of 1.0, bf16 has gaps of 2^-7, about 0.8 %.
 # An update of less than half of that changes nothing, in this step and in all later ones.
