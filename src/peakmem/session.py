@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-__all__ = ["HIDDEN_MODULES", "lab"]
+__all__ = ["GPU_LABS", "HIDDEN_MODULES", "lab"]
 
 # Modules that hold the answers of a lab. The grader's sandbox hides the same ones for real.
 HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
@@ -26,6 +26,9 @@ HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
     "lab06_swap": ("peakmem.apply", "peakmem.planners"),
     "lab07_mixed_precision": (),
 }
+
+# Labs with an exercise that needs a GPU.
+GPU_LABS = ("lab04_checkpointing", "lab06_swap", "lab07_mixed_precision")
 
 
 class Refusal(importlib.abc.MetaPathFinder):
@@ -56,14 +59,15 @@ def lab(name: str) -> None:
         raise ValueError(f"there is no lab named {name!r}; the labs are {known}")
     sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, Refusal)]
     sys.meta_path.insert(0, Refusal(name, HIDDEN_MODULES[name]))
-    print(f"{name} on {_device()}")
+    print(f"{name} on {_device(name)}")
 
 
-def _device() -> str:
+def _device(name: str) -> str:
     import torch  # here, so that `import peakmem` stays light
 
     if torch.cuda.is_available():
         gib = torch.cuda.get_device_properties(0).total_memory / 2**30
         return f"{torch.cuda.get_device_name(0)}, {gib:.1f} GiB. Measurements use the GPU."
     apple = "; Apple's GPU is not used" if torch.backends.mps.is_available() else ""
-    return f"the CPU (no CUDA GPU here{apple}). Exercises marked GPU are left out of your total."
+    left_out = " Exercises marked GPU are left out of your total." if name in GPU_LABS else ""
+    return f"the CPU (no CUDA GPU here{apple}).{left_out}"

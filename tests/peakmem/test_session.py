@@ -12,6 +12,8 @@ import pytest
 import torch
 
 import peakmem
+from autograder.tasks import find_lab
+from peakmem.session import HIDDEN_MODULES
 
 
 def test_the_device_line_says_that_apples_gpu_is_not_used(
@@ -23,6 +25,17 @@ def test_the_device_line_says_that_apples_gpu_is_not_used(
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda here=here: here)
         peakmem.lab("lab05_accumulation")
         assert words in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", HIDDEN_MODULES)
+def test_exercises_marked_gpu_are_named_only_in_labs_that_have_one(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    peakmem.lab(name)
+    said = "Exercises marked GPU are left out of your total." in capsys.readouterr().out
+    assert said == any(task.needs_gpu for task in find_lab(name).tasks)
 
 
 @pytest.fixture
