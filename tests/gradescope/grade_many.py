@@ -1,7 +1,8 @@
 """Runs in the container: grades a folder of submissions, each as a user of its own.
 
-Arguments: the folder of submissions, the lab. Prints one JSON object: what came of each student,
-the processes that are not root's, and the files that are not.
+Arguments: the folder of submissions, the lab, and the course where it is not the image's. Prints
+one JSON object: what came of each student, the processes that are not root's, and the files that
+are not.
 """
 
 import json
@@ -22,6 +23,7 @@ SECRETS = [BASE / name for name in ("source", "submission", "results", "grader")
 
 def main() -> None:
     submitted, lab = Path(sys.argv[1]), sys.argv[2]
+    root = Path(sys.argv[3]) if sys.argv[3:] else BASE / "source/course"
     for place in SECRETS:
         place.chmod(0o700)
     missing = missing_layers(SECRETS)
@@ -29,12 +31,14 @@ def main() -> None:
     limits = Limits(cell_seconds=3, submission_seconds=60, memory_bytes=2**30)
     out = Path("/out")
     out.mkdir(mode=0o700)
-    room = Classroom(lab, out, BASE / "source/course", b"s" * 32, limits)
+    room = Classroom(lab, out, root, b"s" * 32, limits)
     results = {}
-    with Grader(room, 0, partial(UidSandbox, secret_paths=[*SECRETS, submitted, out])) as grader:
+    secrets = [*SECRETS, submitted, out, root]
+    with Grader(room, 0, partial(UidSandbox, secret_paths=secrets)) as grader:
         for student, path in find_submissions(submitted, lab):
             begun = time.monotonic()
             grader((student, path))
+            grader.start().open().close()  # the process that was made ready for the next student
             result = Journal(out).read(lab, student)
             results[student] = {
                 "end": result.end,

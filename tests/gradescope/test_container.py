@@ -15,6 +15,7 @@ import pytest
 
 from autograder.by_uid import NOTE
 from autograder.cli import main
+from tests.autograder import assignment_by_hand as assignment
 from tests.gradescope.container import Container, course_to_zip, why_not
 from tests.grading import LAB05, Notebook, cell_of, code_cell, released, solved
 from tests.hostile.attack import Attack
@@ -287,3 +288,86 @@ def test_an_attack_reaches_and_leaves_nothing(graded: dict[str, Any], attack: At
 def test_neighbours_have_what_they_earned(graded: dict[str, Any], student: str) -> None:
     verdicts = graded[student]["verdicts"].values()
     assert sum(points for _, points, _ in verdicts) == TOTAL
+
+
+# An ordinary assignment, with files of the instructor's and of the students'
+
+LOOKS = """
+import os
+from mine import WORD
+print("HERE", sorted(os.listdir()), WORD, open("data.csv").readline())
+for place in ({places}):
+    try:
+        print("REACHED", place, os.listdir(place) if os.path.isdir(place) else open(place).read())
+    except OSError:
+        pass
+try:
+    open("data.csv", "w").write("0")
+    print("REACHED the data")
+except OSError:
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def ordinary(container: Container) -> dict[str, Any]:
+    with TemporaryDirectory(prefix="gradescope-ordinary-", dir=container.folder) as name:
+        folder = Path(name)
+        course = assignment.write_course(folder / "course")
+        places = ", ".join(map(repr, (*PLACES, "/course", "/course/source/ps1")))
+        handed = {
+            "right": assignment.submission(plot=LOOKS.format(places=places)),
+            "wrong": assignment.submission(square="return x", total="return 0"),
+            "exits": assignment.submission(quiet="import os\nos._exit(3)"),
+        }
+        for student, notebooks in handed.items():
+            files = assignment.hand_in(folder / "submitted", student, notebooks)
+            (files / "mine.py").write_text("WORD = 'theirs'\n")
+            (files / "numpy.py").write_text("print('SHADOWED')\n")
+            (files / "data.csv").write_text("0\n")
+            (files / "link").symlink_to("/autograder/source/secret")
+        for place in (course, folder / "submitted"):
+            place.chmod(0o700)
+        binds = [
+            "--bind",
+            str(course),
+            "/course",
+            "--bind",
+            str(folder / "submitted"),
+            "/submitted",
+        ]
+        source = (HERE / "grade_many.py").read_text()
+        said = container.python(source, "/submitted", assignment.NAME, "/course", binds=binds)
+        return json.loads(said)
+
+
+def points_of(result: dict[str, Any]) -> dict[str, float]:
+    return {task: points for task, (_, points, _) in result["verdicts"].items()}
+
+
+def test_an_ordinary_assignment_is_graded_by_user_ids_too(ordinary: dict[str, Any]) -> None:
+    right = points_of(ordinary["right"])
+    test = f"{assignment.PROBLEM1}/test_"
+    assert right == {
+        f"{test}square": 2,
+        f"{test}total": 3,
+        f"{test}quiet": 1,
+        f"{test}twice": 1,
+        f"{test}value": 2,
+        f"{assignment.PROBLEM2}/test_square": 1,
+    }
+    assert points_of(ordinary["wrong"]) == right | {f"{test}square": 0, f"{test}total": 1.5}
+    assert points_of(ordinary["exits"]) == right | {f"{test}quiet": 0, f"{test}twice": 0}
+    assert all(NOTE in result["notes"] for result in ordinary.values())
+
+
+def test_files_are_there_by_user_ids_too_and_nothing_else_is(ordinary: dict[str, Any]) -> None:
+    shown = json.dumps(ordinary["right"]["outputs"])
+    here = "HERE ['data.csv', 'helper.py', 'mine.py', 'numpy.py'] theirs amount"
+    assert here in shown
+    assert "REACHED" not in shown
+    assert "SHADOWED" not in json.dumps(ordinary)
+    link = "Files beside the notebooks that were not read: link (a link)."
+    instead = "Handed in too, but the course's own was used: data.csv."
+    assert {link, instead} <= set(ordinary["right"]["notes"])
+    assert [result["left"] for result in ordinary.values()] == [[], [], []]
