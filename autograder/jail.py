@@ -68,6 +68,8 @@ def shut_in(limits: Mapping[str, int]) -> None:
     )  # no further namespaces for the student
     # What /dev holds would count as nobody's memory and be there for the next student; and who can
     # write to /proc can reset the peak of memory that a measured exercise goes by.
+    # Pages of /dev/zero that processes share and let go of would count as nobody's memory too.
+    _mount("/dev/null", "/dev/zero", None, _MS_BIND, "")
     read_only = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV
     _mount(None, "/dev", None, read_only, "")
     _mount(None, "/proc", None, read_only | _MS_NOEXEC, "")

@@ -1,7 +1,8 @@
 """System calls that a student's process is refused, by a filter of the kernel's (seccomp).
 
 Namespaces and limits leave gaps, which this closes. Memory that no process maps, of memory files
-and System V, counts in no process's size. What is written to a file without a write counts as
+and System V, counts in no process's size; nor do pages that processes share and let go of, huge
+pages, and what a process sends out to swap. What is written to a file without a write counts as
 written by nobody. A process that hides its memory, or forges where its stack begins, cannot be
 watched. One that chooses its processors crowds its neighbours'. Sockets to the host of a virtual
 machine belong to no network namespace. And the rest is what no honest notebook calls, but attacks
@@ -27,6 +28,7 @@ REFUSED = {
     "shmget": (29, 194),
     "msgget": (68, 186),
     "semget": (64, 190),
+    "process_madvise": (440, 440),
     # Writing that is not counted as written.
     "splice": (275, 76),
     "tee": (276, 77),
@@ -72,17 +74,19 @@ REFUSED = {
     # Its flags lie in memory, where no filter can read them. C libraries then call clone.
     "clone3": (435, 435),
 }
-_SOCKET, _CLONE, _PRCTL = (41, 198), (56, 220), (157, 167)
+_SOCKET, _CLONE, _PRCTL, _MMAP, _MADVISE = (41, 198), (56, 220), (157, 167), (9, 222), (28, 233)
 _FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6: what a network namespace encloses
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW... flag
+_SHARED_BY_NO_FILE, _HUGE_PAGES = 0x21, 0x40000  # MAP_SHARED | MAP_ANONYMOUS, MAP_HUGETLB
+_TO_SWAP = (20, 21)  # MADV_COLD, MADV_PAGEOUT
 _HIDING = (4, 35)  # PR_SET_DUMPABLE, PR_SET_MM: after them the grader sees nothing, or anything
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH_...
 _X32 = 0x40000000  # the bit of the x86-64 calls that have another table
 
 # Classic BPF, as <linux/filter.h> and <linux/seccomp.h> name it.
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
+_LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 
@@ -125,20 +129,32 @@ def _filter(column: int, architecture: int) -> Iterator[Step]:
         yield _EQUAL, 0, 1, numbers[column]
         yield _REFUSAL
     families = [(_EQUAL, family) for family in _FAMILIES]
-    yield from _by_argument(_SOCKET[column], families, held=_PASS, else_=_REFUSAL)
+    yield from _by_argument(_SOCKET[column], 0, families, held=_PASS, else_=_REFUSAL)
     hiding = [(_EQUAL, option) for option in _HIDING]
-    yield from _by_argument(_PRCTL[column], hiding, held=_REFUSAL, else_=_PASS)
-    flags = [(_ANY_BIT, _NEW_NAMESPACES)]
-    yield from _by_argument(_CLONE[column], flags, held=_REFUSAL, else_=_PASS)
+    yield from _by_argument(_PRCTL[column], 0, hiding, held=_REFUSAL, else_=_PASS)
+    namespaces = [(_ANY_BIT, _NEW_NAMESPACES)]
+    yield from _by_argument(_CLONE[column], 0, namespaces, held=_REFUSAL, else_=_PASS)
+    unseen = [(_EQUAL, _SHARED_BY_NO_FILE), (_ANY_BIT, _HUGE_PAGES)]
+    mask = _SHARED_BY_NO_FILE | _HUGE_PAGES
+    yield from _by_argument(_MMAP[column], 3, unseen, held=_REFUSAL, else_=_PASS, mask=mask)
+    to_swap = [(_EQUAL, advice) for advice in _TO_SWAP]
+    yield from _by_argument(_MADVISE[column], 2, to_swap, held=_REFUSAL, else_=_PASS)
     yield _PASS
 
 
 def _by_argument(
-    number: int, tests: Sequence[tuple[int, int]], *, held: Step, else_: Step
+    number: int,
+    argument: int,
+    tests: Sequence[tuple[int, int]],
+    *,
+    held: Step,
+    else_: Step,
+    mask: int = 0xFFFFFFFF,
 ) -> Iterator[Step]:
-    """Decide on a call by its first argument; other calls go on to what follows."""
-    yield _EQUAL, 0, len(tests) + 3, number
-    yield _LOAD, 0, 0, _FIRST_ARGUMENT
+    """Decide on a call by the masked bits of one argument; other calls go on to what follows."""
+    yield _EQUAL, 0, len(tests) + 4, number
+    yield _LOAD, 0, 0, _ARGUMENTS + 8 * argument
+    yield _AND, 0, 0, mask
     for after, (code, operand) in zip(reversed(range(len(tests))), tests, strict=True):
         yield code, after + 1, 0, operand
     yield else_

@@ -20,6 +20,8 @@ NUMBERS = {
     "socket": syscalls._SOCKET,
     "clone": syscalls._CLONE,
     "prctl": syscalls._PRCTL,
+    "mmap": syscalls._MMAP,
+    "madvise": syscalls._MADVISE,
 }
 ALLOW, REFUSE, KILL = syscalls._ALLOW, syscalls._ERRNO | 38, syscalls._KILL
 ARCHITECTURES = list(syscalls._ARCHITECTURES.values())
@@ -37,10 +39,16 @@ def test_numbers_are_those_of_the_kernels_headers(column):
     assert known == {name: int(found[name]) for name in known}
 
 
-def run(steps: Iterable[tuple[int, int, int, int]], number: int, argument: int, arch: int) -> int:
-    """What the kernel's little machine makes of one call."""
+def run(
+    steps: Iterable[tuple[int, int, int, int]],
+    number: int,
+    argument: int,
+    arch: int,
+    place: int = 0,
+) -> int:
+    """What the kernel's little machine makes of one call; `place` is the argument's, from 0 on."""
     program, at, register = list(steps), 0, 0
-    data = {0: number, 4: arch, 16: argument}
+    data = {0: number, 4: arch, **dict.fromkeys(range(16, 64, 8), 0), 16 + 8 * place: argument}
     while True:
         code, yes, no, operand = program[at]
         at += 1
@@ -48,6 +56,9 @@ def run(steps: Iterable[tuple[int, int, int, int]], number: int, argument: int, 
             return operand
         if code == 0x20:
             register = data[operand]
+            continue
+        if code == 0x54:
+            register &= operand
             continue
         holds = {
             0x15: register == operand,
@@ -83,6 +94,24 @@ def test_clone_makes_threads_and_processes_but_no_namespaces(column, arch):
     assert [run(steps, clone, flags, arch) for flags in (sigchld, thread)] == [ALLOW, ALLOW]
     for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
         assert run(steps, clone, flag | sigchld, arch) == REFUSE
+
+
+@pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
+def test_memory_is_shared_through_files_only(column, arch):
+    steps, mmap = list(syscalls._filter(column, arch)), syscalls._MMAP[column]
+    shared, private, anonymous, huge, no_reserve = 1, 2, 0x20, 0x40000, 0x4000
+    for flags in (private, shared, private | anonymous, private | anonymous | no_reserve):
+        assert run(steps, mmap, flags, arch, place=3) == ALLOW
+    for flags in (shared | anonymous, 3 | anonymous, private | anonymous | huge, shared | huge):
+        assert run(steps, mmap, flags, arch, place=3) == REFUSE
+
+
+@pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
+def test_memory_is_given_back_but_not_sent_to_swap(column, arch):
+    steps, madvise = list(syscalls._filter(column, arch)), syscalls._MADVISE[column]
+    for advice in range(26):  # MADV_COLD is 20, MADV_PAGEOUT is 21
+        expected = REFUSE if advice in {20, 21} else ALLOW
+        assert run(steps, madvise, advice, arch, place=2) == expected
 
 
 def test_other_tables_of_calls_are_closed():

@@ -23,6 +23,24 @@ if libc.shmget(0, 2**20, 0o1600) >= 0: print("REACHED System V memory")
         points=4,
     ),
     Attack(
+        "lets-go-of-shared-memory",
+        """
+import mmap
+try:
+    block = mmap.mmap(-1, 2**28)
+    for start in range(0, 2**28, 2**20):
+        block.write(b"x" * 2**20)
+        block.madvise(mmap.MADV_DONTNEED, start, 2**20)  # it is there still, in no process
+    print("REACHED 256 MiB")
+except OSError: pass
+block = mmap.mmap(-1, 2**20, flags=mmap.MAP_PRIVATE)
+for advice in (20, 21):  # MADV_COLD, MADV_PAGEOUT
+    try: print("REACHED swap", block.madvise(advice))
+    except OSError: pass
+""",
+        points=4,
+    ),
+    Attack(
         "hoards-in-dev",
         """
 import os

@@ -53,6 +53,7 @@ _KINDS = {
     "loops that ignore signals": "endless-loop-that-catches-all sleeper",
     "memory in RAM": "memory-bomb memory-bomb-of-many-processes",
     "memory in tmpfs and shared memory": "memory-bomb-in-shm memory-of-no-process",
+    "memory that is let go of": "lets-go-of-shared-memory",
     "memory in threads": "memory-in-threads",
     "fork bombs": "fork-bomb",
     "thread bombs": "threads",

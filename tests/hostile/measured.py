@@ -68,7 +68,7 @@ MEASURED_ATTACKS = [
     ),
     _scratch(
         "memory-map",
-        "block = mmap.mmap(-1, 64 << 20); block.write(bytes(64 << 20)); block.close()",
+        "block = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE); block.write(bytes(64 << 20))",
         "import mmap",
     ),
     _scratch(

@@ -1,0 +1,76 @@
+"""Memory that counts in no process's size: none of it is to be had in the sandbox."""
+
+import sys
+
+import pytest
+
+from autograder.isolation import missing_layers
+from autograder.sandbox import Sandbox
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
+)
+
+# Pages that were let go of stay where they are, for they are shared; `Shmem` counts them.
+SHARED = """
+import mmap
+def had(*of):
+    try: block = mmap.mmap(*of)
+    except OSError: return 0
+    for start in range(0, len(block), 2**20):
+        block.write(b"x" * 2**20)
+        block.madvise(mmap.MADV_DONTNEED, start, 2**20)
+    with open("/proc/self/status") as status:
+        mapped = next(int(line.split()[1]) for line in status if line.startswith("RssShmem"))
+    return len(block) - mapped * 1024
+with open("/dev/zero", "r+b") as zero:
+    print(had(-1, 2**24), had(zero.fileno(), 2**24))
+"""
+ADVICE = """
+import mmap
+block = mmap.mmap(-1, 2**20, flags=mmap.MAP_PRIVATE)
+for advice in (mmap.MADV_DONTNEED, 20, 21):  # the last ones are MADV_COLD and MADV_PAGEOUT
+    try: print(block.madvise(advice))
+    except OSError as error: print(error.strerror)
+"""
+HONEST = """
+import multiprocessing, numpy, torch
+print(multiprocessing.Value("i", 3).value, torch.zeros(4).share_memory_().is_shared())
+print(numpy.memmap("/tmp/file", mode="w+", shape=3).sum())
+with multiprocessing.get_context("fork").Pool(1) as pool: print(pool.map(abs, [-1]))
+"""
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with Sandbox() as prepared:
+        yield prepared
+
+
+def printed(sandbox, source):
+    with sandbox.open() as student:
+        return "".join(output.get("text", str(output)) for output in student.run_cell(source))
+
+
+def test_no_memory_can_be_shared_and_let_go_of(sandbox):
+    assert printed(sandbox, SHARED) == "0 0\n"
+
+
+def test_no_memory_can_be_sent_to_swap(sandbox):
+    assert printed(sandbox, ADVICE) == "None\n" + "Function not implemented\n" * 2
+
+
+def test_huge_pages_are_refused_whether_there_are_any_or_not(sandbox):
+    source = "import mmap; mmap.mmap(-1, 2**21, flags=mmap.MAP_PRIVATE | 0x40000)"
+    assert "Function not implemented" in printed(sandbox, source)
+
+
+def test_what_libraries_share_through_files_is_to_be_had(sandbox):
+    assert printed(sandbox, HONEST) == "3 True\n0\n[1]\n"
+
+
+def test_outside_the_same_memory_is_to_be_had():
+    # Shows that the tests above would notice a filter that lets all through.
+    with Sandbox(isolated=False) as bare:
+        assert printed(bare, SHARED) == f"{2**24} {2**24}\n"
+        assert printed(bare, ADVICE) == "None\n" * 3
