@@ -18,8 +18,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from autograder import engine
+from autograder.by_hand import NOTHING, Given
 from autograder.export import write_grades
-from autograder.feedback import feedback_path, write_feedback
+from autograder.feedback import feedback_path, shows, write_feedback
 from autograder.files import write_whole
 from autograder.formgrader import formgrader_pages, formgrader_path, write_for_formgrader
 from autograder.grade import Graded
@@ -199,24 +200,28 @@ def grade_notebooks(
 def publish(out: Path, root: Path) -> list[Result]:
     """Write grades.csv, the gradebook and all pages that are missing; return the results.
 
+    A page that does not show what people gave in formgrader counts as missing.
+
     They hold every submission that was taken in and has its result, of all labs. The results come
     without their notebooks: those of a large class are read one by one, and never held together.
     """
     # nbgrader, which no worker has to wait for
-    from autograder.database import save_students
+    from autograder.database import given_by_people, save_students
     from autograder.gradebook import write_gradebook
 
-    journal, given = Journal(out), waivers(out)
+    journal, waived, people = Journal(out), waivers(out), given_by_people(out)
     results = []
     for student, lab in taken(out):
         result = journal.verdicts(lab, student)
         if result is None:
             continue
-        results.append(waive(result, given))
-        if not all(path.is_file() for path in _derived(result, out, root)):
+        results.append(waive(result, waived))
+        given = people.get((student, lab), NOTHING)
+        there = all(path.is_file() for path in _derived(result, out, root))
+        if not there or not shows(feedback_path(result, out), given):
             whole = journal.read(lab, student)
             if whole is not None:
-                _write_derived(waive(whole, given), out, root)
+                _write_derived(waive(whole, waived), out, root, given)
     write_gradebook(results, out, root)
     roster = read_semester(out, None).roster
     if results:
@@ -342,8 +347,8 @@ def drop_pages(result: Result, out: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _write_derived(result: Result, out: Path, root: Path) -> None:
-    write_feedback(result, out, root)
+def _write_derived(result: Result, out: Path, root: Path, given: Given = NOTHING) -> None:
+    write_feedback(result, out, root, given)
     write_for_formgrader(result, out, root)
 
 

@@ -20,15 +20,28 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from nbgrader import api
 from nbgrader.preprocessors import SaveCells
-from sqlalchemy import Connection, create_engine, event, func, insert, inspect, select, update
+from sqlalchemy import (
+    Connection,
+    case,
+    create_engine,
+    event,
+    func,
+    insert,
+    inspect,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from autograder.binder import full_name
+from autograder.by_hand import NOTHING, Given
 
 __all__ = [
     "Entries",
     "final_scores",
+    "given_by_people",
     "has_cells",
     "save_cells",
     "save_entries",
@@ -105,7 +118,7 @@ def scores_in(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
 
     None is a score that a person has to give. People's own scores are not looked at.
     """
-    return _scores(out, api.Grade.auto_score)
+    return _values(out, api.Grade, api.Grade.auto_score)
 
 
 def final_scores(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
@@ -113,8 +126,26 @@ def final_scores(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
 
     Extra credit that a person gave is in them.
     """
-    given = func.coalesce(api.Grade.manual_score, api.Grade.auto_score)
-    return _scores(out, given + func.coalesce(api.Grade.extra_credit, 0.0))
+    return _values(out, api.Grade, _final())
+
+
+def given_by_people(out: Path) -> dict[tuple[str, str], Given]:
+    """Return what people gave in `out`/gradebook.db, by student and lab; who got nothing is not in.
+
+    Where a person gave points or extra credit, the points are final ones.
+    """
+    grade = api.Grade
+    touched = or_(grade.manual_score.is_not(None), func.coalesce(grade.extra_credit, 0.0) != 0.0)
+    points = _values(out, grade, case((touched, _final()), else_=None))
+    comments = _values(out, api.Comment, api.Comment.manual_comment)
+    found = {
+        key: Given(
+            {name: value for name, value in points.get(key, {}).items() if value is not None},
+            {name: text for name, text in comments.get(key, {}).items() if text},
+        )
+        for key in points.keys() | comments.keys()
+    }
+    return {key: given for key, given in found.items() if given != NOTHING}
 
 
 def save_students(out: Path, students: Iterable[Mapping[str, str]]) -> None:
@@ -140,21 +171,28 @@ def save_students(out: Path, students: Iterable[Mapping[str, str]]) -> None:
         )
 
 
-def _scores(out: Path, score: Any) -> dict[tuple[str, str], dict[str, float | None]]:
-    scores: dict[tuple[str, str], dict[str, float | None]] = defaultdict(dict)
+def _final() -> Any:
+    """A grade's points: a person's in place of the grader's, and extra credit."""
+    given = func.coalesce(api.Grade.manual_score, api.Grade.auto_score)
+    return given + func.coalesce(api.Grade.extra_credit, 0.0)
+
+
+def _values(out: Path, table: Any, value: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    """One value of each row of `table`, which are grades or comments, by submission and cell."""
+    values: dict[tuple[str, str], dict[str, Any]] = defaultdict(dict)
     if not (out / "gradebook.db").is_file():
-        return scores
+        return values
     submission, notebook = api.SubmittedAssignment, api.SubmittedNotebook
     query = (
         select(
-            submission.student_id, api.Assignment.name, api.Notebook.name, api.BaseCell.name, score
+            submission.student_id, api.Assignment.name, api.Notebook.name, api.BaseCell.name, value
         )
         .select_from(submission)
         .join(api.Assignment, api.Assignment.id == submission.assignment_id)
         .join(notebook, notebook.assignment_id == submission.id)
         .join(api.Notebook, api.Notebook.id == notebook.notebook_id)
-        .join(api.Grade, api.Grade.notebook_id == notebook.id)
-        .join(api.BaseCell, api.BaseCell.id == api.Grade.cell_id)
+        .join(table, table.notebook_id == notebook.id)
+        .join(api.BaseCell, api.BaseCell.id == table.cell_id)
     )
     counted = (
         select(api.Assignment.name, func.count(api.Notebook.id))
@@ -163,13 +201,13 @@ def _scores(out: Path, score: Any) -> dict[tuple[str, str], dict[str, float | No
     )
     with _session(out) as session:
         if not inspect(session.connection()).has_table(api.Grade.__tablename__):
-            return scores  # a first run was cut off before it made the tables
+            return values  # a first run was cut off before it made the tables
         counts: dict[str, int] = dict(session.execute(counted).all())
         by_parts = query.execution_options(yield_per=1000)  # a large class has many rows
-        for student, lab, name, cell, value in session.execute(by_parts):
+        for student, lab, name, cell, held in session.execute(by_parts):
             task = sys.intern(full_name(name, cell, alone=counts[lab] == 1))
-            scores[sys.intern(student), sys.intern(lab)][task] = value
-    return scores
+            values[sys.intern(student), sys.intern(lab)][task] = held
+    return values
 
 
 def _url(out: Path) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -21,6 +22,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers.python import PythonLexer
 
 from autograder.binder import is_bound
+from autograder.by_hand import NOTHING, Given
 from autograder.export import FOR_A_PERSON, JUDGED, points
 from autograder.files import inside, write_whole
 from autograder.graded import graded_notebook, marks_of
@@ -30,7 +32,7 @@ from autograder.result import Result
 from autograder.task import Verdict
 from autograder.tasks import has_tasks
 
-__all__ = ["feedback_html", "feedback_path", "write_feedback"]
+__all__ = ["feedback_html", "feedback_path", "shows", "write_feedback"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LONGEST_TEXT = 20_000  # characters of one output; code above this is not coloured either
@@ -60,6 +62,9 @@ _NEXT = {
     ),
 }
 _BY_PERSON = "Your instructor reads this answer and gives its points."
+_GIVEN = "A person gave these points."
+_HEAD_BYTES = 200  # of a page, which say what of people's it shows
+_RECEIPT = ("Received ", "There is no receipt ")  # how notes begin that say when it came
 _NO_VERDICT = "The grader returned no verdict here. A person will look at it."
 
 
@@ -76,12 +81,20 @@ class _Mark:
     message: str
     mistake: str
     parts: tuple[tuple[str, float], ...]
+    comment: str
 
 
-def write_feedback(result: Result, out: Path, root: Path = COURSE) -> None:
+def write_feedback(result: Result, out: Path, root: Path = COURSE, given: Given = NOTHING) -> None:
     """Write the feedback page of one submission below `out`, in one step."""
-    page = feedback_html(result, root).encode(errors="replace")
+    page = feedback_html(result, root, given).encode(errors="replace")
     write_whole(feedback_path(result, out), page)
+
+
+def shows(page: Path, given: Given) -> bool:
+    """Whether the feedback page in this file shows what people gave, and nothing they took back."""
+    with page.open("rb") as file:
+        found = re.search(rb'<meta name="by-hand" content="(\w+)">', file.read(_HEAD_BYTES))
+    return (found[1].decode() if found else "") == given.digest
 
 
 def feedback_path(result: Result, out: Path) -> Path:
@@ -89,12 +102,19 @@ def feedback_path(result: Result, out: Path) -> Path:
     return inside(out, "feedback", result.student, f"{result.lab}.html")
 
 
-def feedback_html(result: Result, root: Path = COURSE) -> str:
-    """Return the feedback page of one submission; `root` holds the course's `solutions`."""
+def feedback_html(result: Result, root: Path = COURSE, given: Given = NOTHING) -> str:
+    """Return the feedback page of one submission; `root` holds the course's `solutions`.
+
+    What people have `given` in formgrader stands in place of what the grader says.
+    """
     source = source_notebook(result.lab, root)
     verdicts = {verdict.task: verdict for verdict in result.verdicts}
     questions = questions_in(source)
-    marks = {q.id: _mark(q, result, verdicts.get(q.id)) for q in questions}
+    comments = _comments(source, questions, given)
+    marks = {
+        q.id: _mark(q, result, verdicts.get(q.id), given.points.get(q.id), comments.get(q.id, ""))
+        for q in questions
+    }
     style, policy = _style()
     what_happened, what_next = _NEXT.get(result.end, ("", ""))
     page: str = _template().render(
@@ -102,10 +122,13 @@ def feedback_html(result: Result, root: Path = COURSE) -> str:
         style=Markup(style),
         title=_title(source) or result.lab,
         result=result,
+        received=[note for note in result.notes if note.startswith(_RECEIPT)],
+        notes=[note for note in result.notes if not note.startswith(_RECEIPT)],
+        by_hand=given.digest,
         what_happened=what_happened,
         what_next=what_next,
         marks=list(marks.values()),
-        total=_total(result, questions),
+        total=_total(result, questions, given),
         cells=_cells(result, source, marks),
     )
     return page
@@ -146,7 +169,26 @@ def _title(source: Mapping[str, Any]) -> str:
     return next((line[2:].strip() for line in lines if line.startswith("# ")), "")
 
 
-def _mark(question: Question, result: Result, verdict: Verdict | None) -> _Mark:
+def _comments(
+    source: Mapping[str, Any], questions: Sequence[Question], given: Given
+) -> dict[str, str]:
+    """People's comments by the question they are about: their own cell's, or the next below."""
+    found: dict[str, list[str]] = {}
+    ids, above = {question.id for question in questions}, list[str]()
+    for name in (marks_of(cell).get("grade_id", "") for cell in source["cells"]):
+        above += [given.comments[name]] if name in given.comments else []
+        if name in ids:
+            found[name], above = above, []
+    return {name: "\n\n".join(texts) for name, texts in found.items()}
+
+
+def _mark(
+    question: Question,
+    result: Result,
+    verdict: Verdict | None,
+    by_hand: float | None,
+    comment: str,
+) -> _Mark:
     score, mistake = "-", ""
     parts: tuple[tuple[str, float], ...] = ()
     if result.end != "graded":
@@ -161,6 +203,9 @@ def _mark(question: Question, result: Result, verdict: Verdict | None) -> _Mark:
         if status in JUDGED:
             score = points(verdict.points)
             parts = tuple(verdict.earned.items()) if len(verdict.earned) > 1 else ()
+    if by_hand is not None:
+        said = "" if verdict is None or result.end != "graded" else f" The grader said: {message}"
+        status, message, score, parts = FOR_A_PERSON, f"{_GIVEN}{said}", points(by_hand), ()
     return _Mark(
         id=question.id,
         title=question.title,
@@ -171,18 +216,20 @@ def _mark(question: Question, result: Result, verdict: Verdict | None) -> _Mark:
         message=message,
         mistake=mistake,
         parts=parts,
+        comment=comment,
     )
 
 
-def _total(result: Result, questions: Sequence[Question]) -> dict[str, str]:
+def _total(result: Result, questions: Sequence[Question], given: Given) -> dict[str, str]:
     """The points so far, and what is left out of them, each as text; empty where there is none."""
-    judged = [v for v in result.verdicts if v.status in JUDGED]
-    statuses = {verdict.task: verdict.status for verdict in result.verdicts}
-    gpu = sum(q.points for q in questions if statuses.get(q.id) == "needs_gpu")
-    known = sum(q.points for q in questions if statuses.get(q.id) in JUDGED)
+    judged = {v.task: v.points for v in result.verdicts if v.status in JUDGED}
+    earned = judged | dict(given.points)
+    no_gpu = {v.task for v in result.verdicts if v.status == "needs_gpu"} - earned.keys()
+    gpu = sum(q.points for q in questions if q.id in no_gpu)
+    known = sum(q.points for q in questions if q.id in earned)
     left = sum(q.points for q in questions) - known - gpu
     return {
-        "earned": points(sum(verdict.points for verdict in judged)),
+        "earned": points(sum(earned.values())),
         "of": points(known),
         "person": points(left) if left else "",
         "gpu": points(gpu) if gpu else "",

@@ -12,10 +12,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from autograder.classroom import course_secret
+from autograder import engine
+from autograder.classroom import Classroom, course_secret, grade_all
+from autograder.files import write_whole
 from autograder.isolation import missing_layers
+from autograder.journal import Journal
+from autograder.result import Result
 from tests.grading import (
     LAB05,
+    REPOSITORY,
     SEARCH,
     Class,
     cell_of,
@@ -256,3 +261,22 @@ def test_insecure_grades_without_it_and_marks_every_result(course, tmp_path):
     assert (room.row("ada")["score"], room.row("eve")["score"]) == ("4", "0")
     assert all(row["message"].startswith("NOT ISOLATED: ") for row in room.rows())
     assert "NOT ISOLATED" in done.stdout
+
+
+def test_a_grade_stays_where_every_worker_dies(tmp_path, monkeypatch):
+    def all_die(items, *_arguments):
+        yield from ((item, engine.Failure("2 grading processes died.")) for item in items)
+
+    monkeypatch.setattr(engine, "run_all", all_die)
+    room = Classroom(LAB05, tmp_path / "out", REPOSITORY, b"secret", keeps_old=True)
+    handed = []
+    for student in ("ada", "lin"):
+        path = tmp_path / "in" / student / LAB05 / f"{LAB05}.ipynb"
+        write_whole(path, b"as it was graded")
+        handed.append((student, path))
+        result = Result(student, LAB05, "graded", "", ())
+        Journal(room.out).keep(result, b"as it was graded", {}, {"isolated": True})
+    handed[1][1].write_bytes(b"handed in anew")
+    assert list(grade_all(room, handed, 2)) == ["ada", "lin"]
+    ends = [Journal(room.out).verdicts(LAB05, student).end for student, _ in handed]
+    assert ends == ["graded", "failed"]

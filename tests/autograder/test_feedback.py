@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from autograder import clean, feedback
-from autograder.feedback import feedback_html, write_feedback
+from autograder.by_hand import NOTHING, Given
+from autograder.feedback import feedback_html, feedback_path, shows, write_feedback
 from autograder.result import Result
 from tests.autograder.class_by_hand import (
     DOUBLE,
@@ -216,6 +217,42 @@ def test_points_that_need_a_gpu_leave_the_total(root: Path) -> None:
     html = feedback_html(graded(verdicts=(verdict(), verdict(HALVE, "needs_gpu"))), root)
     assert "<b>2</b> of 2 points so far" in html
     assert "1 points need a GPU. They are left out of your total." in html
+
+
+def test_what_a_person_gave_stands_in_place_of_what_the_grader_says(root: Path) -> None:
+    given = Given({HALVE: 0.75, EXPLAIN: 2.0}, {"lab05-halve-solution": "Nearly: <b>see</b> 5.2."})
+    page = feedback_html(graded(), root, given)
+    assert "<b>4.75</b> of 5 points" in page
+    assert "wait for a person" not in page
+    assert "0.75 of 1 points" in page
+    assert "A person gave these points. The grader said: It is x / 2." in page
+    assert "writes:</b> Nearly: &lt;b&gt;see&lt;/b&gt; 5.2." in page
+    assert "reads this answer and gives its points" not in page
+
+
+def test_a_page_of_what_was_not_graded_shows_a_persons_comment(root: Path) -> None:
+    given = Given({DOUBLE: 1.0}, {EXPLAIN: "Hand in the notebook, please."})
+    page = feedback_html(end_of("ada", "quarantined", "It is a PDF."), root, given)
+    assert "writes:</b> Hand in the notebook, please." in page
+    assert "1 of 2" in page
+
+
+def test_a_page_is_known_by_what_people_gave(tmp_path: Path, root: Path) -> None:
+    given = Given({HALVE: 0.75}, {})
+    for shown_there in (NOTHING, given):
+        write_feedback(graded(), tmp_path, root, shown_there)
+        page = feedback_path(graded(), tmp_path)
+        assert [shows(page, one) for one in (NOTHING, given)] == [
+            shown_there == one for one in (NOTHING, given)
+        ]
+
+
+def test_when_it_came_stands_under_the_points(root: Path) -> None:
+    came = "Received 2026-11-22 23:00 (UTC+0100), 2 days late, so 20 % of the points are taken off."
+    page = feedback_html(graded(notes=(came, "A cell was copied.")), root)
+    assert page.index("points so far") < page.index(came) < page.index("<table")
+    assert page.count(came) == 1
+    assert page.index("What was noticed in your file") < page.index("A cell was copied.")
 
 
 def test_parts_are_listed_where_there_are_several(root: Path) -> None:

@@ -291,6 +291,18 @@ def test_all_that_leaves(room, capsys):
     assert (folder / f"statistics-{LAB05}.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_page_shows_what_a_person_gave_since(room, capsys):
+    by_hand(room.out, "ada", 1.5, "Well said.")
+    before = room.page("lin")
+    assert command(room, capsys, "export", room.out)[0] == 0
+    page = room.page("ada")
+    assert "1.5 of 2 points" in page
+    assert "Your instructor writes:</b> Well said." in page
+    assert room.page("lin") == before
+    with zipfile.ZipFile(room.out / "export" / "feedback.zip") as pages:
+        assert pages.read(f"feedback/ada/{LAB05}.html").decode() == page
+
+
 def test_who_waits_for_a_person_has_an_empty_cell(room, capsys):
     by_hand(room.out, "ada", 2.0, "")
     _, said, _ = command(room, capsys, "export", room.out)
