@@ -13,6 +13,7 @@ from autograder.compare import show
 from autograder.task import Answer, Case, Finding, Task
 from autograder.tasks.lab05.gradients import (
     COMMON_MISTAKES,
+    KEEPS_GRAPHS,
     Array,
     Outcome,
     as_before,
@@ -279,8 +280,7 @@ accumulate_gradients = Task(
         "before backward, not .grad afterwards.",
         "last_only": "Only the last micro-batch's gradient is left. Clear gradients for a new "
         "batch, not for a new micro-batch.",
-        "keeps_graphs": "Your micro-batches stay in memory together. Call backward() within the "
-        "loop, once for each, and keep numbers (loss.item()), not losses or outputs.",
+        "keeps_graphs": KEEPS_GRAPHS,
     },
     trust="measured",
 )

@@ -13,6 +13,7 @@ from autograder.compare import show
 from autograder.task import Answer, Case, Finding, Task
 from autograder.tasks.lab05.gradients import (
     COMMON_MISTAKES,
+    KEEPS_GRAPHS,
     Array,
     Outcome,
     as_before,
@@ -20,6 +21,7 @@ from autograder.tasks.lab05.gradients import (
     faults_of_use,
     gradients_in,
     gradients_of,
+    graphs_kept,
     is_number,
     sizes_of,
     weighted,
@@ -148,7 +150,7 @@ def _mutants(inputs: Mapping[str, Any]) -> dict[str, list[Outcome]]:
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     value = answer.value if isinstance(answer.value, dict) else {}
     fault = faults_of_use(value, case.inputs["micro_batch"])
-    return {"right": fault or _compared(case.inputs, value)}
+    return {"right": fault or graphs_kept(value) or _compared(case.inputs, value)}
 
 
 def _compared(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
@@ -193,6 +195,7 @@ accumulate_token_mean = Task(
     judge=_judge,
     mistakes=COMMON_MISTAKES
     | {
+        "keeps_graphs": KEEPS_GRAPHS,
         "nan_where_none": "Where no token of the batch counts, the answer is 0.0 and there is no "
         "gradient. Your division by 0 made NaN.",
         "mean_of_means": "You average the means of the micro-batches. One with few counted tokens "

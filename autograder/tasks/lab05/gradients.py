@@ -15,12 +15,14 @@ from autograder.task import Finding
 
 __all__ = [
     "COMMON_MISTAKES",
+    "KEEPS_GRAPHS",
     "Outcome",
     "as_before",
     "close",
     "faults_of_use",
     "gradients_in",
     "gradients_of",
+    "graphs_kept",
     "is_number",
     "sizes_of",
     "weighted",
@@ -37,6 +39,11 @@ COMMON_MISTAKES = {
     "returns_tensor": "Your function returns a tensor. Return a plain number: loss.item() of each "
     "micro-batch also lets go of its graph.",
 }
+
+KEEPS_GRAPHS = (
+    "Your micro-batches stay in memory together. Call backward() within the loop, once for each, "
+    "and keep numbers (loss.item()), not losses or outputs."
+)
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,15 @@ def is_number(value: Any, expected: float) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return bool(np.isclose(value, expected, rtol=1e-6, atol=1e-9, equal_nan=True))
+
+
+def graphs_kept(value: Mapping[str, Any]) -> Finding | None:
+    """Return what is wrong where graphs of several micro-batches were in memory at once."""
+    waiting = value.get("waiting")
+    if type(waiting) is int and waiting < 2:
+        return None
+    said = f"When a forward began, {show(waiting)} earlier ones still waited for their backward."
+    return Finding(False, said, ("keeps_graphs",))
 
 
 def faults_of_use(value: Mapping[str, Any], micro_batch: int) -> Finding | None:

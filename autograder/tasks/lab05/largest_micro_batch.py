@@ -16,7 +16,7 @@ __all__ = ["largest_micro_batch"]
 
 
 def _micro_batch_cases(rng: np.random.Generator) -> list[Case]:
-    def case(upper: int, fits: int, *, broken: bool = False, fixed: bool = False) -> Case:
+    def case(upper: int, fits: int, *, broken: str = "", fixed: bool = False) -> Case:
         parts = ("right",) if broken else ("right", "few runs")
         secret = {"fits": fits, "broken": broken}
         return Case(parts, {"upper": upper}, secret=secret, fixed=fixed)
@@ -26,7 +26,8 @@ def _micro_batch_cases(rng: np.random.Generator) -> list[Case]:
         case(upper, int(rng.integers(1, upper))),
         case(upper, upper),
         case(upper, 0),
-        case(upper, int(rng.integers(1, upper)), broken=True),
+        case(upper, int(rng.integers(1, upper)), broken="broken"),
+        case(upper, int(rng.integers(1, upper)), broken="broken otherwise"),
     ]
     edges = [(1, 0), (1, 1), (2, 1), (3, 2), (1024, 1), (1024, 1023), (1000, 512), (1025, 513)]
     return drawn + [case(u, f, fixed=True) for u, f in edges]
@@ -34,7 +35,9 @@ def _micro_batch_cases(rng: np.random.Generator) -> list[Case]:
 
 def _micro_batch_runs(case: Case) -> Callable[[Any], Any]:
     def reply(question: Any) -> str:
-        if case.secret["broken"] or type(question) is not int:
+        if case.secret["broken"]:
+            return str(case.secret["broken"])
+        if type(question) is not int:
             return "broken"
         return "fits" if question <= case.secret["fits"] else "out of memory"
 
@@ -62,7 +65,7 @@ def _passes_errors_on(kind: Any, found: Any) -> Finding:
         return Finding(True)
     return Finding(
         False,
-        "A run that raised ValueError: expected your function to let it pass, "
+        "A run that raised ValueError or RuntimeError: expected your function to let it pass, "
         f"but it returned {show(found)}.",
         ("catches_everything",),
     )

@@ -10,7 +10,14 @@ import torch
 
 from autograder.compare import show
 from autograder.task import Answer, Case, Finding, Task
-from autograder.tasks.lab05.gradients import Array, close, gradients_in, gradients_of
+from autograder.tasks.lab05.gradients import (
+    KEEPS_GRAPHS,
+    Array,
+    close,
+    gradients_in,
+    gradients_of,
+    graphs_kept,
+)
 from peakmem.probes.lab05 import Regression
 
 __all__ = ["MUTANTS", "simulate", "train_epoch"]
@@ -35,9 +42,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         *,
         clip: float | None = None,
         lr_factor: float | None = None,
+        begins_anew: bool = False,
         fixed: bool = False,
     ) -> Case:
-        inputs = {
+        inputs: dict[str, Any] = {
             "weights": [rng.normal(size=shape) / 2 for shape in ((5, 4), (2, 5))],
             "batches": [_batch(rng, number) for number in range(count)],
             "accumulation_steps": steps,
@@ -48,15 +56,19 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         if clip is not None:
             norms = [_norm(g) for g in simulate(inputs)["gradients"]]
             inputs["max_norm"] = clip * float(np.median(norms))
+        if begins_anew:
+            inputs["begins_anew"] = True
         return Case((part,), inputs, fixed=fixed)
 
     steps, groups = int(rng.integers(3, 5)), int(rng.integers(2, 4))
     return [
         case(_UPDATES, steps * groups, steps),
         case(_UPDATES, 3, 1, fixed=True),
+        case(_UPDATES, steps * groups, steps, begins_anew=True),
         case(_LEFT, steps * groups + steps - 1, steps),
         case(_LEFT, 2, 5),
         case(_LEFT, 0, 3, fixed=True),
+        case(_LEFT, steps * groups + 1, steps, clip=0.3, lr_factor=0.5),
         case(_CLIP, steps * groups, steps, clip=0.3, lr_factor=0.5),
         case(_CLIP, steps * groups, steps, clip=10.0),
         case(_CLIP, steps * groups, steps, lr_factor=0.7),
@@ -91,6 +103,7 @@ def simulate(inputs: Mapping[str, Any], mutant: str = "") -> dict[str, Any]:
         "events": training.events,
         "gradients": training.noted,
         "clean": mutant not in _DIRTY or not batches,
+        "waiting": 0,
     }
 
 
@@ -153,10 +166,13 @@ def _norm(gradients: list[Any]) -> float:
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     value = answer.value if isinstance(answer.value, dict) else {}
     right = simulate(case.inputs)
+    if _UPDATES in case.parts and (fault := graphs_kept(value)) is not None:
+        return dict.fromkeys(case.parts, fault)
     said = _difference(right, value)
-    if not said:
+    if not said or _wrong_before_left_overs(case, right, value):
         return dict.fromkeys(case.parts, Finding(True))
     names = [mutant for mutant in MUTANTS if not _difference(simulate(case.inputs, mutant), value)]
+    names += ["begins_anew"] if case.inputs.get("begins_anew") else []
     given = ", ".join(
         f"{name}={case.inputs[name]:.4g}"
         for name in ("accumulation_steps", "max_norm")
@@ -164,6 +180,26 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     )
     said = f"With {len(case.inputs['batches'])} micro-batches and {given}: {said}"
     return dict.fromkeys(case.parts, Finding(False, said, tuple(names)))
+
+
+def _wrong_before_left_overs(
+    case: Case, right: Mapping[str, Any], value: Mapping[str, Any]
+) -> bool:
+    """Tell whether clipping or the schedule is wrong already where nothing is left over.
+
+    That costs its own part, and not the left-overs' as well.
+    """
+    if case.inputs["max_norm"] is None or case.parts != (_LEFT,):
+        return False
+    full = len(case.inputs["batches"]) // case.inputs["accumulation_steps"]
+    noted = full * len(right["events"]) // len(right["gradients"])
+
+    def first(run: Mapping[str, Any]) -> dict[str, Any]:
+        known = {"events": run["events"][:noted], "gradients": run["gradients"][:full]}
+        return {**right, **known}
+
+    lists = all(isinstance(value.get(name), list) for name in ("events", "gradients"))
+    return lists and bool(_difference(first(right), first(value)))
 
 
 def _difference(right: Mapping[str, Any], value: Mapping[str, Any]) -> str:
@@ -222,5 +258,8 @@ train_epoch = Task(
         "dirty_at_the_end": "Gradients are left after the last update. Clear them after each one.",
         "counts_micro_batches": "You return the number of micro-batches. The number of updates is "
         "asked for.",
+        "keeps_graphs": KEEPS_GRAPHS,
+        "begins_anew": "Where the loader begins anew in each loop, as a DataLoader does, your "
+        "updates are wrong. Loop over it once, or take iter(loader) once and all from that.",
     },
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import operator
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -40,26 +41,29 @@ LOSSES: dict[str, LossFunction] = {"mse": F.mse_loss, "cross_entropy": F.cross_e
 def largest_micro_batch(student: Namespace, upper: int, ask: Callable[[Any], Any]) -> Any:
     """Let the student search for the largest micro-batch; the grader decides what fits.
 
-    Returns ("value", answer), or ("raised", "ValueError") where a run raised that error and
-    `largest_micro_batch` let it pass.
+    Returns ("value", answer), or ("raised", name of the error) where a run raised one of `_BUGS`
+    and `largest_micro_batch` let it pass.
     """
-    broken = False
+    raised: list[Exception] = []
 
     def run(m: int) -> None:
-        nonlocal broken
         reply = ask(operator.index(m))  # a TypeError for 2.5: half a sample cannot be run
         if reply == "out of memory":
             raise OutOfMemory(f"{m} samples do not fit")
-        if reply == "broken":
-            broken = True
-            raise ValueError(f"this model has a bug, which shows with {m} samples")
+        if reply in _BUGS:
+            raised.append(_BUGS[reply](f"this model has a bug, which shows with {m} samples"))
+            raise raised[-1]
 
     try:
         return ("value", student.largest_micro_batch(run, upper))
-    except ValueError:
-        if not broken:
+    except tuple(_BUGS.values()) as error:
+        if not any(error is bug for bug in raised):
             raise
-        return ("raised", "ValueError")
+        return ("raised", type(error).__name__)
+
+
+# By the grader's reply: torch raises RuntimeError for most bugs.
+_BUGS: dict[str, type[Exception]] = {"broken": ValueError, "broken otherwise": RuntimeError}
 
 
 def memory_line(student: Namespace, calls: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
@@ -110,9 +114,10 @@ def accumulate_gradients(
 
     `small` has the `weights` of a perceptron, the gradients that are there `before` (None, or one
     for each weight), `inputs`, `targets` and the name of a `loss`. Returns `value` (what came
-    back), `sizes` (of the batches that the model was given), `changed` (what was changed that
-    should not have been) and the `gradients`; of a `large` one `rise_bytes` as well, by how much
-    live bytes rose.
+    back), `sizes` (of the batches that the model was given), `waiting` (how many graphs were kept,
+    their backward still to come, when a forward began), `changed` (what was changed that should not
+    have been) and the `gradients`; of a `large` one `rise_bytes` as well, by how much live bytes
+    rose.
     """
     if large is not None:
         # The first run takes the buffers that the matrix library keeps, some 10 MiB.
@@ -160,16 +165,19 @@ class _Watched:
         self.sizes: list[int] = []
         self._model, self._given = model, given
         self._before = self._state()
+        self._graphs = _Graphs(model)
         self._hook = model.register_forward_pre_hook(self._note)
 
     def report(self, value: Any) -> dict[str, Any]:
         self._hook.remove()
+        self._graphs.stop()
         changed = [
             name for name, old in self._before.items() if not _alike(old, self._state()[name])
         ]
         return {
             "value": "a tensor" if isinstance(value, Tensor) else value,
             "sizes": self.sizes,
+            "waiting": self._graphs.waiting,
             "changed": changed,
             "gradients": _gradients(self._model),
         }
@@ -183,6 +191,46 @@ class _Watched:
             "inputs or targets": [t.clone() for t in self._given],
             "mode": [module.training for module in self._model.modules()],
         }
+
+
+class _Graphs:
+    """How many graphs of a model were kept, their backward still to come, when a forward began.
+
+    One counts as long as something holds it; a loop's own variable holds the last one, so one that
+    waits is no sign of anything.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.waiting = 0
+        self._known: list[weakref.ref[_Backward]] = []
+        self._hooks = [
+            model.register_forward_pre_hook(self._forward_begins),
+            model.register_forward_hook(self._forward_ends),
+        ]
+
+    def stop(self) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+    def _forward_begins(self, *_: Any) -> None:
+        held = [backward for ref in self._known if (backward := ref()) is not None]
+        self.waiting = max(self.waiting, sum(not backward.begun for backward in held))
+
+    def _forward_ends(self, _module: nn.Module, _given: Any, output: Tensor) -> None:
+        if output.requires_grad:
+            backward = _Backward()  # held by the graph alone
+            output.register_hook(backward)  # type: ignore[no-untyped-call]
+            self._known.append(weakref.ref(backward))
+
+
+class _Backward:
+    """Whether a graph's backward has begun."""
+
+    def __init__(self) -> None:
+        self.begun = False
+
+    def __call__(self, _: Tensor) -> None:
+        self.begun = True
 
 
 def _alike(old: Sequence[Any], new: Sequence[Any]) -> bool:
@@ -231,33 +279,46 @@ def train_epoch(
     lr: float,
     max_norm: float | None,
     lr_factor: float | None,
+    begins_anew: bool = False,
 ) -> dict[str, Any]:
     """Call `train_epoch` with an optimizer and a scheduler that note what they are asked to do.
 
     The scheduler, unless `lr_factor` is None, multiplies lr by it at each of its steps. Returns
-    `value`, `events` ("update" and "schedule", in order), the `gradients` at each update, and
-    whether gradients were `clean` at the end. The loader is a generator: it has no length.
+    `value`, `events` ("update" and "schedule", in order), the `gradients` at each update, whether
+    gradients were `clean` at the end, and `waiting`, as `accumulate_gradients` does. The loader is
+    a generator; or, as a DataLoader is, one that `begins_anew` in each loop. It has no length.
     """
     model = Regression(weights)
+    loader = _Loader(batches)
+    graphs = _Graphs(model)
     events: list[str] = []
     optimizer = _NotingSGD(model, lr, events)
     scheduler = None if lr_factor is None else _Scheduler(optimizer, lr_factor, events)
     value = student.train_epoch(
-        model, optimizer, _loader(batches), accumulation_steps, max_norm=max_norm,
-        scheduler=scheduler,
+        model, optimizer, loader if begins_anew else iter(loader), accumulation_steps,
+        max_norm=max_norm, scheduler=scheduler,
     )  # fmt: skip
+    graphs.stop()
     left = [gradient for gradient in _gradients(model) if gradient is not None]
     return {
         "value": value,
         "events": events,
         "gradients": optimizer.noted,
         "clean": not any(gradient.any() for gradient in left),
+        "waiting": graphs.waiting,
     }
 
 
-def _loader(batches: Sequence[Sequence[Array]]) -> Iterator[tuple[Tensor, ...]]:
-    for batch in batches:
-        yield tuple(torch.tensor(array) for array in batch)
+class _Loader:
+    """Yields batches from the first one on in each loop over it; in the third, none, for an end."""
+
+    def __init__(self, batches: Sequence[Sequence[Array]]) -> None:
+        self._batches, self._loops = batches, 0
+
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
+        self._loops += 1
+        for batch in self._batches if self._loops < 3 else []:
+            yield tuple(torch.tensor(array) for array in batch)
 
 
 class _NotingSGD(torch.optim.SGD):
@@ -299,9 +360,14 @@ def batch_norm_gap(
 ) -> dict[str, Any]:
     """Call `batch_norm_gap` on two layers with a norm between: "batch", "layer" or "none".
 
+    The model looks as after some training: it has gradients, and its running statistics moved.
     Returns `value`, and what was `changed` of the model and its input.
     """
     model = normed_perceptron(weights, norm).train(training)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    for buffer in model.buffers():
+        buffer.fill_(3)
     given = torch.tensor(x)
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     value = student.batch_norm_gap(model, given, micro_batch)
@@ -310,7 +376,9 @@ def batch_norm_gap(
         "state": after.keys() != state.keys()
         or not all(bool((after[name] == state[name]).all()) for name in state),
         "mode": any(module.training != training for module in model.modules()),
-        "gradients": any(p.grad is not None for p in model.parameters()),
+        "gradients": any(
+            p.grad is None or not bool((p.grad == 1).all()) for p in model.parameters()
+        ),
         "x": not bool((given == torch.tensor(x)).all()),
     }
     return {
