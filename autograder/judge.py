@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from autograder.clean import plain_text
 from autograder.task import NOT_WRITTEN, Answer, Case, Finding, Status, Task, Verdict
 from peakmem.errors import NotDefined
 
 __all__ = ["could_not_judge", "draw", "draw_again", "findings", "judge", "judge_safely", "refuse"]
+
+_MAX_QUOTED = 1500  # characters
 
 
 def draw(task: Task, secret: bytes, student: str, submission: bytes) -> list[Case]:
@@ -77,7 +80,7 @@ def judge_safely(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -
 def refuse(task: Task, uses: Sequence[str]) -> Verdict:
     """Return the verdict on work that uses what it may not: no points, whatever it answers."""
     reason = task.ban.reason or "This exercise is about writing that yourself."
-    message = f"Your solution uses {', '.join(uses)}, so it earns no points. {reason}"
+    message = f"Your solution uses {_quotable(', '.join(uses))}, so it earns no points. {reason}"
     return Verdict(task.id, "wrong", dict.fromkeys(task.parts, 0.0), task.points, message)
 
 
@@ -127,7 +130,7 @@ def _message(
         sentences.append(task.mistakes[mistake])
     shown = next((f.said for case, _, f in failed if not case.fixed and f.said), None)
     if shown is not None:
-        sentences.append(shown)
+        sentences.append(_quotable(shown))
     elif mistake is None:
         sentences.append("A hidden case failed; try the corner cases that the exercise names.")
     if any(earned.values()):
@@ -135,3 +138,12 @@ def _message(
         if missing:
             sentences.append(f"Not earned: {', '.join(missing)}.")
     return " ".join(sentences)
+
+
+def _quotable(text: str) -> str:
+    """What a message may quote: a student's process chose some of it, and everybody reads it.
+
+    Halves of characters would break each table that they are written to.
+    """
+    plain = plain_text(text[:_MAX_QUOTED])
+    return plain if len(text) <= _MAX_QUOTED else f"{plain}..."

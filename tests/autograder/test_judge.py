@@ -127,3 +127,14 @@ def test_cases_follow_from_secret_task_student_and_submission():
     assert len(others | {drawn()}) == 4
     # A name and a secret cannot be shifted into each other.
     assert drawn(student="ab") != drawn(student="a")
+
+
+def test_what_a_message_quotes_is_short_and_can_be_written_anywhere():
+    said = "said \x1b[2J" + chr(0xD800) + "x" * 10**6
+    for message in (
+        verdict_on((EASY, Finding(False, said))).message,
+        refuse(TASK, [said, said]).message,
+    ):
+        assert len(message.encode()) < 1700
+        assert "said x" in message
+        assert "\x1b" not in message

@@ -283,6 +283,15 @@ def largest_micro_batch(run, upper): return 1
         says="expected",
     ),
     Attack(
+        "forged-outcomes",
+        """
+import peakmem.probes.lab05 as probe
+said = "\\n=4+4" + chr(0xD800) + chr(27) + "[2J" + "x" * 10**6
+probe.call_each = lambda function, calls: [("raised", said, said)] * len(calls)
+""",
+        points=4,  # another exercise's outcomes are forged
+    ),
+    Attack(
         "a-thread-that-stays",
         FRAME
         + """

@@ -19,6 +19,7 @@ _KINDS = {
     "reading frames": "reads-frames traces-all-calls",
     "reading linecache, In and pre_run_cell": "listens-to-cells",
     "forged replies on the socket": "forged-replies forged-verdict forged-exception",
+    "outcomes that are long and odd to read": "forged-outcomes",
     "odd replies on the socket": "arrays-in-the-frame arrays-as-question a-thread-that-stays",
     "shadow modules": "shadow-modules",
     # Answers.

@@ -56,6 +56,12 @@ def _outputs(page: str) -> str:
     return re.sub(r'<pre class="code.*?</pre>', "", page, flags=re.DOTALL)
 
 
+def test_every_message_can_be_read(hostile):
+    for row in hostile.rows():
+        assert len(row["message"]) < 2000
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", row["message"])
+
+
 @pytest.mark.parametrize(("student", "score"), HONEST.items())
 def test_neighbours_get_exactly_what_they_earned(hostile, student, score):
     assert hostile.row(student)["score"] == score

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -38,6 +39,8 @@ ODD = {
     "exceptions": [("raised", "ZeroDivisionError", "4")] * 40,
     "an outcome": ("value", NAN),
     "lists of nan": [[NAN] * 40] * 40,
+    "exceptions without end": [("raised", "E" * 10**6, "x" * 10**6)] * 40,
+    "exceptions that no file takes": [("raised", chr(0xD800), "\x1b[2J" + chr(0xDFFF))] * 40,
     "half an outcome": [("value",)] * 40,
     "a dict of nan": {"value": NAN, "gradients": [NAN], "rise_bytes": NAN, "models": [NAN]},
 }
@@ -53,3 +56,4 @@ def test_no_odd_answer_earns_a_point(task):
         assert verdict.points == 0, name
         assert verdict.status in {"wrong", "could_not_judge"}, name
         assert len(verdict.message) < 3000, name
+        assert re.fullmatch(r"[^\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]*", verdict.message), name
