@@ -207,7 +207,7 @@ def publish(out: Path, root: Path) -> list[Result]:
     """
     # nbgrader, which no worker has to wait for
     from autograder.database import given_by_people, save_students
-    from autograder.gradebook import write_gradebook
+    from autograder.gradebook import look_again, write_gradebook
 
     journal, waived, people = Journal(out), waivers(out), given_by_people(out)
     results = []
@@ -223,6 +223,14 @@ def publish(out: Path, root: Path) -> list[Result]:
             if whole is not None:
                 _write_derived(waive(whole, waived), out, root, given)
     write_gradebook(results, out, root)
+    look_again(
+        {
+            (r.student, r.lab): (journal.submission(r.lab, r.student) or "")[:16]
+            for r in results
+            if r.end != "failed"  # of which no content is kept
+        },
+        out,
+    )
     roster = read_semester(out, None).roster
     if results:
         save_students(out, map(asdict, roster))

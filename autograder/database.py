@@ -22,7 +22,7 @@ from nbgrader import api
 from nbgrader.preprocessors import SaveCells
 from sqlalchemy import (
     Connection,
-    case,
+    and_,
     create_engine,
     event,
     func,
@@ -30,23 +30,26 @@ from sqlalchemy import (
     inspect,
     or_,
     select,
+    true,
     update,
 )
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from autograder.binder import full_name
-from autograder.by_hand import NOTHING, Given
+from autograder.by_hand import Given
 
 __all__ = [
     "Entries",
     "final_scores",
     "given_by_people",
     "has_cells",
+    "put_up_again",
     "save_cells",
     "save_entries",
     "save_students",
     "scores_in",
+    "second_looks",
 ]
 
 _INERT = str.maketrans("<>&\"'`", "\u2039\u203a\uff06\u201d\u2019\u2018")
@@ -136,16 +139,38 @@ def given_by_people(out: Path) -> dict[tuple[str, str], Given]:
     """
     grade = api.Grade
     touched = or_(grade.manual_score.is_not(None), func.coalesce(grade.extra_credit, 0.0) != 0.0)
-    points = _values(out, grade, case((touched, _final()), else_=None))
-    comments = _values(out, api.Comment, api.Comment.manual_comment)
-    found = {
-        key: Given(
-            {name: value for name, value in points.get(key, {}).items() if value is not None},
-            {name: text for name, text in comments.get(key, {}).items() if text},
-        )
+    points = _values(out, grade, _final(), touched)
+    said = api.Comment.manual_comment
+    comments = _values(out, api.Comment, said, func.coalesce(said, "") != "")
+    return {
+        key: Given(points.get(key, {}), comments.get(key, {}))
         for key in points.keys() | comments.keys()
     }
-    return {key: given for key, given in found.items() if given != NOTHING}
+
+
+def put_up_again(out: Path, submissions: Iterable[tuple[str, str]]) -> None:
+    """Put all that people gave points for in these (student, lab) up for a second look."""
+    submission, submitted = api.SubmittedAssignment, api.SubmittedNotebook
+    with _session(out) as session:
+        for student, lab in submissions:
+            theirs = (
+                select(submitted.id)
+                .join(submission, submission.id == submitted.assignment_id)
+                .join(api.Assignment, api.Assignment.id == submission.assignment_id)
+                .where(submission.student_id == student, api.Assignment.name == lab)
+            )
+            session.execute(
+                update(api.Grade)
+                .where(api.Grade.notebook_id.in_(theirs), api.Grade.manual_score.is_not(None))
+                .values(needs_manual_grade=True)
+                .execution_options(synchronize_session=False)
+            )
+
+
+def second_looks(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
+    """Return the points of people's that are up for a second look in `out`/gradebook.db."""
+    up = and_(api.Grade.manual_score.is_not(None), api.Grade.needs_manual_grade)
+    return _values(out, api.Grade, api.Grade.manual_score, up)
 
 
 def save_students(out: Path, students: Iterable[Mapping[str, str]]) -> None:
@@ -177,8 +202,13 @@ def _final() -> Any:
     return given + func.coalesce(api.Grade.extra_credit, 0.0)
 
 
-def _values(out: Path, table: Any, value: Any) -> dict[tuple[str, str], dict[str, Any]]:
-    """One value of each row of `table`, which are grades or comments, by submission and cell."""
+def _values(
+    out: Path, table: Any, value: Any, where: Any = None
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """One value of the rows of `table`, which are grades or comments, by submission and cell.
+
+    `where` says of which rows; of all where it is None.
+    """
     values: dict[tuple[str, str], dict[str, Any]] = defaultdict(dict)
     if not (out / "gradebook.db").is_file():
         return values
@@ -193,6 +223,7 @@ def _values(out: Path, table: Any, value: Any) -> dict[tuple[str, str], dict[str
         .join(api.Notebook, api.Notebook.id == notebook.notebook_id)
         .join(table, table.notebook_id == notebook.id)
         .join(api.BaseCell, api.BaseCell.id == table.cell_id)
+        .where(true() if where is None else where)
     )
     counted = (
         select(api.Assignment.name, func.count(api.Notebook.id))

@@ -7,8 +7,9 @@ run a notebook there outside the sandbox; without one it only says no.
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby, islice
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 from autograder.binder import bind
 from autograder.clean import inert_markdown
-from autograder.database import Entries, has_cells, save_cells, save_entries
+from autograder.database import Entries, has_cells, put_up_again, save_cells, save_entries
 from autograder.export import JUDGED, points, said
 from autograder.files import inside, write_whole
 from autograder.formgrader import notebook_bytes, write_for_formgrader
@@ -25,7 +26,7 @@ from autograder.questions import COURSE, questions_in, source_notebooks
 from autograder.result import Result
 from autograder.task import Verdict
 
-__all__ = ["write_gradebook"]
+__all__ = ["look_again", "write_gradebook"]
 
 if sys.platform != "win32":
     import fcntl
@@ -43,6 +44,7 @@ c.CourseDirectory.db_url = f"sqlite:///{root / 'gradebook.db'}?timeout=60"
 c.HTMLExporter.sanitize_html = True
 '''
 
+_SHOWN = "shown.json"  # a digest of each submission that the gradebook has shown to people
 _AT_ONCE = 100  # submissions a transaction: a formgrader beside it waits a moment only
 
 Json = dict[str, Any]
@@ -63,6 +65,25 @@ def write_gradebook(results: Iterable[Result], out: Path, root: Path = COURSE) -
     with _alone(out):
         for lab, of_lab in groupby(sorted(results, key=_lab_and_student), key=lambda r: r.lab):
             _write_lab(lab, of_lab, out, root)
+
+
+def look_again(submissions: Mapping[tuple[str, str], str], out: Path) -> None:
+    """Put up for a second look what people gave to work that was handed in anew since.
+
+    `submissions` has the digest of each (student, lab) that `write_gradebook` was given.
+    """
+    path = out / _SHOWN
+    before = json.loads(path.read_bytes()) if path.is_file() else {}
+    now: dict[str, dict[str, str]] = {lab: dict(of_lab) for lab, of_lab in before.items()}
+    anew = []
+    for (student, lab), digest in submissions.items():
+        if now.setdefault(lab, {}).setdefault(student, digest) != digest:
+            anew.append((student, lab))
+            now[lab][student] = digest
+    if anew:
+        with _alone(out):
+            put_up_again(out, anew)
+    write_whole(path, json.dumps(now, sort_keys=True, indent=0).encode())
 
 
 def _write_lab(lab: str, results: Iterator[Result], out: Path, root: Path) -> None:

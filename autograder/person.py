@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Literal
 
-from autograder.database import final_scores
+from autograder.database import final_scores, second_looks
 from autograder.export import cell_text, said
 from autograder.files import write_whole
 from autograder.questions import COURSE, Question, questions_of
@@ -26,7 +26,15 @@ __all__ = ["LIST", "Need", "needs", "told", "write_needs"]
 
 LIST = "needs_a_person.csv"
 
-Kind = Literal["failed", "quarantined", "could_not_judge", "in_words", "needs_gpu", "repaired"]
+Kind = Literal[
+    "failed",
+    "quarantined",
+    "could_not_judge",
+    "second_look",
+    "in_words",
+    "needs_gpu",
+    "repaired",
+]
 Scores = Mapping[str, float | None]
 
 _COLUMNS = ("kind", "student", "lab", "task", "count", "why", "next")
@@ -44,6 +52,10 @@ _KINDS: dict[Kind, tuple[str, str]] = {
         "Could not be judged; look, and give points in Formgrader",
         "autograder explain {out} {student} {task}",
     ),
+    "second_look": (
+        "Given points by a person, then handed in anew or judged anew; look again in Formgrader",
+        "jupyter lab {out}",
+    ),
     "in_words": ("Answers in words; give points in Formgrader", "jupyter lab {out}"),
     "needs_gpu": (
         "Left out of the points for want of a GPU; on a machine with one",
@@ -60,6 +72,7 @@ _NO_REPAIRS = (_OTHER_RELEASE, "Received ", "There is no receipt ")
 _CHANGED = "Given cells that were changed "  # which is nobody's doing where releases differ
 _WHY = {
     "in_words": "An answer in words, which a person reads.",
+    "second_look": "What was given points for is not what counts now.",
     "needs_gpu": "The machine that graded has no GPU.",
 }
 _MOST_LINES = 10  # of single needs
@@ -87,13 +100,18 @@ def needs(results: Sequence[Result], out: Path, root: Path = COURSE) -> list[Nee
 
     `results` are those in `out`, whose gradebook is written; `root` holds the course's `solutions`.
     """
-    scores = final_scores(out)
+    scores, again = final_scores(out), second_looks(out)
     questions = questions_of((result.lab for result in results), root)
     ordered = sorted(results, key=lambda r: (r.lab, r.student))
     found = [
         need
         for result in ordered
         for need in _of_one(result, scores.get((result.student, result.lab), {}), out, questions)
+    ]
+    found += [
+        _need("second_look", out, _WHY["second_look"], result.lab, result.student, task)
+        for result in ordered
+        for task in again.get((result.student, result.lab), {})
     ]
     found += _of_class(ordered, scores, out, questions)
     return sorted(found, key=lambda need: list(_KINDS).index(need.kind))

@@ -12,7 +12,8 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder import attempts
-from autograder.gradebook import write_gradebook
+from autograder.database import final_scores
+from autograder.gradebook import look_again, write_gradebook
 from autograder.intake import take_in_bytes
 from autograder.person import needs, told, write_needs
 from autograder.policy import sentence
@@ -48,8 +49,27 @@ def found(results: list[Result], root: Path) -> list[tuple[str, str, str, int]]:
 def give(out: Path, student: str, task: str, score: float) -> None:
     """What formgrader writes when a person gives points."""
     with closing(Gradebook(f"sqlite:///{out / 'gradebook.db'}")) as book:
-        book.find_grade(task, LAB, LAB, student).manual_score = score
+        grade = book.find_grade(task, LAB, LAB, student)
+        grade.manual_score, grade.needs_manual_grade = score, False
         book.db.commit()
+
+
+def test_points_for_work_that_was_handed_in_anew_are_named_once_more(root: Path) -> None:
+    out = root.parent / "out"
+    found([graded("ada"), graded("kim")], root)
+    first = {("ada", LAB): "one", ("kim", LAB): "two"}
+    look_again(first, out)
+    for student in ("ada", "kim"):
+        give(out, student, EXPLAIN, 1.5)
+    look_again(first, out)
+    assert [n.kind for n in needs([graded("ada"), graded("kim")], out, root)] == []
+    look_again({**first, ("ada", LAB): "other"}, out)
+    (need,) = needs([graded("ada"), graded("kim")], out, root)
+    assert (need.kind, need.student, need.task) == ("second_look", "ada", EXPLAIN)
+    assert final_scores(out)["ada", LAB][EXPLAIN] == 1.5
+    give(out, "ada", EXPLAIN, 2.0)
+    look_again({**first, ("ada", LAB): "other"}, out)
+    assert needs([graded("ada"), graded("kim")], out, root) == []
 
 
 def test_all_that_is_left_is_named_the_most_pressing_first(root: Path) -> None:
