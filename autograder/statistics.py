@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import re
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +16,13 @@ from statistics import median
 from autograder.export import JUDGED, cell_text, points
 from autograder.files import write_whole
 from autograder.result import Result
+from autograder.summary import cut
 
 __all__ = ["TaskStatistics", "statistics_of", "write_picture", "write_table"]
 
 _COLUMNS = ("task", "judged", "right", "partly", "wrong", "not_judged", "pass_rate", "mean_points")
 _MISTAKES = 3  # the commonest that are named
+_WIDEST = 26  # letters of a name in the picture
 # Okabe and Ito's colours, which colour-blind people tell apart; lightness falls along too.
 _LOOKS = {
     "right": ("#56B4E9", ""),
@@ -118,13 +121,12 @@ def write_picture(lab: str, tasks: Sequence[TaskStatistics], path: Path) -> None
         left = [at + width for at, width in zip(left, widths, strict=True)]
     for place, one in zip(places, tasks, strict=True):
         axes.text(102, place, _beside(one), va="center", fontsize=10)
-    names = [re.sub(r"^lab\d\d-", "", one.task) for one in tasks]
-    axes.set_yticks(list(places), names, fontsize=11)
-    axes.invert_yaxis()
+    axes.set_yticks(list(places), [_name(one) for one in tasks], fontsize=10)
+    axes.set_ylim(len(tasks) - 0.4, -0.6)
     axes.set_xlim(0, 100)
     axes.set_xlabel("submissions, %")
     axes.set_title(
-        f"{lab}: {tasks[0].statuses.total()} submissions; seconds of the grader's calls",
+        f"{cut(lab, 40)}: {tasks[0].statuses.total()} submissions; seconds of the grader's calls",
         loc="left",
         pad=30,
     )
@@ -143,12 +145,19 @@ def _share(one: TaskStatistics, status: str) -> float:
     return 100 * count / total
 
 
+def _name(one: TaskStatistics) -> str:
+    """The task's name on lines that leave room for the bars; the table has it whole."""
+    words = re.sub(r"^lab\d\d-", "", one.task).replace("_", "_ ").replace("/", "/ ")
+    lines = textwrap.wrap(words, _WIDEST, max_lines=3, placeholder="...")
+    return "\n".join(re.sub("([_/]) ", r"\1", line) for line in lines)
+
+
 def _beside(one: TaskStatistics) -> str:
     mean, half, most = one.mean_points, one.median_seconds, one.p95_seconds
     score = "not judged" if mean is None else f"mean {points(round(mean, 2))} of {one.max_points:g}"
     if one.mistakes:
         ((mistake, count),) = one.mistakes.most_common(1)
-        score += f"; {count}x {mistake.replace('_', ' ')}"
+        score += f"; {count}x {cut(mistake.replace('_', ' '), _WIDEST)}"
     return score if half is None else f"{score}\nmedian {half:.2g} s, 95 % within {most:.2g} s"
 
 

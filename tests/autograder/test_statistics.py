@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import warnings
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,14 @@ def test_the_table_is_exactly_this(tmp_path: Path) -> None:
 def test_the_picture_is_one(tmp_path: Path) -> None:
     write_picture(LAB, statistics_of(RESULTS)[LAB], tmp_path / "statistics.png")
     assert (tmp_path / "statistics.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_long_names_leave_room_for_the_bars(tmp_path: Path, count: int) -> None:
+    name = "problem1/test_the_standard_deviation_of_a_sample"
+    tasks = [
+        TaskStatistics(f"{name}_{n}", Counter(right=1, wrong=1), Counter({"mistake_" * 9: 1}))
+        for n in range(count)
+    ]
+    with warnings.catch_warnings(action="error"):  # matplotlib warns where nothing fits
+        write_picture("assignment_" * 9, tasks, tmp_path / "statistics.png")
