@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from autograder import engine
 from autograder.by_hand import NOTHING, Given
+from autograder.demands import demanded
 from autograder.export import write_grades
 from autograder.feedback import feedback_path, shows, write_feedback
 from autograder.files import write_whole
@@ -124,17 +125,30 @@ def grade_all(
     if scheduler is None:
         done = engine.run_all(handed, work, workers)
     else:
-        from autograder import cluster
-
-        paths = (_beacon(room.out), *files_of(room.lab, room.root))
-        demands = cluster.Demands(paths, room.isolated)
-        gpu = any(task.needs_gpu for task in lab.tasks)
-        done = cluster.run_all(handed, work, scheduler, demands, wants_gpu=gpu)
+        done = _on_cluster(room, lab, handed, work, scheduler)
     for (student, path), failure in done:
         if isinstance(failure, engine.Failure) and not _has_grade(room, lab, student, path):
             failed = _ended(room, student, "failed", failure.reason)
             _keep(room, failed, b"", _terms(room))
         yield student
+
+
+def _on_cluster(
+    room: Classroom,
+    lab: CourseLab,
+    handed: Sequence[Handed],
+    work: engine.Work[Handed, None],
+    scheduler: str,
+) -> Iterator[tuple[Handed, Any]]:
+    try:
+        from autograder import cluster
+    except ModuleNotFoundError as error:
+        raise RuntimeError(
+            f"--scheduler needs the package {error.name}: `pip install distributed` gets it"
+        ) from None
+    gpu = any(task.needs_gpu for task in lab.tasks)
+    with demanded(room.out, files_of(room.lab, room.root), isolated=room.isolated) as demands:
+        yield from cluster.run_all(handed, work, scheduler, demands, wants_gpu=gpu)
 
 
 def _has_grade(room: Classroom, lab: CourseLab, student: str, path: Path) -> bool:
@@ -146,16 +160,6 @@ def _has_grade(room: Classroom, lab: CourseLab, student: str, path: Path) -> boo
     except Quarantine:
         return False
     return terms is not None and journal.find(room.lab, student, raw, terms) is not None
-
-
-def _beacon(out: Path) -> Path:
-    """Write a file that only machines with this very folder can see, and return its path."""
-    token = secrets.token_hex(8)
-    for old in out.glob(".controller-*"):
-        old.unlink(missing_ok=True)
-    beacon = out / f".controller-{token}"
-    write_whole(beacon, b"")
-    return beacon
 
 
 def outdated(out: Path, root: Path, limits: Limits | None = None) -> list[str]:

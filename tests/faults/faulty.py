@@ -88,7 +88,7 @@ def elsewhere(room: Class, folder: Path, *, graded: bool = False) -> Class:
     copytree(room.submitted, folder / "submitted")
     if graded:
         subprocess.run(["cp", "-a", room.out, folder / "out"], check=True)
-    return Class(folder, room.course)
+    return Class(folder, room.course, room.lab)
 
 
 def assert_as_undisturbed(room: Class, reference: Class) -> None:

@@ -27,7 +27,7 @@ from tests.faults.faulty import (
 )
 from tests.grading import LAB05, Class
 
-ONE_TRY = "from autograder import engine; engine._TRIES = 1"
+ONE_TRY = "from autograder import engine; engine.TRIES = 1"
 # Workers are forked from a process that loads what the controller names.
 PAGES_LAST = """
 from autograder import classroom

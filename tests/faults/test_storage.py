@@ -46,9 +46,12 @@ def test_entries_and_pages_that_are_cut_off_or_gone_are_made_again(
     undisturbed: Class, tmp_path: Path
 ) -> None:
     room = elsewhere(undisturbed, tmp_path, graded=True)
-    for student, kept in (("right", -1), ("partly", 200), ("untouched", 0)):
-        path = entry(room, student)
-        path.write_bytes(path.read_bytes()[:kept])
+    cut = {
+        student: entry(room, student).read_bytes()[:kept]
+        for student, kept in (("right", -1), ("partly", 200), ("untouched", 0))
+    }
+    for student, data in cut.items():
+        entry(room, student).write_bytes(data)
     (room.out / "feedback" / "no-json" / f"{LAB05}.html").unlink()
     (room.out / "autograded" / "missing" / LAB05 / f"{LAB05}.ipynb").unlink()
     (room.out / "grades.csv").unlink()
@@ -56,6 +59,7 @@ def test_entries_and_pages_that_are_cut_off_or_gone_are_made_again(
     done = room.grade("--workers", "2")
     assert done.returncode == 0, done.stderr
     assert_as_undisturbed(room, undisturbed)
+    assert all(entry(room, student).read_bytes() != data for student, data in cut.items())
     whole = {path.name: path.stat().st_size for path in entry(undisturbed, "x").parent.iterdir()}
     made = {path.name: path.stat().st_size for path in entry(room, "x").parent.iterdir()}
     assert made.keys() == whole.keys()

@@ -27,6 +27,8 @@ def toy(folder: Path, slot: int) -> Iterator[Callable[[str], str]]:
         kind = item.partition("-")[0]
         above = [process.pid for process in psutil.Process().parents()]
         (folder / f"{item}.{os.getpid()}").write_text(json.dumps(above))
+        if "TOY_BROKEN" in os.environ:
+            raise OSError("this machine is broken")
         if kind == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         while kind == "wait" and not (folder / "go").exists():
@@ -59,6 +61,7 @@ class Cluster:
 
     @property
     def address(self) -> str:
+        until_true(self._is_there)
         return str(json.loads(self._file.read_text())["address"])
 
     @property
@@ -73,10 +76,10 @@ class Cluster:
             return len(client.scheduler_info(n_workers=-1)["workers"])
 
     def start_scheduler(self) -> None:
+        """Start one; workers that start meanwhile wait for it."""
         self._file.unlink(missing_ok=True)
         arguments = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
         self.scheduler = self._start([*arguments, "--scheduler-file", str(self._file)])
-        until_true(self._is_there)
 
     def worker(self, *more: str, environment: Mapping[str, str] | None = None) -> int:
         """Start one worker process of one thread; return its process id."""
@@ -87,7 +90,7 @@ class Cluster:
 
     def _is_there(self) -> bool:
         with suppress(FileNotFoundError, ValueError, KeyError):
-            return bool(self.address)
+            return bool(json.loads(self._file.read_text())["address"])
         return False
 
     def _start(

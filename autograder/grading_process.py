@@ -1,0 +1,197 @@
+"""A grading process: made and watched by a controller, and what goes on inside it."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, TypeVar
+
+__all__ = ["TRIES", "Broken", "GradingProcess", "Work", "first_ready"]
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+MakeWorker = Callable[[int], AbstractContextManager[Callable[[Item], Outcome]]]
+
+TRIES = 2  # processes that one item may end
+
+
+@dataclass(frozen=True)
+class Work(Generic[Item, Outcome]):
+    """What is done with each item, and how long that may take.
+
+    `make_worker(slot)` is called in the worker's process, with a slot number that no other worker
+    has at that time; its context is left when the work is done, and when the controller dies.
+    `preload` are modules that the processes share. A worker that computes on one item for over
+    `cpu_seconds`, the time of processes that it started left out, or that has it for over
+    `wall_seconds`, is ended.
+    """
+
+    make_worker: MakeWorker[Item, Outcome]
+    preload: Sequence[str] = ()
+    cpu_seconds: float = 120.0  # hours of work may hide in a few hostile bytes
+    wall_seconds: float = 3600.0
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A process's last word: what ended it."""
+
+    reason: str
+
+
+class GradingProcess(Generic[Item]):
+    """A process that does one item after another, as its controller sees it.
+
+    `item` is what it is doing, None where it waits; `tries` counts the processes that were given
+    that item, this one included.
+    """
+
+    def __init__(self, work: Work[Item, Any], slot: int) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(list(work.preload))
+        _start_server()
+        self.slot = slot
+        self.item: Item | None = None
+        self.tries = 0
+        self.deadline = math.inf
+        self.connection, theirs = context.Pipe()
+        self._wall_seconds = work.wall_seconds
+        self._late = False
+        arguments = (theirs, work.make_worker, slot, work.cpu_seconds)
+        self._process: Any = context.Process(target=_work, args=arguments, daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def hand(self, item: Item, tries: int) -> None:
+        """Have it do this item, which it must not take too long for."""
+        self.item, self.tries = item, tries
+        self.deadline = time.monotonic() + self._wall_seconds
+        with suppress(OSError):  # one that is dead already shows when it is waited for
+            self.connection.send(item)
+
+    def kill_if_late(self) -> None:
+        """End it where its time for the item is over."""
+        if time.monotonic() >= self.deadline:
+            self._late = True
+            self._process.kill()  # one that is stopped, not busy, would never see a kinder signal
+            self._process.join()
+
+    def outcome(self) -> Any:
+        """What it has to say once it is ready; `Broken` where it is no more after that."""
+        try:
+            outcome = self.connection.recv()
+        except (EOFError, OSError):
+            self.stop()
+            return Broken(_LATE if self._late else _death(self._process.exitcode))
+        if isinstance(outcome, Broken):
+            self.stop()
+        return outcome
+
+    def stop(self) -> None:
+        """End it, in good order where it can."""
+        self.connection.close()  # the end of its items: it leaves its context and ends
+        if self.item is not None:
+            self._process.terminate()  # in the middle of an item it leaves its context too
+        self._process.join(timeout=10)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+    def give_up(self) -> None:
+        """End it though another thread waits for what it is doing."""
+        self._process.terminate()
+        self._process.join(timeout=10)  # before its connection closes under that thread
+        self.stop()
+
+
+def first_ready(busy: Sequence[GradingProcess[Item]]) -> list[GradingProcess[Item]]:
+    """Wait for the first to have something to say, which one that is killed for its time has."""
+    first = min(process.deadline for process in busy)
+    left = None if first == math.inf else max(0.0, first - time.monotonic())
+    ready = wait([process.connection for process in busy], left)
+    for process in busy:
+        if process.connection not in ready:
+            process.kill_if_late()
+    return [process for process in busy if process.connection in ready]
+
+
+def _start_server() -> None:
+    """Start the process that all workers are forked from, deaf to Ctrl-C from its first moment on.
+
+    By itself it is so only once it has imported what workers share, which takes seconds.
+    """
+    from multiprocessing import forkserver, resource_tracker  # Windows, where nobody grades, has no
+
+    resource_tracker.ensure_running()  # which would unblock the signal again
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+_LATE = "The grader itself took too long for this submission, and was stopped."
+
+
+def _death(exitcode: int) -> str:
+    if exitcode == -signal.SIGPROF:
+        return "The grader itself computed for too long on this submission, and was stopped."
+    how = f"killed by signal {-exitcode}" if exitcode < 0 else f"ended with status {exitcode}"
+    return f"{TRIES} grading processes died at this submission; the last was {how}."
+
+
+# In the worker's process
+
+
+def _work(
+    connection: Connection, make_worker: MakeWorker[Any, Any], slot: int, cpu_seconds: float
+) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the controller's to act on
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGTERM, _leave)
+    threading.Thread(target=_end_with_the_controller, daemon=True).start()
+    try:
+        with make_worker(slot) as work:
+            while True:
+                item = connection.recv()
+                _bound(cpu_seconds)
+                outcome = work(item)
+                _bound(0)
+                connection.send(outcome)
+    except (EOFError, BrokenPipeError):
+        return
+    except Exception as error:
+        with suppress(OSError):
+            connection.send(Broken(f"{type(error).__name__}: {error}"))
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is leaving already
+
+
+def _bound(cpu_seconds: float) -> None:
+    """Let the system kill this process after so much computing of its own; 0 takes that back.
+
+    Killed, and not interrupted: what takes for ever may be code in C that no exception reaches.
+    """
+    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
+
+
+def _end_with_the_controller() -> None:
+    """Wait for the controller's death, a kill -9 for one, and end this process in good order."""
+    controller = multiprocessing.parent_process()
+    if controller is not None:
+        controller.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _leave(_number: int, _frame: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit()  # leaves every context on the way
