@@ -886,7 +886,7 @@ for name, steps in curves.items():
 # *What the picture shows.* Four staircases from the upper left (little memory, much time) to the lower right. The
 # one of equal segments lies far above the others. With 592 MiB it takes 202 units, your plan 142: two thirds of
 # the time that recomputing cost come back, because the plan recomputes the first four stages only, where the bytes are. Your plan
-# and the kept-set optimum are one line, if your plan is the best. The nested optimum goes on to the left where the others
+# and the kept-set optimum are one line, drawn one above the other, if your plan is the best. The nested optimum goes on to the left where the others
 # have no plan any more, down to 256 MiB, and saves a little in between. It pays where memory is really short.
 #
 # ### Does it hold?

@@ -105,6 +105,16 @@ def draw_gantt(ax):
     return plots.gantt(ax, LANES, unit="ms")
 
 
+EXPONENTS = {
+    "now": [-20.0, -11.5, -11.25, -3.0, -3.0],
+    "scaled": [-4.0, 4.5, 4.75, 13.0, 13.0, 13.0],
+}
+
+
+def draw_gradient_histogram(ax):
+    return plots.gradient_histogram(ax, EXPONENTS, {"float16": (-24, 16), "bfloat16": (-133, 128)})
+
+
 def draw_break_even(ax):
     curves = {"A100": [312.0, 31.2, 3.12], "H100": [989.0, 98.9, 9.89]}
     return plots.break_even(ax, [1e3, 1e4, 1e5], curves, {"PCIe 4": 32.0})
@@ -122,6 +132,7 @@ every_plot = pytest.mark.parametrize(
         draw_time_per_sample,
         draw_gradient_errors,
         draw_gantt,
+        draw_gradient_histogram,
         draw_break_even,
         draw_number_line,
         draw_relative_spacing,
@@ -265,6 +276,15 @@ def test_a_budget_buys_the_time_of_the_last_step_until_the_next(ax):
     assert {line.get_drawstyle() for line in ax.lines} == {"steps-post"}
 
 
+def test_of_two_equal_plans_the_lower_curve_is_the_wider_one(ax):
+    steps = [(8, 5.0), (12, 3.0)]
+    plots.time_against_memory(ax, {"yours": steps, "optimum": steps}, unit="MiB")
+    below, above = ax.lines
+    assert below.get_zorder() <= above.get_zorder()
+    assert below.get_linewidth() >= above.get_linewidth() + 1.5
+    assert below.get_color() != above.get_color()
+
+
 def test_loss_curves_show_their_data(ax):
     draw_loss_curves(ax)
     assert [list(line.get_ydata()) for line in ax.lines] == [[3.0, 2.5, 2.0], [3.0, 1.0, 0.5]]
@@ -311,6 +331,48 @@ def test_a_gantt_chart_has_a_lane_for_each_thing_and_a_colour_for_each_kind(ax):
     assert len({tuple(bars.get_facecolor()[0]) for bars in ax.collections}) == 4
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["compute", "link"]
     assert ax.yaxis_inverted()
+
+
+@pytest.mark.parametrize("first", [-2.0, 0.0, 100.0])
+def test_a_gantt_chart_begins_with_its_first_bar(ax, first):
+    bars = {"compute": [("forward", "0", first, first + 4)], "link": []}
+    plots.gantt(ax, bars, unit="ms")
+    assert ax.get_xlim()[0] == first
+    assert ax.get_xlim()[1] >= first + 4
+
+
+def test_a_gantt_chart_may_be_empty(ax):
+    with pytest.warns(UserWarning, match="No artists with labels"):  # for the legend
+        plots.gantt(ax, {"compute": [], "link": []}, unit="ms")
+    assert ax.get_xlim()[0] == 0
+
+
+def counted(patch):
+    """The height of each bin of an outline that a histogram drew, read off its corners."""
+    corners = patch.get_xy()
+    return [y for (x, y), (right, level) in pairwise(corners) if level == y and right > x]
+
+
+def test_a_gradient_histogram_counts_as_numpy_does(ax):
+    draw_gradient_histogram(ax)
+    outlines = {patch.get_label(): patch for patch in ax.patches if patch.get_label() in EXPONENTS}
+    for name, values in EXPONENTS.items():
+        counts, edges = np.histogram(values, bins=60)
+        assert counted(outlines[name]) == list(counts)
+        assert outlines[name].get_xy()[:, 0].min() == edges[0]
+        assert outlines[name].get_xy()[:, 0].max() == edges[-1]
+        # And a value that is moved or lost is seen.
+        assert list(np.histogram([*values[:-1], values[0]], bins=edges)[0]) != list(counts)
+        assert list(np.histogram(values[1:], bins=edges)[0]) != list(counts)
+
+
+def test_a_gradient_histogram_has_a_bar_for_each_range_below_the_counts(ax):
+    draw_gradient_histogram(ax)
+    feet = {bar.get_label(): bar.get_paths()[0].get_extents() for bar in ax.collections}
+    assert feet["float16"].intervalx.tolist() == [-24, 16]
+    assert feet["bfloat16"].intervalx.tolist() == [-133, 128]
+    assert feet["bfloat16"].y1 <= feet["float16"].y0 < feet["float16"].y1 <= 0
+    assert min(ax.get_yticks()) >= 0
 
 
 def test_break_even_shows_curves_and_links(ax):
