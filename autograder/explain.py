@@ -5,9 +5,12 @@ For instructors only: it shows inputs, hidden cases and expected values.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from autograder.audit import questions_then
+from autograder.classroom import taken
 from autograder.export import JUDGED, points
 from autograder.graded import marks_of
 from autograder.journal import Journal
@@ -40,13 +43,26 @@ def explain(
 
     Raises ValueError where there is no such task, or no result of this student.
     """
+    _require_graded_by_code(out, task_id)
     found, task = find_task(task_id, root, rules)
     lab = found.name
     result = Journal(out).read(lab, student)
     if result is None:
-        raise ValueError(f"{out} has no result of {student} in {lab}; see its grades.csv")
+        near = [name for name, _ in taken(out) if name.casefold() == student.casefold()]
+        hint = f"is it {near[0]}?" if near else "grades.csv says who handed in"
+        raise ValueError(f"{out} has no result of {student} in {lab}; {hint}")
     waived = waivers(out).get(full_id(lab, task.id))
     return "\n".join(_lines(task, result, Journal(out), secret, waived))
+
+
+def _require_graded_by_code(out: Path, task_id: str) -> None:
+    for lab in sorted({lab for _, lab in taken(out)}):
+        for question in questions_then(out, lab):
+            if question.by_person and full_id(lab, question.id) == task_id:
+                raise ValueError(
+                    f"{task_id} is read by a person, whose points and comment are in Formgrader: "
+                    f"jupyter lab {shlex.quote(str(out))}"
+                )
 
 
 def _lines(

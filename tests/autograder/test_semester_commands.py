@@ -251,7 +251,12 @@ def test_a_verdict_is_explained(room, capsys, no_code):
     assert "Judged again from the kept answers: the same verdict." in said
     assert "(fixed, never shown)" in said
     assert "secret:  {'fits': " in said
-    for student, task, missing in (("eve", SEARCH, "no result of eve"), ("lin", "lab05-x", "no")):
+    for student, task, missing in (
+        ("eve", SEARCH, "no result of eve"),
+        ("Lin", SEARCH, "is it lin?"),
+        ("lin", "lab05-x", "no"),
+        ("lin", EXPLAIN, "read by a person"),
+    ):
         status, _, problem = command(room, capsys, "explain", room.out, student, task)
         assert status == USAGE
         assert missing in problem
