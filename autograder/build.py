@@ -146,6 +146,11 @@ def _course_config(root: Path) -> Config:
 def find_sources(root: Path, labs: Iterable[str] | None) -> list[Path]:
     """Return the source of each of these labs, of all labs for None; ValueError if one has none."""
     there = {path.stem: path for path in sorted((root / _SOURCES).glob("lab*.py"))}
+    if not there:
+        raise ValueError(
+            f"{root} has no {_SOURCES}/lab*.py, which this command is for. Ordinary nbgrader "
+            "assignments are built and released by nbgrader itself, and not graded on Gradescope."
+        )
     wanted = list(there) if labs is None else list(dict.fromkeys(labs))
     unknown = [name for name in wanted if name not in there]
     if unknown:

@@ -92,6 +92,10 @@ class _Stream:
     def isatty(self) -> bool:
         return False
 
+    def fileno(self) -> int:
+        """What programs that a cell starts may write to; that leads nowhere."""
+        return 1 if self._name == "stdout" else 2
+
 
 class _Shell(InteractiveShell):
     """IPython's shell, with its outputs going to `recorder` and no window system to serve."""

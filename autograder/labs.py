@@ -165,7 +165,10 @@ def find_lab(name: str, root: Path = COURSE, rules: Rules = SANE) -> CourseLab:
         return TaskLab(tasks.find_lab(name), root)
     if name in assignment_names(root):
         return OrdinaryLab(read_assignment(name, root), rules)
-    raise ValueError(f"there is no lab named {name!r}; the labs are {', '.join(lab_names(root))}")
+    raise ValueError(
+        f"there is no lab named {name!r} in {root}; the labs are {', '.join(lab_names(root))}. "
+        "Those of another course: `autograder --course COURSE ...`"
+    )
 
 
 def find_task(name: str, root: Path = COURSE, rules: Rules = SANE) -> tuple[CourseLab, Task]:
@@ -174,6 +177,9 @@ def find_task(name: str, root: Path = COURSE, rules: Rules = SANE) -> tuple[Cour
     A test of an ordinary assignment is named after it, `ps1/q1`.
     """
     lab_name, slash, task_id = name.partition("/")
+    there = assignment_names(root)
+    if there and lab_name not in there and not any(map(tasks.has_tasks, there)):
+        raise ValueError(f"{name!r} names no test: put its assignment before it, {there[0]}/...")
     if not slash or tasks.has_tasks(lab_name):
         return find_lab(tasks.lab_of(name).name, root), tasks.find_task(name)
     lab = find_lab(lab_name, root, rules)

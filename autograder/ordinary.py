@@ -184,7 +184,7 @@ def _kept(output: Json) -> Json:
     """What of an output a score may rest on."""
     kind = output["output_type"]
     if kind == "stream":
-        return {**output, "text": output["text"][:_KEPT]}
+        return {**output, "text": output["text"][-_KEPT:]}  # what unittest found stands last
     if kind == "error":
         trace = [line[:_KEPT] for line in output["traceback"][:20]]
         return {**output, "evalue": output["evalue"][:_KEPT], "traceback": trace}

@@ -16,6 +16,7 @@ __all__ = ["SANE", "STOCK", "Rules", "Score", "score"]
 
 # How numpy and torch show one number, and how plain Python does.
 _WRAPPED = re.compile(r"(?:(?:np|numpy)\.\w+|tensor)\(([^,()]+)(?:, dtype=[\w.]+)?\)")
+_UNITTEST_FAILED = re.compile(r"^FAILED \((?:[a-z ]+=\d+(?:, )?)+\)$", re.M)
 _DECIDE = ("error", "stream", "execute_result")
 _ROUNDING = 1e-9  # of the maximum: a sum of parts may come out a little above it
 
@@ -63,6 +64,9 @@ def score(outputs: Sequence[Mapping[str, Any]], max_points: float, rules: Rules)
     warned = [output for output in of_kind["stream"] if output["name"] == "stderr"]
     if warned and rules.stderr_costs_all:
         return Score(0.0, f"The test wrote to stderr: {_short(warned[0]['text'])}")
+    for output in warned:  # unittest raises nothing, and says all that it has to say there
+        if failed := _UNITTEST_FAILED.search(output["text"]):
+            return Score(0.0, f"The test's unittest {failed[0]}.")
     if of_kind["execute_result"]:
         # A value that the student's code shows in the middle comes before that of the last line.
         data = of_kind["execute_result"][-1]["data"]

@@ -89,9 +89,11 @@ def _grade(options: argparse.Namespace) -> Report:
 def _kept(room: Classroom, results: Sequence[Result], options: argparse.Namespace) -> list[str]:
     """Say which grades stayed that grading again might change, and what shows how."""
     from autograder.classroom import outdated
+    from autograder.questions import COURSE
 
     where = (options.lab, "--submitted", str(options.submitted), "--out", str(options.out))
-    command = f"`autograder regrade {shlex.join(where)}`"
+    course = [] if room.root == COURSE else ["--course", str(options.course)]
+    command = f"`{shlex.join(['autograder', *course, 'regrade', *where])}`"
     kept = [
         f"{sentence}, and stay as they are. {command} shows what would change, and asks."
         for sentence in outdated(room.out, room.root, room.limits)

@@ -180,11 +180,13 @@ def test_what_there_is_to_grade_is_found_by_name(course):
     assert lab_names(course) == [NAME]
     lab = find_lab(NAME, course)
     assert lab.notebooks == (PROBLEM1, PROBLEM2)
-    with pytest.raises(ValueError, match=r"no lab named 'ps2'; the labs are ps1"):
+    with pytest.raises(ValueError, match=r"no lab named 'ps2' in .*; the labs are ps1\. "):
         find_lab("ps2", course)
     assert find_task(f"{NAME}/problem1/test_square", course)[1].points == 2
     with pytest.raises(ValueError, match=r"its tests are ps1/problem1/test_square, "):
         find_task(f"{NAME}/test_square", course)
+    with pytest.raises(ValueError, match=r"'problem1/test_square' names no test: .* ps1/"):
+        find_task("problem1/test_square", course)
 
 
 def test_questions_are_named_after_their_notebooks_and_headings(course):

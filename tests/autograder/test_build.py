@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.build import BuildError, build, check
+from autograder.build import BuildError, build, check, find_sources
 
 LAB = "lab05_accumulation"
 TASK = "lab05-largest_micro_batch"
@@ -336,3 +336,10 @@ def test_a_lab_without_a_source_is_named_with_those_there_are(course: Path) -> N
 def test_a_folder_that_is_no_course_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not the course's folder"):
         build(tmp_path)
+
+
+def test_a_course_of_ordinary_assignments_is_told_who_releases_them(tmp_path: Path) -> None:
+    (tmp_path / "source" / "ps1").mkdir(parents=True)
+    for labs in (None, ["ps1"]):
+        with pytest.raises(ValueError, match="released by nbgrader itself"):
+            find_sources(tmp_path, labs)

@@ -287,7 +287,8 @@ def test_after_a_lab_changed_grade_keeps_what_is_graded_and_regrade_asks(room: C
     ]
     (remark,) = data["remarks"]
     assert remark.startswith(f"{LAB01}: 3 of the grades were made under another version of the lab")
-    assert f"`autograder regrade {LAB01} --submitted {room.submitted} --out {room.out}`" in remark
+    where = f"--submitted {room.submitted} --out {room.out}"
+    assert f"`autograder --course {changed.course} regrade {LAB01} {where}`" in remark
     answered_no = on_class(changed, "regrade", said="n\n")
     assert (answered_no["written"], entries(room)) == (False, after)
     answered_yes = on_class(changed, "regrade", said="y\n")

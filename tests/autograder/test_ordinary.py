@@ -248,7 +248,8 @@ def test_what_cannot_be_read_is_quarantined_with_the_reason(graded, student, rea
 
 
 SHOW_FILES = """
-import os, numpy
+import os, numpy, subprocess, sys
+subprocess.run(["echo", "leads nowhere"], stdout=sys.stdout, check=True)
 print("HERE", sorted(os.listdir()), sorted(os.listdir("notes")))
 print("MINE", open("notes/mine.csv").read(), open("data.csv").read() == "amount\\n1\\n2\\n3\\n")
 from mine import thrice
@@ -401,6 +402,7 @@ def test_other_rules_are_applied_by_rejudging_without_running_anything(course, g
     (out / "semester.toml").write_text("[ordinary]\nno_output_is_full_marks = false\n")
     kept = again(course, out)
     assert "other rules" in kept.stdout + kept.stderr
+    assert f"`autograder --course {course} regrade {NAME} --submitted" in kept.stdout + kept.stderr
     assert judged(out, "ada") == ALL
     command = (sys.executable, "-m", "autograder", "--course", course, "rejudge", out)
     done = run(command, input="y\n")

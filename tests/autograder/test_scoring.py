@@ -1,5 +1,8 @@
 """Scores of ordinary grade cells: by stock's rules what nbgrader itself says, else saner."""
 
+import io
+import unittest
+
 import nbformat
 import pytest
 from hypothesis import given
@@ -128,3 +131,30 @@ def test_what_is_not_earned_is_said_with_the_tests_own_message():
     assert len(score([failed(value="x" * 10_000)], 2, SANE).said) < 600
     assert "A person" in score([shown("3")], 2, SANE).said
     assert score([], 2, SANE).said == ""
+
+
+def ran(*results):
+    """What a cell shows whose last line is `unittest.main(argv=["x"], exit=False)`."""
+
+    def test(ok):
+        def run():
+            assert ok
+
+        return unittest.FunctionTestCase(run)
+
+    suite = unittest.TestSuite(map(test, results))
+    said = io.StringIO()
+    unittest.TextTestRunner(said).run(suite)
+    return [printed(said.getvalue(), "stderr"), shown("<unittest.main.TestProgram at 0x7f>")]
+
+
+def test_a_unittest_that_failed_earns_nothing_though_it_raises_nothing():
+    found = score(ran(True, False), 2, SANE)
+    assert (found.points, found.said) == (0, "The test's unittest FAILED (failures=1).")
+    assert score(ran(True, True), 2, SANE).points == 2
+    assert score(ran(True, True), 2, STOCK).points == 0, "it writes to stderr"
+
+
+def test_a_word_of_failure_that_is_none_of_unittests_costs_nothing():
+    assert score([printed("FAILED (to load x=1) once\n", "stderr")], 2, SANE).points == 2
+    assert score([printed("FAILED (failures=1)\n")], 2, SANE).points == 2
