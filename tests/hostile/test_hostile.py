@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import re
 from pathlib import Path
@@ -134,16 +135,34 @@ def test_no_cell_of_the_table_is_a_formula(hostile):
 
 
 def test_nothing_that_leaves_holds_a_secret(hostile):
-    leaves = [hostile.out / "grades.csv", *(hostile.out / "feedback").rglob("*.html")]
-    leaves += (hostile.out / "autograded").rglob("*.ipynb")
-    recorded = [path for path in (hostile.out / "journal").rglob("*") if path.is_file()]
-    for path in (*leaves, *recorded):
+    for path in _all_written(hostile):
         text = _text(path)
         # The attack's own code names the canary that it looks for, in quotes.
         assert not re.search(rf"{CANARY}(?!\\?\"| in text|&quot;|&#34;|</span>)", text), path
-        assert SECRET[:12] not in text, path
-        assert HIDDEN not in text, path
         assert "root:" not in text, path
+        for form in _forms(SECRET[:12]) | _forms(HIDDEN) | _forms(CANARY) - {CANARY}:
+            assert form not in text, path
+
+
+def _all_written(hostile):
+    """All files of the output folder, but what Formgrader needs of the instructor's notebooks."""
+    files = [path for path in hostile.out.rglob("*") if path.is_file()]
+    own = [path for path in files if hostile.out / "source" in path.parents]
+    return [path for path in files if path not in own and not path.name.startswith("gradebook.db")]
+
+
+def _forms(secret):
+    """A text as it stands, backwards, in hexadecimal, and in base64 wherever it begins."""
+    raw = secret.encode()
+    shifted = {base64.b64encode(b"x" * by + raw).decode()[4:-4] for by in range(3)}
+    return {secret, secret[::-1], raw.hex(), *shifted}
+
+
+@pytest.mark.parametrize("write", [str, lambda s: s.encode().hex(), lambda s: s[::-1]])
+def test_a_secret_that_left_in_another_form_would_be_found(write):
+    assert any(form in f"before {write(HIDDEN)} after" for form in _forms(HIDDEN))
+    packed = base64.b64encode(f"beforehand {HIDDEN} after".encode()).decode()
+    assert any(form in packed for form in _forms(HIDDEN))
 
 
 def test_the_canaries_are_there_to_be_found(hostile):
