@@ -58,7 +58,8 @@ def run_all(
     Raises RuntimeError where the scheduler is lost, no worker is left for two minutes, or no
     machine of the cluster is fit. Closing the iterator gives up what is in flight.
     """
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # said below, once and in words
+    for name in ("distributed", "distributed.client"):  # which has a level of its own
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # said below, once and in words
     with _connected(address) as client:
         workers = _Workers(client, address, demands, wants_gpu)
         run = _Run(client, workers, work, patience_seconds)

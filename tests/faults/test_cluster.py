@@ -263,7 +263,7 @@ def test_a_cluster_that_all_workers_leave_is_named(dask, folder, monkeypatch):
         doing.end()
 
 
-def test_a_scheduler_that_dies_is_named(dask, folder):
+def test_a_scheduler_that_dies_is_named(dask, folder, caplog):
     dask.worker()
     outcomes = run(dask, folder, ["wait-a"])
     doing = _in_a_thread(outcomes)
@@ -272,6 +272,7 @@ def test_a_scheduler_that_dies_is_named(dask, folder):
     dask.scheduler.kill()
     with pytest.raises(RuntimeError, match="is gone"):
         doing.end()
+    assert caplog.records == [], "it is said in words, and nothing else"
     (folder / "go").touch()
 
 
@@ -313,6 +314,7 @@ def test_a_class_graded_by_a_cluster_that_loses_workers_and_its_scheduler(
         _, said = command.communicate()
         assert command.returncode == 2
         assert "the same command goes on" in said
+        assert "Traceback" not in said
     kept = {path: path.stat().st_mtime_ns for path in room.out.glob("journal/*/*.entry")}
     dask.start_scheduler()
     dask.worker()
