@@ -41,8 +41,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return Case(("right",), inputs, fixed=fixed)
 
     size = int(rng.integers(3, 6))
+    first = case("batch", 4 * size, size)
+    hidden, last = first.inputs["weights"]
+    # The same outputs with the other sign: the largest difference is positive in one of the two.
+    mirrored = Case(("right",), {**first.inputs, "weights": [hidden, -last]})
     return [
-        case("batch", 4 * size, size),
+        first,
+        mirrored,
         case("batch", 3 * size + 2, size, training=False),
         case("layer", 3 * size, size),
         case("none", 3 * size + 1, size, training=False),

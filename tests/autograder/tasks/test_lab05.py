@@ -23,7 +23,7 @@ from autograder.tasks.lab05.accumulate_gradients import (
     accumulate_gradients,
     largest_rise_bytes,
 )
-from autograder.tasks.lab05.batch_norm_gap import _gaps
+from autograder.tasks.lab05.batch_norm_gap import _gaps, batch_norm_gap
 from autograder.tasks.lab05.gradients import close, weighted
 from autograder.tasks.lab05.largest_micro_batch import largest_micro_batch
 from autograder.tasks.lab05.memory_line import line_of
@@ -261,3 +261,11 @@ def test_the_gap_of_batch_norm_by_hand() -> None:
     inputs = {"weights": [np.eye(1), np.eye(1)], "norm": "batch", "x": x, "micro_batch": 2}
     outputs = np.tanh((x - 0.5) / np.sqrt(0.25 + 1e-5))
     assert math.isclose(_gaps(inputs)["right"], np.abs(outputs).max(), rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_largest_difference_is_of_either_sign_in_every_draw(seed: int) -> None:
+    cases = batch_norm_gap.cases(np.random.default_rng(seed))
+    for mistake in ("signed", "signed_other_way"):
+        answers = [Answer({"value": _gaps(c.inputs)[mistake], "changed": []}) for c in cases]
+        assert judge(batch_norm_gap, cases, answers).points == 0
