@@ -202,7 +202,7 @@ def _from_json(value: Any, depth: int, arrays: _Arrays) -> Any:
 
 def _are_rows(value: list[dict[str, Any]]) -> bool:
     """Whether these are tuples of nothing that has a tag of its own."""
-    bodies = [row.get("tuple") for row in value if len(row) == 1]
+    bodies = [row["tuple"] for row in value if row.keys() == {"tuple"}]
     if len(bodies) < len(value) or set(map(type, bodies)) != {list}:
         return False
     return not {list, dict} & set(map(type, chain.from_iterable(bodies)))
