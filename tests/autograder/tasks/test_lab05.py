@@ -211,7 +211,7 @@ def test_graphs_hidden_from_the_meter_are_seen_from_outside() -> None:
         for source in (honest, _HIDES_ITS_GRAPHS):
             with sandbox.open() as student:
                 student.run_cell(source)
-                answer = student.run(accumulate_gradients.probe_path, case.inputs)
+                answer = student.run(accumulate_gradients.probe_path, case.inputs, measured=True)
             assert answer.resident_bytes is not None
             found[source] = judge(accumulate_gradients, [case], [answer]).status
     assert found == {honest: "right", _HIDES_ITS_GRAPHS: "could_not_judge"}

@@ -341,7 +341,7 @@ def test_bytes_that_the_meter_does_not_see_are_seen_from_outside(
     assert not banned_uses(task.ban, task.defines, [_HIDING[name]])
     with sandbox.open() as student:
         student.run_cell(_HIDING[name])
-        answer = student.run(task.probe_path, inputs)
+        answer = student.run(task.probe_path, inputs, measured=True)
     assert answer.raised is None
     findings = task.judge(Case(parts, inputs), answer)
     assert findings[part].doubt
