@@ -303,7 +303,7 @@ def test_memory_hidden_from_the_meter_is_seen_from_outside() -> None:
         for source in (honest, _HIDES_FROM_THE_METER):
             with sandbox.open() as student:
                 student.run_cell(source)
-                answer = student.run(lean_adam_step.probe_path, case.inputs)
+                answer = student.run(lean_adam_step.probe_path, case.inputs, measured=True)
             assert answer.resident_bytes is not None
             found[source] = _judged(case, answer).status
     assert found == {honest: "right", _HIDES_FROM_THE_METER: "could_not_judge"}

@@ -290,7 +290,7 @@ def test_memory_hidden_from_the_meter_is_seen_from_outside() -> None:
         for source in (honest, cheat):
             with sandbox.open() as student:
                 student.run_cell(source)
-                answer = student.run(checkpoint.probe_path, case.inputs)
+                answer = student.run(checkpoint.probe_path, case.inputs, measured=True)
             assert answer.resident_bytes is not None
             found.append(judge(checkpoint, [case], [answer]).status)
             seen.append((answer.resident_bytes, answer.value["rise_bytes"]))
