@@ -96,11 +96,11 @@ def _solved(
 
 
 def _late(stages: Sequence[Stage], budget: int, link: float) -> float:
-    """The makespan of swapping all stages, each back only when its backward waits for it."""
+    """The least makespan of swapping first stages, each back only when its backward waits."""
     n = len(stages)
-    late = [("out", i, i) for i in range(n - 1)]
-    late += [("in", i, 2 * n - 2 - i) for i in range(n - 2, -1, -1)]
-    return _makespan(stages, budget, link, late)
+    back = [("in", i, 2 * n - 2 - i) for i in range(n - 2, -1, -1)]
+    late = ([("out", i, i) for i in range(k)] + back[n - 1 - k :] for k in range(n))
+    return min(_makespan(stages, budget, link, copies) for copies in late)
 
 
 def _case(parts: tuple[str, ...], problem: Problem, least: float, *, fixed: bool = False) -> Case:
