@@ -521,15 +521,15 @@ def test_the_next_process_is_made_while_one_is_there(sandbox, monkeypatch):
     assert len(asked) == 2
 
 
-def test_a_process_that_was_made_ready_goes_with_its_sandbox():
-    for isolated in (True, False):
-        with Sandbox(limits=LIMITS, isolated=isolated) as other:
-            with other.open():
-                other.make_ready()
-            below = descendants(other)
-        assert below
-        psutil.wait_procs(below, timeout=30)
-        assert not any(map(alive, below))
+@pytest.mark.parametrize("isolated", [True, False])
+def test_a_process_that_was_made_ready_goes_with_its_sandbox(isolated):
+    with Sandbox(limits=LIMITS, isolated=isolated) as other:
+        other.make_ready()
+        other._next.meet()
+        below = psutil.Process(other._next._pid)
+        assert alive(below)
+    psutil.wait_procs([below], timeout=30)
+    assert not alive(below)
 
 
 def test_a_process_made_ready_in_a_sandbox_that_is_gone_is_not_met():
