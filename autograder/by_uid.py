@@ -55,7 +55,7 @@ ours, theirs = socket.socketpair()
 leash, end = socket.socketpair()
 if os.fork() == 0:
     limits = {"memory_bytes": 2**30, "tmp_bytes": 2**20, "files": 64, "processes": 64}
-    limits |= {"cpu_seconds": 60, "user": int(sys.argv[1]), "home": sys.argv[2]}
+    limits |= {"cpu_seconds": 60, "gpu": False, "user": int(sys.argv[1]), "home": sys.argv[2]}
     try:
         confine(limits, theirs, end)
         theirs.sendall(b"in")
@@ -107,7 +107,8 @@ class UidSandbox(Sandbox):
             except BaseException:
                 leash.close()  # which ends all that there is of it
                 raise
-        return UidStudent(connection, leash, self.limits, user, self._homes / str(user))
+        home = self._homes / str(user)
+        return UidStudent(connection, leash, self.limits, user, home, gpu=self.has_gpu)
 
     def _command(
         self, program: Sequence[str], hides: Sequence[str], slot: int
@@ -126,11 +127,18 @@ class UidStudent(SandboxStudent):
     """A student that is a user of its own, on the leash of a guard."""
 
     def __init__(
-        self, connection: socket.socket, leash: socket.socket, limits: Limits, user: int, home: Path
+        self,
+        connection: socket.socket,
+        leash: socket.socket,
+        limits: Limits,
+        user: int,
+        home: Path,
+        *,
+        gpu: bool,
     ) -> None:
         self._leash = leash
         self._user, self._home = user, home
-        super().__init__(connection, limits, isolated=True)
+        super().__init__(connection, limits, isolated=True, gpu=gpu)
 
     def meet(self) -> None:
         super().meet()

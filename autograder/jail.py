@@ -47,7 +47,9 @@ def shut_in(limits: Mapping[str, int]) -> None:
 
     The caller's process ends here with exit status 0; what returns is its child. `limits` are
     `memory_bytes` (address space beyond what is mapped now), `tmp_bytes`, `shm_bytes`, `files`
-    (inodes of /tmp), `processes` and `cpu_seconds`. Raises OSError where a layer cannot be had.
+    (inodes of /tmp), `processes` and `cpu_seconds`. Where there is a `gpu`, what CUDA cannot do
+    without is left open: addresses without end, and pages that only processes share. Raises OSError
+    where a layer cannot be had.
     """
     outer_user, outer_group = os.getuid(), os.getgid()
     prctl(_PR_SET_DUMPABLE, 1)
@@ -69,7 +71,8 @@ def shut_in(limits: Mapping[str, int]) -> None:
     # What /dev holds would count as nobody's memory and be there for the next student; and who can
     # write to /proc can reset the peak of memory that a measured exercise goes by.
     # Pages of /dev/zero that processes share and let go of would count as nobody's memory too.
-    _mount("/dev/null", "/dev/zero", None, _MS_BIND, "")
+    if not limits["gpu"]:
+        _mount("/dev/null", "/dev/zero", None, _MS_BIND, "")
     read_only = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV
     _mount(None, "/dev", None, read_only, "")
     _mount(None, "/proc", None, read_only | _MS_NOEXEC, "")
@@ -80,14 +83,16 @@ def shut_in(limits: Mapping[str, int]) -> None:
     set_limits(limits)
     drop_bounding_set()
     give_up_capabilities()
-    refuse_system_calls()
+    refuse_system_calls(gpu=bool(limits["gpu"]))
 
 
 def set_limits(limits: Mapping[str, int]) -> None:
     """Set the limits that the kernel keeps for each process, or for each user; see `shut_in`."""
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    # CUDA reserves addresses for all memory that there is, of the GPU's and of the host's.
+    addresses = resource.RLIM_INFINITY if limits["gpu"] else mapped + limits["memory_bytes"]
     for kind, limit in (
-        (resource.RLIMIT_AS, mapped + limits["memory_bytes"]),
+        (resource.RLIMIT_AS, addresses),
         (resource.RLIMIT_NPROC, limits["processes"]),
         (resource.RLIMIT_FSIZE, limits["tmp_bytes"]),
         (resource.RLIMIT_CPU, limits["cpu_seconds"]),

@@ -131,7 +131,8 @@ class Sandbox:
             self._next = self._next or self._fork()
 
     def _fork(self) -> SandboxStudent:
-        return SandboxStudent(self._send_end(), self.limits, isolated=self.isolated)
+        connection = self._send_end()
+        return SandboxStudent(connection, self.limits, isolated=self.isolated, gpu=self.has_gpu)
 
     def _send_end(self, *descriptors: int) -> socket.socket:
         """Ask for a fork, which gets the other end of a socket, and `descriptors`."""
@@ -188,9 +189,12 @@ class SandboxStudent:
     Who does not want it any more before that lets it `leave()`.
     """
 
-    def __init__(self, connection: socket.socket, limits: Limits, *, isolated: bool) -> None:
+    def __init__(
+        self, connection: socket.socket, limits: Limits, *, isolated: bool, gpu: bool
+    ) -> None:
         self._connection = connection
         self._limits = limits
+        self._gpu = gpu
         self._count = 0
         self._next_look = 0.0
         self._lost: str | None = None
@@ -299,6 +303,7 @@ class SandboxStudent:
             "files": limits.files,
             "processes": limits.processes,
             "cpu_seconds": int(2 * limits.submission_seconds),
+            "gpu": self._gpu,
         }
 
     def _named_process(self) -> int:

@@ -16,6 +16,7 @@ import errno
 import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 __all__ = ["REFUSED", "Step", "filter_system_calls", "refuse_system_calls"]
 
@@ -95,13 +96,15 @@ _PASS: Step = (_RETURN, 0, 0, _ALLOW)
 _REFUSAL: Step = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)
 
 
-def refuse_system_calls() -> None:
+def refuse_system_calls(*, gpu: bool) -> None:
     """Have the kernel refuse these calls to this process and to all that it starts, for good.
 
-    They fail as on a kernel that lacks them. Raises OSError where the processor is an unknown one
-    or the kernel takes no filter; the process must have given up new privileges before.
+    They fail as on a kernel that lacks them. Where there is a `gpu`, memory that no process maps
+    or that only processes share may be had: CUDA's libraries ask for such. Raises OSError where
+    the processor is an unknown one or the kernel takes no filter; the process must have given up
+    new privileges before.
     """
-    filter_system_calls(_filter)
+    filter_system_calls(partial(_filter, gpu=gpu))
 
 
 def filter_system_calls(steps_of: Callable[[int, int], Iterator[Step]]) -> None:
@@ -118,14 +121,16 @@ def filter_system_calls(steps_of: Callable[[int, int], Iterator[Step]]) -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_SECCOMP) failed")
 
 
-def _filter(column: int, architecture: int) -> Iterator[Step]:
+def _filter(column: int, architecture: int, *, gpu: bool) -> Iterator[Step]:
     yield _LOAD, 0, 0, _ARCHITECTURE
     yield _EQUAL, 1, 0, architecture
     yield _RETURN, 0, 0, _KILL  # 32-bit calls
     yield _LOAD, 0, 0, _NUMBER
     yield _AT_LEAST, 0, 1, _X32
     yield _REFUSAL
-    for numbers in REFUSED.values():
+    for name, numbers in REFUSED.items():
+        if gpu and name == "memfd_create":
+            continue
         yield _EQUAL, 0, 1, numbers[column]
         yield _REFUSAL
     families = [(_EQUAL, family) for family in _FAMILIES]
@@ -134,7 +139,9 @@ def _filter(column: int, architecture: int) -> Iterator[Step]:
     yield from _by_argument(_PRCTL[column], 0, hiding, held=_REFUSAL, else_=_PASS)
     namespaces = [(_ANY_BIT, _NEW_NAMESPACES)]
     yield from _by_argument(_CLONE[column], 0, namespaces, held=_REFUSAL, else_=_PASS)
-    unseen = [(_EQUAL, _SHARED_BY_NO_FILE), (_ANY_BIT, _HUGE_PAGES)]
+    unseen = [(_ANY_BIT, _HUGE_PAGES)]
+    if not gpu:
+        unseen.append((_EQUAL, _SHARED_BY_NO_FILE))
     mask = _SHARED_BY_NO_FILE | _HUGE_PAGES
     yield from _by_argument(_MMAP[column], 3, unseen, held=_REFUSAL, else_=_PASS, mask=mask)
     to_swap = [(_EQUAL, advice) for advice in _TO_SWAP]

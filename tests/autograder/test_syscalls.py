@@ -70,7 +70,7 @@ def run(
 
 @pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
 def test_the_filter_refuses_its_calls_and_no_others(column, arch):
-    steps = list(syscalls._filter(column, arch))
+    steps = list(syscalls._filter(column, arch, gpu=False))
     refused = {own[column] for own in syscalls.REFUSED.values()}
     special = {syscalls._SOCKET[column], syscalls._CLONE[column], syscalls._PRCTL[column]}
     for number in set(range(500)) - special:
@@ -82,14 +82,14 @@ def test_the_filter_refuses_its_calls_and_no_others(column, arch):
 
 @pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
 def test_a_process_may_name_itself_but_not_hide_its_memory(column, arch):
-    steps, prctl = list(syscalls._filter(column, arch)), syscalls._PRCTL[column]
+    steps, prctl = list(syscalls._filter(column, arch, gpu=False)), syscalls._PRCTL[column]
     for option in range(80):  # PR_SET_DUMPABLE is 4, PR_SET_MM is 35
         assert run(steps, prctl, option, arch) == (REFUSE if option in {4, 35} else ALLOW)
 
 
 @pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
 def test_clone_makes_threads_and_processes_but_no_namespaces(column, arch):
-    steps, clone = list(syscalls._filter(column, arch)), syscalls._CLONE[column]
+    steps, clone = list(syscalls._filter(column, arch, gpu=False)), syscalls._CLONE[column]
     sigchld, thread = 17, 0x3D0F00  # as C libraries ask for a process and for a thread
     assert [run(steps, clone, flags, arch) for flags in (sigchld, thread)] == [ALLOW, ALLOW]
     for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
@@ -98,7 +98,7 @@ def test_clone_makes_threads_and_processes_but_no_namespaces(column, arch):
 
 @pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
 def test_memory_is_shared_through_files_only(column, arch):
-    steps, mmap = list(syscalls._filter(column, arch)), syscalls._MMAP[column]
+    steps, mmap = list(syscalls._filter(column, arch, gpu=False)), syscalls._MMAP[column]
     shared, private, anonymous, huge, no_reserve = 1, 2, 0x20, 0x40000, 0x4000
     for flags in (private, shared, private | anonymous, private | anonymous | no_reserve):
         assert run(steps, mmap, flags, arch, place=3) == ALLOW
@@ -107,8 +107,21 @@ def test_memory_is_shared_through_files_only(column, arch):
 
 
 @pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
+def test_where_there_is_a_gpu_memory_may_be_shared_and_nothing_else_changes(column, arch):
+    steps = list(syscalls._filter(column, arch, gpu=True))
+    strict = list(syscalls._filter(column, arch, gpu=False))
+    memfd, mmap = syscalls.REFUSED["memfd_create"][column], syscalls._MMAP[column]
+    for number in set(range(500)) - {memfd}:
+        assert run(steps, number, 0, arch) == run(strict, number, 0, arch)
+    assert run(steps, memfd, 0, arch) == ALLOW
+    shared_anonymous, huge = 0x21, 0x40022
+    assert run(steps, mmap, shared_anonymous, arch, place=3) == ALLOW
+    assert run(steps, mmap, huge, arch, place=3) == REFUSE
+
+
+@pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
 def test_memory_is_given_back_but_not_sent_to_swap(column, arch):
-    steps, madvise = list(syscalls._filter(column, arch)), syscalls._MADVISE[column]
+    steps, madvise = list(syscalls._filter(column, arch, gpu=False)), syscalls._MADVISE[column]
     for advice in range(26):  # MADV_COLD is 20, MADV_PAGEOUT is 21
         expected = REFUSE if advice in {20, 21} else ALLOW
         assert run(steps, madvise, advice, arch, place=2) == expected
@@ -116,7 +129,7 @@ def test_memory_is_given_back_but_not_sent_to_swap(column, arch):
 
 def test_other_tables_of_calls_are_closed():
     column, arch = syscalls._ARCHITECTURES["x86_64"]
-    steps = list(syscalls._filter(column, arch))
+    steps = list(syscalls._filter(column, arch, gpu=False))
     assert run(steps, 0, 0, 0x40000003) == KILL  # 32-bit x86
     assert run(steps, 0x40000000 + 319, 0, arch) == REFUSE
 
@@ -126,4 +139,4 @@ def test_an_unknown_processor_gets_no_filter_that_lets_all_through(monkeypatch):
     machine = type("Name", (), {"machine": "riscv64"})
     monkeypatch.setattr(syscalls.os, "uname", lambda: machine)
     with pytest.raises(OSError, match="riscv64"):
-        syscalls.refuse_system_calls()
+        syscalls.refuse_system_calls(gpu=False)

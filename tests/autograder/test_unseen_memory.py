@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from autograder.isolation import missing_layers
+from autograder.limits import Limits, ProcessLost
 from autograder.sandbox import Sandbox
 
 pytestmark = pytest.mark.skipif(
@@ -67,6 +68,20 @@ def test_huge_pages_are_refused_whether_there_are_any_or_not(sandbox):
 
 def test_what_libraries_share_through_files_is_to_be_had(sandbox):
     assert printed(sandbox, HONEST) == "3 True\n0\n[1]\n"
+
+
+# As CUDA does: addresses for more memory than there is, of which little is ever touched.
+RESERVES = "import mmap; print(len(mmap.mmap(-1, 2**40, flags=mmap.MAP_PRIVATE | 0x4000)))"
+
+
+def test_addresses_without_end_are_for_machines_with_a_gpu(sandbox):
+    assert "Cannot allocate memory" in printed(sandbox, RESERVES)
+    with Sandbox(limits=Limits(memory_bytes=256 * 2**20)) as other:
+        other.has_gpu = True
+        assert printed(other, RESERVES) == f"{2**40}\n"
+        assert printed(other, SHARED) == f"{2**24} {2**24}\n"
+        with other.open() as student, pytest.raises(ProcessLost, match=r"0\.2 GiB of memory"):
+            student.run_cell("block = bytearray(b'x' * 2**29)\nwhile True: pass")
 
 
 def test_outside_the_same_memory_is_to_be_had():

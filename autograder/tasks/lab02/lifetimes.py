@@ -94,12 +94,13 @@ def _op(name: str, inputs: str, saves: str, size: int = 4) -> dict[str, Any]:
 
 _CHAIN = [_op("a", "x", "x"), _op("b", "a", "a"), _op("c", "b", "c"), _op("d", "c", "")]
 _RESIDUAL = [_op("h", "x", "x"), _op("a", "h", "h"), _op("r", "h a", ""), _op("y", "r", "r")]
+_UNSAVED = [_op("h", "x", ""), _op("a", "h", ""), _op("b", "a", ""), _op("y", "b h", "")]
 _TWICE = [_op("a", "x", "x"), _op("b", "a a", "a"), _op("c", "b", "b"), _op("d", "a c", "a c")]
 
 
 def _lifetime_cases(rng: np.random.Generator) -> list[Case]:
     drawn = [_random_graph(rng) for _ in range(12)]
-    fixed = [_CHAIN, _RESIDUAL, _TWICE, [_op("y", "x", "x")], [_op("y", "x", "y")], []]
+    fixed = [_CHAIN, _RESIDUAL, _UNSAVED, _TWICE, [_op("y", "x", "x")], [_op("y", "x", "y")], []]
 
     def case(graphs: Sequence[_Graph], training: bool, fixed: bool = False) -> Case:
         part = "training" if training else "inference"
