@@ -28,7 +28,7 @@ __all__ = ["train"]
 
 _PARTS = {"float32": "float32", "float16": "float16 keeps up", "bfloat16": "bfloat16"}
 _VOCAB, _WIDTH, _TOKENS, _STEPS = 16, 32, 64, 60
-_MICRO_BATCHES = 2**20  # so the logits' gradients are below 2^-25, where float16 has only 0
+_MICRO_BATCHES = 2**22  # logits' gradients are below 2^-27: in float16 they are 0, and weights' too
 # Small enough that an update is mostly below half a gap of 16-bit weights.
 _LR = {"float32": 0.01, "float16": 0.001, "bfloat16": 0.01}
 # What of float32's way down has to be covered: a scaler may skip some steps while it searches.

@@ -21,15 +21,18 @@ from autograder.task import Lab, Task, Verdict
 __all__ = ["BANK", "check_bank", "graded_bank"]
 
 BANK = Path(__file__).parents[2] / "bank"
+_SECRET = b"the bank's secret"
 
 
-def graded_bank(lab: Lab, task: Task, bank: Path = BANK) -> Iterator[tuple[Path, Verdict]]:
+def graded_bank(
+    lab: Lab, task: Task, bank: Path = BANK, secret: bytes = _SECRET
+) -> Iterator[tuple[Path, Verdict]]:
     """Yield each file of the task's folder in the bank, with the verdict on it."""
     for file in sorted((bank / lab.name / task.name).glob("*.py")):
-        yield file, _grade(task, file)
+        yield file, _grade(task, file, secret)
 
 
-def check_bank(lab: Lab, task: Task, bank: Path = BANK) -> None:
+def check_bank(lab: Lab, task: Task, bank: Path = BANK, secret: bytes = _SECRET) -> None:
     """Assert that every answer of the task's folder is graded as its name and first line say.
 
     A right one loses nothing; a wrong one earns at most what it says. Where its name is that of a
@@ -38,14 +41,14 @@ def check_bank(lab: Lab, task: Task, bank: Path = BANK) -> None:
     """
     if task.needs_gpu and not torch.cuda.is_available():
         pytest.skip(f"the answers to {task.id} are not run: they need a GPU, and there is none")
-    graded = list(graded_bank(lab, task, bank))
+    graded = list(graded_bank(lab, task, bank, secret))
     assert sum(file.name.startswith("right_") for file, _ in graded) >= 3, "3 right ones at least"
     assert sum(file.name.startswith("wrong_") for file, _ in graded) >= 5, "5 wrong ones at least"
     complaints = [text for file, verdict in graded for text in _complaints(task, file, verdict)]
     assert not complaints, "\n".join(complaints)
 
 
-def _grade(task: Task, file: Path) -> Verdict:
+def _grade(task: Task, file: Path, secret: bytes) -> Verdict:
     source = file.read_text(encoding="utf-8")
     if used := banned_uses(task.ban, task.defines, [source]):
         return refuse(task, used)
@@ -54,7 +57,7 @@ def _grade(task: Task, file: Path) -> Verdict:
     names: dict[str, object] = {}
     exec(compile(source, f"<{file.name}>", "exec"), names)
     student = LocalStudent(names)
-    cases = draw(task, b"the bank's secret", file.stem, source.encode())
+    cases = draw(task, secret, file.stem, source.encode())
     answers = [
         student.run(task.probe_path, case.inputs, task.ask(case) if task.ask else None)
         for case in cases
