@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -107,5 +108,6 @@ def _run(options: argparse.Namespace) -> Report:
             traceback.print_exc()
         return Report(USAGE, problems=(f"autograder {options.command}: {said}",))
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one must not cut off what is said
         return Report(STOPPED, problems=("\nStopped. The same command goes on from here.",))
     return report

@@ -258,7 +258,7 @@ def largest_micro_batch(run, upper):
         "questions-to-the-watch",
         """
 import signal, sys
-def largest_micro_batch(run, upper):
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
     frame = sys._getframe()
     while "ask" not in frame.f_locals: frame = frame.f_back
@@ -266,6 +266,7 @@ def largest_micro_batch(run, upper):
 """,
         points=0,
         says="ran for over",
+        exercise="accumulate_gradients",
     ),
     Attack(
         "traces-all-calls",
