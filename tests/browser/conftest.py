@@ -18,6 +18,14 @@ import peakmem
 _PATIENCE = 60_000  # milliseconds: the machine may be busy with other tests
 
 
+def listens(port: int) -> bool:
+    try:
+        socket.create_connection(("localhost", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
 class JupyterLab:
     """A JupyterLab with nobody's settings but those that it is started with."""
 
@@ -47,8 +55,8 @@ class JupyterLab:
         while self.process.poll() is None:
             for path in (self.home / "RUNTIME").glob("jpserver-*.json"):
                 text = path.read_text()
-                if text.endswith("}"):  # else it is being written
-                    server = json.loads(text)
+                # Else it is being written; and it is there before the server listens.
+                if text.endswith("}") and listens((server := json.loads(text))["port"]):
                     return f"{server['url']}?token={server['token']}"
             time.sleep(0.05)
         raise AssertionError(f"JupyterLab ended:\n{(self.home / 'log.txt').read_text()}")
@@ -78,12 +86,9 @@ class Voila(JupyterLab):
         """Where the browser finds it, as soon as it listens."""
         assert self.process is not None, "no Voila was started"
         while self.process.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-            except OSError:
-                time.sleep(0.05)
-            else:
+            if listens(self.port):
                 return f"http://127.0.0.1:{self.port}/"
+            time.sleep(0.05)
         raise AssertionError(f"Voila ended:\n{(self.home / 'log.txt').read_text()}")
 
 
