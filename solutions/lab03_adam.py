@@ -321,10 +321,10 @@ def bytes_per_parameter(recipe: str) -> dict:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-bytes_per_parameter-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 3.2, bytes a parameter
-KEYS = {"weights", "gradients", "master_weights", "first_moment", "second_moment"}
+expected_keys = {"weights", "gradients", "master_weights", "first_moment", "second_moment"}
 for recipe in ("fp32", "mixed", "mixed_fp32_grads", "bf16", "sgd"):
     found = bytes_per_parameter(recipe)
-    assert set(found) == KEYS, f"{recipe!r} needs exactly the keys {sorted(KEYS)}"
+    assert set(found) == expected_keys, f"{recipe!r} needs exactly the keys {sorted(expected_keys)}"
     print(f"{recipe:17} {sum(found.values()):3} bytes a parameter: {found}")
 assert bytes_per_parameter("sgd")["first_moment"] == 0, "plain SGD remembers nothing"
 assert sum(bytes_per_parameter("fp32").values()) == 16, (
