@@ -1349,7 +1349,7 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 mine = predict_training(my_shape, my_batch, my_seq)
 here = machine_bytes()
 for key, size in mine.items():
-    print(f"{key:18} {both(size)}")
+    print(f"{key:18} {both(int(size))}")
 at_logits = mine["parameters"] + mine["optimizer"] + mine["saved_activations"] + 3 * mine["logits"]
 moment = 1 if mine["peak"] == at_logits else 2
 print(

