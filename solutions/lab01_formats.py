@@ -411,7 +411,7 @@ for x, bits, hint in [
     assert got == bits, f"encode_fp32({x!r}) is 0x{bits:08X}, but you return {shown}; {hint}"
 nan = encode_fp32(math.nan)
 assert nan & 0x7FFFFFFF > 0x7F800000, "NaN: exponent field 255 and any fraction but 0"
-error = abs(decode_fp32(encode_fp32(0.1)) - 0.1) / 0.1
+error = abs(decode_fp32(int(encode_fp32(0.1))) - 0.1) / 0.1
 print(f"fp32's 0.1 is off by {error:.1e} of its value; you predicted {predicted_error_of_a_tenth}")
 
 # %% nbgrader={"grade": true, "grade_id": "lab01-encode_fp32", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
@@ -650,14 +650,14 @@ def decode_e4m3(bits: int) -> float:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-decode_e4m3-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 1.7, a quarter of the memory: fp8
-for bits, value, hint in [
+for bits, expected, hint in [
     (0b0_1000_100, 3.0, "1.5 * 2**1: is the bias 7?"),
     (0b1_0111_000, -1.0, "bit 7 is the sign"),
     (0b0_0000_001, 2.0**-9, "exponent field 0: no leading 1, and 2**-6"),
     (0b0_1111_000, 256.0, "exponent field 15 holds numbers too; there is no infinity"),
 ]:
     got = decode_e4m3(bits)
-    assert got == value, f"0b{bits:08b} is {value}, but you return {got}; {hint}"
+    assert got == expected, f"0b{bits:08b} is {expected}, but you return {got}; {hint}"
 for bits in (0b0_1111_111, 0b1_1111_111):
     assert math.isnan(decode_e4m3(bits)), f"0b{bits:08b} is NaN: S.1111.111, with either sign"
 assert math.copysign(1, decode_e4m3(0b1_0000_000)) == -1, "0b10000000 is -0.0: its sign is lost"
