@@ -9,8 +9,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
@@ -160,7 +160,7 @@ def _work(
     signal.signal(signal.SIGTERM, _leave)
     threading.Thread(target=_end_with_the_controller, daemon=True).start()
     try:
-        with make_worker(slot) as work:
+        with make_worker(slot) as work, _leaving_undisturbed():
             while True:
                 item = connection.recv()
                 _bound(cpu_seconds)
@@ -190,6 +190,15 @@ def _end_with_the_controller() -> None:
     if controller is not None:
         controller.join()
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+@contextmanager
+def _leaving_undisturbed() -> Iterator[None]:
+    """Told to end twice, by its items' end and by a signal, a process leaves its context once."""
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _leave(_number: int, _frame: object) -> None:

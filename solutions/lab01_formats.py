@@ -138,7 +138,7 @@ def integer_value(bits: int, width: int, encoding: str) -> int:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-integer_value-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 1.1, integers, three ways
-for bits, width, encoding, value in [
+for bits, width, encoding, expected in [
     (0b10110001, 8, "unsigned", 177),
     (0b10110001, 8, "sign-magnitude", -49),
     (0b10110001, 8, "twos-complement", -79),
@@ -149,7 +149,7 @@ for bits, width, encoding, value in [
     (0x00FF, 16, "twos-complement", 255),
 ]:
     got = integer_value(bits, width, encoding)
-    assert got == value, f"{bits:0{width}b} is {value} in {encoding}, but you return {got}"
+    assert got == expected, f"{bits:0{width}b} is {expected} in {encoding}, but you return {got}"
     assert not isinstance(got, float), f"an integer is asked for, but you return {got}"
 try:
     integer_value(1, 8, "signed")
@@ -301,7 +301,7 @@ def fields(bits):
     return f"{text[0]} {text[1:9]} {text[9:]}"
 
 
-for bits, value, hint in [
+for bits, expected, hint in [
     (0x3E880000, 0.265625, "1.0625 * 2**-2: is the leading 1 there, and the bias 127?"),
     (0x3E200000, 0.15625, "1.25 * 2**-3: the fraction's highest bit is worth 1/2"),
     (0xC0490000, -3.140625, "bit 31 is the sign"),
@@ -311,7 +311,7 @@ for bits, value, hint in [
     (0xFF800000, -math.inf, "exponent field 255 with fraction 0"),
 ]:
     got = decode_fp32(bits)
-    assert got == value, f"{fields(bits)} is {value}, but you return {got}; {hint}"
+    assert got == expected, f"{fields(bits)} is {expected}, but you return {got}; {hint}"
 assert math.copysign(1, decode_fp32(0x80000000)) == -1, "0x80000000 is -0.0: its sign is lost"
 for bits in (0x7FC00000, 0x7F800001):
     assert math.isnan(decode_fp32(bits)), "exponent field 255, any fraction but 0: that is NaN"
@@ -734,7 +734,7 @@ def running_sums(step, count):
     return np.array(sums)
 
 
-for step, e, m, value, hint in [
+for step, e, m, expected, hint in [
     (0.01, 5, 10, 32.0, "the gap is 2**-5 from 32 on"),
     (1.0, 5, 10, 2048.0, "2048 + 1 is a tie, and 2048 is even"),
     (0.01, 8, 7, 4.0, "bf16 has 3 bits less, and stalls at an 8th of fp16's sum"),
@@ -747,7 +747,9 @@ for step, e, m, value, hint in [
     (2.0**-6 + 2.0**-58, 5, 10, 64.0, "a step just above 2**-6, half of the gap from 32 on"),
 ]:
     got = stall_value(step, e, m)
-    assert got == value, f"steps of {step} stall at {value} with e={e}, m={m}, not {got}; {hint}"
+    assert got == expected, (
+        f"steps of {step} stall at {expected} with e={e}, m={m}, not {got}; {hint}"
+    )
 assert stall_value(0.3, 5, 10) == running_sums(0.3, 5000)[-1], "0.3 in float16, by simulation"
 print(
     f"1000 times 0.01 in fp16 is {running_sums(0.01, 1000)[-1]:.3f}, you predicted "

@@ -140,7 +140,7 @@ def weight_bytes(n_params: int, dtype: str) -> int:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-weight_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 2.1, bytes of the weights
-for n_params, dtype, value, hint in [
+for n_params, dtype, expected, hint in [
     (3, "bf16", 6, "16 bits are 2 bytes"),
     (3, "int4", 2, "12 bits are a byte and a half: round up"),
     (4, "int4", 2, "two numbers share a byte"),
@@ -149,7 +149,7 @@ for n_params, dtype, value, hint in [
     (175_000_000_000, "fp16", 350_000_000_000, "bytes, not GB"),
 ]:
     got = weight_bytes(n_params, dtype)
-    assert got == value, f"{n_params} of {dtype} take {value} bytes, not {got}; {hint}"
+    assert got == expected, f"{n_params} of {dtype} take {expected} bytes, not {got}; {hint}"
     assert not isinstance(got, float), f"bytes are whole numbers, but you return {got}"
 try:
     weight_bytes(1, "float32")
@@ -485,13 +485,13 @@ def boundary_bytes(n_layers: int, tokens: int, d_model: int, bytes_per_element: 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-boundary_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 2.5, one tensor a layer
-for sizes, value in [
+for sizes, expected in [
     ((3, 10, 4, 2), 240),
     ((1, 10, 4, 4), 160),
     ((96, 3_200_000, 12288, 1), 3_774_873_600_000),
 ]:
     got = boundary_bytes(*sizes)
-    assert got == value, f"boundary_bytes{sizes} is the product, {value} bytes, not {got}"
+    assert got == expected, f"boundary_bytes{sizes} is the product, {expected} bytes, not {got}"
     assert not isinstance(got, float), f"bytes are whole numbers, but you return {got}"
 print(f"elements of one boundary: {boundary_bytes(1, 3_200_000, 12288, 1) / 1e9:.2f} billion")
 for size in (2, 4):
@@ -751,14 +751,14 @@ def live_bytes(tensors: list[tuple[int, int, int]], n_steps: int) -> list[int]:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-live_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 2.8, the live bytes, step by step
-for tensors, n_steps, value, hint in [
+for tensors, n_steps, expected, hint in [
     ([(10, 0, 1), (5, 1, 3)], 3, [10, 15, 5], "both live at step 1"),
     ([(10, -2, 0), (5, 2, 9)], 3, [10, 0, 5], "cut off what lies outside"),
     ([(10, -5, -3), (5, 7, 9)], 3, [0, 0, 0], "both lie outside"),
     ([], 2, [0, 0], "nothing lives"),
 ]:
     got = list(live_bytes(tensors, n_steps))
-    assert got == value, f"live_bytes({tensors}, {n_steps}) is {value}, not {got}; {hint}"
+    assert got == expected, f"live_bytes({tensors}, {n_steps}) is {expected}, not {got}; {hint}"
 chain = [
     {"name": f"t{i}", "inputs": [f"t{i - 1}"], "output_bytes": 10**6, "saves": [f"t{i - 1}"]}
     for i in range(50)
@@ -887,14 +887,16 @@ def largest_batch(seq: int, shape: SimpleNamespace, budget_bytes: int) -> int:
 # Self-check of 2.9, the largest batch that fits
 tiny = SimpleNamespace(n_layers=1, d_model=2, n_heads=1, vocab=10, context=5)
 # 108 parameters, so 1728 bytes; one sequence of 3 tokens keeps 34 * 3 * 2 + 5 * 3 * 3 = 249 bytes
-for budget, value, hint in [
+for budget, expected, hint in [
     (1728 + 3 * 249, 3, "a budget that is met exactly fits"),
     (1728 + 3 * 249 - 1, 2, "one byte is missing for the third"),
     (1728 + 248, 0, "one byte is missing for the first"),
     (1000, 0, "the parameters alone do not fit, and a batch is never below 0"),
 ]:
     got = largest_batch(3, tiny, budget)
-    assert got == value, f"with {budget} bytes the largest batch is {value}, not {got}; {hint}"
+    assert got == expected, (
+        f"with {budget} bytes the largest batch is {expected}, not {got}; {hint}"
+    )
     assert not isinstance(got, float), f"a batch is a whole number, but you return {got}"
 got = largest_batch(7, tiny, 1728 + 721)
 assert got == 1, f"7 tokens keep 34 * 7 * 2 + 5 * 7 * 7 = 721 bytes, so 1 fits, not {got}"

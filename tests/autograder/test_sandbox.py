@@ -546,12 +546,18 @@ def test_a_process_made_ready_in_a_sandbox_that_is_gone_is_not_met():
             other.open()
 
 
+# A program that has just begun has an empty command line for a moment.
+DETACH = """
+import subprocess
+daemon = subprocess.Popen(["sleep", "4321"], start_new_session=True)
+while "4321" not in open(f"/proc/{daemon.pid}/cmdline").read():
+    pass
+"""
+
+
 def test_a_daemon_does_not_outlive_its_submission(sandbox):
     with sandbox.open() as student:
-        detach = (
-            "import subprocess; p = subprocess.Popen(['sleep', '4321'], start_new_session=True)"
-        )
-        student.run_cell(detach)
+        assert student.run_cell(DETACH) == []
         assert any("4321" in process.cmdline() for process in descendants(sandbox))
     assert not any("4321" in process.cmdline() for process in descendants(sandbox))
 
