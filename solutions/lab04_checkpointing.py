@@ -494,7 +494,7 @@ plt.show()
 # - Cut the layers into segments of `segment_length` from the front. What is left over makes the last segment:
 #   it may be shorter. (It is a whole one if the division leaves nothing over.)
 # - Each segment but the last goes through `checkpoint`, as one function. The last runs plainly.
-# - `layers` is a list, an `nn.ModuleList` or an `nn.Sequential`. `x` requires a gradient.
+# - `layers` is a list of modules, an `nn.ModuleList` or an `nn.Sequential`. `x` requires a gradient.
 # - Use your own `checkpoint`, not `torch.utils.checkpoint`.
 #
 # *Points:* all or nothing. With $n$ layers and segments of $k$, there are $s = \lceil n/k \rceil$ segments;
@@ -531,16 +531,18 @@ def run_in_segments(layers, x: torch.Tensor, segment_length: int) -> torch.Tenso
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab04-run_in_segments-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 4.3, segments
 def numbered_layers(n, calls):
-    """Return n functions that note their numbers in `calls`."""
+    """Return n layers that note their numbers in `calls`."""
 
-    def layer(number):
-        def call(x):
-            calls.append(number)
-            return torch.tanh(x) + number
+    class Layer(nn.Module):
+        def __init__(self, number):
+            super().__init__()
+            self.number = number
 
-        return call
+        def forward(self, x):
+            calls.append(self.number)
+            return torch.tanh(x) + self.number
 
-    return [layer(number) for number in range(n)]
+    return [Layer(number) for number in range(n)]
 
 
 for n, k, again in ((8, 3, 6), (6, 2, 4), (4, 4, 0), (3, 9, 0), (3, 1, 2)):
