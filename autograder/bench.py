@@ -9,9 +9,9 @@ such notebook before. It is taken off both, so all that a fresh process adds is 
 kernel imports what the cells import, and a fork of ours touches its memory for the first time. So
 are cases and judging. Stock runs demonstrations and self-checks too: its compute has them as well.
 
-Not counted are what comes once: starting, which for ours is the process that each worker forks from
-(shown below the table), and making a gradebook, with the lab's cells and a first submission. Of
-publishing, a submission's share is that in a class of as many as are measured.
+Not counted are what comes once: starting, which for ours is each worker's, with the process that it
+forks students' from (shown below the table), and making a gradebook, with the lab's cells and a
+first submission. Of publishing, a submission's share is that in a class of as many as are measured.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from autograder.bank import Entry, given_sources, read_bank, submission_with
-from autograder.classroom import Classroom, Grader, publish, take
+from autograder.classroom import Classroom, Grader, Handed, publish, take
+from autograder.engine import Solo, Work
 from autograder.intake import take_in_bytes
 from autograder.judge import draw
 from autograder.packing import together
@@ -122,17 +124,20 @@ def _measure(name: str, count: int) -> Row:
         of_stock: list[float] = []
         of_ours: list[float] = []
         computes: list[tuple[float, float]] = []
-        with ours.grader:
+        try:
             for stock in _stock(name, notebooks, Path(folder) / "stock"):
                 number = len(of_stock)
                 of_stock.append(stock)
                 of_ours.append(ours.grade(number))
                 computes.append(pool.submit(_compute, name, notebooks[number]).result())
             publish = ours.publish()
+        finally:
+            ours.close()
     stock_compute, our_compute = zip(*computes[1:], strict=True)  # the first warms all up
+    start = of_ours[0] - statistics.median(of_ours[1:])
     return Row(
         *(name, tuple(of_stock[1:]), stock_compute, tuple(of_ours[1:]), our_compute),
-        *(ours.start, publish),
+        *(start, publish),
     )
 
 
@@ -239,9 +244,9 @@ def _succeed(result: Mapping[str, Any]) -> None:
 
 
 class _Ours:
-    """This grader, one submission at a time; the first is published alone, which makes a gradebook.
+    """One worker of this grader, with one submission at a time.
 
-    `start` are the seconds that starting takes, once for each worker.
+    The first starts the worker, and is published alone, which makes a gradebook.
     """
 
     def __init__(self, lab: Lab, notebooks: Sequence[Notebook], out: Path) -> None:
@@ -251,15 +256,15 @@ class _Ours:
         room = Classroom(lab.name, out, COURSE, _SECRET)
         self._out = out
         self._handed = take(room, out / "submitted")
-        self.grader = Grader(room, slot=0)
-        begin = time.perf_counter()
-        self.grader.start()
-        self.start = time.perf_counter() - begin
+        work: Work[Handed, None] = Work(partial(Grader, room), preload=("autograder.classroom",))
+        self._worker = Solo(work, slot=0)
 
     def grade(self, number: int) -> float:
         begin = time.perf_counter()
-        self.grader(self._handed[number])
+        failure = self._worker.do(self._handed[number])
         seconds = time.perf_counter() - begin
+        if failure is not None:
+            raise RuntimeError(f"this grader failed: {failure.reason}")
         if number == 0:
             self.publish()
         return seconds
@@ -268,6 +273,9 @@ class _Ours:
         begin = time.perf_counter()
         publish(self._out, COURSE)
         return time.perf_counter() - begin
+
+    def close(self) -> None:
+        self._worker.close()
 
 
 @contextlib.contextmanager

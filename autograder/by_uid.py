@@ -85,6 +85,7 @@ class UidSandbox(Sandbox):
         limits: Limits | None = None,
         isolated: bool = True,
         files: Mapping[str, Path] | None = None,
+        measured: bool = True,
         secret_paths: Iterable[Path] = (),
     ) -> None:
         self._slot = slot
@@ -95,7 +96,11 @@ class UidSandbox(Sandbox):
                 "Make these root's alone: chmod -R go-rwx"
             )
         self._files = files
-        super().__init__(hides, slot=slot, limits=limits, isolated=isolated)
+        super().__init__(hides, slot=slot, limits=limits, isolated=isolated, measured=measured)
+
+    def part_with(self, student: SandboxStudent) -> None:
+        """End a student's process. Whether all of it went is known before its work is judged."""
+        student.close()
 
     def _fork(self) -> UidStudent:
         """A student to be, of a user id that no other process has."""
@@ -148,6 +153,11 @@ class UidStudent(SandboxStudent):
         self._leash.close()
         super().leave()
 
+    def kill(self) -> None:
+        """End everything of this user."""
+        with contextlib.suppress(OSError):  # the guard has ended already
+            self._leash.shutdown(socket.SHUT_WR)  # its sign
+
     def close(self) -> None:
         """End everything of this user, and wait until it is gone; IsolationError where it stays."""
         super().close()
@@ -172,10 +182,6 @@ class UidStudent(SandboxStudent):
             same = False
         if not same:
             raise ProcessLost("Your code ended its own process, or put another in its place.")
-
-    def _kill(self) -> None:
-        with contextlib.suppress(OSError):  # the guard has ended already
-            self._leash.shutdown(socket.SHUT_WR)  # its sign
 
 
 def draw_user(slot: int) -> int:

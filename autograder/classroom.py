@@ -310,6 +310,7 @@ class Grader:
                 limits=limits,
                 isolated=isolated,
                 files=self._lab.files,
+                measured=any(task.trust == "measured" for task in self._lab.tasks),
             )
         return self._sandbox
 

@@ -126,7 +126,8 @@ def collect(
     # Each start but the last one loses a cell or a task, which are not run again. So there are
     # no more starts than these, and all share one allowance of time.
     while not finished and not left.spent():
-        with sandbox.open() as student:
+        student = sandbox.open()
+        try:
             student.share(left)
             student.place(submission.files)
             with suppress(ProcessLost):
@@ -134,6 +135,8 @@ def collect(
                 finished = _run_tasks(todo, waiting, student, run)
             lost = student.is_lost
             sandbox.make_ready()
+        finally:
+            sandbox.part_with(student)
     if lost:
         sandbox.open().close()  # raises where the whole sandbox was lost, by no fault of theirs
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import multiprocessing
 import os
@@ -161,6 +162,7 @@ def _work(
     threading.Thread(target=_end_with_the_controller, daemon=True).start()
     try:
         with make_worker(slot) as work, _leaving_undisturbed():
+            gc.freeze()  # what is imported stays; looking through it for garbage takes long
             while True:
                 item = connection.recv()
                 _bound(cpu_seconds)

@@ -26,6 +26,7 @@ from types import FrameType
 from typing import Any
 
 import peakmem
+import peakmem.plots
 import peakmem.probes
 from autograder.jail import shut_in
 from autograder.wire import WireError, receive, send
@@ -84,7 +85,7 @@ def _prepare() -> tuple[Any, Any]:
 
 def _import_library() -> None:
     """Import what the first cells and the probes will; what holds a lab's answers refuses."""
-    for package in (peakmem, peakmem.probes):
+    for package in (peakmem, peakmem.plots, peakmem.probes):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             if not module.ispkg:
                 with contextlib.suppress(ImportError):

@@ -65,9 +65,6 @@ def command(
         "MPLCONFIGDIR": "/tmp/matplotlib",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",  # the same order of sets in every run
-        # glibc's own value, but fixed: else it grows, and freed tensors stay resident on the heap,
-        # where a look from outside cannot tell them from live ones.
-        "MALLOC_MMAP_THRESHOLD_": str(128 * 1024),
         **dict.fromkeys(_ONE_THREAD, "1"),
     }
     options = ["-s", "-P", *program]

@@ -43,6 +43,10 @@ _START = 120.0  # seconds that preparing may take
 _END = 30.0  # seconds that killing may take
 _MAX_ASKED = 100_000  # questions of one probe
 
+# glibc's own value, but fixed: else it grows, and freed tensors stay resident on the heap, where a
+# look from outside cannot tell them from live ones.
+_FREED_AT_ONCE = {"MALLOC_MMAP_THRESHOLD_": str(128 * 1024)}
+
 
 class Sandbox:
     """One prepared process. `open()` forks it into a `SandboxStudent`, one at a time.
@@ -51,10 +55,11 @@ class Sandbox:
 
     `hides` are modules that the students must not import. `slot` tells sandboxes that run at the
     same time apart: each keeps to one processor, and as root each gets an unprivileged user of its
-    own. `isolated=False` runs the
-    code with no protection at all. `files`, by their paths from there, are to be read in the
-    working directory, from which modules are imported then too.
-    `notes` are sentences on this way of running code, which every result has to bear.
+    own. `isolated=False` runs the code with no protection at all. `files`, by their paths from
+    there, are to be read in the working directory, from which modules are imported then too.
+    `measured=False` lets processes keep memory that they freed, which is faster: for labs of which
+    no task is measured. `notes` are sentences on this way of running code, which every result has
+    to bear.
     """
 
     notes: tuple[str, ...] = ()
@@ -67,6 +72,7 @@ class Sandbox:
         limits: Limits | None = None,
         isolated: bool = True,
         files: Mapping[str, Path] | None = None,
+        measured: bool = True,
     ) -> None:
         self.limits = limits or Limits()
         self.isolated = isolated
@@ -85,7 +91,7 @@ class Sandbox:
             arguments, environment = self._command(program, hides, slot)
             self._process = subprocess.Popen(
                 arguments,
-                env=environment,
+                env={**environment, **(_FREED_AT_ONCE if measured else {})},
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -93,6 +99,7 @@ class Sandbox:
                 start_new_session=True,
             )
         self._next: SandboxStudent | None = None
+        self._last: SandboxStudent | None = None
         self.has_gpu = self._await_start()
 
     def __enter__(self) -> Self:
@@ -112,6 +119,7 @@ class Sandbox:
         Raises IsolationError where the prepared process is no more: a system that runs out of
         memory may have killed it.
         """
+        self._await_end_of_last()
         student, self._next = self._next or self._fork(), None
         try:
             student.meet()
@@ -129,6 +137,19 @@ class Sandbox:
         """
         with contextlib.suppress(IsolationError):  # which the next student's `open` will tell
             self._next = self._next or self._fork()
+
+    def part_with(self, student: SandboxStudent) -> None:
+        """Kill a student's process, and do not wait until all of it is gone: `open` does.
+
+        The system takes its time for that, in which the answers are judged.
+        """
+        student.kill()
+        self._last = student
+
+    def _await_end_of_last(self) -> None:
+        student, self._last = self._last, None
+        if student is not None:
+            student.close()
 
     def _fork(self) -> SandboxStudent:
         connection = self._send_end()
@@ -157,6 +178,7 @@ class Sandbox:
         if self._next is not None:
             self._next.leave()
             self._next = None
+        self._await_end_of_last()
         self._control.close()
         try:
             self._process.wait(timeout=5)
@@ -286,9 +308,14 @@ class SandboxStudent:
             written_bytes=written_bytes,
         )
 
+    def kill(self) -> None:
+        """Kill the process and everything that it started."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
     def close(self) -> None:
         """Kill the process and everything that it started, and wait until all of it is gone."""
-        self._kill()
+        self.kill()
         # Process 1 of a namespace is gone when all others in it are. A fork bomb takes a moment.
         select.select([self._handle], [], [], _END)
         os.close(self._handle)
@@ -392,12 +419,8 @@ class SandboxStudent:
 
     def _give_up(self, reason: str) -> ProcessLost:
         self._lost = reason
-        self._kill()
+        self.kill()
         return ProcessLost(reason)
-
-    def _kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
 
 class _Replies:

@@ -62,7 +62,7 @@ def _to_bf16(x: NDArray[np.float32]) -> Bits16:
     bits = x.view(np.uint32)
     toward = (bits >> np.uint32(16)).astype(np.uint16)
     away = toward + np.uint16(1)
-    low, high = _value(toward), _value(away)
+    low, high = _VALUES[toward], _VALUES[away]
     with np.errstate(invalid="ignore"):  # NaN and inf are put right below
         size = np.abs(x.astype(np.float64))
         up, tie = high - size < size - low, high - size == size - low
@@ -70,12 +70,15 @@ def _to_bf16(x: NDArray[np.float32]) -> Bits16:
     return np.where(np.isnan(x), np.uint16(0x7FC0), np.where(np.isinf(x), toward, nearest))
 
 
-def _value(bits: Bits16) -> NDArray[np.float64]:
-    """Values of bf16 patterns, with 2**128 for infinity, and anything for NaN."""
+def _values(bits: Bits16) -> NDArray[np.float64]:
+    """Sizes of bf16 patterns, with 2**128 for infinity, and anything for NaN."""
     exponent = (bits >> np.uint16(7) & 0xFF).astype(np.int64)
     significand = (bits & 0x7F).astype(np.float64) / 128 + (exponent > 0)
     value: NDArray[np.float64] = np.ldexp(significand, np.maximum(exponent, 1) - 127)
     return value
+
+
+_VALUES = _values(np.arange(2**16, dtype=np.uint16))  # by pattern
 
 
 def _is_nan(bits: Bits16) -> NDArray[np.bool_]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 __all__ = ["floor_log2", "gap", "largest", "power_of_two", "rounded"]
 
 
+@lru_cache
 def power_of_two(exponent: int) -> Fraction:
     """2**exponent, exactly."""
     return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
@@ -22,6 +24,7 @@ def floor_log2(x: Fraction) -> int:
     return guess if x >= power_of_two(guess) else guess - 1
 
 
+@lru_cache
 def largest(e: int, m: int) -> Fraction:
     """The largest finite number."""
     return (2 - power_of_two(-m)) * power_of_two((1 << e - 1) - 1)
