@@ -71,7 +71,7 @@ def _rebuilt(old: Mapping[str, Any], mark: Json | None) -> Json:
 
 
 def _cell(kind: str, text: str, mark: Json | None = None) -> Json:
-    metadata = {"nbgrader": deepcopy(mark)} if mark else {}
+    metadata = {"nbgrader": dict(mark)} if mark else {}
     cell: Json = {"cell_type": kind, "id": "", "metadata": metadata, "source": text}
     if kind == "code":
         cell |= {"execution_count": None, "outputs": []}

@@ -285,7 +285,7 @@ def _write(release: Release, slots: Sequence[_Slot]) -> dict[str, Any]:
 def _cell_json(slot: _Slot, name: str) -> dict[str, Any]:
     metadata: dict[str, Any] = {"tags": list(slot.cell.tags)} if slot.cell.tags else {}
     if slot.released:
-        metadata = deepcopy(dict(slot.released.json.get("metadata", {})))
+        metadata = dict(slot.released.json.get("metadata", {}))
     if slot.deleted:
         metadata[DELETED] = True
     cell: dict[str, Any] = {"cell_type": slot.cell.kind, "id": name, "metadata": metadata}

@@ -46,7 +46,7 @@ def take(
     connection: socket.socket,
     at_most: int = MAX_MESSAGE,
     look: Callable[[], None] | None = None,
-) -> bytes:
+) -> bytearray:
     """Return the next message's bytes. A length over `at_most` is refused before any is read.
 
     `look` is called after each piece that came and each time that the socket's timeout passed:
@@ -59,7 +59,7 @@ def take(
     return _exactly(connection, length, look)
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes | bytearray) -> Any:
     """Return the message that these bytes encode; WireError, which quotes none of them, else."""
     end = data.find(b"\n")  # arrays' bytes, which are not read as JSON, come after it
     end = len(data) if end < 0 else end
@@ -71,14 +71,15 @@ def decode(data: bytes) -> Any:
         raise WireError("a message that is no plain data") from None
 
 
-def _exactly(connection: socket.socket, count: int, look: Callable[[], None] | None) -> bytes:
-    chunks = bytearray()
-    while len(chunks) < count:
+def _exactly(connection: socket.socket, count: int, look: Callable[[], None] | None) -> bytearray:
+    data = bytearray(count)
+    left = memoryview(data)
+    while left:
         try:
-            chunk = connection.recv(min(count - len(chunks), 2**20))
-            if not chunk:
+            taken = connection.recv_into(left)
+            if not taken:
                 raise ConnectionClosed("the other side has gone")
-            chunks += chunk
+            left = left[taken:]
         except TimeoutError:
             if look is None:
                 raise
@@ -86,4 +87,4 @@ def _exactly(connection: socket.socket, count: int, look: Callable[[], None] | N
             raise ConnectionClosed(str(error)) from None
         if look is not None:
             look()
-    return bytes(chunks)
+    return data

@@ -55,7 +55,7 @@ def encode(value: Any) -> bytes:
     return b"".join((line, b"\n", *arrays)) if arrays else line
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes | bytearray) -> Any:
     """Return the plain data that `encode` wrote; PlainError where the bytes are anything else."""
     end = data.find(b"\n")
     end = len(data) if end < 0 else end
@@ -211,7 +211,7 @@ def _are_rows(value: list[dict[str, Any]]) -> bool:
 class _Arrays:
     """The arrays' bytes, taken one array after the other: each byte belongs to one at most."""
 
-    def __init__(self, data: bytes, start: int) -> None:
+    def __init__(self, data: bytes | bytearray, start: int) -> None:
         self._data = data
         self._at = start
 

@@ -441,7 +441,7 @@ def test_each_slot_keeps_to_a_processor_of_its_own():
 
 
 def test_memory_is_bounded(student):
-    source = "blocks = []\nwhile True: blocks.append(bytearray(b'x' * (16 << 20)))"
+    source = "blocks = []\nwhile True: blocks.append(bytearray(64 << 20))"
     assert error_of(student.run_cell(source)) == "MemoryError"
 
 

@@ -36,6 +36,7 @@ def gap(x: Fraction, e: int, m: int) -> Fraction:
     return power_of_two((max(floor_log2(abs(x)), lowest) if x else lowest) - m)
 
 
+@lru_cache
 def rounded(x: Fraction, e: int, m: int) -> Fraction | float:
     """The nearest number of the format, ties to even; plus or minus inf where that is too large."""
     step = gap(x, e, m)
