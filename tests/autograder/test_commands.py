@@ -348,6 +348,21 @@ def test_what_is_graded_already(
         assert not grader._is_done("ada", b"handed in again")
 
 
+@pytest.mark.parametrize(("lab", "measured"), [(LAB01, False), ("lab03_adam", True)])
+def test_freed_memory_is_kept_where_no_task_is_measured(
+    tmp_path: Path, lab: str, measured: bool
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def make(*_: Any, **options: Any) -> Any:
+        asked.append(options)
+        return FakeSandbox(has_gpu=False)
+
+    with Grader(Classroom(lab, tmp_path, REPOSITORY, b"secret" * 6), 0, make) as grader:
+        grader.start()
+    assert [options["measured"] for options in asked] == [measured]
+
+
 @pytest.mark.parametrize("gpu", [True, False])
 def test_a_gpu_that_there_is_now_is_told_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: bool

@@ -1,6 +1,7 @@
 """The sandbox, tried by code that wants out of it. Each attack is run for real."""
 
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -560,6 +561,36 @@ def test_a_daemon_does_not_outlive_its_submission(sandbox):
         assert student.run_cell(DETACH) == []
         assert any("4321" in process.cmdline() for process in descendants(sandbox))
     assert not any("4321" in process.cmdline() for process in descendants(sandbox))
+
+
+def test_the_next_student_is_not_met_before_the_last_ones_processes_are_gone(sandbox):
+    last = sandbox.open()
+    assert last.run_cell("block = bytearray(200 << 20)") == []
+    sandbox.make_ready()
+    assert select.select([sandbox._next._connection], [], [], 60)[0], "it waits to be met"
+    handle = os.pidfd_open(last._pid)
+    sandbox.part_with(last)
+    with sandbox.open():
+        assert select.select([handle], [], [], 0)[0], "the last one has ended"
+    os.close(handle)
+
+
+# Once a block of 8 MiB was freed, malloc takes smaller ones from its heap, and keeps them there.
+FREED = """
+import numpy as np
+def resident(): return int(open("/proc/self/statm").read().split()[1]) * 4096
+np.ones(2**20)
+before = resident()
+blocks = [np.ones(2**17) for _ in range(12)]
+del blocks
+print(resident() - before > 8 * 2**20)
+"""
+
+
+@pytest.mark.parametrize("measured", [True, False])
+def test_freed_memory_is_kept_only_where_none_is_measured(measured):
+    with Sandbox(limits=LIMITS, measured=measured) as other, other.open() as student:
+        assert printed(student.run_cell(FREED)) == f"{not measured}\n"
 
 
 def test_an_output_flood_is_cut(student):
