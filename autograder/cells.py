@@ -13,6 +13,7 @@ from traitlets.config import Config
 __all__ = ["Recorder", "make_shell"]
 
 MAX_TEXT = 20_000  # characters of one cell's text that are kept
+MAX_END = 2_000  # characters of its very end, beyond those: a test says there what failed
 MAX_OUTPUTS = 200  # outputs of one cell
 MAX_DATA = 4 * 2**20  # bytes of one cell's figures and rich outputs
 
@@ -25,24 +26,29 @@ class Recorder:
 
     def clear(self) -> None:
         self._outputs: list[dict[str, Any]] = []
+        self._ends: dict[str, str] = {}  # of the streams that were cut, by name
         self._text_left = MAX_TEXT
         self._data_left = MAX_DATA
 
     def outputs(self) -> list[dict[str, Any]]:
-        return self._outputs
+        cut = f"\n[the output is cut after {MAX_TEXT:,} characters; it ends:]\n"
+        ends = [
+            {"output_type": "stream", "name": name, "text": cut + end}
+            for name, end in self._ends.items()
+        ]
+        return self._outputs + ends
 
     def write(self, name: str, text: str) -> None:
-        if self._text_left <= 0:
-            return
-        kept = text[: self._text_left]
+        kept = text[: max(self._text_left, 0)]
         self._text_left -= len(text)
-        if self._text_left <= 0:
-            kept += f"\n[the output is cut after {MAX_TEXT:,} characters]\n"
         last = self._outputs[-1] if self._outputs else {}
         if last.get("output_type") == "stream" and last["name"] == name:
             last["text"] += kept
-        else:
-            self._add({"output_type": "stream", "name": name, "text": kept})
+        elif kept and not self._add({"output_type": "stream", "name": name, "text": kept}):
+            kept = ""
+        if len(kept) < len(text):
+            rest = text[max(len(kept), len(text) - MAX_END) :]
+            self._ends[name] = (self._ends.get(name, "") + rest)[-MAX_END:]
 
     def show(self, kind: str, data: dict[str, Any], **more: Any) -> None:
         kept = {mime: body for mime, body in data.items() if isinstance(body, str)}
@@ -58,15 +64,19 @@ class Recorder:
             always=True,
         )
 
-    def _add(self, output: dict[str, Any], *, always: bool = False) -> None:
-        """Keep an output; one that decides what a cell earns takes the last one's place if need be.
+    def _add(self, output: dict[str, Any], *, always: bool = False) -> bool:
+        """Keep an output, or say that there is no room for it.
 
-        The first error stays: where it is the last that there is room for, nothing replaces it.
+        One that decides what a cell earns takes the last one's place if need be. The first error
+        stays: where it is the last that there is room for, nothing replaces it.
         """
         if len(self._outputs) < MAX_OUTPUTS:
             self._outputs.append(output)
         elif always and self._outputs[-1]["output_type"] != "error":
             self._outputs[-1] = output
+        else:
+            return False
+        return True
 
 
 class _Stream:

@@ -15,6 +15,7 @@ import pytest
 from autograder.isolation import IsolationError, missing_layers
 from autograder.limits import Allowance, Limits, ProcessLost
 from autograder.sandbox import Sandbox
+from autograder.scoring import SANE, Score, score
 from peakmem import plain
 
 pytestmark = pytest.mark.skipif(
@@ -598,6 +599,28 @@ def test_an_output_flood_is_cut(student):
     assert len(printed(outputs)) < 30_000
     assert "is cut" in printed(outputs)
     assert student.run_cell("import os\nfor _ in range(1000): os.write(2, b'x' * 10000)") == []
+
+
+FLOODS = {
+    "of characters": "print('x' * 10**5, file=sys.stderr)",
+    "of outputs": "for i in range(300): print(i, file=sys.stderr if i % 2 else sys.stdout)",
+}
+TEST = """
+import sys, unittest
+class Test(unittest.TestCase):
+    def test_it(self):
+        flood()
+        self.assertTrue(False)
+unittest.main(argv=[""], exit=False);
+"""
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
+def test_what_a_test_says_after_a_flood_is_kept(student, flood):
+    student.run_cell(f"def flood():\n    {flood}")
+    outputs = student.run_cell(TEST)
+    assert len(str(outputs)) < 60_000
+    assert score(outputs, 2, SANE) == Score(0.0, "The test's unittest FAILED (failures=1).")
 
 
 # What it must not ask of the kernel.
