@@ -834,6 +834,7 @@ def best_seconds(work, repeats=5):
     return min(times)
 
 
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-break-even-here", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def round_trip():
     handle = host.put(block)
     host.get(handle)
@@ -921,6 +922,7 @@ def lanes(run, factor=1.0):
     }
 
 
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-schedule-tried", "locked": true, "schema_version": 3, "solution": false, "task": false}
 attempts = {
     "nothing": [],
     "out only": [("out", 0, 0)],
