@@ -74,6 +74,18 @@ def test_the_large_class_is_what_was_measured(repository: Path) -> None:
     assert f"were graded in {large['seconds']:.0f} s on {large['workers']} processors" in words
 
 
+def test_the_speeds_beside_stock_are_what_was_measured(repository: Path) -> None:
+    folder = repository / "docs/measurements"
+    text = (repository / "docs/instructors.md").read_text("utf-8")
+    for lab in json.loads((folder / "class.json").read_text("utf-8")):
+        assert lab["differences"] == []
+        seconds = [f"{lab[way]:.0f} s" for way in ("stock", "two_stock", "ours")]
+        assert f"| {' | '.join(seconds)} |" in text
+    figures = json.loads((folder / "grader.json").read_text("utf-8"))["lab01_formats"]
+    ours, stock = (f"{figures[name]:.2f} s" for name in ("our_overhead", "stock_overhead"))
+    assert f"takes {ours} a submission in lab 1, beside {stock} of stock's" in text
+
+
 def test_exact_to_the_byte_is_what_was_measured(repository: Path) -> None:
     recorded = json.loads((repository / "docs/measurements/cpu.json").read_text("utf-8"))
     both = [
