@@ -36,21 +36,22 @@ Kind = Literal[
     "repaired",
 ]
 Scores = Mapping[str, float | None]
+Words = Mapping[str, str]
 
 _COLUMNS = ("kind", "student", "lab", "task", "count", "why", "next")
 # What a person reads above each kind, and the command that goes on from there.
 _KINDS: dict[Kind, tuple[str, str]] = {
     "failed": (
         "Grading failed, which is no student's fault; try again",
-        "autograder grade {lab} --submitted SUBMITTED --out {out}",
+        "autograder{course} grade {lab} --submitted SUBMITTED --out {out}",
     ),
     "quarantined": (
         "Not read as this lab's notebook; once it is handed in again",
-        "autograder grade {lab} --submitted SUBMITTED --out {out}",
+        "autograder{course} grade {lab} --submitted SUBMITTED --out {out}",
     ),
     "could_not_judge": (
         "Could not be judged; look, and give points in Formgrader",
-        "autograder explain {out} {student} {task}",
+        "autograder{course} explain {out} {student} {task}",
     ),
     "second_look": (
         "Given points by a person, then handed in anew or judged anew; look again in Formgrader",
@@ -59,7 +60,7 @@ _KINDS: dict[Kind, tuple[str, str]] = {
     "in_words": ("Answers in words; give points in Formgrader", "jupyter lab {out}"),
     "needs_gpu": (
         "Left out of the points for want of a GPU; on a machine with one",
-        "autograder regrade {lab} --submitted SUBMITTED --out {out}",
+        "autograder{course} regrade {lab} --submitted SUBMITTED --out {out}",
     ),
     "repaired": (
         "Graded after a repair, worth a look on the feedback page",
@@ -100,25 +101,25 @@ def needs(results: Sequence[Result], out: Path, root: Path = COURSE) -> list[Nee
 
     `results` are those in `out`, whose gradebook is written; `root` holds the course's `solutions`.
     """
-    scores, again = final_scores(out), second_looks(out)
+    scores, again, words = final_scores(out), second_looks(out), _words(out, root)
     questions = questions_of((result.lab for result in results), root)
     ordered = sorted(results, key=lambda r: (r.lab, r.student))
     found = [
         need
         for result in ordered
-        for need in _of_one(result, scores.get((result.student, result.lab), {}), out, questions)
+        for need in _of_one(result, scores.get((result.student, result.lab), {}), words, questions)
     ]
     found += [
-        _need("second_look", out, _WHY["second_look"], result.lab, result.student, task)
+        _need("second_look", words, _WHY["second_look"], result.lab, result.student, task)
         for result in ordered
         for task in again.get((result.student, result.lab), {})
     ]
-    found += _of_class(ordered, scores, out, questions)
+    found += _of_class(ordered, scores, words, questions)
     return sorted(found, key=lambda need: list(_KINDS).index(need.kind))
 
 
-def told(found: Sequence[Need], out: Path) -> str:
-    """Return the beginning of what was found as text, by kind, with the commands to run next."""
+def told(found: Sequence[Need], out: Path, root: Path = COURSE) -> str:
+    """Return the beginning of what `needs` found as text, by kind, with commands to run next."""
     if not found:
         return "Needs a person: nothing."
     by_kind = {kind: [n for n in found if n.kind == kind] for kind in _KINDS}
@@ -134,7 +135,7 @@ def told(found: Sequence[Need], out: Path) -> str:
         lines += [cut(f"    {_line(need)}", _WIDTH) for need in some[:each]]
         if len(some) > each:
             lines.append(f"    ... and {len(some) - each} more")
-        lines.append(f"    -> {command.format(out=_word(out), **names)}")
+        lines.append(f"    -> {command.format(**_words(out, root), **names)}")
     return "\n".join(lines)
 
 
@@ -148,20 +149,20 @@ def write_needs(found: Iterable[Need], path: Path) -> None:
 
 
 def _need(
-    kind: Kind, out: Path, why: str, lab: str, student: str = "", task: str = "", count: int = 1
+    kind: Kind, words: Words, why: str, lab: str, student: str = "", task: str = "", count: int = 1
 ) -> Need:
-    names = {"out": _word(out), "student": _word(student), "lab": lab, "task": full_id(lab, task)}
-    return Need(kind, student, lab, task, count, why, _KINDS[kind][1].format(**names))
+    names = {"student": _word(student), "lab": lab, "task": full_id(lab, task)}
+    return Need(kind, student, lab, task, count, why, _KINDS[kind][1].format(**words, **names))
 
 
 def _of_one(
-    result: Result, scores: Scores, out: Path, questions: Mapping[str, Sequence[Question]]
+    result: Result, scores: Scores, words: Words, questions: Mapping[str, Sequence[Question]]
 ) -> Iterator[Need]:
     """What is to be done about one submission. `scores` are None where nobody gave points yet."""
     where = (result.lab, result.student)
     waiting = [q for q in questions[result.lab] if scores.get(q.id) is None]
     if result.end == "failed" or (result.end == "quarantined" and waiting):
-        yield _need(result.end, out, said(result, result.reason), *where)
+        yield _need(result.end, words, said(result, result.reason), *where)
     if result.end != "graded":
         return
     verdicts = {verdict.task: verdict for verdict in result.verdicts}
@@ -169,10 +170,10 @@ def _of_one(
         verdict = verdicts.get(question.id)
         if not question.by_person and (verdict is None or verdict.status == "could_not_judge"):
             why = verdict.message if verdict else "The grader returned no verdict."
-            yield _need("could_not_judge", out, said(result, why), *where, question.id)
+            yield _need("could_not_judge", words, said(result, why), *where, question.id)
     repairs = _repairs(result.notes)
     if repairs:
-        yield _need("repaired", out, " ".join(repairs), *where)
+        yield _need("repaired", words, " ".join(repairs), *where)
 
 
 def _repairs(notes: Sequence[str]) -> list[str]:
@@ -184,7 +185,7 @@ def _repairs(notes: Sequence[str]) -> list[str]:
 def _of_class(
     results: Iterable[Result],
     scores: Mapping[tuple[str, str], Scores],
-    out: Path,
+    words: Words,
     questions: Mapping[str, Sequence[Question]],
 ) -> Iterator[Need]:
     """What is the same for everybody: answers in words, and exercises that need a GPU."""
@@ -202,13 +203,19 @@ def _of_class(
     for kind, of_kind in counts.items():
         for (lab, task), count in of_kind.items():
             if count:
-                yield _need(kind, out, _WHY[kind], lab, task=task, count=count)
+                yield _need(kind, words, _WHY[kind], lab, task=task, count=count)
 
 
 def _line(need: Need) -> str:
     if not need.student:
         return f"{need.task}: {need.count}"
     return f"{need.student}  {need.task or need.lab}  {' '.join(need.why.split())}"
+
+
+def _words(out: Path, root: Path) -> Words:
+    """What commands say of the place of the grades, and of a course that is not this one."""
+    course = "" if root.resolve() == COURSE.resolve() else f" --course {_word(root)}"
+    return {"out": _word(out), "course": course}
 
 
 def _word(text: str | Path) -> str:

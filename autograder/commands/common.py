@@ -182,7 +182,7 @@ def class_report(
         text="\n\n".join(
             [
                 summary.told(labs, shown),
-                person.told(needs, out),
+                person.told(needs, out, options.course),
                 f"Grades: {paths['grades']}   Feedback: {paths['feedback']}",
             ]
         ),

@@ -129,8 +129,18 @@ def test_each_has_the_command_to_run_next_ready_to_be_pasted(root: Path) -> None
     results = [graded("kim l", verdicts=(verdict(status="could_not_judge"), verdict(HALVE)))]
     write_gradebook(results, out, root)
     by_kind = {need.kind: need.next for need in needs(results, out, root)}
-    assert by_kind["could_not_judge"] == f"autograder explain '{out}' 'kim l' {DOUBLE}"
+    explain = f"explain '{out}' 'kim l' {DOUBLE}"
+    assert by_kind["could_not_judge"] == f"autograder --course {root} {explain}"
     assert by_kind["in_words"] == f"jupyter lab '{out}'"
+    text = told(needs(results, out, root), out, root)
+    assert f"    -> autograder --course {root} explain" in text
+
+
+def test_a_command_for_this_very_course_need_not_name_it(root: Path) -> None:
+    quarantined = needs([end_of("bob", "quarantined", "The file is empty.")], root.parent / "none")
+    assert [need.next for need in quarantined] == [
+        f"autograder grade {LAB} --submitted SUBMITTED --out {root.parent / 'none'}"
+    ]
 
 
 def test_the_text_is_short_however_much_there_is(root: Path) -> None:
