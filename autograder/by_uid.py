@@ -31,7 +31,8 @@ from autograder.isolation import IsolationError, command, lay_out
 from autograder.limits import Limits, ProcessLost
 from autograder.questions import COURSE
 from autograder.quota import Quota
-from autograder.sandbox import Sandbox, SandboxStudent
+from autograder.sandbox import Sandbox
+from autograder.sandbox_student import SandboxStudent
 
 __all__ = ["NOTE", "UidSandbox", "draw_user", "missing_layers", "readable_by"]
 

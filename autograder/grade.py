@@ -17,7 +17,8 @@ from autograder.definitions import forget
 from autograder.judge import could_not_judge, draw, judge_safely, refuse
 from autograder.limits import Allowance, ProcessLost
 from autograder.result import Result
-from autograder.sandbox import Sandbox, SandboxStudent
+from autograder.sandbox import Sandbox
+from autograder.sandbox_student import SandboxStudent
 from autograder.submission import RunCell, Submission
 from autograder.task import Answer, Case, Lab, Task, Verdict
 

@@ -1,7 +1,7 @@
 """Student: the one primitive of grading. A student's notebook answers probes, and no more.
 
 `LocalStudent` answers in this process: for tests, and for stock `nbgrader autograde`, which runs
-in the student's kernel anyway. `autograder.sandbox` has the student that is safe to run.
+in the student's kernel anyway. `autograder.sandbox_student` has the one that is safe to run.
 """
 
 from __future__ import annotations

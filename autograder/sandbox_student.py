@@ -1,0 +1,300 @@
+"""Sandbox student: one submission's process in the sandbox, as it is dealt with from out here.
+
+This side holds the clock, watches the memory and reads plain data off one socket. It believes
+nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import struct
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from autograder import memory
+from autograder.clean import plain_text
+from autograder.isolation import IsolationError
+from autograder.limits import Allowance, Limits, ProcessLost
+from autograder.student import Ask
+from autograder.task import Answer
+from autograder.watched import Watched
+from autograder.wire import MAX_MESSAGE, ConnectionClosed, WireError, decode, receive, send, take
+from peakmem.plain import PlainError
+from peakmem.probes import UNWATCH, WATCH
+
+__all__ = ["SandboxStudent"]
+
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+_TICK = 0.05  # seconds between looks at the memory
+_GRACE = 2.0  # seconds between the kind time limit inside and the hard one out here
+_START = 120.0  # seconds that shutting itself in may take
+_END = 30.0  # seconds that killing may take
+_MAX_ASKED = 100_000  # questions of one probe
+
+
+class SandboxStudent:
+    """A student whose code runs in the sandbox. Everything it sends is a claim, not a fact.
+
+    Its process may take a while to be there: `meet()` waits for it, and all else is for after that.
+    Who does not want it any more before that lets it `leave()`.
+    """
+
+    def __init__(
+        self, connection: socket.socket, limits: Limits, *, isolated: bool, gpu: bool
+    ) -> None:
+        self._connection = connection
+        self._limits = limits
+        self._gpu = gpu
+        self._count = 0
+        self._next_look = 0.0
+        self._lost: str | None = None
+        if isolated:
+            with contextlib.suppress(ConnectionClosed):  # which is found out on meeting
+                send(connection, self._jail_limits())
+
+    def meet(self) -> None:
+        """Wait for the process, and begin to watch it; OSError where it does not come."""
+        self._pid = self._named_process()
+        self._handle = os.pidfd_open(self._pid)
+        self._left = Allowance(self._limits)
+        self._memory = memory.Watch(self._pid, self._limits.memory_bytes)
+        self._stack = memory.stack_start(self._pid)
+
+    def leave(self) -> None:
+        """Do without the process, which ends by itself when nobody is at the other end."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the process is no more, or was given up."""
+        return self._lost is not None
+
+    def share(self, left: Allowance) -> None:
+        """Let this process use what is left of `left`, instead of an allowance of its own."""
+        self._left = left
+
+    def place(self, files: Mapping[str, bytes]) -> None:
+        """Write files, by their paths, into the working directory, before anything else is run.
+
+        Where a file is already, it stays. Raises IsolationError where they cannot be had there.
+        """
+        for path, data in files.items():
+            try:
+                self._request({"file": path, "data": data}, self._limits.cell_seconds, None, [])
+            except ProcessLost as error:  # none of the student's code has run yet
+                raise IsolationError(f"{path} could not be written: {error}") from None
+
+    def run_cell(self, source: str) -> list[dict[str, Any]]:
+        """Run one cell and return its outputs as sent; ProcessLost where it took the process."""
+        seconds = self._limits.cell_seconds
+        reply = self._request({"cell": source, "seconds": seconds}, seconds, None, [])
+        outputs = reply.get("outputs")
+        return outputs if isinstance(outputs, list) else []
+
+    def run(
+        self,
+        probe: str,
+        inputs: Mapping[str, Any],
+        ask: Ask | None = None,
+        *,
+        seconds: float | None = None,
+        measured: bool = False,
+    ) -> Answer:
+        """Run a probe and return what came back; a process that is lost makes a lost answer.
+
+        Of a `measured` task the process's memory is watched, and is part of the answer.
+        """
+        seconds = seconds or self._limits.cell_seconds
+        asked: list[tuple[Any, Any]] = []
+        request = {"probe": probe, "inputs": dict(inputs), "seconds": seconds}
+        watched = Watched(self._pid) if measured else None
+        try:
+            reply = self._request(request, seconds, _Replies(ask, asked, watched), asked)
+            rise_bytes = watched.rise_bytes() if watched else None
+            written_bytes = watched.written_bytes if watched else 0
+            self._see_that_it_is_the_same()
+        except ProcessLost as error:
+            return Answer(lost=str(self._give_up(str(error))), asked=tuple(asked))
+        raised = reply.get("raised")
+        if raised is not None:
+            return Answer(raised=_three_texts(raised), asked=tuple(asked))
+        return Answer(
+            reply.get("value"),
+            asked=tuple(asked),
+            resident_bytes=rise_bytes,
+            written_bytes=written_bytes,
+        )
+
+    def kill(self) -> None:
+        """Kill the process and everything that it started."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kill the process and everything that it started, and wait until all of it is gone."""
+        self.kill()
+        # Process 1 of a namespace is gone when all others in it are. A fork bomb takes a moment.
+        select.select([self._handle], [], [], _END)
+        os.close(self._handle)
+        self._connection.close()
+
+    def _jail_limits(self) -> dict[str, Any]:
+        limits = self._limits
+        return {
+            "memory_bytes": limits.memory_bytes,
+            "tmp_bytes": limits.tmp_bytes,
+            "shm_bytes": limits.shm_bytes,
+            "files": limits.files,
+            "processes": limits.processes,
+            "cpu_seconds": int(2 * limits.submission_seconds),
+            "gpu": self._gpu,
+        }
+
+    def _named_process(self) -> int:
+        """Read the first message, and the sender's process id that the kernel vouches for."""
+        self._connection.settimeout(_START)
+        _, ancillary, _, _ = self._connection.recvmsg(
+            8, socket.CMSG_SPACE(_CREDENTIALS.size), socket.MSG_PEEK
+        )
+        self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+        first = receive(self._connection)
+        if "ready" not in first:
+            raise IsolationError(f"a student's process could not be shut in: {first.get('fault')}")
+        for level, kind, data in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+                return int(_CREDENTIALS.unpack(data[: _CREDENTIALS.size])[0])
+        raise IsolationError("the system did not name the student's process")
+
+    def _request(
+        self, request: dict[str, Any], seconds: float, replies: _Replies | None, asked: list[Any]
+    ) -> dict[str, Any]:
+        if self._lost is not None:
+            raise ProcessLost(self._lost)
+        self._count += 1
+        number = self._count
+        end = time.monotonic() + seconds + _GRACE
+
+        def look() -> None:
+            self._look(end, seconds, replies)
+
+        try:
+            self._send({"id": number, **request})
+            while True:
+                reply = self._take(look)
+                if not isinstance(reply, dict) or not _is_same(reply.get("id"), number):
+                    raise ProcessLost("Your code's process sent something that is no answer.")
+                if "ask" not in reply:
+                    return reply
+                if replies is None or len(asked) >= _MAX_ASKED:
+                    raise ProcessLost(_NOT_TO_ASK)
+                self._send({"reply": replies.to(reply["ask"])})
+        except ProcessLost as error:
+            raise self._give_up(str(error)) from None
+        except ConnectionClosed:
+            raise self._give_up(
+                "Your code ended its own process (os._exit, a crash, or no memory left)."
+            ) from None
+        except (WireError, PlainError, TimeoutError) as error:
+            raise self._give_up(f"Your code's answer could not be taken: {error}.") from None
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._connection.settimeout(_GRACE)  # for the whole message
+        send(self._connection, message)
+        self._connection.settimeout(_TICK)
+
+    def _take(self, look: Callable[[], None]) -> Any:
+        """Receive one message. What a process may send in all is bounded: this side keeps it."""
+        data = take(self._connection, min(MAX_MESSAGE, self._left.sent_bytes), look)
+        self._left.sent_bytes -= len(data)
+        return decode(data)
+
+    def _look(self, end: float, seconds: float, replies: _Replies | None) -> None:
+        """Look at the clock and, not more often than need be, at the memory.
+
+        This is done while the process says nothing, and as often while it talks without end.
+        """
+        if spent := self._left.spent():
+            raise ProcessLost(spent)
+        now = time.monotonic()
+        if now >= end:
+            raise ProcessLost(f"Your code ran for over {seconds:g} s and was stopped.")
+        if now < self._next_look:
+            return
+        self._next_look = now + _TICK
+        if replies is not None and replies.watched is not None:
+            replies.watched.look()
+        if self._memory.exceeded():
+            limit = self._limits.memory_bytes / 2**30
+            raise ProcessLost(
+                f"Your code used more than {limit:.1f} GiB of memory and was stopped."
+            )
+
+    def _see_that_it_is_the_same(self) -> None:
+        """ProcessLost where the process is another program now, with another peak of memory."""
+        if memory.stack_start(self._pid) != self._stack:
+            raise ProcessLost("Your code ended its own process, or put another in its place.")
+
+    def _give_up(self, reason: str) -> ProcessLost:
+        self._lost = reason
+        self.kill()
+        return ProcessLost(reason)
+
+
+class _Replies:
+    """Answers a probe's questions: the memory watch's own, all others by the task."""
+
+    def __init__(
+        self, ask: Ask | None, asked: list[tuple[Any, Any]], watched: Watched | None
+    ) -> None:
+        self._ask = ask
+        self._asked = asked
+        self.watched = watched
+
+    def to(self, question: Any) -> Any:
+        if self.watched is not None and _is_same(question, WATCH):
+            self.watched.begin()
+            return None
+        if self.watched is not None and _is_same(question, UNWATCH):
+            self.watched.end()
+            return None
+        if self._ask is None:
+            raise ProcessLost(_NOT_TO_ASK)
+        try:
+            reply = self._ask(question)
+        except Exception:  # a question of a form that no honest probe has
+            raise ProcessLost(_NOT_TO_ASK) from None
+        self._asked.append((question, reply))
+        return reply
+
+
+_NOT_TO_ASK = "Your code's process asked what it had no business to ask."
+
+
+def _is_same(sent: Any, expected: int | str) -> bool:
+    """Whether what was sent is this very value. An array compares, but has no truth value."""
+    return type(sent) is type(expected) and bool(sent == expected)
+
+
+def _three_texts(raised: Any) -> tuple[str, str, str]:
+    """An exception as sent: believed only in its form, and cut to a bearable length."""
+    parts = raised if isinstance(raised, (list, tuple)) else ()
+    texts = [plain_text(part[:1000]) if isinstance(part, str) else "" for part in parts[:3]]
+    kind, message, trace = (*texts, "", "", "")[:3]
+    return kind, message, trace
