@@ -6,6 +6,7 @@ call, and what people entered in formgrader is never written over.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -77,6 +78,8 @@ def save_cells(out: Path, lab: str, sources: Mapping[str, Mapping[str, Any]]) ->
     Raises ValueError where the gradebook holds submissions of the lab from when it had other cells.
     """
     _create(out)
+    # What it raises, a full disk for one, it also logs, with a traceback; once is enough.
+    logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
     with api.Gradebook(_url(out)) as gradebook:
         if all(assignment.name != lab for assignment in gradebook.assignments):
             gradebook.add_assignment(lab)
