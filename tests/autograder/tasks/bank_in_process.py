@@ -58,11 +58,20 @@ def _grade(task: Task, file: Path, secret: bytes) -> Verdict:
     exec(compile(source, f"<{file.name}>", "exec"), names)
     student = LocalStudent(names)
     cases = draw(task, secret, file.stem, source.encode())
-    answers = [
-        student.run(task.probe_path, case.inputs, task.ask(case) if task.ask else None)
-        for case in cases
-    ]
+    try:
+        answers = [
+            student.run(task.probe_path, case.inputs, task.ask(case) if task.ask else None)
+            for case in cases
+        ]
+    finally:
+        _remove_hooks()
     return judge(task, cases, answers)
+
+
+def _remove_hooks() -> None:
+    """Take back what an answer left to autograd, which would change all that is measured later."""
+    while torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
+        torch._C._autograd._pop_saved_tensors_default_hooks()
 
 
 def _complaints(task: Task, file: Path, verdict: Verdict) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from autograder.task import Case, Finding, Lab, Task
 from tests.autograder.tasks.bank_in_process import check_bank
@@ -42,6 +43,15 @@ def _bank(folder: Path, **files: str) -> Path:
 
 def _returns(value: int, doc: str = '"""An answer."""') -> str:
     return f"{doc}\ndef largest_micro_batch(run, upper):\n    return {value}\n"
+
+
+def test_an_answer_leaves_autograd_as_it_was(tmp_path: Path) -> None:
+    hooks = "torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t).__enter__()"
+    source = f"import torch\n{_returns(1)}{hooks}\n"
+    check_bank(LAB, TASK, _bank(tmp_path, right_1=source))
+    saved = torch.ones(1, requires_grad=True).exp()
+    assert saved.grad_fn is not None
+    assert saved.grad_fn._saved_result.data_ptr() == saved.data_ptr(), "what is saved is not a copy"
 
 
 def test_a_bank_graded_as_it_says_passes(tmp_path: Path) -> None:
