@@ -7,12 +7,14 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import psutil
 import pytest
 
 from autograder import definitions
-from autograder.grade import grade
+from autograder.grade import collect, grade
 from autograder.intake import take_in_bytes
-from autograder.isolation import missing_layers
+from autograder.isolation import IsolationError, missing_layers
+from autograder.judge import draw
 from autograder.limits import Limits
 from autograder.sandbox import Sandbox
 from autograder.tasks import find_lab
@@ -317,3 +319,21 @@ def test_code_that_is_hard_to_read_keeps_nobody_waiting(graded, notebook, expres
     _, verdicts = graded(notebook)
     assert verdicts[DECODE].points == 0
     assert verdicts[TO_BF16].status == "right"
+
+
+def test_a_sandbox_that_ends_in_the_very_last_call_is_no_fault_of_the_students():
+    task = next(task for task in find_lab(LAB05).tasks if task.ask)
+    case = replace(draw(task, b"secret", "ada", b"")[0], fixed=True)  # these are run last
+    raw = json.dumps(solved(LAB05)).encode()
+    submission = take_in_bytes("ada", LAB05, raw, released(LAB05))
+    with Sandbox() as sandbox:
+
+        def end_sandbox(_question):
+            below = psutil.Process(sandbox._process.pid).children(recursive=True)
+            for process in below:
+                process.kill()
+            assert psutil.wait_procs(below, timeout=20)[1] == []
+
+        ending = replace(task, ask=lambda _case: end_sandbox)
+        with pytest.raises(IsolationError, match="gone"):
+            collect(submission, sandbox, [ending], {task.id: [case]})

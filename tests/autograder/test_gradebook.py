@@ -17,13 +17,15 @@ from typing import Any
 
 import nbformat
 import pytest
+from nbgrader import api
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from playwright.sync_api import Browser
+from sqlalchemy import insert, select
 from traitlets.config import Config
 
-from autograder.database import save_cells, save_students, scores_in
+from autograder.database import _session, save_cells, save_students, scores_in
 from autograder.gradebook import write_gradebook
 from autograder.result import Result
 from tests.autograder.class_by_hand import (
@@ -394,3 +396,32 @@ def test_formgrader_shows_the_class_and_runs_nothing(
     write_gradebook(a_class(), out, root)
     with nbgrader(out).gradebook as gradebook:
         assert gradebook.find_grade(EXPLAIN, LAB, LAB, "ada").manual_score == 1.5
+
+
+def test_what_fails_half_way_leaves_nothing_in_the_gradebook(root: Path) -> None:
+    out = root.parent / "out"
+    out.mkdir()
+    write_gradebook([graded("ada")], out, root)
+
+    def half_way() -> None:
+        with _session(out) as session:
+            session.execute(insert(api.Student), [{"id": "kim"}])
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        half_way()
+    with closing(sqlite3.connect(out / "gradebook.db")) as database:
+        assert database.execute("SELECT id FROM student").fetchall() == [("ada",)]
+
+
+def test_nobody_else_writes_between_what_is_read_and_what_is_written(root: Path) -> None:
+    out = root.parent / "out"
+    out.mkdir()
+    write_gradebook([graded("ada")], out, root)
+    with (
+        _session(out) as session,
+        closing(sqlite3.connect(out / "gradebook.db", timeout=0)) as other,
+    ):
+        assert session.scalars(select(api.Student.id)).all() == ["ada"]
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("INSERT INTO student (id) VALUES ('kim')")
