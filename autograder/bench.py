@@ -123,7 +123,10 @@ def main() -> int:
     if options.json:
         figures = {row.lab: {"submissions": len(row.ours), **row.figures} for row in rows}
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
-    return int(any(row.ratio > _MAX_RATIO or row.overheads[1] > _MAX_SECONDS for row in rows))
+    over = [r.lab for r in rows if r.ratio > _MAX_RATIO or r.overheads[1] > _MAX_SECONDS]
+    if over:
+        print(f"Over a fifteenth of stock's, or over {_MAX_SECONDS} s: {', '.join(over)}.")
+    return int(bool(over))
 
 
 def _line(lab: str, *cells: str) -> str:
@@ -133,20 +136,20 @@ def _line(lab: str, *cells: str) -> str:
 def _measure(name: str, count: int) -> Row:
     lab = find_lab(name)
     notebooks = list(solved_notebooks(lab, release_of(name, COURSE / "labs"), count + 1))
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder, _computing() as pool:
-        ours = _Ours(lab, notebooks, Path(folder) / "ours")
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as folder,
+        _computing() as pool,
+        contextlib.closing(_Ours(lab, notebooks, Path(folder) / "ours")) as ours,
+    ):
         of_stock: list[float] = []
         of_ours: list[float] = []
         computes: list[tuple[float, float]] = []
-        try:
-            for stock in _stock(name, notebooks, Path(folder) / "stock"):
-                number = len(of_stock)
-                of_stock.append(stock)
-                of_ours.append(ours.grade(number))
-                computes.append(pool.submit(_compute, name, notebooks[number]).result())
-            publish = ours.publish()
-        finally:
-            ours.close()
+        for stock in _stock(name, notebooks, Path(folder) / "stock"):
+            number = len(of_stock)
+            of_stock.append(stock)
+            of_ours.append(ours.grade(number))
+            computes.append(pool.submit(_compute, name, notebooks[number]).result())
+        publish = ours.publish()
     stock_compute, our_compute = zip(*computes[1:], strict=True)  # the first warms all up
     start = of_ours[0] - statistics.median(of_ours[1:])
     return Row(

@@ -13,9 +13,11 @@ from traitlets.config import Config
 __all__ = ["Recorder", "make_shell"]
 
 MAX_TEXT = 20_000  # characters of one cell's text that are kept
-MAX_END = 2_000  # characters of its very end, beyond those: a test says there what failed
+MAX_END = 2_000  # characters of the end of what was cut: a test says there what failed
 MAX_OUTPUTS = 200  # outputs of one cell
 MAX_DATA = 4 * 2**20  # bytes of one cell's figures and rich outputs
+
+_CUT = f"\n[the output is cut after {MAX_TEXT:,} characters or {MAX_OUTPUTS} pieces; it ends:]\n"
 
 
 class Recorder:
@@ -26,19 +28,23 @@ class Recorder:
 
     def clear(self) -> None:
         self._outputs: list[dict[str, Any]] = []
-        self._ends: dict[str, str] = {}  # of the streams that were cut, by name
+        self._ends: dict[str, str] = {}  # of the streams, by name
+        self._cut: set[str] = set()  # the streams of which something is left out
         self._text_left = MAX_TEXT
         self._data_left = MAX_DATA
 
     def outputs(self) -> list[dict[str, Any]]:
-        cut = f"\n[the output is cut after {MAX_TEXT:,} characters; it ends:]\n"
+        """What was kept, and how each stream ended of which something is left out."""
         ends = [
-            {"output_type": "stream", "name": name, "text": cut + end}
+            {"output_type": "stream", "name": name, "text": f"{_CUT}{end}"}
             for name, end in self._ends.items()
+            if name in self._cut
         ]
         return self._outputs + ends
 
     def write(self, name: str, text: str) -> None:
+        # Of the whole stream: what stands across the place of the cut is to be read as well.
+        self._ends[name] = (self._ends.get(name, "") + text[-MAX_END:])[-MAX_END:]
         kept = text[: max(self._text_left, 0)]
         self._text_left -= len(text)
         last = self._outputs[-1] if self._outputs else {}
@@ -47,8 +53,7 @@ class Recorder:
         elif kept and not self._add({"output_type": "stream", "name": name, "text": kept}):
             kept = ""
         if len(kept) < len(text):
-            rest = text[max(len(kept), len(text) - MAX_END) :]
-            self._ends[name] = (self._ends.get(name, "") + rest)[-MAX_END:]
+            self._cut.add(name)
 
     def show(self, kind: str, data: dict[str, Any], **more: Any) -> None:
         kept = {mime: body for mime, body in data.items() if isinstance(body, str)}

@@ -64,9 +64,10 @@ def score(outputs: Sequence[Mapping[str, Any]], max_points: float, rules: Rules)
     warned = [output for output in of_kind["stream"] if output["name"] == "stderr"]
     if warned and rules.stderr_costs_all:
         return Score(0.0, f"The test wrote to stderr: {_short(warned[0]['text'])}")
-    for output in warned:  # unittest raises nothing, and says all that it has to say there
-        if failed := _UNITTEST_FAILED.search(output["text"]):
-            return Score(0.0, f"The test's unittest {failed[0]}.")
+    # unittest raises nothing, and says all that it has to say there; what a thread prints meanwhile
+    # may come between.
+    if failed := _UNITTEST_FAILED.search("".join(output["text"] for output in warned)):
+        return Score(0.0, f"The test's unittest {failed[0]}.")
     if of_kind["execute_result"]:
         # A value that the student's code shows in the middle comes before that of the last line.
         data = of_kind["execute_result"][-1]["data"]

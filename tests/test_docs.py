@@ -72,6 +72,8 @@ def test_the_large_class_is_what_was_measured(repository: Path) -> None:
     assert recorded["growth"] <= 1.1
     words = " ".join((repository / "docs/instructors.md").read_text("utf-8").split())
     assert f"were graded in {large['seconds']:.0f} s on {large['workers']} processors" in words
+    cluster = (repository / "docs/cluster.md").read_text("utf-8")
+    assert f"1000 submissions of lab 1 in {large['seconds']:.0f} s" in cluster
 
 
 def test_the_speeds_beside_stock_are_what_was_measured(repository: Path) -> None:
@@ -80,7 +82,10 @@ def test_the_speeds_beside_stock_are_what_was_measured(repository: Path) -> None
     for lab in json.loads((folder / "class.json").read_text("utf-8")):
         assert lab["differences"] == []
         seconds = [f"{lab[way]:.0f} s" for way in ("stock", "two_stock", "ours")]
-        assert f"| {' | '.join(seconds)} |" in text
+        number = int(lab["lab"][3:5])
+        row = rf"^\| lab {number}\b[^|]*" + "".join(rf"\| {one} " for one in seconds) + r"\|$"
+        assert re.search(row, text, re.MULTILINE)
+        assert f"A class of {lab['submissions']} solved" in text
     figures = json.loads((folder / "grader.json").read_text("utf-8"))["lab01_formats"]
     ours, stock = (f"{figures[name]:.2f} s" for name in ("our_overhead", "stock_overhead"))
     assert f"takes {ours} a submission in lab 1, beside {stock} of stock's" in text

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from autograder.cells import MAX_TEXT
 from autograder.isolation import IsolationError, missing_layers
 from autograder.limits import Allowance, Limits, ProcessLost
 from autograder.sandbox import Sandbox
@@ -620,6 +621,16 @@ def test_what_a_test_says_after_a_flood_is_kept(student, flood):
     student.run_cell(f"def flood():\n    {flood}")
     outputs = student.run_cell(TEST)
     assert len(str(outputs)) < 60_000
+    assert score(outputs, 2, SANE) == Score(0.0, "The test's unittest FAILED (failures=1).")
+
+
+def test_a_flood_that_is_cut_in_the_middle_of_what_failed_hides_nothing(student):
+    student.run_cell("def flood(): pass")
+    said = student.run_cell(TEST)[0]["text"]
+    before = MAX_TEXT - len(said) + len("(failures=1)\n")
+    student.run_cell(f"def flood(): print('x' * {before - 1}, file=sys.stderr)")
+    outputs = student.run_cell(TEST)
+    assert outputs[0]["text"].endswith("FAILED "), "the cut is where it was meant to be"
     assert score(outputs, 2, SANE) == Score(0.0, "The test's unittest FAILED (failures=1).")
 
 

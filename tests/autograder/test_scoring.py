@@ -158,3 +158,8 @@ def test_a_unittest_that_failed_earns_nothing_though_it_raises_nothing():
 def test_a_word_of_failure_that_is_none_of_unittests_costs_nothing():
     assert score([printed("FAILED (to load x=1) once\n", "stderr")], 2, SANE).points == 2
     assert score([printed("FAILED (failures=1)\n")], 2, SANE).points == 2
+
+
+def test_a_thread_that_prints_meanwhile_hides_no_failed_unittest():
+    parts = [printed("FAILED", "stderr"), printed("..."), printed(" (failures=1)\n", "stderr")]
+    assert score(parts, 2, SANE).points == 0

@@ -1,18 +1,30 @@
 """What grading takes for right passes the self-checks too: solved notebooks, run whole."""
 
+import sys
+from collections import Counter
+
 import pytest
 
 from autograder.bank import read_bank
 from autograder.bench import solved_notebooks
+from autograder.isolation import missing_layers
 from autograder.limits import Limits
 from autograder.questions import COURSE
 from autograder.released import release_of
 from autograder.sandbox import Sandbox
 from autograder.tasks import find_lab, lab_names
+from tests.grading import cell_of, solved
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
+    ),
+]
 
 WITH_SOCKETS = {"lab05-no-sync"}  # which the sandbox has none of
+# Right in its own exercise, the import undoes another one: the check is there to say so.
+MEANT = "torch's checkpoint has replaced yours, in 4.3 too"
 LIMITS = Limits(cell_seconds=120, submission_seconds=900, memory_bytes=4 * 2**30)
 
 
@@ -41,12 +53,22 @@ def test_control_work_that_is_missing_fails_them(sandbox, name):
 
 
 def _notebooks(lab):
-    """As many as it takes for each right answer of the bank to be in one."""
-    right = [
-        entry.task for entry in read_bank(COURSE / "tests" / "bank", lab) if entry.kind == "right"
-    ]
-    most = max(map(right.count, set(right)))
-    return solved_notebooks(lab, release_of(lab.name, COURSE / "labs"), most)
+    """Solved notebooks, as many as it takes for each right answer of the bank to be in one.
+
+    Answers that write over each other's names are not put together: what is left out for that has
+    the instructor's solutions around it.
+    """
+    entries = [e for e in read_bank(COURSE / "tests" / "bank", lab) if e.kind == "right"]
+    most = max(Counter(entry.task for entry in entries).values())
+    seen = set()
+    for notebook in solved_notebooks(lab, release_of(lab.name, COURSE / "labs"), most):
+        seen |= {"".join(cell["source"]) for cell in notebook["cells"]}
+        yield notebook
+    for entry in entries:
+        if entry.source not in seen:
+            notebook = solved(lab.name)
+            cell_of(notebook, f"{entry.task}-solution")["source"] = entry.source
+            yield notebook
 
 
 def _failures(sandbox, notebook):
@@ -57,5 +79,7 @@ def _failures(sandbox, notebook):
                 continue
             for output in student.run_cell("".join(cell["source"])):
                 name = cell["metadata"].get("nbgrader", {}).get("grade_id", "a given cell")
-                if output["output_type"] == "error" and name not in WITH_SOCKETS:
+                if output["output_type"] != "error" or name in WITH_SOCKETS:
+                    continue
+                if MEANT not in output["evalue"]:
                     yield name, f"{output['ename']}: {output['evalue']}"[:300]
