@@ -17,7 +17,9 @@ from autograder.isolation import IsolationError, missing_layers
 from autograder.limits import Allowance, Limits, ProcessLost
 from autograder.sandbox import Sandbox
 from autograder.scoring import SANE, Score, score
+from autograder.tasks import lab_names
 from peakmem import plain
+from tests.grading import released
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
@@ -593,6 +595,21 @@ print(resident() - before > 8 * 2**20)
 def test_freed_memory_is_kept_only_where_none_is_measured(measured):
     with Sandbox(limits=LIMITS, measured=measured) as other, other.open() as student:
         assert printed(student.run_cell(FREED)) == f"{not measured}\n"
+
+
+# A module that each student's process has to import anew keeps every submission waiting.
+IMPORTED = """
+import sys
+there = set(sys.modules)
+{}
+print([name for name in set(sys.modules) - there if name.startswith("peakmem.")])
+"""
+
+
+@pytest.mark.parametrize("lab", lab_names())
+def test_what_a_lab_imports_of_the_library_is_there_already(student, lab):
+    first = next(cell for cell in released(lab)["cells"] if cell["cell_type"] == "code")
+    assert printed(student.run_cell(IMPORTED.format(first["source"]))).endswith("[]\n")
 
 
 def test_an_output_flood_is_cut(student):
