@@ -46,7 +46,7 @@ from autograder.student import Ask
 from autograder.task import Case, Lab, Task
 from autograder.tasks import find_lab, lab_names
 from peakmem import plain
-from peakmem.probes import UNWATCH, WATCH, call_probe
+from peakmem.probes import call_probe
 
 __all__ = ["main", "solved_notebooks", "write_notebook"]
 
@@ -223,12 +223,7 @@ def _seconds_of_probes(lab: Lab, raw: bytes, names: dict[str, Any]) -> float:
 
 def _asked_by(task: Task, case: Case) -> Ask:
     answer = task.ask(case) if task.ask else None
-
-    def ask(question: Any) -> Any:
-        watching = isinstance(question, str) and question in (WATCH, UNWATCH)
-        return None if watching or answer is None else answer(question)
-
-    return ask
+    return answer or (lambda _: None)
 
 
 def _stock(lab: str, notebooks: Sequence[Notebook], course: Path) -> Iterator[float]:

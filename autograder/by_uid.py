@@ -114,7 +114,15 @@ class UidSandbox(Sandbox):
                 leash.close()  # which ends all that there is of it
                 raise
         home = self._homes / str(user)
-        return UidStudent(connection, leash, self.limits, user, home, gpu=self.has_gpu)
+        return UidStudent(
+            connection,
+            leash,
+            self.limits,
+            user,
+            home,
+            gpu=self.has_gpu,
+            measured=self._measured,
+        )
 
     def _command(
         self, program: Sequence[str], hides: Sequence[str], slot: int
@@ -141,10 +149,11 @@ class UidStudent(SandboxStudent):
         home: Path,
         *,
         gpu: bool,
+        measured: bool,
     ) -> None:
         self._leash = leash
         self._user, self._home = user, home
-        super().__init__(connection, limits, isolated=True, gpu=gpu)
+        super().__init__(connection, limits, isolated=True, gpu=gpu, measured=measured)
 
     def meet(self) -> None:
         super().meet()
@@ -176,7 +185,7 @@ class UidStudent(SandboxStudent):
 
     def _see_that_it_is_the_same(self) -> None:
         # The kernel keeps this file root's for a process that gave up root, until it starts
-        # another program; that one could set back the peak of memory, and was not watched.
+        # another program; that one would have other memory than the budget was set for.
         try:
             same = Path(f"/proc/{self._pid}/clear_refs").stat().st_uid == 0
         except OSError:

@@ -126,8 +126,8 @@ def _answer(answer: Answer) -> str:
         return f"none: {answer.lost}"
     if answer.raised is not None:
         return f"raised {answer.raised[0]}: {_cut(answer.raised[1])}"
-    rise = "" if answer.resident_bytes is None else f" (rose by {answer.resident_bytes:,} bytes)"
-    return f"{_shown(answer.value)}{rise}"
+    memory = {"": "", "within": " (within the budget)", "refused": " (beyond the budget)"}
+    return f"{_shown(answer.value)}{memory[answer.memory]}"
 
 
 def _found(task: Task, case: Case, answer: Answer) -> Sequence[tuple[str, str]]:

@@ -194,7 +194,7 @@ def _run_cases(
             case.inputs,
             ask,
             seconds=task.seconds,
-            measured=task.trust == "measured",
+            budget=case.budget,
         )
         if answer.lost is not None or _timed_out(answers.values()) == _MAX_TIMED_OUT:
             rest = Answer(raised=answer.raised, lost=answer.lost)

@@ -12,6 +12,7 @@ trusted.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import importlib
 import os
@@ -31,9 +32,15 @@ import peakmem.probes
 from autograder.jail import shut_in
 from autograder.wire import WireError, receive, send
 from peakmem.plain import PlainError
-from peakmem.probes import call_probe, describe
+from peakmem.probes import call_probe, describe, is_refusal
 
 __all__ = ["main"]
+
+
+_libc = ctypes.CDLL(None)
+_SMALL = 512  # bytes of the largest objects that Python packs together
+_EACH = 2**18  # one object in each such piece keeps Python's arenas of 1 MiB from being given back
+_ROOM = 4 * 2**20
 
 
 class TimeLimit(BaseException):
@@ -79,6 +86,8 @@ def _prepare() -> tuple[Any, Any]:
     parameter = torch.zeros(1, requires_grad=True)
     parameter.grad = torch.zeros(1)
     torch.optim.SGD([parameter], lr=0.1).step()
+    # The matrix library keeps buffers from its first large product on, which no budget should pay.
+    torch.mm(torch.ones(512, 512), torch.ones(512, 512))
     _import_library()
     return make_shell()
 
@@ -148,6 +157,8 @@ def _serve(connection: socket.socket, shell: Any, recorder: Any) -> None:
             reply = _place(Path(request["file"]), request["data"])
         elif "cell" in request:
             reply = _cell(request, shell, recorder)
+        elif "settle" in request:
+            reply = _settle(request["settle"])
         else:
             reply = _probe(request, shell, connection)
         try:
@@ -162,6 +173,27 @@ def _place(path: Path, data: bytes) -> dict[str, Any]:
     with contextlib.suppress(FileExistsError), path.open("xb") as file:
         file.write(data)
     return {"placed": True}
+
+
+_anchors: list[bytes] = []  # what keeps the room for small objects
+
+
+def _settle(try_bytes: int) -> dict[str, Any]:
+    """Get this process ready for a budget of memory; tell whether `try_bytes` are to be had.
+
+    Garbage goes, and freed memory goes back. Python maps memory for small objects by the MiB, and
+    lets go of a MiB as soon as it is empty: room is made for some here, so that none of it counts
+    against a budget for data.
+    """
+    gc.collect()
+    objects = [bytes(_SMALL - sys.getsizeof(b"")) for _ in range(_ROOM // _SMALL)]
+    _anchors[:] = objects[:: _EACH // _SMALL]
+    del objects
+    _libc.malloc_trim(0)
+    try:
+        return {"had": len(bytearray(try_bytes)) == try_bytes}
+    except MemoryError:
+        return {"had": False}
 
 
 def _cell(request: dict[str, Any], shell: Any, recorder: Any) -> dict[str, Any]:
@@ -187,7 +219,7 @@ def _probe(request: dict[str, Any], shell: Any, connection: socket.socket) -> di
     except TimeLimit:
         return {"raised": ("TimeLimit", f"it ran for over {request['seconds']:g} s", "")}
     except BaseException as error:
-        return {"raised": describe(error)}
+        return {"raised": describe(error), "refused": is_refusal(error)}
     return {"value": value}
 
 

@@ -68,8 +68,7 @@ def shut_in(limits: Mapping[str, int]) -> None:
     Path("/proc/sys/user/max_user_namespaces").write_text(
         "0"
     )  # no further namespaces for the student
-    # What /dev holds would count as nobody's memory and be there for the next student; and who can
-    # write to /proc can reset the peak of memory that a measured exercise goes by.
+    # What /dev holds would count as nobody's memory and be there for the next student.
     # Pages of /dev/zero that processes share and let go of would count as nobody's memory too.
     if not limits["gpu"]:
         _mount("/dev/null", "/dev/zero", None, _MS_BIND, "")

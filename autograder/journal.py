@@ -24,7 +24,7 @@ from peakmem import plain
 
 __all__ = ["Journal"]
 
-_VERSION = 3
+_VERSION = 4
 _MAX_HEAD = 2**24  # bytes of a first line; a hundred times what verdicts take
 
 Terms = Mapping[str, Any]

@@ -99,7 +99,10 @@ def findings(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
     if missing := [part for part in case.parts if part not in found]:
         # A part is earned where no finding speaks against it, so silence would earn it too.
         raise ValueError(f"the judge of {task.id} has no finding for {', '.join(missing)}")
-    return found
+    if not answer.doubt:
+        return found
+    doubtful = Finding(False, doubt=answer.doubt)
+    return {part: doubtful if finding.ok else finding for part, finding in found.items()}
 
 
 def _raised(kind: str, message: str, trace: str) -> Finding:

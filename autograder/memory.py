@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = [
-    *("Watch", "children_bytes", "code_bytes", "peak_bytes", "reset_peak"),
-    *("stack_start", "written_bytes"),
-]
+__all__ = ["Watch", "has_children", "owner", "stack_start", "status_bytes"]
 
 
 class Watch:
@@ -33,48 +29,24 @@ class Watch:
         return sum(map(_proportional_bytes, tree)) - self._start > self._limit
 
 
-def reset_peak(pid: int) -> int | None:
-    """Set the peak resident size (VmHWM) back to the resident size; return that, or None."""
-    try:
-        Path(f"/proc/{pid}/clear_refs").write_text("5")
-    except OSError:
-        return None
-    return _status_bytes(pid, "VmRSS")
-
-
-def peak_bytes(pid: int) -> int | None:
-    """Return the peak resident size since `reset_peak`, or None where it cannot be read."""
-    return _status_bytes(pid, "VmHWM")
-
-
-def code_bytes(pid: int) -> int:
-    """Return the resident pages of files: libraries' code, as far as it has been touched."""
-    return _status_bytes(pid, "RssFile") or 0
-
-
-def children_bytes(pid: int) -> int:
-    """Return what a process's descendants hold, and what those that it waited for have touched.
-
-    An upper bound: a page that several of them share counts in each.
-    """
+def has_children(pid: int) -> bool:
+    """Tell whether a process has descendants that can hold memory; ended ones cannot."""
     _, *children = _tree(pid)
-    held = sum((_status_bytes(c, "VmHWM") or 0) + (written_bytes(c) or 0) for c in children)
-    return held + _reaped_bytes(pid)
+    return any(_status_bytes(child, "VmSize") is not None for child in children)
 
 
-def written_bytes(pid: int) -> int | None:
-    """Return all that a process and the children that it waited for ever wrote, to anything.
+def status_bytes(pid: int, field: str) -> int:
+    """Return a size of /proc/PID/status, such as VmData; OSError where the process is gone."""
+    found = _status_bytes(pid, field)
+    if found is None:
+        raise ProcessLookupError(f"process {pid} has no {field}; it ended")
+    return found
 
-    What is written to a file in memory is nobody's resident memory. None where the system cannot
-    tell.
-    """
-    try:
-        for line in _text(f"/proc/{pid}/io").splitlines():
-            if line.startswith("wchar:"):
-                return int(line.split()[1])
-    except OSError:
-        pass
-    return None
+
+def owner(pid: int) -> tuple[int, int]:
+    """Return the real user and group id of a process; OSError where it is gone."""
+    fields = dict(line.split(":", 1) for line in _text(f"/proc/{pid}/status").splitlines())
+    return int(fields["Uid"].split()[0]), int(fields["Gid"].split()[0])
 
 
 def stack_start(pid: int) -> int | None:
@@ -85,11 +57,6 @@ def stack_start(pid: int) -> int | None:
     """
     fields = _stat(pid)
     return int(fields[25]) or None if fields else None
-
-
-def _reaped_bytes(pid: int) -> int:
-    fields = _stat(pid)  # cminflt, cmajflt: pages that children touched
-    return (int(fields[8]) + int(fields[10])) * resource.getpagesize() if fields else 0
 
 
 def _stat(pid: int) -> list[str]:

@@ -26,9 +26,13 @@ __all__ = ["Sandbox"]
 
 _START = 120.0  # seconds that preparing may take
 
-# glibc's own value, but fixed: else it grows, and freed tensors stay resident on the heap, where a
-# look from outside cannot tell them from live ones.
-_FREED_AT_ONCE = {"MALLOC_MMAP_THRESHOLD_": str(128 * 1024)}
+# Fixed, or it grows with use, and freed tensors stay on the heap, where a budget counts them. One
+# heap for all threads: those of their own would each map 64 MiB.
+_FREED_AT_ONCE = {
+    "MALLOC_MMAP_THRESHOLD_": str(64 * 1024),
+    "MALLOC_TRIM_THRESHOLD_": str(64 * 1024),
+    "MALLOC_ARENA_MAX": "1",
+}
 
 
 class Sandbox:
@@ -40,8 +44,8 @@ class Sandbox:
     same time apart: each keeps to one processor, and as root each gets an unprivileged user of its
     own. `isolated=False` runs the code with no protection at all. `files`, by their paths from
     there, are to be read in the working directory, from which modules are imported then too.
-    `measured=False` lets processes keep memory that they freed, which is faster: for labs of which
-    no task is measured. `notes` are sentences on this way of running code, which every result has
+    `measured=False` does without budgets, and lets processes keep memory that they freed, which is
+    faster: for labs of which no task is measured. `notes` are sentences on this way of running code, which every result has
     to bear.
     """
 
@@ -59,6 +63,7 @@ class Sandbox:
     ) -> None:
         self.limits = limits or Limits()
         self.isolated = isolated
+        self._measured = measured
         self._scratch = tempfile.TemporaryDirectory(prefix="autograder-")
         self._errors = Path(self._scratch.name) / "stderr"
         self._control, theirs = socket.socketpair()
@@ -136,7 +141,13 @@ class Sandbox:
 
     def _fork(self) -> SandboxStudent:
         connection = self._send_end()
-        return SandboxStudent(connection, self.limits, isolated=self.isolated, gpu=self.has_gpu)
+        return SandboxStudent(
+            connection,
+            self.limits,
+            isolated=self.isolated,
+            gpu=self.has_gpu,
+            measured=self._measured,
+        )
 
     def _send_end(self, *descriptors: int) -> socket.socket:
         """Ask for a fork, which gets the other end of a socket, and `descriptors`."""

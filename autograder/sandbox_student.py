@@ -14,19 +14,19 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 from autograder import memory
+from autograder.budget import Enforced, footprint
 from autograder.clean import plain_text
 from autograder.isolation import IsolationError
 from autograder.limits import Allowance, Limits, ProcessLost
 from autograder.student import Ask
-from autograder.task import Answer
-from autograder.watched import Watched
+from autograder.task import Answer, Budget
 from autograder.wire import MAX_MESSAGE, ConnectionClosed, WireError, decode, receive, send, take
 from peakmem.plain import PlainError
-from peakmem.probes import UNWATCH, WATCH
 
 __all__ = ["SandboxStudent"]
 
@@ -36,6 +36,7 @@ _GRACE = 2.0  # seconds between the kind time limit inside and the hard one out 
 _START = 120.0  # seconds that shutting itself in may take
 _END = 30.0  # seconds that killing may take
 _MAX_ASKED = 100_000  # questions of one probe
+_TRIAL_BYTES = 16 * 2**20
 
 
 class SandboxStudent:
@@ -46,10 +47,17 @@ class SandboxStudent:
     """
 
     def __init__(
-        self, connection: socket.socket, limits: Limits, *, isolated: bool, gpu: bool
+        self,
+        connection: socket.socket,
+        limits: Limits,
+        *,
+        isolated: bool,
+        gpu: bool,
+        measured: bool,
     ) -> None:
         self._connection = connection
         self._limits = limits
+        self._measured = measured
         self._gpu = gpu
         self._count = 0
         self._next_look = 0.0
@@ -65,6 +73,20 @@ class SandboxStudent:
         self._left = Allowance(self._limits)
         self._memory = memory.Watch(self._pid, self._limits.memory_bytes)
         self._stack = memory.stack_start(self._pid)
+        self._budgets_hold = self._measured and self._tries_a_budget()
+
+    def _tries_a_budget(self) -> bool:
+        """Tell whether the kernel holds the process to one; no student code has run in it yet."""
+        seconds = self._limits.cell_seconds
+        try:
+            self._request({"settle": 0}, seconds, None, [])
+            self._prepared = footprint(self._pid)
+            enforced = Enforced(self._pid, Budget(_TRIAL_BYTES), self._prepared)
+            reply = self._request({"settle": 2 * _TRIAL_BYTES}, seconds, None, [])
+            enforced.lift()
+        except (OSError, ProcessLost):
+            return False
+        return reply.get("had") is False
 
     def leave(self) -> None:
         """Do without the process, which ends by itself when nobody is at the other end."""
@@ -115,32 +137,56 @@ class SandboxStudent:
         ask: Ask | None = None,
         *,
         seconds: float | None = None,
-        measured: bool = False,
+        budget: Budget | None = None,
     ) -> Answer:
         """Run a probe and return what came back; a process that is lost makes a lost answer.
 
-        Of a `measured` task the process's memory is watched, and is part of the answer.
+        With a `budget` the kernel refuses the call memory beyond it. Then the call is made once
+        more, metered and without a budget, so that the judge can name the mistake.
         """
         seconds = seconds or self._limits.cell_seconds
+        if budget is None:
+            return self._run(probe, inputs, ask, seconds)[0]
+        if not self._budgets_hold:
+            return replace(self._run(probe, inputs, ask, seconds)[0], doubt=_NO_BUDGETS)
+        answer, refused, doubt = self._run_within(budget, probe, inputs, ask, seconds)
+        if refused:
+            metered, _ = self._run(probe, inputs, ask, seconds)
+            return replace(metered, memory="refused")
+        return replace(answer, memory="within", doubt=doubt)
+
+    def _run_within(
+        self, budget: Budget, probe: str, inputs: Mapping[str, Any], ask: Ask | None, seconds: float
+    ) -> tuple[Answer, bool, str]:
+        """Run a probe under a budget: its answer, whether memory was refused, and any doubt."""
+        try:
+            self._request({"settle": 0}, self._limits.cell_seconds, None, [])
+            enforced = Enforced(self._pid, budget, self._prepared)
+            answer, refused = self._run(probe, {**inputs, "metered": False}, ask, seconds)
+            if not self.is_lost:
+                enforced.lift()
+            return answer, refused, enforced.doubt
+        except ProcessLost as error:
+            return Answer(lost=str(error)), False, ""
+        except OSError:
+            return Answer(lost=str(self._give_up(_GONE))), False, ""
+
+    def _run(
+        self, probe: str, inputs: Mapping[str, Any], ask: Ask | None, seconds: float
+    ) -> tuple[Answer, bool]:
+        """Run a probe; return its answer, and whether it failed for want of memory."""
         asked: list[tuple[Any, Any]] = []
         request = {"probe": probe, "inputs": dict(inputs), "seconds": seconds}
-        watched = Watched(self._pid) if measured else None
         try:
-            reply = self._request(request, seconds, _Replies(ask, asked, watched), asked)
-            rise_bytes = watched.rise_bytes() if watched else None
-            written_bytes = watched.written_bytes if watched else 0
+            reply = self._request(request, seconds, _Replies(ask, asked), asked)
             self._see_that_it_is_the_same()
         except ProcessLost as error:
-            return Answer(lost=str(self._give_up(str(error))), asked=tuple(asked))
+            return Answer(lost=str(self._give_up(str(error))), asked=tuple(asked)), False
         raised = reply.get("raised")
         if raised is not None:
-            return Answer(raised=_three_texts(raised), asked=tuple(asked))
-        return Answer(
-            reply.get("value"),
-            asked=tuple(asked),
-            resident_bytes=rise_bytes,
-            written_bytes=written_bytes,
-        )
+            answer = Answer(raised=_three_texts(raised), asked=tuple(asked))
+            return answer, reply.get("refused") is True
+        return Answer(reply.get("value"), asked=tuple(asked)), False
 
     def kill(self) -> None:
         """Kill the process and everything that it started."""
@@ -238,8 +284,6 @@ class SandboxStudent:
         if now < self._next_look:
             return
         self._next_look = now + _TICK
-        if replies is not None and replies.watched is not None:
-            replies.watched.look()
         if self._memory.exceeded():
             limit = self._limits.memory_bytes / 2**30
             raise ProcessLost(
@@ -258,22 +302,13 @@ class SandboxStudent:
 
 
 class _Replies:
-    """Answers a probe's questions: the memory watch's own, all others by the task."""
+    """Answers a probe's questions, as the task says."""
 
-    def __init__(
-        self, ask: Ask | None, asked: list[tuple[Any, Any]], watched: Watched | None
-    ) -> None:
+    def __init__(self, ask: Ask | None, asked: list[tuple[Any, Any]]) -> None:
         self._ask = ask
         self._asked = asked
-        self.watched = watched
 
     def to(self, question: Any) -> Any:
-        if self.watched is not None and _is_same(question, WATCH):
-            self.watched.begin()
-            return None
-        if self.watched is not None and _is_same(question, UNWATCH):
-            self.watched.end()
-            return None
         if self._ask is None:
             raise ProcessLost(_NOT_TO_ASK)
         try:
@@ -284,6 +319,11 @@ class _Replies:
         return reply
 
 
+_NO_BUDGETS = (
+    "This machine does not hold a process to a budget of memory, so what the meter within it says "
+    "cannot be confirmed. An instructor will look at this."
+)
+_GONE = "Your code ended its own process."
 _NOT_TO_ASK = "Your code's process asked what it had no business to ask."
 
 

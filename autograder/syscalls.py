@@ -45,6 +45,8 @@ REFUSED = {
     "kcmp": (312, 272),
     "perf_event_open": (298, 241),
     "syslog": (103, 116),
+    # Limits, which the grader lowers from outside for a measured call, and raises again.
+    "setrlimit": (160, 164),
     # Keyrings, which outlive a process.
     "add_key": (248, 217),
     "request_key": (249, 218),
@@ -76,6 +78,7 @@ REFUSED = {
     "clone3": (435, 435),
 }
 _SOCKET, _CLONE, _PRCTL, _MMAP, _MADVISE = (41, 198), (56, 220), (157, 167), (9, 222), (28, 233)
+_PRLIMIT64 = (302, 261)
 _FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6: what a network namespace encloses
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW... flag
 _SHARED_BY_NO_FILE, _HUGE_PAGES = 0x21, 0x40000  # MAP_SHARED | MAP_ANONYMOUS, MAP_HUGETLB
@@ -146,7 +149,19 @@ def _filter(column: int, architecture: int, *, gpu: bool) -> Iterator[Step]:
     yield from _by_argument(_MMAP[column], 3, unseen, held=_REFUSAL, else_=_PASS, mask=mask)
     to_swap = [(_EQUAL, advice) for advice in _TO_SWAP]
     yield from _by_argument(_MADVISE[column], 2, to_swap, held=_REFUSAL, else_=_PASS)
+    yield from _only_asking_limits(_PRLIMIT64[column])
     yield _PASS
+
+
+def _only_asking_limits(number: int) -> Iterator[Step]:
+    """Refuse to set a limit: the pointer to the new one, in either half, is not null."""
+    yield _EQUAL, 0, 6, number
+    yield _LOAD, 0, 0, _ARGUMENTS + 8 * 2
+    yield _EQUAL, 0, 3, 0
+    yield _LOAD, 0, 0, _ARGUMENTS + 8 * 2 + 4
+    yield _EQUAL, 0, 1, 0
+    yield _PASS
+    yield _REFUSAL
 
 
 def _by_argument(

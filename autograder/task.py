@@ -10,9 +10,24 @@ import numpy as np
 
 from autograder.ban import NOTHING_BANNED, Ban
 
-__all__ = ["NOT_WRITTEN", "Answer", "Case", "Finding", "Lab", "Status", "Task", "Verdict"]
+__all__ = [
+    *("NOT_WRITTEN", "Answer", "Budget", "Case", "Finding", "Lab", "Status", "Task", "Verdict"),
+]
 
 Status = Literal["right", "partly", "wrong", "needs_gpu", "could_not_judge"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The memory that one call of a probe may add to its process, what the probe makes included.
+
+    `window_bytes` of address space may be taken beside it, for files that are mapped to be read.
+    `files` says whether anything may be written to files.
+    """
+
+    bytes: int
+    window_bytes: int = 0
+    files: bool = False
 
 
 @dataclass(frozen=True)
@@ -21,13 +36,16 @@ class Case:
 
     `inputs` are the probe's keyword arguments, plain data; `secret` is what the judge and the
     replies to questions go by, and never leaves the grader. A drawn case may be shown to the
-    student who failed it; a `fixed` one, the same for everybody, never is.
+    student who failed it; a `fixed` one, the same for everybody, never is. With a `budget`, the
+    kernel refuses memory beyond it; the probe then takes a further argument `metered`, which says
+    whether to measure as well, to name a mistake.
     """
 
     parts: tuple[str, ...]
     inputs: Mapping[str, Any]
     secret: Mapping[str, Any] = field(default_factory=dict)
     fixed: bool = False
+    budget: Budget | None = None
 
 
 @dataclass(frozen=True)
@@ -37,18 +55,24 @@ class Answer:
     `raised` is the exception as (type's name, message, traceback of the student's own lines).
     `lost` says why there is no answer: the process was stopped, or what it sent was no plain data.
     `asked` are the questions the probe put while it ran, each with the reply it got.
-    `resident_bytes` is by how much the process's resident memory, its children's included, rose
-    between WATCH and UNWATCH, seen from outside, or in the whole call where the probe asked for
-    neither; None where the system cannot tell. `written_bytes` of them were written to files, as
-    lab 6's host does; the rest was memory.
+    `memory` says what became of the case's budget: "within" it, or "refused" memory by the kernel,
+    and then the value is that of a second, metered call without it. It is empty where no kernel
+    enforced it, so that only the meter's figures tell. `doubt` says why a call that stayed within
+    its budget proves nothing.
     """
 
     value: Any = None
     raised: tuple[str, str, str] | None = None
     lost: str | None = None
     asked: tuple[tuple[Any, Any], ...] = ()
-    resident_bytes: int | None = None
-    written_bytes: int = 0
+    memory: Literal["", "within", "refused"] = ""
+    doubt: str = ""
+
+    def breaks_budget(self, measured_bytes: Any, most_bytes: int) -> bool:
+        """Tell whether the call took too much memory: by the kernel's word, else by the meter's."""
+        if self.memory:
+            return self.memory == "refused"
+        return type(measured_bytes) is not int or not measured_bytes <= most_bytes
 
 
 @dataclass(frozen=True)
@@ -82,8 +106,8 @@ class Task:
     the inputs, `judge(case, answer)` says of each part of the case whether it is right; it is
     called only with an answer that has a value. `mistakes` maps a mistake's id to the sentence a
     student reads, the likeliest first. `ask(case)` makes the function that replies to the
-    probe's questions, where it has any. A `measured` task trusts figures taken in the student's
-    process, so its judge compares them with `answer.resident_bytes`.
+    probe's questions, where it has any. A `measured` task has cases with a budget, or, on a GPU,
+    trusts figures taken in the student's process.
     """
 
     id: str

@@ -6,8 +6,8 @@ themselves. So nothing in a probe is secret, and nothing in it knows what is rig
 
 A probe is `probe(student, **inputs)`: `student.name` is the student's function of that name. One
 that needs an answer from the grader while it runs takes a parameter `ask` as well: `ask(question)`
-returns the grader's reply, both plain data. `ask(WATCH)` and `ask(UNWATCH)` are understood in
-every task: between the two the grader watches this process's memory from outside.
+returns the grader's reply, both plain data. One whose memory is measured takes a parameter
+`metered`: False makes the call bare, under a budget that the grader had the kernel set.
 """
 
 from __future__ import annotations
@@ -24,17 +24,13 @@ from peakmem import plain
 from peakmem.errors import NotDefined
 
 __all__ = [
-    "UNWATCH",
-    "WATCH",
     "Namespace",
     "call_each",
     "call_probe",
     "describe",
     "earlier_objects_set_aside",
+    "is_refusal",
 ]
-
-WATCH = "watch"
-UNWATCH = "unwatch"
 
 _ATOMS = {bool, int, float, str, type(None)}  # plain data as they are, and never changed
 
@@ -117,6 +113,21 @@ def call_probe(
     target = getattr(importlib.import_module(module), function)
     extra = {"ask": ask} if "ask" in inspect.signature(target).parameters else {}
     return target(Namespace(names), **inputs, **extra)
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Tell whether an exception says that there was no memory to be had.
+
+    torch raises a RuntimeError for that, as for most things, and only its text tells.
+
+    >>> is_refusal(MemoryError()), is_refusal(RuntimeError("can't allocate memory: ..."))
+    (True, True)
+    >>> is_refusal(RuntimeError("shapes differ"))
+    False
+    """
+    if isinstance(error, RuntimeError):
+        return any(sign in str(error) for sign in ("allocate memory", "bad_alloc", "bad allocation"))
+    return isinstance(error, MemoryError)
 
 
 def describe(error: BaseException) -> tuple[str, str, str]:
