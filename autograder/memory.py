@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 __all__ = ["Watch", "has_children", "owner", "stack_start", "status_bytes"]
 

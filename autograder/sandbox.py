@@ -45,8 +45,8 @@ class Sandbox:
     own. `isolated=False` runs the code with no protection at all. `files`, by their paths from
     there, are to be read in the working directory, from which modules are imported then too.
     `measured=False` does without budgets, and lets processes keep memory that they freed, which is
-    faster: for labs of which no task is measured. `notes` are sentences on this way of running code, which every result has
-    to bear.
+    faster: for labs of which no task is measured. `notes` are sentences on this way of running
+    code, which every result has to bear.
     """
 
     notes: tuple[str, ...] = ()

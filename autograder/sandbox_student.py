@@ -7,6 +7,7 @@ nothing else.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -153,6 +154,9 @@ class SandboxStudent:
         if refused:
             metered, _ = self._run(probe, inputs, ask, seconds)
             return replace(metered, memory="refused")
+        if answer.raised is not None and answer.raised[:2] in _REFUSED_BESIDE:
+            kind, message, trace = answer.raised
+            answer = replace(answer, raised=(kind, f"{message}. {_WHILE_MEASURED}", trace))
         return replace(answer, memory="within", doubt=doubt)
 
     def _run_within(
@@ -322,6 +326,15 @@ class _Replies:
 _NO_BUDGETS = (
     "This machine does not hold a process to a budget of memory, so what the meter within it says "
     "cannot be confirmed. An instructor will look at this."
+)
+# What a budget refuses beside memory, as Python tells it.
+_REFUSED_BESIDE = {
+    ("RuntimeError", "can't start new thread"),
+    ("BlockingIOError", f"[Errno {errno.EAGAIN}] {os.strerror(errno.EAGAIN)}"),
+    ("OSError", f"[Errno {errno.EFBIG}] {os.strerror(errno.EFBIG)}"),
+}
+_WHILE_MEASURED = (
+    "While its memory is measured, your code can start no thread or process and write to no file."
 )
 _GONE = "Your code ended its own process."
 _NOT_TO_ASK = "Your code's process asked what it had no business to ask."

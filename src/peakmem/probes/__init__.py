@@ -12,6 +12,7 @@ returns the grader's reply, both plain data. One whose memory is measured takes 
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import inspect
@@ -125,8 +126,12 @@ def is_refusal(error: BaseException) -> bool:
     >>> is_refusal(RuntimeError("shapes differ"))
     False
     """
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
     if isinstance(error, RuntimeError):
-        return any(sign in str(error) for sign in ("allocate memory", "bad_alloc", "bad allocation"))
+        return any(
+            sign in str(error) for sign in ("allocate memory", "bad_alloc", "bad allocation")
+        )
     return isinstance(error, MemoryError)
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from peakmem import meter
-from peakmem.probes import UNWATCH, WATCH, Namespace, call_each, earlier_objects_set_aside
+from peakmem.probes import Namespace, call_each, earlier_objects_set_aside
 
 __all__ = [
     "adam_step",
@@ -62,10 +62,10 @@ def bytes_per_parameter(student: Namespace, calls: Calls) -> Outcomes:
 
 def lean_adam_step(
     student: Namespace,
-    ask: Callable[[Any], Any],
     models: Sequence[Mapping[str, Any]] | None = None,
     large: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    metered: bool = True,
 ) -> Any:
     """Train with the student's `lean_adam_step`: small `models`, as `adam_step` does, or `large`.
 
@@ -74,13 +74,13 @@ def lean_adam_step(
     the flat positions of the values to be returned.
 
     Returns for `large` a dict: `models` has the one model's watched values, in the form above;
-    `rise_bytes` and `numpy_rise_bytes` are the peaks over all calls above parameters and
-    gradients, as the meter saw them; `kept_bytes` and `numpy_kept_bytes` are what was still live
-    after the last call.
+    `changed`, what a call changed and should not have. If `metered`, also `rise_bytes` and
+    `numpy_rise_bytes`, the peaks over all calls above parameters and gradients, as the meter saw
+    them; `kept_bytes` and `numpy_kept_bytes`, what was still live after the last call.
     """
     if large is None:
         return _train(student.lean_adam_step, models or [], options or {})
-    return _meter(student.lean_adam_step, ask, options or {}, **large)
+    return _large(student.lean_adam_step, options or {}, metered=metered, **large)
 
 
 def state_bytes(student: Namespace, calls: Calls) -> Outcomes:
@@ -164,31 +164,32 @@ def _described(thing: Any) -> Any:
 
 def step_in_backward(
     student: Namespace,
-    ask: Callable[[Any], Any],
-    lr: float,
+    lr: float | None,
     weights: Sequence[Array] | None = None,
     widths: Sequence[int] | None = None,
+    metered: bool = True,
 ) -> dict[str, Any]:
     """Run backward with the student's `step_in_backward`, on three `weights` or a wide chain.
 
-    Of three weights a, b, c, the loss is the sum of ones @ a @ b @ b @ c. Returns `stepped`, the
-    weights after backward; `gradients_left`, whether each has a gradient then; and after remove()
-    and one more backward, the weights (`after_remove`) and their `gradients`.
+    Where `lr` is None, the student's default counts. Of three weights a, b, c, the loss is the sum
+    of ones @ a @ b @ b @ c. Returns `stepped`, the weights after backward; `gradients_left`,
+    whether each has a gradient then; and after remove() and one more backward, the weights
+    (`after_remove`) and their `gradients`.
 
-    `widths` are those of a chain of float32 layers. Returns `rise_bytes`, by how much live bytes
-    rose in backward, and `moved`, whether every weight changed.
+    `widths` are those of a chain of float32 layers, each filled with 1 / its number of rows.
+    Returns the first and the last value of each weight after backward (`ends`), and if `metered`,
+    `rise_bytes`, by how much live bytes rose in it.
     """
+    options = {} if lr is None else {"lr": lr}
     if weights is None:
-        # The first run at this size takes the buffers that the matrix library keeps, some 10 MiB.
-        _chain_rise(student.step_in_backward, lambda _: None, widths or [], lr)
-        return _chain_rise(student.step_in_backward, ask, widths or [], lr)
+        return _chain(student.step_in_backward, widths or [], options, metered=metered)
     a, b, c = tensors = [torch.tensor(array, requires_grad=True) for array in weights]
 
     def backward() -> list[Array]:
         (torch.ones(1, len(a), dtype=a.dtype) @ a @ b @ b @ c).sum().backward()  # type: ignore[no-untyped-call]
         return [tensor.detach().numpy().copy() for tensor in tensors]
 
-    handle = student.step_in_backward(tensors, lr=lr)
+    handle = student.step_in_backward(tensors, **options)
     stepped = backward()
     gradients_left = [tensor.grad is not None for tensor in tensors]
     handle.remove()
@@ -201,31 +202,30 @@ def step_in_backward(
     }
 
 
-def _chain_rise(
+def _chain(
     step_in_backward: Callable[..., Any],
-    ask: Callable[[Any], Any],
     widths: Sequence[int],
-    lr: float,
+    options: Mapping[str, float],
+    *,
+    metered: bool,
 ) -> dict[str, Any]:
     shapes = list(itertools.pairwise(widths))
     weights = [torch.full(shape, 1 / shape[0], requires_grad=True) for shape in shapes]
-    starts = [weight[0, 0].item() for weight in weights]
-    handle = step_in_backward(weights, lr=lr)
+    handle = step_in_backward(weights, **options)
     x = torch.ones(1, widths[0])
     for weight in weights:
         x = x @ weight
     loss = x.sum()
-    with earlier_objects_set_aside():
-        ask(WATCH)
-        with meter.MemoryMeter("cpu").track(weights, x, loss) as measured:
+    figures = {}
+    if metered:
+        meter_ = meter.MemoryMeter("cpu").track(weights, x, loss)
+        with earlier_objects_set_aside(), meter_ as measured:
             loss.backward()  # type: ignore[no-untyped-call]
-        ask(UNWATCH)
+        figures["rise_bytes"] = measured.peak_bytes - measured.baseline_bytes
+    else:
+        loss.backward()  # type: ignore[no-untyped-call]
     handle.remove()
-    moved = [w[0, 0].item() != start for w, start in zip(weights, starts, strict=True)]
-    return {
-        "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
-        "moved": all(moved),
-    }
+    return {"ends": [[w[0, 0].item(), w[-1, -1].item()] for w in weights], **figures}
 
 
 def peak_of_step(student: Namespace, calls: Calls) -> Outcomes:
@@ -245,7 +245,10 @@ def large_tensors(shapes: Sequence[Sequence[int]], seed: int) -> tuple[list[Arra
     rng = np.random.default_rng(seed)
 
     def draw() -> list[Array]:
-        return [rng.random(tuple(shape), dtype=np.float32) - np.float32(0.5) for shape in shapes]
+        drawn = [rng.random(tuple(shape), dtype=np.float32) for shape in shapes]
+        for array in drawn:
+            array -= np.float32(0.5)  # in place: a budget has no room for a copy
+        return drawn
 
     return draw(), draw()
 
@@ -326,43 +329,53 @@ def _leaf(array: Array, layout: str) -> torch.Tensor:
     return tensor.requires_grad_()
 
 
-def _meter(
+def _large(
     step: Step,
-    ask: Callable[[Any], Any],
     options: Mapping[str, Any],
     shapes: Sequence[Sequence[int]],
     seed: int,
     factors: Sequence[float],
     watched: Sequence[Array],
+    *,
+    metered: bool,
 ) -> dict[str, Any]:
     _warm_up(step, len(factors))
     arrays, gradient_arrays = large_tensors(shapes, seed)
     parameters = [torch.from_numpy(array).requires_grad_() for array in arrays]
     gradients = [torch.from_numpy(array) for array in gradient_arrays]
     state: dict[Any, Any] = {}
-    noted, changed = [], None
+    noted: list[list[Array]] = []
+    changed: list[str] = []
+
+    def train() -> None:
+        for factor in factors:
+            for gradient in gradients:
+                gradient.mul_(factor)
+            before = _at(watched, gradient_arrays)
+            step(parameters, gradients, state, **options)
+            noted.append(_at(watched, arrays))
+            if not all(map(np.array_equal, before, _at(watched, gradient_arrays))):
+                changed.append("gradients")
+
+    figures = _metered(train, parameters, gradients) if metered else train() or {}
+    return {"models": [_report(noted, changed[0] if changed else None, state)], **figures}
+
+
+def _metered(
+    train: Callable[[], None], parameters: list[torch.Tensor], gradients: list[torch.Tensor]
+) -> dict[str, int | None]:
     tracemalloc.start()  # here, so that the meter leaves it on until what was kept is counted
     try:
-        with earlier_objects_set_aside():
-            ask(WATCH)
-            with meter.MemoryMeter("cpu", count_numpy=True).track(
-                parameters, gradients
-            ) as measured:
-                for factor in factors:
-                    for gradient in gradients:
-                        gradient.mul_(factor)
-                    before = _at(watched, gradient_arrays)
-                    step(parameters, gradients, state, **options)
-                    noted.append(_at(watched, arrays))
-                    if not all(map(np.array_equal, before, _at(watched, gradient_arrays))):
-                        changed = "gradients"
-                gc.collect()
-            ask(UNWATCH)
+        with (
+            earlier_objects_set_aside(),
+            meter.MemoryMeter("cpu", count_numpy=True).track(parameters, gradients) as measured,
+        ):
+            train()
+            gc.collect()
         numpy_kept_bytes = _large_blocks()
     finally:
         tracemalloc.stop()
     return {
-        "models": [_report(noted, changed, state)],
         "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
         "numpy_rise_bytes": measured.numpy_peak_bytes,
         "kept_bytes": measured.live_bytes - measured.baseline_bytes,
@@ -389,8 +402,7 @@ def _large_blocks() -> int:
 def _warm_up(step: Step, calls: int) -> None:
     """Make the same calls on tiny tensors, so that imports, caches and code pages are there.
 
-    They are no part of what an optimizer step costs, but the meter and the system would count
-    them.
+    They are no part of what an optimizer step costs, but a budget and the meter would count them.
     """
     parameters = [torch.zeros(shape, requires_grad=True) for shape in ((3,), (2, 2))]
     gradients = [torch.ones(shape) for shape in ((3,), (2, 2))]
