@@ -14,12 +14,12 @@ from autograder.tasks.lab03.adam import Model
 from autograder.tasks.lab03.adam_step import MISTAKES, NO_TORCH_OPTIM, judge_models, path_cases
 from peakmem.probes.lab03 import large_tensors
 
-__all__ = ["SLACK_BYTES", "lean_adam_step"]
+__all__ = ["FLOAT32_TOLERANCE", "SLACK_BYTES", "lean_adam_step", "watched_model", "watched_places"]
 
 _EQUAL, _BUDGET = "equal results", "under the budget"
 _KIB, _MIB = 2**10, 2**20
 _COUNTS = ("rise_bytes", "numpy_rise_bytes", "kept_bytes", "numpy_kept_bytes")
-_TOLERANCE = 1e-5  # of the distance moved, in float32
+FLOAT32_TOLERANCE = 1e-5  # of the distance moved, in float32
 
 # What a budget has beside the bytes of the text: what the small runs before it and the answer take.
 SLACK_BYTES = _MIB
@@ -41,7 +41,7 @@ def _large(rng: np.random.Generator) -> Case:
         "shapes": shapes,
         "seed": int(rng.integers(2**32)),
         "factors": [1.0, -0.5],
-        "watched": [_watched(rng, math.prod(shape)) for shape in shapes],
+        "watched": [watched_places(rng, math.prod(shape)) for shape in shapes],
     }
     budget = Budget(2 * _bytes_of(shapes) + _most_bytes(shapes) + SLACK_BYTES)
     return Case((_BUDGET,), {"large": large, "options": {"lr": 0.1}}, budget=budget)
@@ -56,8 +56,8 @@ def _most_bytes(shapes: Sequence[Sequence[int]]) -> int:
     return 2 * _bytes_of(shapes) + _MIB
 
 
-def _watched(rng: np.random.Generator, n: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Both ends of a tensor, and places between."""
+def watched_places(rng: np.random.Generator, n: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return flat positions of some of a tensor's n values: both ends, and places between."""
     return np.unique([0, 1, n - 2, n - 1, *rng.integers(n, size=200)])
 
 
@@ -73,7 +73,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 def _large_step(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     value = answer.value if isinstance(answer.value, dict) else {}
     results = judge_models(
-        [_watched_model(inputs["large"])], inputs["options"], value.get("models"), _TOLERANCE
+        [watched_model(inputs["large"])], inputs["options"], value.get("models"), FLOAT32_TOLERANCE
     )
     if not results.ok:
         return results
@@ -109,8 +109,8 @@ def _piece(shapes: Sequence[Sequence[int]], extra_bytes: int) -> tuple[str, ...]
     return ("whole_rows",) if extra_bytes >= max(rows) else ()
 
 
-def _watched_model(large: Mapping[str, Any]) -> Model:
-    """The watched values as a model of their own: Adam treats each value by itself."""
+def watched_model(large: Mapping[str, Any]) -> Model:
+    """Return the watched values as a model of their own: Adam treats each value by itself."""
     parameters, gradients = (
         [array.reshape(-1)[where] for array, where in zip(arrays, large["watched"], strict=True)]
         for arrays in large_tensors(large["shapes"], large["seed"])

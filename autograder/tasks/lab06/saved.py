@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 
-from autograder.task import Answer, Case, Finding, Task
-from autograder.tasks.lab06.outside import NO_HIDING, OUTSIDE, hides
+from autograder.task import Answer, Budget, Case, Finding, Task
+from autograder.tasks.lab06.hiding import NO_HIDING
 from peakmem.probes.lab06 import run_program
 from peakmem.tiers import HostTier
 
@@ -30,6 +31,7 @@ _BLOCKS = 12
 _LIVE_AT_ONCE = (
     6  # activations: two that come back, their gradients, and what is computed from them
 )
+_MIB = 2**20
 _SLACK_BYTES = 2**19  # gradients of the small weights, and the grader's own
 
 
@@ -88,8 +90,18 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         program("twice", _GRADIENTS, _ONCE, _NOTHING),
         program("retain", _GRADIENTS, _NOTHING),
         program("dropped", _NOTHING),
-        Case((_PEAK,), {"blocks": _BLOCKS, "rows": rows}),
+        Case((_PEAK,), {"blocks": _BLOCKS, "rows": rows}, budget=_budget(rows)),
     ]
+
+
+def _budget(rows: int) -> Budget:
+    one = _activation_bytes(rows)  # the input is as large
+    most_bytes = one + _LIVE_AT_ONCE * one + 2 * _SLACK_BYTES + _MIB
+    return Budget(most_bytes, window_bytes=one, files=True)
+
+
+def _activation_bytes(rows: int) -> int:
+    return rows * 64 * 4
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -194,22 +206,42 @@ def _nothing_left(program: str, value: Mapping[str, Any]) -> Finding:
 
 
 def _peak(rows: int, value: Mapping[str, Any], answer: Answer) -> Finding:
-    rise_bytes, out_bytes = value.get("rise_bytes"), value.get("bytes_out")
-    if type(rise_bytes) is not int or type(out_bytes) is not int:
+    out_bytes, corners, rise_bytes = (value.get(n) for n in ("bytes_out", "corners", "rise_bytes"))
+    if type(out_bytes) is not int or not isinstance(corners, list) or len(corners) != _BLOCKS:
         return Finding(False, "The answers came back garbled.")
-    activation_bytes = rows * 64 * 4
-    if rise_bytes > _LIVE_AT_ONCE * activation_bytes + _SLACK_BYTES:
+    activation_bytes = _activation_bytes(rows)
+    if answer.breaks_budget(rise_bytes, _LIVE_AT_ONCE * activation_bytes + _SLACK_BYTES):
         said = (
             f"On {_BLOCKS} blocks, more than {_LIVE_AT_ONCE} activations were on the device at "
             "once."
         )
         mistake = "swaps_nothing" if out_bytes == 0 else "stays_on_the_device"
         return Finding(False, said, (mistake,))
+    if not all(_is_pair_of(*pair) for pair in zip(_chain_gradients(rows), corners, strict=True)):
+        # Saved are the input and each block's result; fewer went where one was taken for another.
+        mixed_up = out_bytes < (_BLOCKS + 1) * activation_bytes
+        said = f"The gradients of {_BLOCKS} large blocks are wrong."
+        return Finding(False, said, ("address_as_identity",) if mixed_up else ())
     if out_bytes < (_BLOCKS - 2) * activation_bytes:
         return Finding(False, doubt=_HIDDEN)
-    if hides(answer, rise_bytes, 2 * _BLOCKS * activation_bytes):  # each block saves two
-        return Finding(False, doubt=OUTSIDE)
     return Finding(True)
+
+
+def _chain_gradients(rows: int) -> list[float]:
+    """The gradient of each weight, of which all values are the same, as those of each block are."""
+    values = [1.0]
+    for _ in range(_BLOCKS):
+        values.append(float(np.tanh(values[-1])))
+    gradients, upstream = [], 1.0
+    for before, after in reversed(list(pairwise(values))):
+        upstream *= 1 - after**2
+        gradients.append(rows * before * upstream)
+    return gradients[::-1]
+
+
+def _is_pair_of(expected: float, pair: Any) -> bool:
+    numbers = isinstance(pair, list) and [type(x) for x in pair] == [float, float]
+    return numbers and np.allclose(pair, expected, rtol=1e-3)
 
 
 _HIDDEN = (

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from autograder.compare import show
-from autograder.task import Answer, Case, Finding, Task
-from autograder.tasks.lab06.outside import NO_HIDING, OUTSIDE, hides
+from autograder.task import Answer, Budget, Case, Finding, Task
+from autograder.tasks.lab06.hiding import NO_HIDING
 
 __all__ = ["stream_forward"]
 
 _SAME, _TWO = "same output", "two layers at most"
 _COUNT = 10  # layers of the large chain
 _SLACK_BYTES = 64 * 1024  # activations, and the grader's own
+_MIB = 2**20  # what the short run before it and the answer may take of a budget
 
 Array = np.ndarray[Any, Any]
 Weights = Sequence[Array]
@@ -29,10 +30,21 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     return [
         *(small(count) for count in (1, 3, 4)),
-        # Layers of about 2 MiB.
-        Case((_TWO,), {"width": int(rng.integers(690, 760)), "count": _COUNT, "rows": 4}),
+        _large(rng),
         Case((_SAME,), {"weights": [], "x": np.ones((2, 3))}, fixed=True),
     ]
+
+
+def _large(rng: np.random.Generator) -> Case:
+    """Layers of about 4 MiB."""
+    width = int(rng.integers(980, 1060))
+    fillings = [float(filling) for filling in rng.uniform(0.6, 1.6, _COUNT)]
+    layer_bytes = 4 * width**2
+    return Case(
+        (_TWO,),
+        {"width": width, "fillings": fillings, "rows": 4},
+        budget=Budget(2 * layer_bytes + _SLACK_BYTES + _MIB, window_bytes=layer_bytes, files=True),
+    )
 
 
 def _forward(weights: Weights, x: Array) -> Array:
@@ -64,7 +76,7 @@ def _close(a: Array, b: Any) -> bool:
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     value = answer.value if isinstance(answer.value, dict) else {}
     if "width" in case.inputs:
-        return {_TWO: _within(4 * case.inputs["width"] ** 2, value, answer)}
+        return {_TWO: _within(case.inputs, value, answer)}
     return {_SAME: _same(case.inputs["weights"], case.inputs["x"], value)}
 
 
@@ -82,18 +94,26 @@ def _explanations(weights: Weights, x: Array, got: Any) -> list[str]:
     return [name for name, mutant in _MUTANTS.items() if _close(mutant(weights, x), got)]
 
 
-def _within(layer_bytes: int, value: Mapping[str, Any], answer: Answer) -> Finding:
-    rise_bytes, loads = value.get("rise_bytes"), value.get("loads")
-    if type(rise_bytes) is not int or not isinstance(loads, list):
+def _within(inputs: Mapping[str, Any], value: Mapping[str, Any], answer: Answer) -> Finding:
+    corners, loads = value.get("corners"), value.get("loads")
+    if not isinstance(loads, list) or not isinstance(corners, list) or len(corners) != 2:
         return Finding(False, "The answers came back garbled.")
     if set(loads) != set(range(_COUNT)):
         return Finding(False, "Not every layer was loaded.", tuple(_missing(loads)))
-    if rise_bytes > 2 * layer_bytes + _SLACK_BYTES:
-        every = rise_bytes >= _COUNT * layer_bytes
+    # A layer filled with f / width makes tanh(f x) of x, so one number stands for all.
+    weights, one = [np.array([[filling]]) for filling in inputs["fillings"]], np.ones((1, 1))
+    if not any(_ends_with(m(weights, one), corners) for m in (_forward, *_MUTANTS.values())):
+        return Finding(False, "On large layers the output is not that of your small ones.")
+    layer_bytes, rise_bytes = 4 * inputs["width"] ** 2, value.get("rise_bytes")
+    if answer.breaks_budget(rise_bytes, 2 * layer_bytes + _SLACK_BYTES):
+        every = type(rise_bytes) is int and rise_bytes >= _COUNT * layer_bytes
         return Finding(False, _RISE, ("all_layers_at_once",) if every else ("three_at_once",))
-    if hides(answer, rise_bytes, 0):
-        return Finding(False, doubt=OUTSIDE)
     return Finding(True)
+
+
+def _ends_with(output: Array, corners: list[Any]) -> bool:
+    numbers = all(type(corner) is float for corner in corners)
+    return numbers and np.allclose(corners, output.item(), rtol=1e-4, atol=1e-6)
 
 
 def _missing(loads: Sequence[Any]) -> list[str]:

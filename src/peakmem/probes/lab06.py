@@ -16,8 +16,9 @@ from torch import nn
 
 from peakmem import meter
 from peakmem.operators import Operators
-from peakmem.probes import UNWATCH, WATCH, Namespace, call_each, earlier_objects_set_aside
+from peakmem.probes import Namespace, call_each, earlier_objects_set_aside
 from peakmem.probes.gpu import gpu_seconds, require_gpu
+from peakmem.probes.lab03 import large_tensors
 from peakmem.tiers import HostTier
 
 __all__ = [
@@ -32,7 +33,6 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
-Ask = Callable[[Any], Any]
 Calls = Sequence[Sequence[Any]]
 Outcomes = list[tuple[Any, ...]]
 
@@ -67,36 +67,30 @@ def schedule(student: Namespace, calls: Calls) -> Outcomes:
 
 def offloaded_adam(
     student: Namespace,
-    ask: Ask,
     models: Sequence[Mapping[str, Any]] | None = None,
-    sizes: Sequence[int] | None = None,
-    seed: int = 0,
+    large: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    metered: bool = True,
 ) -> Any:
-    """Train with the student's `OffloadedAdam`: small `models`, or large vectors of these `sizes`.
+    """Train with the student's `OffloadedAdam`: small `models`, or `large` vectors.
 
     Models are in the form that lab 3's `adam_step` probe takes; each has a host of its own, and
     they take turns. Returns one dict a model: `parameters` has for each parameter an array with one
     row a call, its values after it; `changed` names the first thing that a call changed and should
     not have, None if there is none; `state_used` tells whether anything is on the host.
 
-    Of large vectors it returns `live_bytes`, what was on the host before the first step and after
-    each of two; `rise_bytes` and `numpy_rise_bytes`, the device's peak in the second step above
-    parameters and gradients; `kept_bytes`, what was left of that after it; `cleared`, whether
-    zero_grad() left no gradient but zeros; and `moved`, whether all parameters moved.
+    `large` is in the form that lab 3's `lean_adam_step` probe takes. Returns `models`, the one
+    model's watched values in the form above; `live_bytes`, what was on the host before the first
+    step and after each; `cleared`, whether zero_grad() left no gradient but zeros; and if
+    `metered`, `rise_bytes` and `numpy_rise_bytes`, the device's peak above parameters and
+    gradients from before the optimizer was made, and `kept_bytes`, what was left of that in the
+    end.
     """
-    if sizes is None:
+    if large is None:
         return _train(student.OffloadedAdam, models or [], options or {})
-    _large_step(student.OffloadedAdam, _unwatched, sizes[:1], seed)
-    return _large_step(student.OffloadedAdam, ask, sizes, seed)
-
-
-def _unwatched(_: Any) -> None:
-    """Answer the questions of a first run.
-
-    It is short, and takes what is no cost of the student's code: imports, pages of code touched
-    for the first time, and the buffers that the matrix library keeps.
-    """
+    small = {**large, "shapes": [[3], [2]], "watched": [np.arange(3), np.arange(2)]}
+    _large_steps(student.OffloadedAdam, options or {}, metered=False, **small)  # fills caches
+    return _large_steps(student.OffloadedAdam, options or {}, metered=metered, **large)
 
 
 def _train(
@@ -144,37 +138,71 @@ class _AdamRun:
         return {"parameters": by_parameter, "changed": self.changed, "state_used": used}
 
 
-def _large_step(
-    make: Callable[..., Any], ask: Ask, sizes: Sequence[int], seed: int
+def _large_steps(
+    make: Callable[..., Any],
+    options: Mapping[str, Any],
+    shapes: Sequence[Sequence[int]],
+    seed: int,
+    factors: Sequence[float],
+    watched: Sequence[Array],
+    *,
+    metered: bool,
 ) -> dict[str, Any]:
-    rng = np.random.default_rng(seed)
-    parameters = [torch.tensor(rng.random(n, np.float32)).requires_grad_() for n in sizes]
-    starts = [parameter[0].item() for parameter in parameters]
+    arrays, gradient_arrays = large_tensors(shapes, seed)
+    parameters = [torch.from_numpy(array).requires_grad_() for array in arrays]
+    gradients = [torch.from_numpy(array) for array in gradient_arrays]
     host = HostTier()
-    optimizer = make(parameters, host)
-    live_bytes = [host.live_bytes]
-    for parameter in parameters:
-        parameter.grad = torch.ones_like(parameter)
-    optimizer.step()
-    live_bytes.append(host.live_bytes)
-    gradients = [parameter.grad for parameter in parameters]
-    with earlier_objects_set_aside():
-        ask(WATCH)
-        with meter.MemoryMeter("cpu", count_numpy=True).track(parameters, gradients) as measured:
+    live_bytes: list[int] = []
+    noted: list[list[Array]] = []
+    made: list[Any] = []
+    changed: list[str] = []
+
+    def train() -> None:
+        optimizer = make(parameters, host, **options)
+        made.append(optimizer)
+        live_bytes.append(host.live_bytes)
+        for factor in factors:
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = gradient.mul_(factor)
+            before = _at(watched, gradient_arrays)
             optimizer.step()
+            if not all(map(np.array_equal, before, _at(watched, gradient_arrays))):
+                changed.append("gradients")
+            live_bytes.append(host.live_bytes)
+            noted.append(_at(watched, arrays))
+
+    figures: dict[str, Any] = {}
+    if metered:
+        meter_ = meter.MemoryMeter("cpu", count_numpy=True).track(parameters, gradients)
+        with earlier_objects_set_aside(), meter_ as measured:
+            train()
             gc.collect()
-        ask(UNWATCH)
-    live_bytes.append(host.live_bytes)
-    optimizer.zero_grad()
+        figures = {
+            "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
+            "numpy_rise_bytes": measured.numpy_peak_bytes,
+            "kept_bytes": measured.live_bytes - measured.baseline_bytes,
+        }
+    else:
+        train()
+    made[0].zero_grad()
     left = [parameter.grad for parameter in parameters]
-    return {
-        "live_bytes": live_bytes,
-        "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
-        "numpy_rise_bytes": measured.numpy_peak_bytes,
-        "kept_bytes": measured.live_bytes - measured.baseline_bytes,
-        "cleared": all(grad is None or not grad.any() for grad in left),
-        "moved": all(p[0].item() != x for p, x in zip(parameters, starts, strict=True)),
+    by_parameter = [np.stack(rows) for rows in zip(*noted, strict=True)]
+    report = {
+        "parameters": by_parameter,
+        "changed": changed[0] if changed else None,
+        "state_used": live_bytes[-1] > 0,
     }
+    return {
+        "models": [report],
+        "live_bytes": live_bytes,
+        "cleared": all(grad is None or not grad.any() for grad in left),
+        **figures,
+    }
+
+
+def _at(watched: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:
+    """The watched values of some arrays."""
+    return [array[where] for array, where in zip(arrays, watched, strict=True)]
 
 
 # Weights that come one layer at a time.
@@ -182,36 +210,44 @@ def _large_step(
 
 def stream_forward(
     student: Namespace,
-    ask: Ask,
     weights: Sequence[Array] | None = None,
     x: Array | None = None,
     width: int | None = None,
-    count: int = 0,
+    fillings: Sequence[float] = (),
     rows: int = 0,
+    metered: bool = True,
 ) -> dict[str, Any]:
     """Run the student's `stream_forward` on layers tanh(x @ weight), whose weights are on a host.
 
     `weights` and `x` are float64 arrays. Returns `output`, the output's values; `requires_grad`,
     whether it does; `loads`, the layers in the order of their load(); and `x_changed`.
 
-    `count` layers of float32 are `width` wide, with `rows` rows of input. Returns `rise_bytes`, the
-    device's peak above the input's bytes, and `loads`.
+    With a `width`, layers of float32 are as wide; one is filled with each of `fillings` / width,
+    and the input is `rows` rows of ones. Returns `loads`, `corners`, the output's first and last
+    value, and if `metered`, `rise_bytes`, the device's peak above the input's bytes.
     """
     if width is not None:
-        _stream_large(student.stream_forward, _unwatched, width, 2, rows)
-        return _stream_large(student.stream_forward, ask, width, count, rows)
-    loads: list[int] = []
+        # The first run is short: libraries take buffers then, and the meter counts them.
+        _stream_large(student.stream_forward, width, fillings[:2], rows, metered=False)
+        return _stream_large(student.stream_forward, width, fillings, rows, metered=metered)
+    calls, read_loads = _logged()
     host = HostTier()
-    layers = [_HostLayer(host, i, torch.tensor(w), loads) for i, w in enumerate(weights or [])]
+    layers = [_HostLayer(host, i, torch.tensor(w), calls) for i, w in enumerate(weights or [])]
     before = torch.tensor(x)
     given = before.clone()
     output = student.stream_forward(layers, given)
     return {
         "output": output.detach().numpy().copy(),
         "requires_grad": bool(output.requires_grad),
-        "loads": loads,
+        "loads": read_loads(),
         "x_changed": not torch.equal(given, before),
     }
+
+
+def _logged() -> tuple[Callable[[int], None], Callable[[], list[int]]]:
+    """Return what notes a number, and what reads the notes; the list itself is out of reach."""
+    notes: list[int] = []
+    return (lambda number: notes.append(number)), notes.copy
 
 
 class _Tanh(nn.Module):
@@ -226,30 +262,43 @@ class _Tanh(nn.Module):
 class _HostLayer:
     """A layer whose weight waits on the host: `load()` brings it to the device, as a new module."""
 
-    def __init__(self, host: HostTier, number: int, weight: torch.Tensor, loads: list[int]) -> None:
+    def __init__(
+        self, host: HostTier, number: int, weight: torch.Tensor, note: Callable[[int], None]
+    ) -> None:
         self.weight_bytes = weight.nbytes
-        self._host, self._number, self._loads = host, number, loads
-        self._handle = host.put(weight)
+        handle = host.put(weight)
 
-    def load(self) -> nn.Module:
-        self._loads.append(self._number)
-        return _Tanh(self._host.get(self._handle))
+        def load() -> nn.Module:
+            note(number)
+            return _Tanh(host.get(handle))
+
+        self.load = load
 
 
 def _stream_large(
-    stream_forward: Callable[..., Any], ask: Ask, width: int, count: int, rows: int
+    stream_forward: Callable[..., Any],
+    width: int,
+    fillings: Sequence[float],
+    rows: int,
+    *,
+    metered: bool,
 ) -> dict[str, Any]:
-    loads: list[int] = []
+    note, read_loads = _logged()
     host = HostTier()
-    weight = torch.full((width, width), 1 / width)
-    layers = [_HostLayer(host, i, weight, loads) for i in range(count)]
+    layers = [
+        _HostLayer(host, i, torch.full((width, width), filling / width), note)
+        for i, filling in enumerate(fillings)
+    ]
     x = torch.ones(rows, width)
-    with earlier_objects_set_aside():
-        ask(WATCH)
-        with meter.MemoryMeter("cpu").track(x) as measured:
-            stream_forward(layers, x)
-        ask(UNWATCH)
-    return {"rise_bytes": measured.peak_bytes - measured.baseline_bytes, "loads": loads}
+    figures = {}
+    if metered:
+        with earlier_objects_set_aside(), meter.MemoryMeter("cpu").track(x) as measured:
+            output = stream_forward(layers, x)
+        figures["rise_bytes"] = measured.peak_bytes - measured.baseline_bytes
+    else:
+        output = stream_forward(layers, x)
+    flat = output.detach().reshape(-1)
+    return {"loads": read_loads(), "corners": [flat[0].item(), flat[-1].item()], **figures}
 
 
 # What autograd saves, swapped.
@@ -257,23 +306,25 @@ def _stream_large(
 
 def swap_saved_tensors(
     student: Namespace,
-    ask: Ask,
     program: str | None = None,
     seed: int = 0,
     blocks: int = 0,
     rows: int = 0,
+    metered: bool = True,
 ) -> dict[str, Any]:
     """Run a program of `PROGRAMS`, or a deep chain, under the student's `swap_saved_tensors(host)`.
 
     Returns of a program what `run_program` does. Of a chain of so many `blocks`, each tanh(x @ w)
-    on `rows` rows of 64 float32 values, it returns `rise_bytes`, the device's peak in forward and
-    backward above input and weights; `bytes_out`; and `live_bytes`, what was left on the host.
+    on `rows` rows of 64 float32 ones, with ones on the diagonal of w, it returns `bytes_out`;
+    `live_bytes`, what was left on the host; `corners`, the first and last value of each weight's
+    gradient; and if `metered`, `rise_bytes`, the device's peak in forward and backward above input
+    and weights.
     """
     if program is not None:
         return run_program(program, seed, student.swap_saved_tensors)
     with earlier_objects_set_aside():
-        _chain(student.swap_saved_tensors, _unwatched, 2, rows)
-        return _chain(student.swap_saved_tensors, ask, blocks, rows)
+        _chain(student.swap_saved_tensors, 2, rows, metered=False)
+        return _chain(student.swap_saved_tensors, blocks, rows, metered=metered)
 
 
 def run_program(
@@ -452,12 +503,12 @@ PROGRAMS: Mapping[str, Program] = {
 }
 
 
-def _chain(swap: Callable[..., Any], ask: Ask, blocks: int, rows: int) -> dict[str, Any]:
+def _chain(swap: Callable[..., Any], blocks: int, rows: int, *, metered: bool) -> dict[str, Any]:
     weights = [nn.Parameter(torch.eye(64)) for _ in range(blocks)]
     x = torch.ones(rows, 64)
     host = HostTier()
-    ask(WATCH)
-    with meter.MemoryMeter("cpu").track(x, weights) as measured:
+
+    def forward_and_backward() -> None:
         with swap(host):
             y = x
             for weight in weights:
@@ -465,13 +516,21 @@ def _chain(swap: Callable[..., Any], ask: Ask, blocks: int, rows: int) -> dict[s
             loss = y.sum()
         del y
         loss.backward()  # type: ignore[no-untyped-call]
-    ask(UNWATCH)
-    del loss
+
+    figures = {}
+    if metered:
+        with meter.MemoryMeter("cpu").track(x, weights) as measured:
+            forward_and_backward()
+        figures["rise_bytes"] = measured.peak_bytes - measured.baseline_bytes
+    else:
+        forward_and_backward()
     gc.collect()
+    gradients = [w.grad for w in weights if w.grad is not None]
     return {
-        "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
         "bytes_out": host.bytes_out,
         "live_bytes": host.live_bytes,
+        "corners": [[grad[0, 0].item(), grad[-1, -1].item()] for grad in gradients],
+        **figures,
     }
 
 

@@ -1,4 +1,4 @@
-"""A plain Adam that forgets the host. [earns 3]"""
+"""A plain Adam that forgets the host. [earns 2]"""
 import math
 
 import torch
