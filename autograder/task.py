@@ -68,11 +68,17 @@ class Answer:
     memory: Literal["", "within", "refused"] = ""
     doubt: str = ""
 
-    def breaks_budget(self, measured_bytes: Any, most_bytes: int) -> bool:
+    def metered(self, *names: str) -> int | None:
+        """Return the sum of figures that the meter put into the value; None if one is missing."""
+        value = self.value if isinstance(self.value, Mapping) else {}
+        figures = [value.get(name) for name in names]
+        return sum(figures) if all(type(figure) is int for figure in figures) else None
+
+    def breaks_budget(self, metered_bytes: int | None, most_bytes: int) -> bool:
         """Tell whether the call took too much memory: by the kernel's word, else by the meter's."""
         if self.memory:
             return self.memory == "refused"
-        return type(measured_bytes) is not int or not measured_bytes <= most_bytes
+        return metered_bytes is None or metered_bytes > most_bytes
 
 
 @dataclass(frozen=True)

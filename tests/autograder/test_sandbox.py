@@ -106,66 +106,6 @@ def test_the_probe_asks_and_its_answer_comes_back(student):
     assert answer.asked == ((3, "fits"), (5, "fits"))
 
 
-# A probe that is put into the process by a cell; `work` is what it does between the marks.
-WATCHED = """
-import os, peakmem.probes as probes, signal, sys, time, types
-module = sys.modules["watched_probe"] = types.ModuleType("watched_probe")
-def hold(mib): bytearray(b"x" * (mib << 20))
-def write(path, mib):
-    with open(path, "wb", buffering=0) as file:
-        for _ in range(mib): file.write(bytes(1 << 20))
-    if path.startswith("/tmp"): os.remove(path)
-def watched(student, ask):
-    hold(8)
-    if {watch}: ask(probes.WATCH)
-    {work}
-    if {watch}: ask(probes.UNWATCH)
-module.watched = watched
-"""
-
-
-@pytest.mark.parametrize("watch", [True, False])
-@pytest.mark.parametrize(
-    ("work", "at_least_mib"),
-    [
-        ("hold(64)", 64),
-        ("os.waitpid(os.fork() or (hold(64), os._exit(0)), 0)", 64),
-        ("os.fork() or (hold(64), time.sleep(60)); time.sleep(1)", 64),
-        ("ask(probes.WATCH); hold(64); ask(probes.WATCH)", 64),
-        ("ask(probes.WATCH); hold(64)", 64),
-        ("write('/tmp/scratch', 24)", 24),
-        ("os.waitpid(os.fork() or (write('/tmp/scratch', 24), os._exit(0)), 0)", 24),
-        ("write('/dev/null', 2); ask([0] * 10**6)", 2),
-        ("pass", 0),
-    ],
-    ids=[
-        *("itself", "child", "child that stays", "watched twice", "never unwatched"),
-        *("file that is gone", "child's file", "answers are not written", "nothing"),
-    ],
-)
-def test_memory_is_watched_from_outside_between_the_marks(sandbox, work, at_least_mib, watch):
-    with sandbox.open() as student:
-        student.run_cell(WATCHED.format(watch=watch, work=work))
-        answer = student.run("watched_probe:watched", {}, lambda _: None, measured=True)
-    rise, written = answer.resident_bytes, answer.written_bytes
-    assert rise is not None
-    if "fork" not in work:
-        in_files_mib = at_least_mib if "write" in work else 0
-        assert in_files_mib * MIB <= written < (in_files_mib + 1) * MIB
-    # A child's own figure has all that it shares with its parent in it.
-    most_mib = 2000 if "fork" in work else at_least_mib + (96 if at_least_mib else 20)
-    assert at_least_mib * MIB <= rise < most_mib * MIB
-
-
-def test_what_is_not_measured_is_not_watched(sandbox):
-    with sandbox.open() as student:
-        student.run_cell(WATCHED.format(watch=True, work="pass"))
-        assert "no business to ask" in student.run("watched_probe:watched", {}).lost
-    with sandbox.open() as student:
-        student.run_cell(WATCHED.format(watch=False, work="hold(64)"))
-        assert student.run("watched_probe:watched", {}).resident_bytes is None
-
-
 # What is done before the reply, so that the memory's peak is another program's, or nobody's.
 ANOTHER = """
 import os, sys
@@ -187,12 +127,6 @@ def test_another_program_in_the_process_is_not_believed(student):
     answer = probe(student, ANOTHER.replace("TURN", turn))
     assert answer.value is None
     assert "put another in its place" in answer.lost
-
-
-def test_a_process_that_ends_as_it_replies_leaves_figures_or_is_not_believed(student):
-    turn = "os.write(fd, open('/tmp/reply', 'rb').read()); os._exit(0)"
-    answer = probe(student, ANOTHER.replace("TURN", turn), measured=True)
-    assert answer.lost or answer.resident_bytes is not None
 
 
 def test_a_forged_reply_of_the_same_process_would_be_taken(student):

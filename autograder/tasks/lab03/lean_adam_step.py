@@ -18,7 +18,6 @@ __all__ = ["FLOAT32_TOLERANCE", "SLACK_BYTES", "lean_adam_step", "watched_model"
 
 _EQUAL, _BUDGET = "equal results", "under the budget"
 _KIB, _MIB = 2**10, 2**20
-_COUNTS = ("rise_bytes", "numpy_rise_bytes", "kept_bytes", "numpy_kept_bytes")
 FLOAT32_TOLERANCE = 1e-5  # of the distance moved, in float32
 
 # What a budget has beside the bytes of the text: what the small runs before it and the answer take.
@@ -78,16 +77,18 @@ def _large_step(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     if not results.ok:
         return results
     shapes = inputs["large"]["shapes"]
-    metered = [value.get(name) for name in _COUNTS]
-    rise, numpy_rise, kept, numpy_kept = (n if type(n) is int else 0 for n in metered)
-    rise_bytes, kept_bytes = rise + numpy_rise, kept + numpy_kept
-    if not answer.breaks_budget(rise_bytes, _most_bytes(shapes)):
-        return Finding(True)
     state_bytes = 2 * _bytes_of(shapes)
-    if kept_bytes > state_bytes + 64 * _KIB:
+    rise_bytes = answer.metered("rise_bytes", "numpy_rise_bytes")
+    kept_bytes = answer.metered("kept_bytes", "numpy_kept_bytes") or 0
+    keeps = kept_bytes > state_bytes + 64 * _KIB
+    if not answer.breaks_budget(rise_bytes, _most_bytes(shapes)) and not (
+        keeps and not answer.memory
+    ):
+        return Finding(True)
+    if keeps:
         wide = kept_bytes >= 2 * state_bytes
         return Finding(False, _KEPT, ("wide_moments",) if wide else ("keeps_too_much",))
-    return Finding(False, _RISE, _piece(shapes, rise_bytes - state_bytes))
+    return Finding(False, _RISE, _piece(shapes, (rise_bytes or 0) - state_bytes))
 
 
 _KEPT = (

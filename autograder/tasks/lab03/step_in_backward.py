@@ -91,17 +91,17 @@ def _within_bound(inputs: Mapping[str, Any], value: Mapping[str, Any], answer: A
     got = value.get("ends")
     if not _pairs_of_numbers(got, len(widths) - 1):
         return Finding(False, "The answers came back garbled.")
-    moves = np.subtract(got, [[1 / rows] * 2 for rows in widths[:-1]])
+    moves = np.array(got) - np.array([[1 / rows] * 2 for rows in widths[:-1]])
     if not moves.any():
         return Finding(False, "After backward no parameter had moved.", ("no_step",))
     # Which way and how far is the other part's business: here, all steps have to be of one kind.
     steps = moves / np.array(_gradients(widths))[:, np.newaxis]
     if not np.allclose(steps, steps[0, 0], rtol=1e-3):
         return Finding(False, "After backward of 12 layers not every parameter had made its step.")
-    sizes, rise_bytes = _sizes(widths), value.get("rise_bytes")
+    sizes, rise_bytes = _sizes(widths), answer.metered("rise_bytes")
     # Of two: the next gradient, or a temporary of the same size as the largest one.
     if answer.breaks_budget(rise_bytes, 2 * max(sizes) + _SLACK_BYTES):
-        stay = type(rise_bytes) is int and rise_bytes >= sum(sizes)
+        stay = (rise_bytes or 0) >= sum(sizes)
         said = "More was live at once than twice the largest gradient."
         return Finding(False, said, ("gradients_stay",) if stay else ())
     return Finding(True)

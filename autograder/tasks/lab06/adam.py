@@ -24,7 +24,6 @@ from peakmem.probes.lab03 import gradients_of
 __all__ = ["offloaded_adam"]
 
 _EQUAL, _DEVICE, _HOST = "equals Adam", "device bytes during step", "bytes on the host"
-_COUNTS = ("rise_bytes", "numpy_rise_bytes", "kept_bytes")
 _SLACK_BYTES = 64 * 1024
 _LARGE_OPTIONS = {"lr": 0.1}  # far enough in one step for float32
 
@@ -51,12 +50,12 @@ def _large(rng: np.random.Generator) -> Case:
 
 
 def _bytes_of(large: Mapping[str, Any]) -> int:
-    return 4 * sum(n for (n,) in large["shapes"])
+    return 4 * sum(int(n) for (n,) in large["shapes"])
 
 
 def _most_bytes(large: Mapping[str, Any]) -> int:
     """What the device may hold beside parameters and gradients: the moments of one, and as much."""
-    return 4 * 4 * max(n for (n,) in large["shapes"]) + _SLACK_BYTES
+    return 4 * 4 * max(int(n) for (n,) in large["shapes"]) + _SLACK_BYTES
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -126,15 +125,16 @@ def _stops_after_one(models: Sequence[Model], said: Any) -> bool:
 def _device(large: Mapping[str, Any], value: Mapping[str, Any], answer: Answer) -> Finding:
     if value.get("cleared") is not True:
         return Finding(False, "", ("zero_grad_does_nothing",))
-    figures = [value.get(name) for name in _COUNTS]
-    rise, numpy_rise, kept_bytes = (n if type(n) is int else 0 for n in figures)
-    if not answer.breaks_budget(rise + numpy_rise, _most_bytes(large)):
+    rise_bytes = answer.metered("rise_bytes", "numpy_rise_bytes")
+    keeps = (answer.metered("kept_bytes") or 0) > _SLACK_BYTES
+    too_much = answer.breaks_budget(rise_bytes, _most_bytes(large))
+    if not too_much and not (keeps and not answer.memory):
         return Finding(True)
-    if kept_bytes > _SLACK_BYTES:
+    if keeps:
         # What the device holds between steps would have to be on the host instead.
         nowhere = value.get("live_bytes") == [0, 0, 0]
         return Finding(False, _KEPT, ("nothing_on_the_host" if nowhere else "keeps_on_the_device",))
-    all_at_once = rise + numpy_rise >= 2 * _bytes_of(large)
+    all_at_once = (rise_bytes or 0) >= 2 * _bytes_of(large)
     return Finding(False, _RISE, ("all_moments_at_once",) if all_at_once else ("temporaries",))
 
 

@@ -206,10 +206,11 @@ def _nothing_left(program: str, value: Mapping[str, Any]) -> Finding:
 
 
 def _peak(rows: int, value: Mapping[str, Any], answer: Answer) -> Finding:
-    out_bytes, corners, rise_bytes = (value.get(n) for n in ("bytes_out", "corners", "rise_bytes"))
+    out_bytes, corners = value.get("bytes_out"), value.get("corners")
     if type(out_bytes) is not int or not isinstance(corners, list) or len(corners) != _BLOCKS:
         return Finding(False, "The answers came back garbled.")
     activation_bytes = _activation_bytes(rows)
+    rise_bytes = answer.metered("rise_bytes")
     if answer.breaks_budget(rise_bytes, _LIVE_AT_ONCE * activation_bytes + _SLACK_BYTES):
         said = (
             f"On {_BLOCKS} blocks, more than {_LIVE_AT_ONCE} activations were on the device at "

@@ -104,9 +104,9 @@ def _within(inputs: Mapping[str, Any], value: Mapping[str, Any], answer: Answer)
     weights, one = [np.array([[filling]]) for filling in inputs["fillings"]], np.ones((1, 1))
     if not any(_ends_with(m(weights, one), corners) for m in (_forward, *_MUTANTS.values())):
         return Finding(False, "On large layers the output is not that of your small ones.")
-    layer_bytes, rise_bytes = 4 * inputs["width"] ** 2, value.get("rise_bytes")
+    layer_bytes, rise_bytes = 4 * inputs["width"] ** 2, answer.metered("rise_bytes")
     if answer.breaks_budget(rise_bytes, 2 * layer_bytes + _SLACK_BYTES):
-        every = type(rise_bytes) is int and rise_bytes >= _COUNT * layer_bytes
+        every = (rise_bytes or 0) >= _COUNT * layer_bytes
         return Finding(False, _RISE, ("all_layers_at_once",) if every else ("three_at_once",))
     return Finding(True)
 

@@ -357,7 +357,11 @@ def _large(
             if not all(map(np.array_equal, before, _at(watched, gradient_arrays))):
                 changed.append("gradients")
 
-    figures = _metered(train, parameters, gradients) if metered else train() or {}
+    figures: dict[str, int | None] = {}
+    if metered:
+        figures = _metered(train, parameters, gradients)
+    else:
+        train()
     return {"models": [_report(noted, changed[0] if changed else None, state)], **figures}
 
 
