@@ -84,13 +84,18 @@ def _large_step(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     if not answer.breaks_budget(rise_bytes, _most_bytes(shapes)) and not (
         keeps and not answer.memory
     ):
-        return Finding(True)
+        unseen = not answer.memory and kept_bytes < 0.95 * state_bytes
+        return Finding(False, doubt=_UNSEEN) if unseen else Finding(True)
     if keeps:
         wide = kept_bytes >= 2 * state_bytes
         return Finding(False, _KEPT, ("wide_moments",) if wide else ("keeps_too_much",))
     return Finding(False, _RISE, _piece(shapes, (rise_bytes or 0) - state_bytes))
 
 
+_UNSEEN = (
+    "Your step gives Adam's results, but the meter does not see two moments for each value. An "
+    "instructor has to look at where they are."
+)
 _KEPT = (
     "Between calls, params + grads + 2P + 64 KiB may be live (P: the parameters' bytes), numpy's "
     "memory included. Yours keeps more."

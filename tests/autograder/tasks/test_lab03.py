@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +13,8 @@ import pytest
 import torch
 
 from autograder.ban import banned_uses
+from autograder.budget import HELD_BYTES
+from autograder.isolation import missing_layers
 from autograder.judge import judge
 from autograder.sandbox import Sandbox
 from autograder.student import LocalStudent
@@ -18,10 +22,10 @@ from autograder.task import Answer, Case, Task, Verdict
 from autograder.tasks.lab03 import LAB, adam_step, lean_adam_step
 from autograder.tasks.lab03.adam import MUTANTS, _walk, torch_paths
 from autograder.tasks.lab03.adam_step import NO_TORCH_OPTIM, path_cases
-from autograder.tasks.lab03.lean_adam_step import NOISE_BYTES
 from autograder.tasks.lab03.measured_state_bytes import measured_state_bytes
 from autograder.tasks.lab03.peak_of_step import measured_peak
 from autograder.tasks.lab03.state_bytes import state_bytes_of
+from autograder.tasks.lab03.step_in_backward import step_in_backward
 from autograder.tasks.lab03.step_timeline import step_timeline
 from peakmem.probes.lab03 import gradients_of
 from tests.autograder.tasks.bank_in_process import BANK, check_bank
@@ -197,25 +201,59 @@ def test_the_budget_is_not_earned_by_a_step_that_is_not_adams(
     assert _judged(case, Answer(wrong)).earned["under the budget"] == 0
 
 
-def test_an_uncounted_copy_of_the_parameters_is_doubted_and_noise_is_not(
-    large: tuple[Case, dict[str, Any], int],
-) -> None:
-    case, value, parameter_bytes = large
-    rise = value["rise_bytes"]
-    assert parameter_bytes > NOISE_BYTES + 4 * MIB
-    for resident in (0, rise - parameter_bytes, rise, rise + NOISE_BYTES):
-        assert _judged(case, Answer(value, resident_bytes=resident)).status == "right"
-    doubted = _judged(case, Answer(value, resident_bytes=rise + parameter_bytes))
-    assert doubted.status == "could_not_judge"
-    assert doubted.earned["under the budget"] == 0
+@pytest.mark.parametrize("task", [lean_adam_step, step_in_backward])
+def test_the_kernels_word_counts_and_the_meters_only_without_it(task: Task) -> None:
+    case, value = _measured_with_the_bank(task)
+    above = _with(value, rise_bytes=64 * MIB)
+    verdicts = {
+        (memory, metered is above): judge(task, [case], [Answer(metered, memory=memory)]).status
+        for memory in ("", "within", "refused")
+        for metered in (value, above)
+    }
+    right = {pair for pair, status in verdicts.items() if status in ("right", "partly")}
+    assert {pair for pair in verdicts if pair not in right} == {
+        *(("", True), ("refused", False), ("refused", True)),
+    }
 
 
-def test_moments_that_the_meter_does_not_see_are_doubted(
-    large: tuple[Case, dict[str, Any], int],
-) -> None:
-    case, value, parameter_bytes = large
-    hidden = _with(value, rise_bytes=-parameter_bytes, kept_bytes=-parameter_bytes)
-    assert _judged(case, Answer(hidden)).status == "could_not_judge"
+def _measured_with_the_bank(task: Task) -> tuple[Case, dict[str, Any]]:
+    """The measured case of a task, and what a right answer of the bank answers to it."""
+    case = next(c for c in task.cases(np.random.default_rng(5)) if c.budget is not None)
+    file = min((BANK / LAB.name / task.name).glob("right_*.py"))
+    names: dict[str, Any] = {}
+    exec(file.read_text(encoding="utf-8"), names)
+    return case, LocalStudent(names).run(task.probe_path, case.inputs).value
+
+
+@pytest.mark.parametrize("task", [lean_adam_step, step_in_backward])
+def test_the_budget_is_the_bound_and_what_the_probe_itself_takes(task: Task) -> None:
+    case = next(c for c in task.cases(np.random.default_rng(7)) if c.budget is not None)
+    if task is lean_adam_step:
+        sizes = [4 * math.prod(shape) for shape in case.inputs["large"]["shapes"]]
+        bound, given = 2 * sum(sizes) + MIB, 2 * sum(sizes)
+        # A scratch that the notebook may hold unseen is smaller than the smallest row.
+        assert 4 * case.inputs["large"]["shapes"][1][1] > HELD_BYTES + MIB
+    else:
+        sizes = [4 * a * b for a, b in itertools.pairwise(case.inputs["widths"])]
+        bound, given = 2 * max(sizes), sum(sizes)
+        assert sum(sizes) - bound > HELD_BYTES + 2 * MIB  # all gradients are far more
+    assert case.budget is not None
+    assert MIB <= case.budget.bytes - given - bound < 2 * MIB
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        *([], [[0.5, 0.5]] * 11, [[0.5, 0.5, 0.5]] * 12, [[0.5, "x"]] * 12, None),
+        *([[math.nan, math.nan]] * 12, [[0.5, 0.5]] * 12),
+    ],
+)
+def test_the_steps_of_the_measured_backward_are_judged(ends: Any) -> None:
+    case, value = _measured_with_the_bank(step_in_backward)
+    right = judge(step_in_backward, [case], [Answer(value, memory="within")])
+    wrong = judge(step_in_backward, [case], [Answer({"ends": ends}, memory="within")])
+    assert (right.earned["gradients live at once"], right.status) == (2, "right")
+    assert wrong.earned["gradients live at once"] == 0
 
 
 def test_messages_of_a_measured_task_hold_no_measured_figures(
@@ -268,7 +306,7 @@ def test_the_probe_notes_what_was_changed() -> None:
     assert found == ["gradients", "lists", "requires_grad"]
 
 
-# The check from outside, with a real process.
+# The budget, with a real process.
 
 _HIDES_FROM_THE_METER = """
 import torch
@@ -292,21 +330,20 @@ def lean_adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are watched through Linux's /proc")
-def test_memory_hidden_from_the_meter_is_seen_from_outside() -> None:
+@pytest.mark.skipif(sys.platform != "linux" or missing_layers() != [], reason="no sandbox here")
+def test_memory_hidden_from_the_meter_is_refused_by_the_kernel() -> None:
     honest = (BANK / LAB.name / "lean_adam_step" / "right_flat_views.py").read_text(
         encoding="utf-8"
     )
     case = lean_adam_step.cases(np.random.default_rng(0))[-1]
     found = {}
-    with Sandbox(isolated=False) as sandbox:
+    with Sandbox() as sandbox:
         for source in (honest, _HIDES_FROM_THE_METER):
             with sandbox.open() as student:
                 student.run_cell(source)
-                answer = student.run(lean_adam_step.probe_path, case.inputs, measured=True)
-            assert answer.resident_bytes is not None
-            found[source] = _judged(case, answer).status
-    assert found == {honest: "right", _HIDES_FROM_THE_METER: "could_not_judge"}
+                answer = student.run(lean_adam_step.probe_path, case.inputs, budget=case.budget)
+            found[source] = (answer.memory, _judged(case, answer).status)
+    assert found == {honest: ("within", "right"), _HIDES_FROM_THE_METER: ("refused", "wrong")}
 
 
 # What optimizers keep: the references against torch's own.

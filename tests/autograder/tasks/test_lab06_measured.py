@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,126 +17,179 @@ import torch
 
 from autograder.ban import banned_uses
 from autograder.isolation import missing_layers
+from autograder.judge import findings
 from autograder.sandbox import Sandbox
-from autograder.task import Answer, Case, Task
+from autograder.task import Answer, Case, Finding, Task
+from autograder.tasks.lab03.adam import torch_paths
+from autograder.tasks.lab03.lean_adam_step import watched_model
 from autograder.tasks.lab06 import LAB
 from autograder.tasks.lab06.adam import offloaded_adam
 from autograder.tasks.lab06.gpu_overlap import gpu_overlap
-from autograder.tasks.lab06.outside import NOISE_BYTES
 from autograder.tasks.lab06.saved import saved_by, swap_saved_tensors
 from autograder.tasks.lab06.stream import stream_forward
 from peakmem.probes.lab06 import PROGRAMS, run_program
 
-# For each exercise the case that is measured, its part, and an honest answer to it.
-_SIZES, _WIDTH, _ROWS = [400_000] * 5, 700, 5_000
-_STATE, _LAYER, _ACTIVATION = 8 * sum(_SIZES), 4 * _WIDTH**2, 256 * _ROWS
-MEASURED: dict[str, tuple[Task, str, dict[str, Any], dict[str, Any]]] = {
-    "adam": (
-        offloaded_adam,
-        "device bytes during step",
-        {"sizes": _SIZES, "seed": 0},
-        {
-            "live_bytes": [0, _STATE, _STATE],
-            "rise_bytes": 4 * 4 * _SIZES[0],
-            "numpy_rise_bytes": 0,
-            "kept_bytes": 0,
-            "cleared": True,
-            "moved": True,
-        },
-    ),
-    "stream": (
-        stream_forward,
-        "two layers at most",
-        {"width": _WIDTH, "count": 10, "rows": 4},
-        {"rise_bytes": 2 * _LAYER, "loads": list(range(10))},
-    ),
-    "saved": (
-        swap_saved_tensors,
-        "device peak under the budget",
-        {"blocks": 12, "rows": _ROWS},
-        {"rise_bytes": 6 * _ACTIVATION, "bytes_out": 12 * _ACTIVATION, "live_bytes": 0},
-    ),
+MIB = 2**20
+
+
+def _measured_case(task: Task) -> Case:
+    return next(case for case in task.cases(np.random.default_rng(0)) if case.budget is not None)
+
+
+def _adam_answer(case: Case) -> dict[str, Any]:
+    large = case.inputs["large"]
+    (path,) = torch_paths([watched_model(large)], case.inputs["options"])
+    state_bytes = 8 * sum(n for (n,) in large["shapes"])
+    rows = [np.stack(values).astype(np.float32) for values in zip(*path, strict=True)]
+    return {
+        "models": [{"parameters": rows, "changed": None, "state_used": True}],
+        "live_bytes": [0, state_bytes, state_bytes],
+        "rise_bytes": 16 * max(n for (n,) in large["shapes"]),
+        "numpy_rise_bytes": 0,
+        "kept_bytes": 0,
+        "cleared": True,
+    }
+
+
+def _stream_answer(case: Case) -> dict[str, Any]:
+    value = 1.0
+    for filling in case.inputs["fillings"]:
+        value = math.tanh(filling * value)
+    layer_bytes = 4 * case.inputs["width"] ** 2
+    return {"rise_bytes": 2 * layer_bytes, "loads": list(range(10)), "corners": [value] * 2}
+
+
+def _saved_answer(case: Case) -> dict[str, Any]:
+    rows = case.inputs["rows"]
+    weights = [torch.eye(64, requires_grad=True) for _ in range(12)]
+    y = torch.ones(rows, 64)
+    for weight in weights:
+        y = torch.tanh(y @ weight)
+    y.sum().backward()  # type: ignore[no-untyped-call]
+    corners = [[w.grad[0, 0].item(), w.grad[-1, -1].item()] for w in weights if w.grad is not None]
+    return {
+        "rise_bytes": 6 * 256 * rows,
+        "bytes_out": 13 * 256 * rows,
+        "live_bytes": 0,
+        "corners": corners,
+    }
+
+
+# For each exercise its part that is measured, and what makes an honest answer to the case.
+MEASURED: dict[str, tuple[Task, str, Callable[[Case], dict[str, Any]]]] = {
+    "adam": (offloaded_adam, "device bytes during step", _adam_answer),
+    "stream": (stream_forward, "two layers at most", _stream_answer),
+    "saved": (swap_saved_tensors, "device peak under the budget", _saved_answer),
 }
 
 
-def _judged(
-    name: str, resident_bytes: int | None = None, written_bytes: int = 0, **changes: Any
-) -> Mapping[str, Any]:
-    task, part, inputs, honest = MEASURED[name]
-    parts = tuple(task.parts) if name == "adam" else (part,)
-    answer = Answer(honest | changes, resident_bytes=resident_bytes, written_bytes=written_bytes)
-    return task.judge(Case(parts, inputs), answer)
+@cache
+def _honest(name: str) -> tuple[Case, dict[str, Any]]:
+    task, _, make = MEASURED[name]
+    case = _measured_case(task)
+    return case, make(case)
 
 
-def _finding(
-    name: str, resident_bytes: int | None = None, written_bytes: int = 0, **changes: Any
-) -> Any:
-    return _judged(name, resident_bytes, written_bytes, **changes)[MEASURED[name][1]]
+def _judged(name: str, memory: Any = "", doubt: str = "", **changes: Any) -> Mapping[str, Finding]:
+    case, honest = _honest(name)
+    answer = Answer(honest | changes, memory=memory, doubt=doubt)
+    return findings(MEASURED[name][0], case, answer)
+
+
+def _finding(name: str, memory: Any = "", doubt: str = "", **changes: Any) -> Finding:
+    return _judged(name, memory, doubt, **changes)[MEASURED[name][1]]
+
+
+def _rise(name: str) -> int:
+    rise: int = _honest(name)[1]["rise_bytes"]
+    return rise
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_an_answer_at_the_bound_is_right_and_above_it_wrong(name: str) -> None:
-    at_most = MEASURED[name][3]["rise_bytes"]
+def test_the_kernels_word_counts_and_the_meters_only_without_it(name: str) -> None:
+    above = _rise(name) + MIB
+    assert _finding(name, "within").ok
+    assert _finding(name, "within", rise_bytes=above).ok
+    refused = _finding(name, "refused", rise_bytes=above)
+    assert not refused.ok
+    assert refused.mistakes
+    assert not _finding(name, "refused").ok
     assert _finding(name).ok
-    above = _finding(name, rise_bytes=at_most + 2**20)
-    assert not above.ok
-    assert above.mistakes
-    assert not above.doubt
+    assert not _finding(name, rise_bytes=above).ok
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_what_is_seen_from_outside_may_differ_by_the_noise_and_no_more(name: str) -> None:
-    rise = MEASURED[name][3]["rise_bytes"]
-    assert _finding(name, rise + NOISE_BYTES).ok
-    more = _finding(name, rise + NOISE_BYTES + 1)
-    assert more.doubt
-    assert not more.ok
-
-
-@pytest.mark.parametrize(
-    ("name", "for_the_host"),
-    [("adam", 2 * _STATE), ("stream", 0), ("saved", 24 * _ACTIVATION)],
-)
-def test_what_is_written_to_the_host_is_no_memory_and_more_is_doubted(
-    name: str, for_the_host: int
-) -> None:
-    rise = MEASURED[name][3]["rise_bytes"]
-    most = for_the_host + NOISE_BYTES
-    assert _finding(name, rise + most, most).ok
-    assert _finding(name, rise + most + 1, most + 1).doubt
-    # What was not written has to be memory.
-    assert _finding(name, rise + most + NOISE_BYTES, most).ok
-    assert _finding(name, rise + most + NOISE_BYTES + 1, most).doubt
+def test_a_doubt_takes_what_is_right_and_leaves_what_is_wrong(name: str) -> None:
+    doubted = _finding(name, "within", doubt="why")
+    assert (doubted.ok, doubted.doubt) == (False, "why")
+    assert not _finding(name, "refused", doubt="why").doubt
 
 
 @pytest.mark.parametrize("name", MEASURED)
 @pytest.mark.parametrize("rise_bytes", [None, "0", 0.0, [1], True, np.float64(3)])
 def test_garbled_figures_are_wrong_and_break_nothing(name: str, rise_bytes: object) -> None:
-    finding = _finding(name, rise_bytes=rise_bytes)
-    assert not finding.ok
-    assert not finding.mistakes
+    assert not _finding(name, rise_bytes=rise_bytes).ok
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_budget_is_the_bound_and_what_the_probe_itself_takes(name: str) -> None:
+    case, _ = _honest(name)
+    inputs = case.inputs
+    given = {
+        "adam": lambda: 8 * sum(n for (n,) in inputs["large"]["shapes"]),
+        "stream": lambda: 0,
+        "saved": lambda: 256 * inputs["rows"],
+    }[name]()
+    assert case.budget is not None
+    assert MIB <= case.budget.bytes - given - _rise(name) <= 2.1 * MIB
+    # Less than what the next mistake takes more: a layer, two activations, the other moments.
+    more = {
+        "adam": lambda: 8 * sum(n for (n,) in inputs["large"]["shapes"]) - _rise("adam"),
+        "stream": lambda: 4 * inputs["width"] ** 2,
+        "saved": lambda: 6 * 256 * inputs["rows"],
+    }[name]()
+    assert more > 3 * MIB
 
 
 def test_adam_counts_numpy_what_is_kept_and_what_zero_grad_leaves() -> None:
-    assert _finding("adam", numpy_rise_bytes=2**20).mistakes == ("temporaries",)
-    assert _finding("adam", numpy_rise_bytes=_STATE).mistakes == ("all_moments_at_once",)
-    assert _finding("adam", kept_bytes=2**20).mistakes == ("keeps_on_the_device",)
+    state_bytes = _honest("adam")[1]["live_bytes"][1]
+    assert _finding("adam", numpy_rise_bytes=MIB).mistakes == ("temporaries",)
+    assert _finding("adam", numpy_rise_bytes=state_bytes).mistakes == ("all_moments_at_once",)
+    assert _finding("adam", kept_bytes=MIB).mistakes == ("keeps_on_the_device",)
+    assert _finding("adam", "refused", kept_bytes=MIB).mistakes == ("keeps_on_the_device",)
     assert _finding("adam", cleared=False).mistakes == ("zero_grad_does_nothing",)
-    still = _judged("adam", moved=False)
-    assert {finding.mistakes for finding in still.values()} == {("not_in_place",)}
+
+
+def test_adam_has_to_make_the_measured_steps_as_it_makes_the_small_ones() -> None:
+    (model,) = _honest("adam")[1]["models"]
+    for rows in (
+        [np.zeros_like(row) for row in model["parameters"]],
+        [row * 1.001 for row in model["parameters"]],
+    ):
+        found = _judged("adam", "within", models=[{**model, "parameters": rows}])
+        assert not any(finding.ok for finding in found.values())
+    uphill = watched_model(_honest("adam")[0].inputs["large"])["parameters"]
+    pairs = zip(uphill, model["parameters"], strict=True)
+    mirrored = [(2 * start - row).astype(np.float32) for start, row in pairs]
+    # A mistake that the other part takes points for costs none here.
+    assert _judged("adam", "within", models=[{**model, "parameters": mirrored}])[
+        "device bytes during step"
+    ].ok
 
 
 @pytest.mark.parametrize(
-    ("live_bytes", "mistake"),
+    ("states", "mistake"),
     [
-        ([_STATE, _STATE, _STATE], "made_too_early"),
-        ([0, _STATE, 2 * _STATE], "puts_again"),
+        ([1, 1, 1], "made_too_early"),
+        ([0, 1, 2], "puts_again"),
         ([0, 0, 0], "nothing_on_the_host"),
-        ([0, _STATE * 3 // 2, _STATE * 3 // 2], "gradients_too"),
+        ([0, 1.5, 1.5], "gradients_too"),
     ],
 )
-def test_adam_bytes_on_the_host(live_bytes: list[int], mistake: str) -> None:
-    finding = _judged("adam", live_bytes=live_bytes)["bytes on the host"]
+def test_adam_bytes_on_the_host(states: list[float], mistake: str) -> None:
+    state_bytes = _honest("adam")[1]["live_bytes"][1]
+    live_bytes = [int(share * state_bytes) for share in states]
+    finding = _judged("adam", "within", live_bytes=live_bytes)["bytes on the host"]
     assert not finding.ok
     assert mistake in finding.mistakes
 
@@ -143,12 +198,32 @@ def test_streaming_needs_every_layer_in_a_run_of_few_bytes() -> None:
     assert _finding("stream", loads=[0]).mistakes == ("first_layer_only",)
     assert _finding("stream", loads=list(range(9))).mistakes == ("last_layer_left_out",)
     assert not _finding("stream", loads="0123456789").ok
-    assert _finding("stream", rise_bytes=3 * _LAYER).mistakes == ("three_at_once",)
-    assert _finding("stream", rise_bytes=10 * _LAYER).mistakes == ("all_layers_at_once",)
+    layer_bytes = _rise("stream") // 2
+    for memory in ("", "refused"):
+        rises = {count: count * layer_bytes for count in (3, 10)}
+        assert _finding("stream", memory, rise_bytes=rises[3]).mistakes == ("three_at_once",)
+        assert _finding("stream", memory, rise_bytes=rises[10]).mistakes == ("all_layers_at_once",)
+
+
+def test_streaming_judges_the_output_of_the_measured_call() -> None:
+    right = _honest("stream")[1]["corners"]
+    for corners in ([0.5, 0.5], [math.nan] * 2, right[:1], [right[0], 0.5], "right"):
+        assert not _finding("stream", "within", corners=corners).ok
+    chain = [math.tanh(filling) for filling in _honest("stream")[0].inputs["fillings"]]
+    assert _finding("stream", "within", corners=[sum(chain)] * 2).ok  # the other part's business
+
+
+def test_swapping_judges_the_gradients_of_the_measured_call() -> None:
+    right = _honest("saved")[1]["corners"]
+    wrong = [[pair[0], math.nan] for pair in right]
+    for corners in (wrong, right[:-1], [[0.0, 0.0]] * 12, []):
+        assert not _finding("saved", "within", corners=corners).ok
+    few = _finding("saved", "within", corners=[[0.0, 0.0]] * 12, bytes_out=12 * _rise("saved") // 6)
+    assert few.mistakes == ("address_as_identity",)
 
 
 def test_a_low_peak_without_bytes_on_the_host_is_doubted() -> None:
-    assert _finding("saved", bytes_out=3 * _ACTIVATION).doubt
+    assert _finding("saved", "within", bytes_out=_rise("saved") // 2).doubt
 
 
 def test_what_a_program_saves_is_counted_by_hand() -> None:
@@ -235,7 +310,7 @@ def test_a_garbled_overlap_is_wrong() -> None:
 
 
 # Answers that hide. A name put together at run time is not seen by the ban, so these show what the
-# look from outside is for.
+# budget is for.
 
 _OFF = """
 import torch.utils
@@ -333,21 +408,20 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.mark.skipif(sys.platform != "linux" or missing_layers() != [], reason="no sandbox here")
 @pytest.mark.parametrize("name", _HIDING)
-def test_bytes_that_the_meter_does_not_see_are_seen_from_outside(
+def test_bytes_that_the_meter_does_not_see_are_refused_by_the_kernel(
     name: str, sandbox: Sandbox
 ) -> None:
-    task, part, inputs, _ = MEASURED[name.partition(",")[0]]
-    parts = tuple(task.parts) if task is offloaded_adam else (part,)
+    task, part, _ = MEASURED[name.partition(",")[0]]
+    case = _measured_case(task)
     assert not banned_uses(task.ban, task.defines, [_HIDING[name]])
     with sandbox.open() as student:
         student.run_cell(_HIDING[name])
-        answer = student.run(task.probe_path, inputs, measured=True)
+        answer = student.run(task.probe_path, case.inputs, budget=case.budget)
     assert answer.raised is None
-    findings = task.judge(Case(parts, inputs), answer)
-    assert findings[part].doubt
-    # And without the look from outside it would have passed.
-    blind = task.judge(Case(parts, inputs), replace(answer, resident_bytes=None))
-    assert blind[part].ok
+    assert answer.memory == "refused"
+    assert not findings(task, case, answer)[part].ok
+    # And by the meter's word alone it would have passed.
+    assert findings(task, case, replace(answer, memory=""))[part].ok
 
 
 @pytest.mark.parametrize("task", [offloaded_adam, stream_forward, swap_saved_tensors])
