@@ -217,7 +217,7 @@ def _chain_rise(
     loss = x.sum()
     with earlier_objects_set_aside():
         ask(WATCH)
-        with meter.MemoryMeter("cpu").track(weights, x, loss) as measured:
+        with meter.MemoryMeter("cpu", history=False).track(weights, x, loss) as measured:
             loss.backward()  # type: ignore[no-untyped-call]
         ask(UNWATCH)
     handle.remove()
@@ -345,7 +345,7 @@ def _meter(
     try:
         with earlier_objects_set_aside():
             ask(WATCH)
-            with meter.MemoryMeter("cpu", count_numpy=True).track(
+            with meter.MemoryMeter("cpu", count_numpy=True, history=False).track(
                 parameters, gradients
             ) as measured:
                 for factor in factors:
@@ -395,6 +395,6 @@ def _warm_up(step: Step, calls: int) -> None:
     parameters = [torch.zeros(shape, requires_grad=True) for shape in ((3,), (2, 2))]
     gradients = [torch.ones(shape) for shape in ((3,), (2, 2))]
     state: dict[Any, Any] = {}
-    with meter.MemoryMeter("cpu", count_numpy=True).track(parameters, gradients):
+    with meter.MemoryMeter("cpu", count_numpy=True, history=False).track(parameters, gradients):
         for _ in range(calls):
             step(parameters, gradients, state)

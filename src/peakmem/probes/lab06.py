@@ -160,7 +160,9 @@ def _large_step(
     gradients = [parameter.grad for parameter in parameters]
     with earlier_objects_set_aside():
         ask(WATCH)
-        with meter.MemoryMeter("cpu", count_numpy=True).track(parameters, gradients) as measured:
+        with meter.MemoryMeter("cpu", count_numpy=True, history=False).track(
+            parameters, gradients
+        ) as measured:
             optimizer.step()
             gc.collect()
         ask(UNWATCH)
@@ -246,7 +248,7 @@ def _stream_large(
     x = torch.ones(rows, width)
     with earlier_objects_set_aside():
         ask(WATCH)
-        with meter.MemoryMeter("cpu").track(x) as measured:
+        with meter.MemoryMeter("cpu", history=False).track(x) as measured:
             stream_forward(layers, x)
         ask(UNWATCH)
     return {"rise_bytes": measured.peak_bytes - measured.baseline_bytes, "loads": loads}
@@ -457,7 +459,7 @@ def _chain(swap: Callable[..., Any], ask: Ask, blocks: int, rows: int) -> dict[s
     x = torch.ones(rows, 64)
     host = HostTier()
     ask(WATCH)
-    with meter.MemoryMeter("cpu").track(x, weights) as measured:
+    with meter.MemoryMeter("cpu", history=False).track(x, weights) as measured:
         with swap(host):
             y = x
             for weight in weights:
