@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import itertools
 import tracemalloc
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -123,17 +123,18 @@ def is_view(thing: Any) -> bool:
 
 
 class _StateOnly(torch.optim.Optimizer):
-    """An optimizer with a given state. It makes no steps.
+    """An optimizer with a given state. It makes no steps."""
 
-    Optimizer's own __init__ is left out: it imports torch._dynamo, which takes seconds.
-    """
+    # torch wraps these in what imports torch._dynamo at the first call, which takes seconds.
+    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
+    state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
+    zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
 
     def __init__(self, state: Mapping[str, Any]) -> None:
         parameters = [torch.zeros(n, requires_grad=True) for n in state["parameters"]]
+        super().__init__(parameters, {})
         storages = [torch.zeros(n) for n in state["sizes"]]
-        self.defaults = {}
-        self.param_groups = [{"params": parameters}]
-        self.state = defaultdict(dict)
         for parameter, tree in zip(parameters, state["trees"], strict=False):
             self.state[parameter] = _built(tree, storages)
 
