@@ -14,7 +14,7 @@ import numpy as np
 
 from autograder.task import NOT_WRITTEN, Answer, Case, Finding
 
-__all__ = ["by_reference", "same", "show"]
+__all__ = ["by_reference", "same", "show", "whole"]
 
 Outcome = tuple[Any, ...]
 
@@ -22,26 +22,24 @@ _EQUAL = {bool, int, str}  # of two of these, == says all; most answers are such
 
 
 def same(expected: Any, got: Any) -> bool:
-    """Tell whether two plain values are the same to a grader.
+    """Tell whether two plain values are the same to a grader: by value, as == and self-checks do.
 
-    Numbers are equal exactly, -0.0 differs from 0.0, and NaN equals NaN. An int counts as the
-    float of its value, a float does not count as an int, a bool counts as neither. Lists, tuples
-    and arrays of the same values count alike; dicts have exactly the same keys.
+    Numbers are equal exactly, whatever their type: 2.0 counts as 2, and 1 as True. But where a
+    float is expected, -0.0 differs from 0.0, and NaN equals NaN. Lists, tuples and arrays of the
+    same values count alike; dicts have exactly the same keys.
 
-    >>> same((1, 2.0), [1, 2.0]), same(0.0, -0.0), same(1, True)
-    (True, False, False)
+    >>> same((1, 2.0), [1.0, 2]), same(True, 1), same(0.0, -0.0)
+    (True, True, False)
     """
     if type(expected) is type(got) and type(expected) in _EQUAL:
         return bool(expected == got)
     if isinstance(expected, np.ndarray) and isinstance(got, np.ndarray):
         return _same_arrays(expected, got)
     expected, got = _unwrap(expected), _unwrap(got)
-    if isinstance(expected, bool) or isinstance(got, bool):
-        return expected is got
     if isinstance(expected, float):
         return isinstance(got, (int, float)) and _same_floats(expected, got)
     if isinstance(expected, int):
-        return isinstance(got, int) and expected == got
+        return isinstance(got, (int, float)) and expected == got
     if isinstance(expected, dict):
         return (
             isinstance(got, dict)
@@ -51,6 +49,24 @@ def same(expected: Any, got: Any) -> bool:
     if isinstance(expected, list):
         return isinstance(got, list) and len(expected) == len(got) and all(map(same, expected, got))
     return type(expected) is type(got) and expected == got
+
+
+def whole(equal: Callable[[Any, Any], bool] = same) -> Callable[[Any, Any], bool]:
+    """Return `equal` for an exercise that asks for whole numbers: no float counts as one.
+
+    Its self-check has to refuse floats as well.
+    """
+    return lambda expected, got: equal(expected, got) and not _has_float_for_int(expected, got)
+
+
+def _has_float_for_int(expected: Any, got: Any) -> bool:
+    """Look through two values that are the same otherwise."""
+    expected, got = _unwrap(expected), _unwrap(got)
+    if isinstance(expected, dict):
+        return any(_has_float_for_int(expected[key], got[key]) for key in expected)
+    if isinstance(expected, list):
+        return any(map(_has_float_for_int, expected, got))
+    return isinstance(got, float) and not isinstance(expected, float)
 
 
 def _unwrap(value: Any) -> Any:
@@ -63,7 +79,7 @@ def _unwrap(value: Any) -> Any:
 
 def _same_floats(expected: float, got: float) -> bool:
     if math.isnan(expected):
-        return math.isnan(got)
+        return got != got  # math.isnan refuses what is too large for a float
     if expected == 0 == got:
         return math.copysign(1, expected) == math.copysign(1, got)
     return expected == got

@@ -150,7 +150,9 @@ for n_params, dtype, expected, hint in [
 ]:
     got = weight_bytes(n_params, dtype)
     assert got == expected, f"{n_params} of {dtype} take {expected} bytes, not {got}; {hint}"
-    assert not isinstance(got, float), f"bytes are whole numbers, but you return {got}"
+    assert not torch.as_tensor(got).is_floating_point(), (
+        f"bytes are whole numbers, but you return {got}"
+    )
 try:
     weight_bytes(1, "float32")
 except ValueError:
@@ -436,7 +438,9 @@ for op, size, dims in [
     assert got == output.numel(), (
         f"torch's {op} of {size} puts out {tuple(output.shape)}, {output.numel()} elements, not {got}"
     )
-    assert not isinstance(got, float), f"a number of elements is whole, but you return {got}"
+    assert not torch.as_tensor(got).is_floating_point(), (
+        f"a number of elements is whole, but you return {got}"
+    )
 try:
     activation_elements("attention", bs=1, seq_len=1, h=1)
 except ValueError:
@@ -492,7 +496,9 @@ for sizes, expected in [
 ]:
     got = boundary_bytes(*sizes)
     assert got == expected, f"boundary_bytes{sizes} is the product, {expected} bytes, not {got}"
-    assert not isinstance(got, float), f"bytes are whole numbers, but you return {got}"
+    assert not torch.as_tensor(got).is_floating_point(), (
+        f"bytes are whole numbers, but you return {got}"
+    )
 print(f"elements of one boundary: {boundary_bytes(1, 3_200_000, 12288, 1) / 1e9:.2f} billion")
 for size in (2, 4):
     one = boundary_bytes(1, 3_200_000, 12288, size)
@@ -897,7 +903,9 @@ for budget, expected, hint in [
     assert got == expected, (
         f"with {budget} bytes the largest batch is {expected}, not {got}; {hint}"
     )
-    assert not isinstance(got, float), f"a batch is a whole number, but you return {got}"
+    assert not torch.as_tensor(got).is_floating_point(), (
+        f"a batch is a whole number, but you return {got}"
+    )
 got = largest_batch(7, tiny, 1728 + 721)
 assert got == 1, f"7 tokens keep 34 * 7 * 2 + 5 * 7 * 7 = 721 bytes, so 1 fits, not {got}"
 gpt2 = SimpleNamespace(n_layers=12, d_model=768, n_heads=12, vocab=50257, context=1024)

@@ -104,6 +104,8 @@ def show_figure(figure, alt):
 #   `None`: this parameter took no part. Then leave it, its moments and its step count alone.
 # - `state` is a dict, empty at first. All that must last until the next call goes in there, under
 #   keys of your choice. Two models are trained in turns, each with a state of its own.
+# - Keep the step count a Python `int`. If it is a float32 tensor, as in torch's own optimizers,
+#   then $1 - \beta^t$ is float32 as well, and too coarse beside float64 parameters.
 # - Not allowed: `torch.optim`, or any other ready-made optimizer.
 #
 # You get 1 point for the first step, 2 for the bias correction over 25 steps, 1 for `None`, and
@@ -166,6 +168,9 @@ def one_parameter(value, gradients, step, **options):
 assert value != 1.0, "the parameter did not move: change it in place, under torch.no_grad()"
 assert abs(value - 0.683772) > 1e-4, "the moments start at 0: correct them for that"
 assert abs(value - 0.9) < 1e-6, f"the example's new value is 0.9, but yours is {value}"
+assert abs(value - (1 - 0.05 / (0.5 + 1e-8))) < 1e-12, (
+    "compute in the parameter's dtype, float64 here: moments like the parameter, a count that is an int"
+)
 
 values = one_parameter(1.0, [0.5, -2.0, 1.0], adam_step, lr=0.1)
 assert abs(values[1] - 0.955950) < 1e-5, (
@@ -419,7 +424,9 @@ def largest_model(recipe: str, budget_bytes: int, activation_bytes: int) -> int:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-largest_model-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 3.3, the largest model that fits
 found = largest_model("fp32", 1000, 100)
-assert not isinstance(found, float), "return a whole number: // divides and rounds down"
+assert not torch.as_tensor(found).is_floating_point(), (
+    "return a whole number: // divides and rounds down"
+)
 assert found != 62, "the activations need room, too"
 assert found == 56, f"the example's answer is 56, not {found}"
 assert largest_model("sgd", 88, 8) == 10, "80 bytes are exactly 10 parameters of 8"
@@ -748,7 +755,7 @@ assert list(found) == [10, 13], "without gradients a step does nothing"
 iteration = ["forward", "backward", "step", FREE]
 live = list(step_timeline(10, 25, 2 * iteration))
 for event, level in zip(2 * iteration, live, strict=True):
-    print(f"{event:28} {level:3} {'#' * level}")
+    print(f"{event:28} {level:3} {'#' * int(level)}")
 most = live.index(max(live)) // len(iteration) + 1
 print(f"Most is live in iteration {most}; you predicted {predicted_iteration}.")
 
@@ -1053,6 +1060,8 @@ def lean_adam_step(
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 3.8, Adam on a memory diet
+(value,) = one_parameter(1.0, [0.5], lean_adam_step, lr=0.1)
+assert abs(value - (1 - 0.05 / (0.5 + 1e-8))) < 1e-12, "compute in the parameter's dtype, as in 3.1"
 values = one_parameter(1.0, [0.5, None, -2.0], lean_adam_step, lr=0.1)
 assert abs(values[2] - 0.955950) < 1e-5, f"after 0.5, None and -2: 0.955950, not {values[2]:.6f}"
 tall = torch.zeros(3, 2, dtype=torch.float64).T.requires_grad_()  # not contiguous

@@ -1,4 +1,4 @@
-"""Where live bytes are read: tensors' storages, CUDA's allocator, Python's own memory.
+"""Where live bytes are read: tensors' storages, CUDA's allocator, numpy's arrays.
 
 Each source has `start`, `read` (bytes live now, and the most since `start`) and `stop`; the meter
 puts them together. `tensors_in` finds the tensors that `Storages` is told of, and `Row` is what it
@@ -7,6 +7,7 @@ remembers of each of their storages.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import tracemalloc
 import weakref
@@ -20,7 +21,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from peakmem.ledger import Owner
 
-__all__ = ["CudaAllocator", "PythonMemory", "Row", "Storages", "storages_of", "tensors_in"]
+__all__ = ["CudaAllocator", "NumpyMemory", "Row", "Storages", "storages_of", "tensors_in"]
 
 
 def tensors_in(things: Any) -> list[torch.Tensor]:
@@ -90,11 +91,17 @@ class Row:
 
 
 class Storages:
-    """Tensors' memory: each storage from when it is first seen until it is freed, and once."""
+    """Tensors' memory: each storage from when it is first seen until it is freed, and once.
 
-    def __init__(self, device: str) -> None:
-        self.rows: list[Row] = []  # of all storages, dead ones too
+    Args:
+        device: the type of the device whose storages count.
+        history: keep the rows of storages that have been freed, which are ever more.
+    """
+
+    def __init__(self, device: str, *, history: bool) -> None:
+        self.rows: list[Row] = []  # with a history, of all storages in the order of their births
         self.event = 0  # the one that is going on
+        self._history = history
         self._device = device
         self._live: dict[int, Row] = {}  # by the id of the storage
         self._finalizers: dict[int, weakref.finalize[..., Any]] = {}
@@ -163,7 +170,8 @@ class Storages:
             row = Row(maker, tuple(tensor.shape), tensor.dtype, n_bytes, self.event)
             if before is not None:
                 row.owner, row.used, row.optimized = before.owner, before.used, before.optimized
-            self.rows.append(row)
+            if self._history:
+                self.rows.append(row)
             self._live[key] = row
             more_bytes = n_bytes - (before.bytes if before else 0)
             self._live_bytes += more_bytes
@@ -206,8 +214,16 @@ class CudaAllocator:
         return torch.cuda.memory_stats(self._device)
 
 
-class PythonMemory:
-    """What tracemalloc sees from `start` on: numpy's arrays, bytes, lists, every Python object."""
+class NumpyMemory:
+    """The data of numpy's arrays, exactly: each from when it is allocated until it is freed.
+
+    numpy tells tracemalloc of its arrays itself; of Python's objects tracemalloc learns through
+    the allocators that its `start` puts in place. So those are put back at once, and only arrays
+    are left: no list, no bytes, and nothing that this library keeps.
+
+    An array made before `start` is not known, nor is it known to be freed. Where tracemalloc is
+    running already, its figures hold Python's objects too, and so do these.
+    """
 
     def __init__(self) -> None:
         self._start_bytes = 0
@@ -216,7 +232,10 @@ class PythonMemory:
     def start(self) -> None:
         self._mine = not tracemalloc.is_tracing()
         if self._mine:
+            allocators = _allocators()
             tracemalloc.start()
+            _put_back(allocators)
+            tracemalloc.clear_traces()  # of what Python allocated in between
         tracemalloc.reset_peak()
         self._start_bytes = tracemalloc.get_traced_memory()[0]
 
@@ -231,3 +250,22 @@ class PythonMemory:
     def stop(self) -> None:
         if self._mine:
             tracemalloc.stop()
+
+
+class _Allocator(ctypes.Structure):
+    """PyMemAllocatorEx of Python's C API: how one kind of memory is allocated."""
+
+    _fields_ = [(name, ctypes.c_void_p) for name in ("ctx", "malloc", "calloc", "realloc", "free")]
+
+
+def _allocators() -> list[_Allocator]:
+    """How Python allocates its raw memory, its buffers and its objects."""
+    allocators = [_Allocator() for _ in range(3)]
+    for domain, allocator in enumerate(allocators):
+        ctypes.pythonapi.PyMem_GetAllocator(domain, ctypes.byref(allocator))
+    return allocators
+
+
+def _put_back(allocators: list[_Allocator]) -> None:
+    for domain, allocator in enumerate(allocators):
+        ctypes.pythonapi.PyMem_SetAllocator(domain, ctypes.byref(allocator))

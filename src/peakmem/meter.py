@@ -5,8 +5,9 @@ however many tensors share it. On CUDA it reads the allocator's *requested bytes
 same thing before the allocator rounds them up.
 
 What it does not see: on the CPU, scratch memory inside one operator, and operators on threads that
-the block starts itself; on CUDA, what the context and libraries allocate beside torch. Memory that
-numpy owns is a figure of its own (`count_numpy`).
+the block starts itself; on CUDA, what the context and libraries allocate beside torch. The data of
+numpy's arrays is a figure of its own (`count_numpy`). Python's objects count nowhere, however
+large: not a bytearray, not an array in its buffer, not a list of numbers.
 
 It is honest about honest code only. Code in the same process can switch dispatch modes or
 tracemalloc off, allocate through ctypes or mmap, work in a thread or a child process, or replace
@@ -23,12 +24,12 @@ from typing import Any
 
 import torch
 
-from peakmem.allocations import CudaAllocator, PythonMemory, Row, Storages, tensors_in
+from peakmem.allocations import CudaAllocator, NumpyMemory, Storages, tensors_in
 from peakmem.errors import OutOfMemory
+from peakmem.history import History
 from peakmem.ledger import Ledger
 from peakmem.operators import Operators
-from peakmem.owners import Owners, Stage, build_ledger
-from peakmem.timeline import Timeline
+from peakmem.owners import Stage
 
 __all__ = ["BuildStep", "Measurement", "MemoryMeter", "measure", "measure_call"]
 
@@ -55,16 +56,20 @@ class MemoryMeter:
     Args:
         device: "cpu", "cuda" or "cuda:N"; if None, the GPU where there is one, else the CPU.
         budget_bytes: the first operator that takes live bytes above it raises OutOfMemory.
-        count_numpy: trace the memory of Python and numpy too, which slows Python down.
+        count_numpy: count numpy's arrays too, in a figure of their own.
+        history: keep what `timeline` and `ledger` tell, some 270 bytes of Python's memory an
+            operator. Without it, the meter's own memory depends on what is live, and not on how
+            many operators have run.
 
     Attributes:
         baseline_bytes: live when the block began.
         peak_bytes: the most that was live at once, the baseline included.
         peak_operation: the first operator during which that much was live.
-        numpy_peak_bytes: the most that numpy and Python's own objects held at once beyond what
-            they held when the block began, the timeline's 16 bytes an operator among them; None
-            without `count_numpy`. The two peaks may come at different times, so their sum is an
-            upper bound of the peak of both together.
+        numpy_peak_bytes: the most that numpy's arrays held at once beyond what they held when the
+            block began; None without `count_numpy`. An array that is older than the block counts
+            neither while it is there nor when it is freed. Where the caller has tracemalloc
+            running, Python's objects count too. The two peaks may come at different times, so
+            their sum is an upper bound of the peak of both together.
 
     Raises:
         RuntimeError: there is no such device; or nothing was live on it during the whole block,
@@ -79,6 +84,7 @@ class MemoryMeter:
         budget_bytes: int | None = None,
         *,
         count_numpy: bool = False,
+        history: bool = True,
     ) -> None:
         self.device = _device(device)
         self.budget_bytes = budget_bytes
@@ -86,14 +92,13 @@ class MemoryMeter:
         self.peak_bytes = 0
         self.peak_operation = "start"
         self.numpy_peak_bytes: int | None = 0 if count_numpy else None
-        self._storages = Storages(self.device.type)
+        self._storages = Storages(self.device.type, history=history)
         self._memory = CudaAllocator(self.device) if self.device.type == "cuda" else self._storages
-        self._owners = Owners(self._storages)
-        self._unseen: list[Row] = []  # what CUDA's allocator has beside tensors
-        self._python = PythonMemory() if count_numpy else None
-        self._timeline = Timeline()
+        self._numpy = NumpyMemory() if count_numpy else None
+        self._history = History(self._storages) if history else None
         self._operators = Operators(self.device.type, self._ran)
         self._entered = False
+        self._last_bytes = 0  # live after the last event
         self._final_bytes: int | None = None  # live when the block ended
 
     @property
@@ -104,7 +109,7 @@ class MemoryMeter:
     @property
     def timeline(self) -> list[tuple[str, int]]:
         """Each event with the bytes live right after it: "start", every operator, "end"."""
-        return self._timeline.events
+        return self._kept().events
 
     def ledger(self, start: int = 0) -> Ledger:
         """Return every tensor that was counted, with its owner, from an event of the timeline on.
@@ -113,19 +118,18 @@ class MemoryMeter:
         out beside tensors is a temporary: of an operator where that set the peak, and of "cuda"
         where it was there when the block began.
         """
-        names = self._timeline.names
-        if not 0 <= start < len(names):
-            raise ValueError(f"expected an event from 0 to {len(names) - 1}, but got {start}")
-        rows = [*self._storages.rows, *self._unseen]
-        return build_ledger(rows, names, self._timeline.stages, start)
+        return self._kept().ledger(start)
 
     def begin_again(self) -> int:
-        """Forget the peak so far, as after a warm-up, and return the event that marks the place."""
+        """Forget the peak so far, as after a warm-up; return the event that marks the place.
+
+        Without a history that is 0.
+        """
         self._memory.start()
         self.peak_bytes = 0
         self._record("start of step", Stage.FORWARD)
-        self._notice_unseen("cuda", lasts=True)
-        return len(self._timeline) - 1
+        self._notice_unseen("cuda", self._last_bytes, lasts=True)
+        return len(self._history) - 1 if self._history is not None else 0
 
     def track(self, *things: Any) -> MemoryMeter:
         """Count what is there already, and return the meter.
@@ -135,7 +139,8 @@ class MemoryMeter:
         """
         for tensor in tensors_in(things):
             self._storages.add(tensor)
-        self._owners.claim(things)
+        if self._history is not None:
+            self._history.claim(things)
         return self
 
     def __enter__(self) -> MemoryMeter:
@@ -145,11 +150,12 @@ class MemoryMeter:
         for outer in _open_meters:
             outer._keep_peaks()  # before this meter sets the same counters back
         self._memory.start()
-        if self._python is not None:
-            self._python.start()
+        if self._numpy is not None:
+            self._numpy.start()
         self.baseline_bytes = self._record("start", Stage.FORWARD)
-        self._notice_unseen("cuda", lasts=True)
-        self._owners.start()
+        self._notice_unseen("cuda", self._last_bytes, lasts=True)
+        if self._history is not None:
+            self._history.start()
         _open_meters.append(self)
         self._operators.__enter__()  # type: ignore[no-untyped-call]
         return self
@@ -162,15 +168,16 @@ class MemoryMeter:
     ) -> None:
         self._operators.__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
         _open_meters.remove(self)
-        self._owners.stop()
+        if self._history is not None:
+            self._history.stop()
         try:
             self._memory.stop()
             self._keep_peaks()
-            self._final_bytes = self._record("end", self._owners.stage())
+            self._final_bytes = self._record("end")
             self._storages.stop()
         finally:
-            if self._python is not None:
-                self._python.stop()
+            if self._numpy is not None:
+                self._numpy.stop()
         if isinstance(error, torch.OutOfMemoryError):
             raise OutOfMemory(f"{self.device} is full: {error}") from error
         if error is None:
@@ -188,34 +195,29 @@ class MemoryMeter:
                 "the figures say little. Free memory first, or measure a smaller size."
             )
 
-    def _record(self, event: str, stage: Stage) -> int:
-        """Put an event on the timeline, and return the bytes live after it."""
-        live_bytes, peak_bytes = self._memory.read()
-        self._timeline.add(event, live_bytes, stage)
-        self._storages.event = len(self._timeline)
+    def _kept(self) -> History:
+        if self._history is None:
+            raise RuntimeError("this meter keeps no history; make it with history=True")
+        return self._history
+
+    def _record(self, event: str, stage: Stage | None = None) -> int:
+        """Note the peak if this event set it, and return the bytes live after the event."""
+        self._last_bytes, peak_bytes = self._memory.read()
+        if self._history is not None:
+            self._history.add(event, self._last_bytes, stage)
         if peak_bytes > self.peak_bytes:
             self.peak_bytes, self.peak_operation = peak_bytes, event
-        return live_bytes
+        return self._last_bytes
 
-    def _notice_unseen(self, maker: str, *, lasts: bool = False) -> None:
-        """Note what the allocator has beyond the tensors that are known, at the last event."""
-        if self._memory is self._storages:
-            return
-        event = len(self._timeline) - 1
-        lasting = next((row for row in self._unseen if row.death is None), None)
-        if lasting is not None and lasts:
-            lasting.death, lasting = event - 1, None
-        seen_bytes = self._storages.read()[0] + (lasting.bytes if lasting else 0)
-        unseen_bytes = (self._timeline.last_bytes if lasts else self.peak_bytes) - seen_bytes
-        death = None if lasts else event
-        row = Row(f"workspace of {maker}", (), torch.uint8, max(unseen_bytes, 0), event, death)
-        row.owner = "temporary"
-        self._unseen.append(row)
+    def _notice_unseen(self, maker: str, total_bytes: int, *, lasts: bool = False) -> None:
+        """Note what the allocator has beyond the tensors that are known, of `total_bytes`."""
+        if self._history is not None and self._memory is not self._storages:
+            self._history.add_unseen(maker, total_bytes, lasts=lasts)
 
     def _keep_peaks(self) -> None:
         self.peak_bytes = max(self.peak_bytes, self._memory.read()[1])
-        if self._python is not None and self.numpy_peak_bytes is not None:
-            self.numpy_peak_bytes = max(self.numpy_peak_bytes, self._python.read()[1])
+        if self._numpy is not None and self.numpy_peak_bytes is not None:
+            self.numpy_peak_bytes = max(self.numpy_peak_bytes, self._numpy.read()[1])
 
     def _ran(
         self, operator: str, arguments: list[torch.Tensor], had: set[int], result: Any
@@ -224,18 +226,18 @@ class MemoryMeter:
 
         `had` are the ids of its arguments' storages.
         """
-        stage = self._owners.stage()
-        if stage == Stage.FORWARD:
-            self._owners.took(arguments)
+        if self._history is not None:
+            self._history.took(arguments)
         asked_bytes = 0
         for tensor in tensors_in(result):
             asked_bytes += self._storages.add_result(tensor, operator, had)
-        self._owners.ran(operator, arguments, result)
-        peak_before, live_before = self.peak_bytes, self._timeline.last_bytes
-        needed_bytes = self._record(operator, stage)
+        if self._history is not None:
+            self._history.ran(operator, arguments, result)
+        peak_before, live_before = self.peak_bytes, self._last_bytes
+        needed_bytes = self._record(operator)
         if self.peak_bytes > peak_before:
             needed_bytes = self.peak_bytes  # within the operator, where the device tells
-            self._notice_unseen(operator)
+            self._notice_unseen(operator, self.peak_bytes)
         if self.budget_bytes is None or needed_bytes <= self.budget_bytes:
             return None
         if self.device.type == "cuda":
@@ -290,7 +292,7 @@ def measure_call(
     """
     for _ in range(warm_up):
         fn(*args)
-    meter = MemoryMeter(device, budget_bytes, count_numpy=count_numpy)
+    meter = MemoryMeter(device, budget_bytes, count_numpy=count_numpy, history=False)
     meter.track(args, list(track))
     with meter:
         start = time.perf_counter()

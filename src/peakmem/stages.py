@@ -48,7 +48,7 @@ def _stage(
     parameters = [p for p in stage.parameters() if p.requires_grad]
     with torch.no_grad():
         held = x.detach().clone()  # a stage that works in place may have it
-        with MemoryMeter(x.device).track(held) as meter:
+        with MemoryMeter(x.device, history=False).track(held) as meter:
             output = stage(held)
         if not isinstance(output, torch.Tensor):
             raise TypeError(
@@ -61,7 +61,7 @@ def _stage(
     held = leaf.clone()
     wanted = [*([leaf] if x.requires_grad else []), *parameters]
     backward_extra, made_bytes = 0, sum(tensor.nbytes for tensor in wanted)
-    with MemoryMeter(x.device).track(held) as meter:
+    with MemoryMeter(x.device, history=False).track(held) as meter:
         kept = stage(held)
         saved_bytes = max(meter.live_bytes - meter.baseline_bytes, output_bytes)
         keep_extra = max(meter.peak_bytes - meter.baseline_bytes - saved_bytes, 0)

@@ -10,13 +10,13 @@ __all__ = ["Timeline"]
 class Timeline:
     """Events in order, each with the bytes live right after it, in 17 bytes an event.
 
-    It is written to at every operator of what is measured, so it has to be small beside that.
+    It is written to at every operator, and so it is small beside what it is about.
 
     >>> timeline = Timeline()
     >>> timeline.add("start", 0, 0)
     >>> timeline.add("mul", 1024, 0)
-    >>> timeline.events, timeline.last_bytes
-    ([('start', 0), ('mul', 1024)], 1024)
+    >>> timeline.events
+    [('start', 0), ('mul', 1024)]
     """
 
     def __init__(self) -> None:
@@ -33,11 +33,6 @@ class Timeline:
         self._names.append(self._numbers.setdefault(name, len(self._numbers)))
         self._levels.append(live_bytes)
         self._stages.append(stage)
-
-    @property
-    def last_bytes(self) -> int:
-        """The bytes live after the last event."""
-        return self._levels[-1]
 
     @property
     def names(self) -> list[str]:

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from autograder.compare import by_reference, same, show
+from autograder.compare import by_reference, same, show, whole
 from autograder.task import NOT_WRITTEN, Answer, Case
 
 
@@ -11,16 +11,26 @@ from autograder.task import NOT_WRITTEN, Answer, Case
     ("expected", "got", "verdict"),
     [
         (1, 1, True),
-        (1, True, False),
-        (True, 1, False),
-        (True, True, True),
-        (1, 1.0, False),
+        (1, True, True),
+        (True, 1, True),
+        (False, 0.0, True),
+        (True, 2, False),
+        (True, None, False),
+        (True, "True", False),
+        (0, False, True),
+        (1, 1.0, True),
+        (1, 1.5, False),
+        (2**53 + 1, float(2**53), False),
+        (1, math.nan, False),
+        (0, -0.0, True),
         (1.0, 1, True),
         (0.0, -0.0, False),
         (0.0, 0, True),
         (-0.0, 0, False),
         (math.nan, math.nan, True),
         (1.0, math.nan, False),
+        (math.nan, 10**400, False),
+        (math.inf, 10**400, False),
         (math.inf, math.inf, True),
         ([1, 2], (1, 2), True),
         ((1, 2), np.array([1, 2]), True),
@@ -40,6 +50,18 @@ from autograder.task import NOT_WRITTEN, Answer, Case
 )
 def test_same(expected, got, verdict):
     assert same(expected, got) is verdict
+
+
+def test_where_whole_numbers_are_asked_for_no_float_counts_as_one():
+    assert whole()(3, 3)
+    assert whole()(3, True) is False
+    assert whole()(1, True)
+    assert not whole()(3, 3.0)
+    assert whole()(3.5, 3.5), "what a mutant makes may be a float"
+    assert not whole()({"a": [(3,), 4]}, {"a": [(3,), 4.0]})
+    assert not whole()([3], np.array([3.0]))
+    assert whole()([3], np.array([3]))
+    assert whole(lambda expected, got: True)(3, 4), "the comparison is the one that is given"
 
 
 def halve(x):

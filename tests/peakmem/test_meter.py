@@ -10,7 +10,6 @@ import tracemalloc
 import warnings
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -290,42 +289,6 @@ def test_an_error_in_the_block_passes_through_and_the_meter_is_closed() -> None:
     with MemoryMeter("cpu") as meter:
         kib(2)
     assert [event for event, _ in meter.timeline] == ["start", "aten::zeros", "end"]
-
-
-def test_numpy_is_a_figure_of_its_own() -> None:
-    with MemoryMeter("cpu", count_numpy=True).track(ONE_KIB) as meter:
-        big = np.zeros(100 * KIB, dtype=np.uint8)
-        shared = torch.from_numpy(big)
-        shared.add_(1)
-        del big, shared
-        np.zeros(30 * KIB, dtype=np.uint8)
-    assert meter.peak_bytes == KIB
-    assert meter.numpy_peak_bytes is not None
-    assert 100 * KIB <= meter.numpy_peak_bytes < 120 * KIB
-    assert not tracemalloc.is_tracing()
-
-
-def test_nested_meters_share_tracemalloc() -> None:
-    with MemoryMeter("cpu", count_numpy=True).track(ONE_KIB) as outer:
-        np.zeros(200 * KIB, dtype=np.uint8)
-        with MemoryMeter("cpu", count_numpy=True).track(ONE_KIB) as inner:
-            np.zeros(50 * KIB, dtype=np.uint8)
-    assert inner.numpy_peak_bytes is not None
-    assert outer.numpy_peak_bytes is not None
-    assert 50 * KIB <= inner.numpy_peak_bytes < 80 * KIB
-    assert 200 * KIB <= outer.numpy_peak_bytes < 230 * KIB
-
-
-def test_a_figure_that_was_not_asked_for_is_none_and_not_zero() -> None:
-    with MemoryMeter("cpu").track(ONE_KIB) as meter:
-        np.zeros(KIB)
-    assert meter.numpy_peak_bytes is None
-
-
-def test_stopping_tracemalloc_is_reported() -> None:
-    meter = MemoryMeter("cpu", count_numpy=True).track(ONE_KIB)
-    with pytest.raises(RuntimeError, match="tracemalloc was stopped"), meter:
-        tracemalloc.stop()
 
 
 def test_a_meter_that_saw_nothing_raises_and_never_says_zero() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.compare import by_reference, same, show
+from autograder.compare import by_reference, show, whole
 from autograder.task import Case, Task
 from autograder.tasks.lab01.forbidden import NO_CASTS
 
@@ -38,7 +38,7 @@ def _decode(bits: int) -> float:
 def _same_bits(expected: Any, got: Any) -> bool:
     if isinstance(expected, int) and expected & ~_SIGN > _INF:
         return type(got) is int and 0 <= got < 2**32 and got & ~_SIGN > _INF
-    return same(expected, got)
+    return whole()(expected, got)
 
 
 def _pattern(bits: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from autograder.compare import by_reference
+from autograder.compare import by_reference, whole
 from autograder.task import Case, Task
 
 __all__ = ["fixed_point_value", "integer_value"]
@@ -110,6 +110,7 @@ integer_value = Task(
                 _integer(bits, width, encoding) if encoding in _ENCODINGS else None
             ),
         },
+        equal=whole(),
         write=lambda bits, width, encoding: (
             f"integer_value(0b{bits:0{width}b}, {width}, {encoding!r})"
         ),

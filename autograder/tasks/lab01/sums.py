@@ -71,7 +71,7 @@ def _judge_one(x: Half, outcome: Any) -> Finding:
     if sums is None:
         return Finding(False, f"{which}an argument of add was neither an element nor a sum.")
     (value,) = rest
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if not isinstance(value, (int, float)):
         return Finding(False, f"{which}expected a number, got {value!r}.", ("no_number",))
     return _judge_value(x, float(value), sums, which)
 

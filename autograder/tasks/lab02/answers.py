@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from autograder.compare import by_reference, same, show
+from autograder.compare import by_reference, show, whole
 from autograder.task import Answer, Case, Finding
 
 __all__ = ["by_parts", "exact_bytes"]
@@ -28,7 +28,7 @@ def exact_bytes(expected: Any, got: Any) -> bool:
         return expected.keys() == got.keys() and all(
             exact_bytes(expected[key], got[key]) for key in expected
         )
-    return not isinstance(expected, float) and same(expected, got)
+    return not isinstance(expected, float) and whole()(expected, got)
 
 
 def by_parts(

@@ -19,7 +19,7 @@ from torch.optim.adam import adam as torch_adam
 
 from peakmem.probes.lab03 import gradients_of
 
-__all__ = ["MUTANTS", "Model", "Mutant", "Path", "calls_of", "torch_paths"]
+__all__ = ["MUTANTS", "Model", "Mutant", "Path", "calls_of", "corrections_off", "torch_paths"]
 
 Array = npt.NDArray[np.float64]
 Model = Mapping[str, Any]
@@ -213,3 +213,44 @@ MUTANTS: dict[str, Mutant] = {
     "corrected_moments_kept": _with(_corrected_moments_kept),
     "sign": _with(_wrong_sign),
 }
+
+
+def corrections_off(
+    models: Sequence[Model], options: Mapping[str, Any], got: Sequence[Path], tolerance: float
+) -> bool:
+    """Tell whether each move is Adam's but for its bias corrections, one pair a parameter and call.
+
+    So it is where a count of low precision makes the corrections inexact, however the formula is
+    turned. `tolerance` is in parts of the move.
+    """
+    o = _Options(**options)
+    return all(
+        left <= tolerance
+        for model, path in zip(models, got, strict=True)
+        for left in _left_unexplained(model, o, path)
+    )
+
+
+def _left_unexplained(model: Model, o: _Options, path: Path) -> Iterator[float]:
+    """What part of each move no corrections explain, by least squares over a parameter's values.
+
+    The move is lr m / (a sqrt(v) + b), where a and b follow from the two corrections.
+    """
+    before = model["parameters"]
+    moments = [_Moments(np.zeros_like(array), np.zeros_like(array)) for array in before]
+    for call, after in enumerate(path):
+        for i, gradient in enumerate(gradients_of(model, call)):
+            move = np.ravel(before[i] - after[i])
+            if gradient is None:
+                yield math.inf if move.any() else 0.0
+                continue
+            own = moments[i]
+            _moved(gradient, own, o, correction=1)
+            root, first = np.sqrt(own.second).ravel(), o.lr * own.first.ravel()
+            columns = np.stack([move * root, move], axis=1)
+            scales = np.linalg.norm(columns, axis=0) + np.finfo(float).tiny
+            a, b = np.linalg.lstsq(columns / scales, first, rcond=None)[0] / scales
+            with np.errstate(all="ignore"):  # what did not move divides by zero
+                off = np.max(np.abs(first / (a * root + b) - move))
+                yield float(off / np.max(np.abs(move)))
+        before = after

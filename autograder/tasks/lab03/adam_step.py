@@ -9,7 +9,7 @@ import numpy as np
 
 from autograder.ban import Ban
 from autograder.task import Answer, Case, Finding, Task
-from autograder.tasks.lab03.adam import Array, Model, torch_paths
+from autograder.tasks.lab03.adam import Array, Model, corrections_off, torch_paths
 from autograder.tasks.lab03.paths import (
     error,
     first_difference,
@@ -26,6 +26,7 @@ _FIRST, _CORRECTION, _NONE, _EPS = (
 )
 _TOLERANCE = 1e-9  # of the distance moved
 _FLOAT32 = 1e-5  # an error between the two is float32's
+_FLOAT32_COUNT = 1e-3  # 1 - 0.999 in float32 is off by more than a float32 is
 _NEARER = 1e-3  # a mutant explains an answer that is this much nearer to it than to torch
 _TINY_EPS = 1e-15  # where the place of eps is not the question
 
@@ -74,6 +75,9 @@ MISTAKES = {
     "sign": "Your step goes uphill: subtract it.",
     "state_outside": "Your step keeps something outside `state`: two models that take turns get "
     "into each other's way. All that has to last until the next call belongs into `state`.",
+    "float32_step_count": "Your bias corrections are less precise than the parameters. With a step "
+    "count that is a float32 tensor, as torch keeps it, 1 - beta**t is float32 too: keep the count "
+    "a Python int.",
     "float32_moments": "Your moments are less precise than the parameters. Give them the "
     "parameter's dtype, as torch.zeros_like(param) does.",
 }
@@ -158,7 +162,9 @@ def judge_models(
     moved, stood = moved_and_stood(models, expected, got)
     if not any(one.get("state_used") for one in said):
         mistakes.append("state_outside")
-    if off <= _FLOAT32:
+    if off <= _FLOAT32_COUNT and corrections_off(models, options, got, _NEARER * off):
+        mistakes.append("float32_step_count")
+    elif off <= _FLOAT32:
         mistakes.append("float32_moments")
     if not moved:
         mistakes.append("not_in_place")

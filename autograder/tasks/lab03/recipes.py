@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from autograder.compare import by_reference
+from autograder.compare import by_reference, whole
 from autograder.task import Case, Task
 
 __all__ = ["bytes_per_parameter", "largest_model"]
@@ -151,6 +151,7 @@ largest_model = Task(
                 sum(_RECIPES[recipe]), (b - a) * 10**9 // 2**30
             ),
         },
+        equal=whole(),
         write=lambda recipe, b, a: f"largest_model({recipe!r}, {b}, {a})",
     ),
     mistakes={

@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from peakmem import plain
 from peakmem.errors import NotDefined
 
@@ -64,7 +66,8 @@ def call_each(
     """Call `function(*arguments)` for each item of `calls`; return one outcome a call, in order.
 
     An outcome is ("value", what it returned), ("raised", type's name, message), or ("changed", i)
-    where it wrote into its argument number i.
+    where it wrote into its argument number i. A tensor comes back as an array, and an array
+    without dimensions as the number that it holds.
 
     >>> call_each(lambda x: 1 / x, [(2.0,), (0,)])
     [('value', 0.5), ('raised', 'ZeroDivisionError', 'division by zero')]
@@ -78,6 +81,7 @@ def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple[Any, .
     try:
         value = function(*arguments)
         if type(value) not in _ATOMS:
+            value = _numbers(value)
             plain.encode(value)  # one answer that cannot be sent must not spoil the others
     except Exception as error:
         return ("raised", type(error).__name__, str(error)[:500])
@@ -85,6 +89,18 @@ def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple[Any, .
         if plain.encode(arguments[index]) != encoded:
             return ("changed", index)
     return ("value", value)
+
+
+def _numbers(value: Any) -> Any:
+    """The value with its tensors as arrays, and what has no dimensions as a number."""
+    if isinstance(value, dict):
+        return {key: _numbers(part) for key, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_numbers, value))
+    if hasattr(value, "__array__"):
+        array = np.asarray(value)
+        return array if array.ndim else array.item()
+    return value
 
 
 @contextmanager

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import itertools
 import tracemalloc
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -123,17 +123,18 @@ def is_view(thing: Any) -> bool:
 
 
 class _StateOnly(torch.optim.Optimizer):
-    """An optimizer with a given state. It makes no steps.
+    """An optimizer with a given state. It makes no steps."""
 
-    Optimizer's own __init__ is left out: it imports torch._dynamo, which takes seconds.
-    """
+    # torch wraps these in what imports torch._dynamo at the first call, which takes seconds.
+    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
+    state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
+    zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
 
     def __init__(self, state: Mapping[str, Any]) -> None:
         parameters = [torch.zeros(n, requires_grad=True) for n in state["parameters"]]
+        super().__init__(parameters, {})
         storages = [torch.zeros(n) for n in state["sizes"]]
-        self.defaults = {}
-        self.param_groups = [{"params": parameters}]
-        self.state = defaultdict(dict)
         for parameter, tree in zip(parameters, state["trees"], strict=False):
             self.state[parameter] = _built(tree, storages)
 
@@ -218,7 +219,7 @@ def _chain(
     loss = x.sum()
     figures = {}
     if metered:
-        meter_ = meter.MemoryMeter("cpu").track(weights, x, loss)
+        meter_ = meter.MemoryMeter("cpu", history=False).track(weights, x, loss)
         with earlier_objects_set_aside(), meter_ as measured:
             loss.backward()  # type: ignore[no-untyped-call]
         figures["rise_bytes"] = measured.peak_bytes - measured.baseline_bytes
@@ -372,7 +373,9 @@ def _metered(
     try:
         with (
             earlier_objects_set_aside(),
-            meter.MemoryMeter("cpu", count_numpy=True).track(parameters, gradients) as measured,
+            meter.MemoryMeter("cpu", count_numpy=True, history=False).track(
+                parameters, gradients
+            ) as measured,
         ):
             train()
             gc.collect()
@@ -411,6 +414,6 @@ def _warm_up(step: Step, calls: int) -> None:
     parameters = [torch.zeros(shape, requires_grad=True) for shape in ((3,), (2, 2))]
     gradients = [torch.ones(shape) for shape in ((3,), (2, 2))]
     state: dict[Any, Any] = {}
-    with meter.MemoryMeter("cpu", count_numpy=True).track(parameters, gradients):
+    with meter.MemoryMeter("cpu", count_numpy=True, history=False).track(parameters, gradients):
         for _ in range(calls):
             step(parameters, gradients, state)

@@ -256,7 +256,7 @@ def _kept(
         return x
 
     ask(WATCH)
-    with MemoryMeter("cpu", count_numpy=True).track(x) as forward:
+    with MemoryMeter("cpu", count_numpy=True, history=False).track(x) as forward:
         out = checkpoint(fn, x)
         gc.collect(1)  # young cycles only: a full one takes longer than all the rest
     ask(UNWATCH)
@@ -317,7 +317,7 @@ def run_layers(
     elif container == "Sequential":
         layers = nn.Sequential(*own)
     x = torch.randn(rows, columns, requires_grad=True)
-    with MemoryMeter("cpu").track(x, nn.ModuleList(own)) as meter:
+    with MemoryMeter("cpu", history=False).track(x, nn.ModuleList(own)) as meter:
         out = run(layers, x, segment_length)
     forward = calls.copy()
     out.sum().backward()

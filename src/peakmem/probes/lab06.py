@@ -173,7 +173,9 @@ def _large_steps(
 
     figures: dict[str, Any] = {}
     if metered:
-        meter_ = meter.MemoryMeter("cpu", count_numpy=True).track(parameters, gradients)
+        meter_ = meter.MemoryMeter("cpu", count_numpy=True, history=False).track(
+            parameters, gradients
+        )
         with earlier_objects_set_aside(), meter_ as measured:
             train()
             gc.collect()
@@ -292,7 +294,10 @@ def _stream_large(
     x = torch.ones(rows, width)
     figures = {}
     if metered:
-        with earlier_objects_set_aside(), meter.MemoryMeter("cpu").track(x) as measured:
+        with (
+            earlier_objects_set_aside(),
+            meter.MemoryMeter("cpu", history=False).track(x) as measured,
+        ):
             output = stream_forward(layers, x)
         figures["rise_bytes"] = measured.peak_bytes - measured.baseline_bytes
     else:
@@ -519,7 +524,7 @@ def _chain(swap: Callable[..., Any], blocks: int, rows: int, *, metered: bool) -
 
     figures = {}
     if metered:
-        with meter.MemoryMeter("cpu").track(x, weights) as measured:
+        with meter.MemoryMeter("cpu", history=False).track(x, weights) as measured:
             forward_and_backward()
         figures["rise_bytes"] = measured.peak_bytes - measured.baseline_bytes
     else:

@@ -1,0 +1,67 @@
+"""What measured_state_bytes is given is an optimizer of torch's, and costs no import of dynamo."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+from peakmem.probes import Namespace
+from peakmem.probes.lab03 import measured_state_bytes
+
+STATE = {
+    "parameters": [3, 4],
+    "sizes": [5, 3],
+    "trees": [
+        {"m": {"storage": 0, "start": 0, "stop": 2}, "v": [{"storage": 1, "start": 0, "stop": 3}]}
+    ],
+}
+
+
+def seen_by(look: Any) -> Any:
+    """What the student's function returns of the optimizer that it is given."""
+    ((kind, value),) = measured_state_bytes(Namespace({"measured_state_bytes": look}), [[STATE]])
+    assert kind == "value", value
+    return value
+
+
+def test_its_methods_are_those_of_an_optimizer() -> None:
+    def look(optimizer: torch.optim.Optimizer) -> list[Any]:
+        state = optimizer.state_dict()
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        assert repr(optimizer).startswith("_StateOnly")
+        assert state["param_groups"] == [{"params": [0, 1]}]
+        assert list(state["state"]) == [0]
+        assert state["state"][0]["m"].untyped_storage().nbytes() == 20
+        optimizer.zero_grad()
+        return [p.numel() for group in optimizer.param_groups for p in group["params"]]
+
+    assert seen_by(look) == [3, 4]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda optimizer: optimizer.state[optimizer.param_groups[0]["params"][1]],
+        lambda optimizer: optimizer.load_state_dict(optimizer.state_dict()),
+        lambda optimizer: next(iter(optimizer.state.values()))["m"].add_(1),
+    ],
+    ids=["an entry", "a loaded state", "a value"],
+)
+def test_a_change_is_seen(change: Any) -> None:
+    assert seen_by(lambda optimizer: [change(optimizer), 0][1]) == "changed"
+
+
+def test_no_method_imports_dynamo() -> None:
+    code = (
+        "import sys; from peakmem.probes.lab03 import _StateOnly\n"
+        f"optimizer = _StateOnly({STATE!r})\n"
+        "optimizer.load_state_dict(optimizer.state_dict()); optimizer.zero_grad()\n"
+        "optimizer.add_param_group({'params': []}); repr(optimizer)\n"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
