@@ -205,15 +205,14 @@ def test_the_budget_is_not_earned_by_a_step_that_is_not_adams(
 def test_the_kernels_word_counts_and_the_meters_only_without_it(task: Task) -> None:
     case, value = _measured_with_the_bank(task)
     above = _with(value, rise_bytes=64 * MIB)
-    verdicts = {
-        (memory, metered is above): judge(task, [case], [Answer(metered, memory=memory)]).status
+    (part,) = case.parts
+    right = {
+        (memory, metered is above)
         for memory in ("", "within", "refused")
         for metered in (value, above)
+        if judge(task, [case], [Answer(metered, memory=memory)]).earned[part]
     }
-    right = {pair for pair, status in verdicts.items() if status in ("right", "partly")}
-    assert {pair for pair in verdicts if pair not in right} == {
-        *(("", True), ("refused", False), ("refused", True)),
-    }
+    assert right == {("", False), ("within", False), ("within", True)}
 
 
 def _measured_with_the_bank(task: Task) -> tuple[Case, dict[str, Any]]:
@@ -342,8 +341,8 @@ def test_memory_hidden_from_the_meter_is_refused_by_the_kernel() -> None:
             with sandbox.open() as student:
                 student.run_cell(source)
                 answer = student.run(lean_adam_step.probe_path, case.inputs, budget=case.budget)
-            found[source] = (answer.memory, _judged(case, answer).status)
-    assert found == {honest: ("within", "right"), _HIDES_FROM_THE_METER: ("refused", "wrong")}
+            found[source] = (answer.memory, _judged(case, answer).earned["under the budget"])
+    assert found == {honest: ("within", 2), _HIDES_FROM_THE_METER: ("refused", 0)}
 
 
 # What optimizers keep: the references against torch's own.
