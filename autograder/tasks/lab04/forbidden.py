@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.ban import Ban
 
-__all__ = ["NOISE_BYTES", "NO_TORCH_CHECKPOINT", "OUTSIDE"]
+__all__ = ["NOISE_BYTES", "NO_TORCH_CHECKPOINT", "OUTSIDE", "UNSEEN"]
 
 NO_TORCH_CHECKPOINT = Ban(
     names=frozenset(
@@ -26,4 +26,10 @@ NOISE_BYTES = 5 * 2**20
 OUTSIDE = (
     "Seen from outside, your process took clearly more memory in forward than the meter counted "
     "within it. A person has to look at where it went."
+)
+
+UNSEEN = (
+    "The meter saw less than any run of this exercise takes, as if the work was done where the "
+    "meter does not look: on another thread, or with torch's dispatch modes switched off. A person "
+    "has to look at it."
 )

@@ -10,13 +10,14 @@ import numpy as np
 
 from autograder.task import Answer, Case, Finding, Task
 from autograder.tasks.lab04.checkpoint import close
-from autograder.tasks.lab04.forbidden import NO_TORCH_CHECKPOINT
+from autograder.tasks.lab04.forbidden import NO_TORCH_CHECKPOINT, UNSEEN
 from peakmem.probes.lab04 import run_layers
 
 __all__ = ["run_in_segments"]
 
 _SLACK_BYTES = 8 * 1024  # a segment: the state of a random generator, and what is smaller still
-_SIDE = 128  # rows and columns: float32 tensors of 64 KiB
+_SIDE = 128  # rows and columns
+_ONE = 4 * _SIDE**2  # a float32 tensor
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -69,10 +70,18 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
     segments = math.ceil(n / k)
     tensors = segments - 1 + n - again
     kept = value["kept_bytes"]
-    if type(kept) is not int or kept > tensors * 4 * _SIDE**2 + segments * _SLACK_BYTES:
+    if type(kept) is not int or kept > tensors * _ONE + segments * _SLACK_BYTES:
         said += f"after forward more is live than {tensors} outputs."
-        return Finding(False, said, _explain(n, k, value))
+        return Finding(False, said, _keeps(n, k, kept) + _explain(n, k, value))
+    if kept < tensors * _ONE or value["operators"] != [n, again]:
+        return Finding(False, doubt=UNSEEN)
     return Finding(True)
+
+
+def _keeps(n: int, k: int, kept: Any) -> tuple[str, ...]:
+    """The mistake of keeping so much where the right layers are called."""
+    slack = n * _SLACK_BYTES
+    return ("layer_by_layer",) if k > 1 and n * _ONE <= kept <= n * _ONE + slack else ()
 
 
 def _close32(got: Any, expected: list[Any]) -> bool:
@@ -128,6 +137,8 @@ run_in_segments = Task(
         "layers a segment has.",
         "first_segment_kept": "You recompute the last segment and keep the first. It is the last "
         "one that is not checkpointed.",
+        "layer_by_layer": "You checkpoint each layer by itself, so each layer's input is kept. Run "
+        "a whole segment as one function through checkpoint: then only its input is.",
         "one_layer_each": "You recompute all layers but one, whatever the length of a segment.",
     },
     ban=NO_TORCH_CHECKPOINT,

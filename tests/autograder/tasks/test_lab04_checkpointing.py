@@ -34,7 +34,7 @@ from autograder.tasks.lab04.chains import (
 from autograder.tasks.lab04.checkpoint import checkpoint
 from autograder.tasks.lab04.forbidden import NO_TORCH_CHECKPOINT, NOISE_BYTES
 from autograder.tasks.lab04.gpu_tradeoff import gpu_tradeoff
-from autograder.tasks.lab04.plan import draw_chain
+from autograder.tasks.lab04.heuristics import HEURISTICS, draw_chain
 from autograder.tasks.lab04.plan import plan as plan_task
 from autograder.tasks.lab04.saved import SAVED, saved_bytes
 from autograder.tasks.lab04.segments import run_in_segments
