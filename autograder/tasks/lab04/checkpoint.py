@@ -71,7 +71,7 @@ def _same(inputs: dict[str, Any], value: Any) -> Finding:
     ):
         return Finding(False, _OUTPUTS, ("outputs",))
     if value["failed"]:
-        return Finding(False, f"{_REFUSED}{value['failed']!s:.200}", _refusals(value["failed"]))
+        return Finding(False, f"{_REFUSED}{value['failed']!s:.600}", _refusals(value["failed"]))
     if value["requires_grad"] != expected["requires_grad"]:
         return Finding(False, _NO_GRAPH if kind != "no_grad" else _UNDER_NO_GRAD)
     if kind == "no_grad":
@@ -87,11 +87,13 @@ def _same(inputs: dict[str, Any], value: Any) -> Finding:
 
 
 def _refusals(said: Any) -> tuple[str, ...]:
-    """The mistake behind what torch says when it refuses to run backward."""
+    """The mistake behind the error that ended backward."""
     if not isinstance(said, str):
         return ()
     if "second time" in said or "after they have already been freed" in said:
         return ("not_detached",)
+    if said.startswith("StopIteration"):  # an iterator over gradients, one for each tensor
+        return ("parameters_left_out", "integer_arguments")
     return ("integer_arguments",) if "only Tensors of floating point" in said else ()
 
 

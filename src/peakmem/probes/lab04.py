@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from peakmem.meter import MemoryMeter
 from peakmem.nn import GPT
-from peakmem.probes import UNWATCH, WATCH, Namespace, call_each
+from peakmem.probes import UNWATCH, WATCH, Namespace, call_each, describe
 from peakmem.probes.gpu import gpu_seconds, require_gpu
 
 __all__ = [
@@ -197,8 +197,8 @@ def run_checkpointed(
 
     Returns plain data: `outputs`, `gradients` (None where there is none), `calls` of the function
     after forward and after backward, and the random numbers `between` forward and backward and
-    `after` both, drawn from the CPU's generator. `failed` is what torch said if it refused to run
-    backward, and empty otherwise.
+    `after` both, drawn from the CPU's generator. `failed` is the error that ended backward,
+    and empty if there was none.
     """
     torch.manual_seed(seed)
     x, y = (torch.randn(rows, columns, dtype=torch.float64, requires_grad=True) for _ in range(2))
@@ -240,7 +240,7 @@ def _counted() -> tuple[Callable[[Call], Call], Callable[[], int]]:
 
 
 def _backward(outputs: list[Tensor], *, only_last: bool) -> str:
-    """Run backward from a weighted sum of the outputs; return what torch says if it refuses."""
+    """Run backward from a weighted sum of the outputs; return the error that ended it, if any."""
     total: Any = 0.0
     for output in outputs[-1:] if only_last else outputs:
         weights = torch.linspace(1, 2, output.numel(), dtype=torch.float64)
@@ -250,8 +250,9 @@ def _backward(outputs: list[Tensor], *, only_last: bool) -> str:
             total.backward()
     except NotImplementedError:
         raise
-    except RuntimeError as error:
-        return str(error)[:300] or "RuntimeError"
+    except Exception as error:
+        kind, said, lines = describe(error)
+        return f"{kind}: {said[:300]}\n{lines}".rstrip()
     return ""
 
 
