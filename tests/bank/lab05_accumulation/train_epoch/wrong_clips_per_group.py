@@ -1,4 +1,4 @@
-"""Clips each of the optimizer's groups by itself. [earns 2]"""
+"""Clips each of the optimizer's groups by itself. [earns 3]"""
 from itertools import islice
 
 import torch
