@@ -7,7 +7,7 @@ built for each, and drawn again until the rule fails on it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -216,7 +216,7 @@ def _prefixes(chain: Chain, key: Callable[[int], float]) -> list[list[int]]:
     return [sorted(order[:count]) for count in range(len(chain))]
 
 
-def _dropped(chain: Chain, budget: int, order: Sequence[int] | reversed[int]) -> list[int] | None:
+def _dropped(chain: Chain, budget: int, order: Iterable[int]) -> list[int] | None:
     kept = list(range(len(chain) - 1))
     for index in order:
         fewer = [other for other in kept if other != index]

@@ -249,7 +249,9 @@ def _metered(
 def _returned(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
     """The loss that the metered call returned."""
     model, x, y = large_run(**inputs["large"])
-    pieces = zip(x.split(_LARGE_MICRO_BATCH), y.split(_LARGE_MICRO_BATCH), strict=True)
+    pieces = zip(
+        torch.split(x, _LARGE_MICRO_BATCH), torch.split(y, _LARGE_MICRO_BATCH), strict=True
+    )
     with torch.no_grad():
         losses = [LOSSES["mse"](model(a), b).item() for a, b in pieces]
     got, right = value.get("value"), sum(losses) / len(losses)

@@ -1,4 +1,4 @@
-"""The right recursion, but the first way to an index stays. [earns 2]"""
+"""The right recursion, but the first way to an index stays."""
 
 
 def plan(stages, budget_bytes):
