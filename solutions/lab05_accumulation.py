@@ -146,11 +146,12 @@ except peakmem.OutOfMemory as error:
 #
 # Write `largest_micro_batch(run, upper)`:
 # - `run(m)` runs a micro-batch of `m` samples, and raises `peakmem.OutOfMemory` where they do not
-#   fit. If `m` samples fit, so do fewer.
+#   fit. If `m` samples fit, so do fewer. `m` goes from 1 to `upper`.
 # - Return the largest `m` in `1..upper` that fits, or `0` where not even one does.
 # - Runs are slow: call `run` at most `ceil(log2(upper)) + 2` times (1 of the 4 points). Halving needs
 #   about `log2(upper)` runs; two more are allowed for the ends of the range.
-# - Any other error than `OutOfMemory` is a bug of the model. Let it pass through.
+# - Any other error than `OutOfMemory` is a bug of the model. Let it pass through. What an error says
+#   tells nothing: a bug may speak of memory, too.
 #
 # A full GPU makes torch raise `torch.cuda.OutOfMemoryError`. `MemoryMeter` turns it into
 # `peakmem.OutOfMemory`, so one name is enough here, with and without a GPU.
@@ -197,7 +198,7 @@ def search(room, upper):
         sizes.append(m)
         assert len(sizes) < 2000, "2000 runs and no end: does each run make the interval smaller?"
         if m > room:
-            raise peakmem.OutOfMemory(f"{m} samples do not fit")
+            raise peakmem.OutOfMemory("aten::bmm asked for too much")
 
     try:
         return largest_micro_batch(run, upper), len(sizes)
@@ -223,7 +224,7 @@ def passes_through(bug):
     """Tell whether an error that a run raises comes out of your search."""
 
     def run(m):
-        raise bug("the model has a bug, and memory has nothing to do with it")
+        raise bug("out of memory? No: this is a bug, and 3 samples do not fit a shape")
 
     try:
         largest_micro_batch(run, 10)
@@ -436,7 +437,8 @@ show(
 # - `.grad` may hold something already. It stays, and yours is added.
 # - Return a plain number: a loss kept as a tensor keeps its graph.
 #
-# **Convention:** no optimizer step, no clearing; model, inputs and targets stay as they are. Memory is
+# **Convention:** no optimizer step, no clearing; model, inputs and targets stay as they are, and the
+# model runs in the mode that it is in. Memory is
 # measured at grading. What is live when your function is called (model, batch, gradients that are
 # there) does not count. Above that, live memory may rise by at most twice what forward and backward
 # of one micro-batch alone make it rise. A `.grad` that is made on the way counts in both.
@@ -482,6 +484,13 @@ def one_weight():
     return model, torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]]), torch.zeros(5, 1)
 
 
+class Noisy(torch.nn.Linear):
+    """Gives another result in training than in evaluation, as a dropout does."""
+
+    def forward(self, x):
+        return super().forward(x) * (2 if self.training else 1)
+
+
 def squares(outputs, targets):
     """Return the mean of the squared errors."""
     assert not targets.requires_grad, "loss_fn takes the outputs first, and then the targets"
@@ -523,6 +532,15 @@ accumulate_gradients(model, squares, inputs, targets, 3)
 found = model.weight.grad.item()
 assert abs(found - 22) > 1e-4, "22 were there before and are lost: add to .grad, do not clear it"
 assert abs(found - 44) < 1e-4, f"22 were there and 22 were to be added, but now it is {found:g}"
+
+for training, right in ((False, 22), (True, 88)):
+    model = Noisy(1, 1, bias=False).train(training)
+    model.weight.data.fill_(1.0)
+    accumulate_gradients(model, squares, inputs, targets, 2)
+    found = model.weight.grad.item()
+    assert abs(found - right) < 1e-3, (
+        "the mode is the caller's to set: no train() or eval() in here"
+    )
 
 model, inputs = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh()), torch.ones(16, 512, 8)
 
@@ -677,6 +695,7 @@ class Table(torch.nn.Embedding):
         self.most = most
 
     def forward(self, tokens):
+        assert self.training, "the model was in training mode, and ran in evaluation mode"
         assert len(tokens) <= self.most, (
             f"micro_batch is {self.most}, but the model was given {len(tokens)} samples at a time"
         )
@@ -774,7 +793,8 @@ score("lab05-accumulate_token_mean", globals())
 # - Each `accumulation_steps` micro-batches make one update with their *mean* gradient.
 # - If some are left over at the end, they make one more update, with the mean over just those.
 # - Unless `max_norm` is None, clip once for each update
-#   (`torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)` does it).
+#   (`torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)` does it): the length over all
+#   parameters, whatever groups the optimizer has.
 # - Unless `scheduler` is None, call `scheduler.step()` once after each update. (A *schedule* changes the
 #   learning rate while training goes on; each call is one step of it.)
 # - Gradients are clean before you start, and must be clean (None or zero) at the end.
@@ -881,7 +901,7 @@ class Loader:
 def epoch(slopes, steps, loader=Loader, **options):
     """Return what train_epoch returned, the gradients that were seen, and the weight's own."""
     model = Slope()
-    optimizer = Noting(model.parameters(), lr=0.1)
+    optimizer = Noting([{"params": [p]} for p in model.parameters()], lr=0.1)  # two groups
     count = train_epoch(model, optimizer, loader(slopes), steps, **options)
     return count, getattr(optimizer, "seen", []), model.weight.grad
 
@@ -905,7 +925,9 @@ count, seen, left = epoch([4.0, -3.0], 2, max_norm=1.0)
 assert abs(seen[0] - 0.5) < 1e-5, f"the mean of 4 and -3 needs no clipping; seen: {seen[0]:g}"
 count, seen, left = epoch([4.0, 4.0, 4.0], 2, max_norm=1.0)  # gradients (4, 3), of length 5
 assert abs(seen[0] - 4.0) > 1e-4, "max_norm=1.0, but the gradient (4, 3) of length 5 is not clipped"
-assert abs(seen[0] - 1.0) > 1e-4, "clip the length over all parameters: (4, 3) becomes (0.8, 0.6)"
+assert abs(seen[0] - 1.0) > 1e-4, (
+    "clip the length over all parameters, not group by group: (4, 3) becomes (0.8, 0.6)"
+)
 assert abs(seen[0] - 0.4) > 1e-4, "the mean is to be clipped: divide first, and clip then"
 assert abs(seen[0] - 0.8) < 1e-4, f"(4, 3) is clipped to (0.8, 0.6), not to {seen[0]:g}"
 assert abs(seen[1] - 0.8) < 1e-4, f"left-overs are clipped last, too: 0.8, not {seen[1]:g}"
@@ -941,7 +963,8 @@ score("lab05-train_epoch", globals())
 # `x`, and on micro-batches of `x`, whose outputs you put together again. Return the largest absolute
 # difference between the two.
 #
-# **Convention:** a plain float. The model is left as it was: its mode, its gradients, and batch norm's
+# **Convention:** a plain float. `model.train()` puts all layers in training mode. The model is left as
+# it was: its mode (each layer's: a layer may be in another one than the rest), its gradients, and batch norm's
 # *running statistics*, the averages of past means and variances that evaluation mode uses instead of
 # the batch's own; each forward in training mode moves them. A batch norm is never asked for a
 # micro-batch of one sample: in training mode `BatchNorm1d` refuses it, as one sample has no spread.
@@ -986,6 +1009,12 @@ for name, value in norm.state_dict().items():
 assert not norm.training, "the model was in evaluation mode, and must be afterwards"
 assert norm.weight.grad is not None, "the gradient that the model had is gone: work on a copy"
 assert norm.weight.grad.item() == 1.0, "the model's gradient has changed: work on a copy"
+frozen = torch.nn.Sequential(torch.nn.BatchNorm1d(1), torch.nn.Tanh())
+frozen[0].eval()
+gap = batch_norm_gap(frozen, x, 2)
+assert gap != 0.0, "a layer was left in evaluation mode: call train() whatever mode the model is in"
+modes = [module.training for module in frozen.modules()]
+assert modes == [True, False, True], "each layer must be in the mode that it was in before"
 norm = torch.nn.BatchNorm1d(1)
 gap = batch_norm_gap(norm, torch.tensor([[0.0], [0.0], [1.0], [2.0], [1.0], [2.0]]), 4)
 assert norm.training, "the model was in training mode, and must be afterwards"

@@ -9,6 +9,7 @@ import numpy as np
 
 from autograder.ban import Ban
 from autograder.task import Answer, Case, Finding, Task
+from autograder.tasks.lab04.forbidden import UNSEEN
 from peakmem.probes.lab04 import run_attention
 
 __all__ = ["recompute_attention_only"]
@@ -38,7 +39,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 def _findings(inputs: Mapping[str, Any], value: Any) -> dict[str, Finding]:
     expected = run_attention(_plain, **inputs)
-    counts = ("kept_bytes", "softmax", "gelu", "addmm")
+    counts = ("kept_bytes", "softmax", "gelu", "addmm", "fused")
     if not isinstance(value, dict) or any(type(value.get(name)) is not int for name in counts):
         return dict.fromkeys(_PARTS, Finding(False, "The answers came back garbled."))
     if not _close([value.get("output")], [expected["output"]]):
@@ -54,30 +55,49 @@ def _findings(inputs: Mapping[str, Any], value: Any) -> dict[str, Finding]:
     }
 
 
+def _linear_bytes(inputs: Mapping[str, Any]) -> int:
+    return 4 * int(inputs["batch"]) * int(inputs["length"]) * int(inputs["d_model"])
+
+
 def _kept(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
-    """At most 16 times sbh: norm outputs, qkv, attention's result, and the MLP's two."""
-    linear = 4 * inputs["batch"] * inputs["length"] * inputs["d_model"]
-    if value["kept_bytes"] <= 16 * linear + _SLACK_BYTES:
-        return Finding(True)
-    said = (
-        "After forward more is live than a multiple of b s h allows: the weights are still there."
-    )
-    return Finding(False, said, ("nothing_recomputed",) if value["softmax"] == 1 else ())
+    """From 8 times sbh, the MLP's two, to 16: norm outputs, qkv and attention's result as well."""
+    linear = _linear_bytes(inputs)
+    if value["kept_bytes"] > 16 * linear + _SLACK_BYTES:
+        said = (
+            "After forward more is live than a multiple of b s h allows: the weights are still "
+            "there."
+        )
+        return Finding(False, said, ("nothing_recomputed",) if value["softmax"] == 1 else ())
+    if value["fused"]:
+        return Finding(False, _FUSED, ("fused",))
+    if value["gelu"] == 1 and value["kept_bytes"] < 8 * linear:  # less than its backward needs
+        return Finding(False, doubt=UNSEEN)
+    return _unseen(value) or Finding(True)
 
 
 def _again(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
-    linear = 4 * inputs["batch"] * inputs["length"] * inputs["d_model"]
     softmax, gelu, addmm = (value[name] for name in ("softmax", "gelu", "addmm"))
     if gelu > 1 or addmm > 6:
         said = f"The MLP ran {gelu} times and linear layers {addmm} times, at most 1 and 6."
-        return Finding(
-            False, said, ("whole_block",) if value["kept_bytes"] < linear else ("twice",)
-        )
+        whole = value["kept_bytes"] < _linear_bytes(inputs)
+        return Finding(False, said, ("whole_block",) if whole else ("twice",))
+    if value["fused"]:
+        return Finding(False, _FUSED, ("fused",))
     if softmax == 1:
         return Finding(False, "Attention ran once only.", ("nothing_recomputed",))
     if softmax > 2:
         return Finding(False, f"Attention ran {softmax} times, expected 2.", ("twice",))
-    return Finding(True)
+    return _unseen(value) or Finding(True)
+
+
+def _unseen(value: Mapping[str, int]) -> Finding | None:
+    """A doubt where the meter saw fewer operators than the block's own result takes."""
+    if value["softmax"] >= 1 and value["gelu"] >= 1 and value["addmm"] >= 4:
+        return None
+    return Finding(False, doubt=UNSEEN)
+
+
+_FUSED = "You call torch's fused attention instead of the block's own."
 
 
 def _close(got: Any, expected: list[Any]) -> bool:
@@ -108,6 +128,8 @@ recompute_attention_only = Task(
         "square term: run it outside the checkpoint.",
         "nothing_recomputed": "Attention's weights are kept. Run attention through checkpoint.",
         "twice": "Something runs more often than once in forward and once in backward.",
+        "fused": "You replace attention by torch's fused one, which recomputes by itself. Here the "
+        "block's own attention is to be recomputed: run it through checkpoint.",
         "another_result": "The result is not the block's. It is a + mlp(norm2(a)) with "
         "a = x + attention(norm1(x)).",
         "gradients": "Some gradient differs: every parameter of attention, MLP and norms gets "

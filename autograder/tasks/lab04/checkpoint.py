@@ -3,50 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import torch
 
-from autograder.task import Answer, Case, Finding, Task
-from autograder.tasks.lab04.forbidden import NO_TORCH_CHECKPOINT, NOISE_BYTES, OUTSIDE
-from peakmem.probes.lab04 import run_checkpointed
+from autograder.task import Answer, Budget, Case, Finding, Task
+from autograder.tasks.lab04.forbidden import NO_TORCH_CHECKPOINT, UNSEEN
+from peakmem.probes.lab04 import CHAIN, CHAIN_TANHS, TANHS, many_tanhs, run_chain, run_checkpointed
 
-__all__ = ["checkpoint", "close"]
+__all__ = ["checkpoint", "close", "near"]
 
 _GRADIENTS, _KEPT, _RNG, _SEVERAL = (
     *("gradients", "kept bytes and calls"),
     *("random numbers", "several tensors"),
 )
-_PART = {
-    "layers": _GRADIENTS,
-    "arguments": _GRADIENTS,
-    "memory": _KEPT,
-    "no_grad": _KEPT,
-    "random": _RNG,
-    "several": _SEVERAL,
+_PARTS_OF = {
+    "layers": (_GRADIENTS,),
+    "arguments": (_GRADIENTS,),
+    "used again": (_GRADIENTS, _KEPT),
+    "memory": (_KEPT,),
+    "chain": (_KEPT,),
+    "no_grad": (_KEPT,),
+    "random": (_RNG,),
+    "several": (_SEVERAL,),
+    "last of several": (_SEVERAL,),
 }
 _SIDE = 320  # rows and columns where memory is measured: float32 tensors of 400 KiB
+_CHAIN_SIDE = 512
+_SIDES = {"memory": _SIDE, "chain": _CHAIN_SIDE}
+_MIB = 2**20
+_CHAIN_TENSOR = 4 * _CHAIN_SIDE**2
+# Live at once in a chain: the input, each checkpoint's output, what one of them saves, and six that
+# its backward makes. One more tensor that each checkpoint keeps makes ten more.
+_CHAIN_TENSORS = 1 + CHAIN + CHAIN_TANHS + 6
 _SLACK_BYTES = 8 * 1024  # the state of a random generator is 5 KiB
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     def case(kind: str) -> Case:
         rows, columns = (int(n) for n in rng.integers(3, 8, 2))
-        if kind == "memory":
-            rows = columns = _SIDE
+        if kind in _SIDES:
+            rows = columns = _SIDES[kind]
         seed = int(rng.integers(2**31))
         inputs = {"kind": kind, "seed": seed, "rows": rows, "columns": columns}
-        return Case((_PART[kind],), inputs)
+        budget = Budget(_CHAIN_TENSORS * _CHAIN_TENSOR + _MIB) if kind == "chain" else None
+        return Case(_PARTS_OF[kind], inputs, budget=budget)
 
-    return [case(kind) for kind in _PART]
+    return [case(kind) for kind in _PARTS_OF]
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     if case.inputs["kind"] == "memory":
-        finding = _memory(answer.value, answer.resident_bytes)
+        finding = _memory(case.inputs["seed"], answer.value)
+    elif case.inputs["kind"] == "chain":
+        finding = _chain(case.inputs, answer)
     else:
         finding = _same(dict(case.inputs), answer.value)
-    return dict.fromkeys(case.parts, finding)
+    found = dict.fromkeys(case.parts, finding)
+    if case.inputs["kind"] == "used again":
+        found[_KEPT] = _two_calls(answer.value)
+    return found
 
 
 def _plain(fn: Callable[..., Any], *args: Any) -> Any:
@@ -63,6 +81,8 @@ def _same(inputs: dict[str, Any], value: Any) -> Finding:
         value["outputs"], expected["outputs"]
     ):
         return Finding(False, _OUTPUTS, ("outputs",))
+    if value["failed"]:
+        return Finding(False, f"{_REFUSED}{value['failed']!s:.600}", _refusals(value["failed"]))
     if value["requires_grad"] != expected["requires_grad"]:
         return Finding(False, _NO_GRAPH if kind != "no_grad" else _UNDER_NO_GRAD)
     if kind == "no_grad":
@@ -77,13 +97,38 @@ def _same(inputs: dict[str, Any], value: Any) -> Finding:
     return Finding(True)
 
 
+def _refusals(said: Any) -> tuple[str, ...]:
+    """The mistake behind the error that ended backward."""
+    if not isinstance(said, str):
+        return ()
+    if "second time" in said or "after they have already been freed" in said:
+        return ("not_detached",)
+    if said.startswith("StopIteration"):  # an iterator over gradients, one for each tensor
+        return ("parameters_left_out", "integer_arguments")
+    return ("integer_arguments",) if "only Tensors of floating point" in said else ()
+
+
+def _two_calls(value: Any) -> Finding:
+    """Two checkpoints, one behind the other: each calls its function twice."""
+    if not isinstance(value, dict) or not isinstance(value.get("calls"), list):
+        return Finding(False, "The answers came back garbled.")
+    if value["calls"] == [2, 4] or value.get("failed"):  # backward did not come to its end
+        return Finding(True)
+    mistakes = {(2, 2): ("keeps_everything",), (2, 5): ("not_detached", "calls")}
+    return Finding(False, _TWO_CALLS, mistakes.get(tuple(value["calls"]), ("calls",)))
+
+
 def _gradient_mistakes(kind: str, value: Any, expected: Any) -> tuple[str, ...]:
     pairs = list(zip(value["gradients"], expected["gradients"], strict=False))
     if all(got is None for got, right in pairs[2:] if right is not None):
         return ("parameters_left_out",)
     if kind == "random":
         return ("other_random_numbers",)
-    return ("arguments_left_out",) if any(a is None and b is not None for a, b in pairs) else ()
+    if any(a is None and b is not None for a, b in pairs):
+        return ("arguments_left_out",)
+    if kind == "used again":
+        return ("used_again", "arguments_left_out")
+    return ("one_output_only",) if kind in ("several", "last of several") else ()
 
 
 def close(got: Any, expected: Any) -> bool:
@@ -102,21 +147,74 @@ def close(got: Any, expected: Any) -> bool:
     )
 
 
-def _memory(value: Any, resident_bytes: int | None) -> Finding:
+def _chain(inputs: Mapping[str, Any], answer: Answer) -> Finding:
+    """Many checkpoints one behind the other, under a budget."""
+    value = answer.value if isinstance(answer.value, dict) else {}
+    calls, rise_bytes = value.get("calls"), answer.metered("rise_bytes")
+    if answer.breaks_budget(rise_bytes, (_CHAIN_TENSORS - 1) * _CHAIN_TENSOR):
+        everything = calls == [CHAIN, CHAIN] or (rise_bytes or 0) > _EVERYTHING * _CHAIN_TENSOR
+        return Finding(False, _CHAIN, ("keeps_everything",) if everything else ("keeps_something",))
+    if not near(value.get("sums"), _chain_sums(inputs["seed"])):
+        return Finding(False, _MEASURED_CALL)
+    if calls != [CHAIN, 2 * CHAIN]:
+        return Finding(False, _CALLS, ("calls",))
+    return Finding(True)
+
+
+_EVERYTHING = CHAIN * CHAIN_TANHS // 2  # tensors: half of all that the functions save
+
+
+@lru_cache(maxsize=64)
+def _chain_sums(seed: int) -> list[Any]:
+    found = run_chain(_plain, "chain", seed, _CHAIN_SIDE, _CHAIN_SIDE, metered=False)
+    sums: list[Any] = found["sums"]
+    return sums
+
+
+def _memory(seed: int, value: Any) -> Finding:
     sizes = ("kept_bytes", "numpy_bytes", "rise_bytes")
     if not isinstance(value, dict) or any(type(value.get(name)) is not int for name in sizes):
         return Finding(False, "The answers came back garbled.")
     one = 4 * _SIDE**2
     if value.get("calls") == [1, 1]:
         return Finding(False, _CALLS, ("keeps_everything",))
-    if value.get("calls") != [1, 2] or value.get("has_gradient") is not True:
+    if value.get("calls") != [1, 2]:
         return Finding(False, _CALLS, ("calls",))
+    if not near(value.get("sums"), _expected_sums(seed)):
+        return Finding(False, _MEASURED_CALL)
     if value["kept_bytes"] > _SLACK_BYTES or value["numpy_bytes"] > one // 2:
         everything = value["kept_bytes"] > 8 * one
         return Finding(False, _KEEPS, ("keeps_everything",) if everything else ("keeps_something",))
-    if resident_bytes is not None and resident_bytes > value["rise_bytes"] + NOISE_BYTES:
-        return Finding(False, doubt=OUTSIDE)
+    # The output and the result before it are live together, and each call runs all operators.
+    seen_all = value.get("operators") == [TANHS, TANHS]
+    if value["kept_bytes"] < 0 or value["rise_bytes"] < 2 * one or not seen_all:
+        return Finding(False, doubt=UNSEEN)
     return Finding(True)
+
+
+@lru_cache(maxsize=64)
+def _expected_sums(seed: int) -> list[Any]:
+    """The sums that come of the measured function without a checkpoint."""
+    torch.manual_seed(seed)
+    x = torch.randn(_SIDE, _SIDE, requires_grad=True)
+    out = many_tanhs(x)
+    (gradient,) = torch.autograd.grad(out.sum(), x)
+    return [t.detach().double().sum(dim).numpy() for t in (out, gradient) for dim in (1, 0)]
+
+
+def near(got: Any, expected: list[Any]) -> bool:
+    """Tell whether sums are the expected ones, up to the rounding of float32."""
+    return (
+        isinstance(got, list)
+        and len(got) == len(expected)
+        and all(
+            isinstance(a, np.ndarray)
+            and a.shape == b.shape
+            and a.dtype.kind == "f"
+            and np.allclose(a, b, rtol=1e-4, atol=1e-4 * float(np.abs(b).max()))
+            for a, b in zip(got, expected, strict=True)
+        )
+    )
 
 
 _OUTPUTS = "The result is not the function's: the same tensors, and a tuple where it is a tuple."
@@ -126,6 +224,19 @@ _BETWEEN = "Random numbers drawn after forward are not those that follow without
 _AFTER = "Random numbers drawn after backward are not those that follow without a checkpoint."
 _GRADIENTS_DIFFER = "After backward the gradients are not those of the function without checkpoint."
 _CALLS = "In forward the function is to be called once, and in backward once more."
+_TWO_CALLS = (
+    "With two checkpoints, one behind the other, each function is to be called once in forward and "
+    "once in backward."
+)
+_REFUSED = "Backward ended with an error: "
+_MEASURED_CALL = (
+    "Where memory is measured, the result or the gradient is not that of the function without "
+    "checkpoint."
+)
+_CHAIN = (
+    f"With {CHAIN} checkpoints one behind the other, more is live at once than the input, their "
+    "outputs and what one function saves."
+)
 _KEEPS = (
     "After forward, at most 8 KiB may be live beside the inputs and the output, numpy's memory "
     "included. Yours keeps more."
@@ -154,8 +265,19 @@ checkpoint = Task(
         "left it. Forward needs to note the state, not to set it.",
         "parameters_left_out": "The layers' parameters get no gradient. In the second call, let "
         "backward run on to them: torch.autograd.backward, or gradients for them too.",
+        "used_again": "Where an argument is used again, twice by fn or outside of it, its gradient "
+        "is not right. Detach each argument for the second call, each place by itself, and return "
+        "what arrives at it.",
         "arguments_left_out": "Some tensor argument gets no gradient. Every tensor among the "
         "arguments counts, wherever it stands.",
+        "integer_arguments": "Your backward asks for a gradient of an argument that has none: "
+        "integers. requires_grad_(tensor.requires_grad) leaves those out.",
+        "one_output_only": "Your backward goes through some of the results only. Hand each "
+        "result's gradient on to torch.autograd.backward.",
+        "not_detached": "Your second call runs on the arguments themselves, so its backward goes "
+        "on into the graph that made them, which has a backward of its own. Give fn "
+        "tensor.detach().requires_grad_(tensor.requires_grad), and return the gradients that "
+        "arrive there.",
         "outputs": "The result is not what the function returns: tensors, also integer ones and "
         "ones that nobody uses, and a tuple where it is a tuple.",
     },

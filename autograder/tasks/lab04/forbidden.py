@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.ban import Ban
 
-__all__ = ["NOISE_BYTES", "NO_TORCH_CHECKPOINT", "OUTSIDE"]
+__all__ = ["NO_TORCH_CHECKPOINT", "UNSEEN"]
 
 NO_TORCH_CHECKPOINT = Ban(
     names=frozenset(
@@ -19,11 +19,8 @@ NO_TORCH_CHECKPOINT = Ban(
     reason="Write the checkpointing yourself: not torch.utils.checkpoint, nor another library's.",
 )
 
-# How much more than the meter the system may see of an honest forward: whole pages, freed memory
-# that malloc keeps, code touched for the first time.
-NOISE_BYTES = 5 * 2**20
-
-OUTSIDE = (
-    "Seen from outside, your process took clearly more memory in forward than the meter counted "
-    "within it. A person has to look at where it went."
+UNSEEN = (
+    "The meter saw less than any run of this exercise takes, as if the work was done where the "
+    "meter does not look: on another thread, or with torch's dispatch modes switched off. A person "
+    "has to look at it."
 )

@@ -13,28 +13,18 @@ from autograder.task import NOT_WRITTEN, Answer, Case, Finding, Task
 from autograder.tasks.lab04.chains import (
     Chain,
     best_plan,
-    equal_segments,
     least_budget,
     peak,
     root_segments,
     segments,
     time,
 )
+from autograder.tasks.lab04.heuristics import HEURISTICS, draw_chain, fewest_cuts, telling
 
-__all__ = ["draw_chain", "plan"]
+__all__ = ["plan"]
 
 _FEASIBLE, _NEAR, _LEAST = "feasible everywhere", "within 1.2 of the least time", "least time"
 _CALLS = 40
-
-
-def draw_chain(rng: np.random.Generator, n: int) -> Chain:
-    """Unequal stages: some outputs are tiny, some times are 0."""
-    outputs = [int(v) for v in rng.choice([1, 2, 5, 10, 20, 50, 100], n) * rng.integers(1, 9, n)]
-    saved = [
-        output + int(extra) for output, extra in zip(outputs, rng.integers(0, 200, n), strict=True)
-    ]
-    times = [int(v) for v in rng.integers(0, 30, n) * rng.integers(0, 4, n)]
-    return Chain(times, saved, outputs)
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -45,6 +35,9 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         calls += [[*_listed(chain), budget] for budget in (lowest, lowest - 1, sum(chain.saved))]
     still = Chain([0] * 9, *_listed(draw_chain(rng, 9))[1:])
     calls.append([*_listed(still), least_budget(still)])
+    for rule in HEURISTICS.values():
+        chain, budget = telling(rng, rule)
+        calls.append([*_listed(chain), budget])
     return [
         *(Case(tuple(plan.parts), {"calls": [call]}) for call in calls[:6]),
         Case(tuple(plan.parts), {"calls": calls[6:]}),
@@ -138,14 +131,15 @@ def _indices(value: Any, n: int) -> list[int] | None:
     return kept if all(a < b for a, b in itertools.pairwise(kept)) else None
 
 
+_NAMED = ("equal_segments", "greedy", "one_cut", "cheapest_outputs", "least_peak")
+
 # What a mistake makes of a chain and a budget.
 _MUTANTS: dict[str, Callable[[Chain, int], list[int] | None]] = {
-    "equal_segments": equal_segments,
     "root_of_n": lambda chain, budget: root_segments(chain),
     "keeps_all": lambda chain, budget: list(range(len(chain) - 1)),
     "below_the_budget": lambda chain, budget: best_plan(chain, budget - 1),
     "segment_starts": lambda chain, budget: _shifted(best_plan(chain, budget), 1),
-    "greedy": lambda chain, budget: _greedy(chain, budget),
+    **{name: HEURISTICS[name] for name in _NAMED},
     "last_stage_kept": lambda chain, budget: _with_last(best_plan(chain, budget), len(chain)),
 }
 
@@ -158,27 +152,23 @@ def _with_last(kept: list[int] | None, n: int) -> list[int] | None:
     return None if kept is None else sorted({*kept, n - 1})
 
 
-def _greedy(chain: Chain, budget: int) -> list[int] | None:
-    """From the front, each segment as long as fits."""
-    kept: list[int] = []
-    held = filled = 0
-    for index in range(len(chain)):
-        if held + filled + chain.saved[index] > budget and index > 0:
-            kept.append(index - 1)
-            held += chain.outputs[index - 1]
-            filled = 0
-        filled += chain.saved[index]
-    return kept if peak(chain, kept) <= budget else None
-
-
 def _explain(calls: Sequence[Sequence[Any]], outcomes: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(
+    pairs = [(Chain(*c[:3]), c[3], o) for c, o in zip(calls, outcomes, strict=True)]
+    names = [
         name
         for name, mutant in _MUTANTS.items()
-        if all(
-            _agrees(mutant(Chain(*c[:3]), c[3]), o) for c, o in zip(calls, outcomes, strict=True)
-        )
-    )
+        if all(_agrees(mutant(chain, budget), outcome) for chain, budget, outcome in pairs)
+    ]
+    return (*names, *(["fewest_cuts"] if all(_has_fewest_cuts(*pair) for pair in pairs) else []))
+
+
+def _has_fewest_cuts(chain: Chain, budget: int, outcome: Any) -> bool:
+    """Tell whether this is one of the plans with the fewest cuts, or there is none."""
+    fewest = fewest_cuts(chain, budget)
+    if fewest is None or outcome[0] != "value":
+        return fewest is None and bool(outcome[0] == "raised")
+    kept = _indices(outcome[1], len(chain))
+    return kept is not None and len(kept) == len(fewest) and peak(chain, kept) <= budget
 
 
 def _agrees(kept: list[int] | None, outcome: Any) -> bool:
@@ -204,6 +194,14 @@ plan = Task(
         "may stand anywhere: best behind a small output.",
         "greedy": "Your segments are each as long as fits, cut from the front. That may cut behind "
         "a huge output, which then stays; a shorter segment can be cheaper for all that follow.",
+        "one_cut": "You cut once at most. Where that does not fit, or only late, more cuts do.",
+        "cheapest_outputs": "You keep the cheapest outputs, wherever they stand. Where each "
+        "segment begins and ends counts too, and the last kept output should come early.",
+        "least_peak": "You return the plan with the least peak, whatever the budget. Look for the "
+        "least time that fits.",
+        "fewest_cuts": "You take the fewest cuts. Two small outputs may take less than a large "
+        "one, and leave room for what comes behind: of all plans that end with an index, remember "
+        "the one with the least sum of kept outputs.",
         "keeps_all": "You keep every output, which recomputes almost every stage. Recompute only "
         "as much as the budget asks for.",
         "kept_forgotten": "You forget that the outputs kept before a segment are live while it "

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from autograder.compare import by_reference
+from autograder.compare import by_reference, same
 from autograder.task import Case, Task
 
 __all__ = ["SAVED", "saved_bytes"]
@@ -26,6 +27,8 @@ class _Saved:
     size: int = 4
     whole: int = 0  # elements of its storage, where that is larger
     times: int = 1
+    starts: int = 1  # at how many addresses the saved tensors begin: each slice has its own
+    dropped: str = ""  # which of those that saved it is gone: the "first" or the "last"
 
     @property
     def storage_bytes(self) -> int:
@@ -51,9 +54,13 @@ SAVED: dict[str, Callable[[int, int], list[_Saved]]] = {
     "frozen linear": lambda r, c: [_Saved("parameter", 2 * c * c)],
     "parameter's view": lambda r, c: [_Saved("parameter", c, whole=3 * c), _Saved("input", r * c)],
     "buffer": lambda r, c: [_Saved("buffer", c)],
+    "two slices": lambda r, c: [_Saved("input", 2 * r, whole=r * c, times=2, starts=2)],
+    "expanded": lambda r, c: [_Saved("input", r * c), _Saved("input", r * c, whole=c)],
     "view": lambda r, c: [_Saved("input", r, whole=r * c)],
     "number": lambda r, c: [_Saved("inner", r * c), *[_Saved("number", 1, size=8)] * 2],
     "dropped": lambda r, c: [_Saved("output", r * c), _Saved("dropped", r * c)],
+    "dropped, then saved": lambda r, c: [_Saved("input", r * c, times=2, dropped="first")],
+    "saved, then dropped": lambda r, c: [_Saved("input", r * c, times=2, dropped="last")],
     "mlp": lambda r, c: [
         *[_Saved("input", r * c), _Saved("parameter", 4 * c * c)],
         _Saved("inner", 4 * r * c, times=2),  # ReLU's output, which the next layer takes
@@ -81,6 +88,10 @@ _WRITTEN = {
     "view": "x[:, :1] ** 2",
     "number": "torch.exp(2.5 * x) / 3.0",
     "dropped": "a function that computes exp(x), drops it and returns tanh(x)",
+    "dropped, then saved": "a function that computes x**2, drops it and returns x**3",
+    "saved, then dropped": "a function that computes x**3, then x**2, drops that and returns x**3",
+    "two slices": "x[:, :2] ** 2 + x[:, 2:4] ** 2",
+    "expanded": "lambda x, y: x * y.expand(rows, columns) with a y of one row",
     "mlp": "Linear(c, 4c), ReLU, Linear(4c, c), with x that requires no gradient",
     "layer_norm": "F.layer_norm(x, (columns,))",
     "attention": "softmax(q @ k.T) @ v",
@@ -106,12 +117,28 @@ def _count(
     return count
 
 
-_MUTANTS = {
+def _first_saver_only(name: str, rows: int, columns: int) -> frozenset[int]:
+    """What comes of it: a new tensor may get the address of one that was dropped, or another."""
+    found = _count(of=lambda s: s.storage_bytes * (s.dropped != "first"))(name, rows, columns)
+    reused = any(saved.what == "dropped" for saved in SAVED[name](rows, columns))
+    return frozenset({found, 0} if reused else {found})
+
+
+def _equal(expected: Any, got: Any) -> bool:
+    if isinstance(expected, frozenset):  # any of these
+        return type(got) is int and got in expected
+    return same(expected, got)
+
+
+_MUTANTS: dict[str, Callable[..., Any]] = {
     "dropped_too": _count(_HELD | {"dropped"}),
-    "counted_twice": _count(of=lambda s: s.storage_bytes * s.times),
+    "counted_twice": _count(of=lambda s: s.storage_bytes * (s.times - bool(s.dropped))),
     "counted_twice_and_dropped": _count(
         _HELD | {"dropped"}, of=lambda s: s.storage_bytes * s.times
     ),
+    "slices_apart": _count(of=lambda s: s.storage_bytes * s.starts),
+    "last_saver_only": _count(of=lambda s: s.storage_bytes * (s.dropped != "last")),
+    "first_saver_only": _first_saver_only,
     "views_as_small": _count(of=lambda s: s.size * s.elements),
     "parameters_too": _count(_HELD | {"parameter"}),
     "numbers_too": _count(_HELD | {"number"}),
@@ -127,7 +154,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     def call(name: str) -> list[object]:
         return [name, int(rng.integers(5, 40)), int(rng.integers(5, 40))]
 
-    shown = ["product", "gelu, composite", "linear", "dropped", "view"]
+    shown = ["product", "gelu, composite", "linear", "dropped", "view", "two slices"]
+    shown += ["saved, then dropped", "dropped, then saved"]
     return [
         *(Case(("value",), {"calls": [call(name)]}) for name in shown),
         Case(("value",), {"calls": [call(name) for name in SAVED]}),
@@ -143,6 +171,7 @@ saved_bytes = Task(
     judge=by_reference(
         _count(),
         _MUTANTS,
+        equal=_equal,
         write=lambda name, r, c: f"{_WRITTEN[name]} ({r} rows, {c} columns)",
     ),
     mistakes={
@@ -151,6 +180,12 @@ saved_bytes = Task(
         "counted_twice": "You count a tensor as often as it was saved. Count each storage once.",
         "counted_twice_and_dropped": "You add up all that passes the hook. A storage that is saved "
         "twice counts once, and one that the graph no longer holds does not count.",
+        "slices_apart": "You count two slices of one tensor as two storages. tensor.data_ptr() is "
+        "where a slice begins; tensor.untyped_storage().data_ptr() is where its storage does.",
+        "last_saver_only": "Several operations may save one storage. You remember the last of them "
+        "only, and where that one was dropped you miss that another still holds the storage.",
+        "first_saver_only": "Several operations may save one storage. You remember the first of "
+        "them only, and where that one was dropped you miss that another still holds the storage.",
         "views_as_small": "A view keeps its whole storage alive. Count "
         "untyped_storage().nbytes(), not the view's own elements.",
         "parameters_too": "You count parameters. They are there with or without a graph. Mind "

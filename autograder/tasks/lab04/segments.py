@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from autograder.task import Answer, Case, Finding, Task
-from autograder.tasks.lab04.checkpoint import close
-from autograder.tasks.lab04.forbidden import NO_TORCH_CHECKPOINT
-from peakmem.probes.lab04 import run_layers
+from autograder.task import Answer, Budget, Case, Finding, Task
+from autograder.tasks.lab04.checkpoint import close, near
+from autograder.tasks.lab04.forbidden import NO_TORCH_CHECKPOINT, UNSEEN
+from peakmem.probes.lab04 import run_large_layers, run_layers
 
 __all__ = ["run_in_segments"]
 
 _SLACK_BYTES = 8 * 1024  # a segment: the state of a random generator, and what is smaller still
-_SIDE = 128  # rows and columns: float32 tensors of 64 KiB
+_SIDE = 128  # rows and columns
+_ONE = 4 * _SIDE**2  # a float32 tensor
+_MIB = 2**20
+_LARGE_LAYERS, _LARGE_LENGTH, _LARGE_SIDE = 30, 5, 512
+_LARGE_TENSOR = 4 * _LARGE_SIDE**2
+# Live at once: the segments' inputs, what one segment saves, and six that its backward makes.
+_LARGE_TENSORS = _LARGE_LAYERS // _LARGE_LENGTH + _LARGE_LENGTH + 6
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     n, k = int(rng.integers(9, 14)), int(rng.integers(3, 5))
     sizes = [(8, 3, "list"), (n, k, "ModuleList"), (7, 2, "Sequential"), (6, 6, "list")]
     sizes += [(4, 9, "Sequential"), (5, 1, "ModuleList")]
-    return [
+    small = [
         Case(
             ("value",),
             {
@@ -37,6 +44,20 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         )
         for n_layers, length, container in sizes
     ]
+    return [*small, _large(rng)]
+
+
+def _large(rng: np.random.Generator) -> Case:
+    """So many layers that all outputs take twice what segments take."""
+    large = {
+        "n_layers": _LARGE_LAYERS,
+        "segment_length": _LARGE_LENGTH,
+        "seed": int(rng.integers(2**31)),
+        "rows": _LARGE_SIDE,
+        "columns": _LARGE_SIDE,
+    }
+    budget = Budget((1 + _LARGE_TENSORS) * _LARGE_TENSOR + _MIB)
+    return Case(("value",), {"large": large}, budget=budget)
 
 
 def _plain(layers: Any, x: Any, segment_length: int) -> Any:
@@ -46,7 +67,37 @@ def _plain(layers: Any, x: Any, segment_length: int) -> Any:
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    if "large" in case.inputs:
+        return dict.fromkeys(case.parts, _within(case.inputs["large"], answer))
     return dict.fromkeys(case.parts, _finding(case.inputs, answer.value))
+
+
+def _within(inputs: Mapping[str, Any], answer: Answer) -> Finding:
+    value = answer.value if isinstance(answer.value, dict) else {}
+    if not _are_calls(value):
+        return Finding(False, "The answers came back garbled.")
+    n, k = _LARGE_LAYERS, _LARGE_LENGTH
+    rise_bytes = answer.metered("rise_bytes")
+    if answer.breaks_budget(rise_bytes, _LARGE_TENSORS * _LARGE_TENSOR):
+        said = f"With {n} layers in segments of {k}: more outputs are live at once than segments "
+        return Finding(False, f"{said}need.", (*_explain(n, k, value), "layer_by_layer"))
+    if not near(value.get("sums"), _large_sums(inputs["seed"])):
+        said = f"With {n} layers in segments of {k}: the result or its gradient is not the layers'."
+        return Finding(False, said, _explain(n, k, value))
+    return Finding(True)
+
+
+def _are_calls(value: Mapping[str, Any]) -> bool:
+    calls = [value.get("forward"), value.get("backward")]
+    return all(isinstance(c, list) and all(type(n) is int for n in c) for c in calls)
+
+
+@lru_cache(maxsize=64)
+def _large_sums(seed: int) -> list[Any]:
+    sizes = {"rows": _LARGE_SIDE, "columns": _LARGE_SIDE}
+    found = run_large_layers(_plain, _LARGE_LAYERS, _LARGE_LENGTH, seed, **sizes, metered=False)
+    sums: list[Any] = found["sums"]
+    return sums
 
 
 def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
@@ -69,10 +120,18 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
     segments = math.ceil(n / k)
     tensors = segments - 1 + n - again
     kept = value["kept_bytes"]
-    if type(kept) is not int or kept > tensors * 4 * _SIDE**2 + segments * _SLACK_BYTES:
+    if type(kept) is not int or kept > tensors * _ONE + segments * _SLACK_BYTES:
         said += f"after forward more is live than {tensors} outputs."
-        return Finding(False, said, _explain(n, k, value))
+        return Finding(False, said, _keeps(n, k, kept) + _explain(n, k, value))
+    if kept < tensors * _ONE or value["operators"] != [n, again]:
+        return Finding(False, doubt=UNSEEN)
     return Finding(True)
+
+
+def _keeps(n: int, k: int, kept: Any) -> tuple[str, ...]:
+    """The mistake of keeping so much where the right layers are called."""
+    slack = n * _SLACK_BYTES
+    return ("layer_by_layer",) if k > 1 and n * _ONE <= kept <= n * _ONE + slack else ()
 
 
 def _close32(got: Any, expected: list[Any]) -> bool:
@@ -128,6 +187,8 @@ run_in_segments = Task(
         "layers a segment has.",
         "first_segment_kept": "You recompute the last segment and keep the first. It is the last "
         "one that is not checkpointed.",
+        "layer_by_layer": "You checkpoint each layer by itself, so each layer's input is kept. Run "
+        "a whole segment as one function through checkpoint: then only its input is.",
         "one_layer_each": "You recompute all layers but one, whatever the length of a segment.",
     },
     ban=NO_TORCH_CHECKPOINT,

@@ -10,15 +10,17 @@ import numpy as np
 import torch
 
 from autograder.compare import show
-from autograder.task import Answer, Case, Finding, Task
+from autograder.task import Answer, Budget, Case, Finding, Task
 from autograder.tasks.lab05.gradients import (
     COMMON_MISTAKES,
     KEEPS_GRAPHS,
+    OTHER_MODE,
     Array,
     Outcome,
     as_before,
     close,
     faults_of_use,
+    forwards_unseen,
     gradients_in,
     gradients_of,
     is_number,
@@ -26,17 +28,15 @@ from autograder.tasks.lab05.gradients import (
     weighted,
 )
 from peakmem.meter import measure_call
-from peakmem.probes.lab05 import LOSSES, large_run, perceptron
+from peakmem.probes.lab05 import LOSSES, large_run, small_model
 
-__all__ = ["NOISE_BYTES", "accumulate_gradients", "largest_rise_bytes"]
+__all__ = ["accumulate_gradients", "largest_rise_bytes", "least_rise_bytes"]
 
 _GRADIENTS, _RAGGED, _KEPT = "gradients", "ragged last micro-batch", "existing gradients and loss"
 
-# How much more than the meter the system may see of an honest run: pages and heap areas, and freed
-# memory that malloc keeps. The graphs of the whole batch would be over 12 MiB.
-NOISE_BYTES = 5 * 2**20
 _LARGE = {"samples": 24, "length": 512, "width": 32, "layers": 8}
 _LARGE_MICRO_BATCH = 2
+_MIB = 2**20
 _FLOAT32 = 1e-4  # of the largest gradient
 
 
@@ -49,9 +49,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         *,
         loss: str = "mse",
         before: bool = False,
+        training: bool = True,
         fixed: bool = False,
     ) -> Case:
-        small = _small(rng, samples, loss, before)
+        small = {**_small(rng, samples, loss, before), "training": training}
         inputs = {"micro_batch": micro_batch, "small": small}
         return Case(parts, inputs, secret={"checks": checks}, fixed=fixed)
 
@@ -60,7 +61,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     large = {**_LARGE, "seed": int(rng.integers(2**32))}
     return [
         case((_GRADIENTS,), many * size, size, "gradients"),
-        case((_GRADIENTS,), many * size, size, "gradients", loss="cross_entropy"),
+        case((_GRADIENTS,), many * size, size, "gradients", loss="cross_entropy", training=False),
         case((_GRADIENTS,), 6, 1, "gradients", fixed=True),
         case((_GRADIENTS,), 5, 5, "gradients", fixed=True),
         case((_RAGGED,), many * size + rest, size, "gradients"),
@@ -68,8 +69,18 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         case((_RAGGED,), 3, 8, "gradients", fixed=True),
         case((_KEPT,), many * size, size, "both", before=True),
         case((_KEPT,), many * size + rest, size, "loss", loss="cross_entropy"),
-        Case((_GRADIENTS,), {"micro_batch": _LARGE_MICRO_BATCH, "large": large}),
+        Case(
+            (_GRADIENTS, _KEPT),
+            {"micro_batch": _LARGE_MICRO_BATCH, "large": large},
+            budget=_budget(),
+        ),
     ]
+
+
+def _budget() -> Budget:
+    """What a call may take, inputs and targets, and a MiB for the short run before and the rest."""
+    given_bytes = 2 * 4 * _LARGE["samples"] * _LARGE["length"] * _LARGE["width"]
+    return Budget(given_bytes + largest_rise_bytes() + _MIB)
 
 
 def _small(rng: np.random.Generator, samples: int, loss: str, before: bool) -> dict[str, Any]:
@@ -90,7 +101,8 @@ class _Pieces:
     """The loss and gradient of each micro-batch by itself, and what was there before."""
 
     def __init__(self, small: Mapping[str, Any], micro_batch: int) -> None:
-        model, loss_fn = perceptron(small["weights"]), LOSSES[small["loss"]]
+        model = small_model(small["weights"]).train(small["training"])
+        loss_fn = LOSSES[small["loss"]]
         inputs, targets = torch.tensor(small["inputs"]), torch.tensor(small["targets"])
         self.sizes = sizes_of(len(inputs), micro_batch)
         self.before = as_before(small["before"], [w.shape for w in small["weights"]])
@@ -104,6 +116,8 @@ class _Pieces:
         self.right = Outcome(
             whole.item(), weighted([gradients_of(model, whole)], [1.0], self.before)
         )
+        whole = loss_fn(model.train(not small["training"])(inputs), targets)
+        self.other_mode = weighted([gradients_of(model, whole)], [1.0], self.before)
 
     def mutants(self) -> dict[str, list[Any]]:
         """The gradients that each mistake leads to."""
@@ -127,6 +141,7 @@ class _Pieces:
                 sums([s * f for s, f in zip(shares, full, strict=True)]),
             ],
             "divides_by_samples": [sums([1 / samples] * count)],
+            "other_mode": [self.other_mode],
             "last_only": [sums([*last, w], k) for w in (1.0, 1 / count) for k in (0.0, 1.0)],
         }
 
@@ -137,24 +152,28 @@ class _Pieces:
 
     def loss_mutants(self) -> dict[str, float]:
         """The number that each mistake returns."""
-        total, count = sum(self.losses), len(self.losses)
-        shares = [size * loss for size, loss in zip(self.sizes, self.losses, strict=True)]
-        return {
-            "sums_losses": total,
-            "no_division": total,
-            "ragged_as_full": total / count,
-            "last_loss": self.losses[-1],
-            "last_loss_divided": self.losses[-1] / count,
-            "not_divided_by_samples": sum(shares),
-        }
+        return _loss_mutants(self.sizes, self.losses)
+
+
+def _loss_mutants(sizes: list[int], losses: list[float]) -> dict[str, float]:
+    total, count = sum(losses), len(losses)
+    return {
+        "sums_losses": total,
+        "no_division": total,
+        "ragged_as_full": total / count,
+        "last_loss": losses[-1],
+        "last_loss_divided": losses[-1] / count,
+        "not_divided_by_samples": sum(s * loss for s, loss in zip(sizes, losses, strict=True)),
+    }
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     value = answer.value if isinstance(answer.value, dict) else {}
     fault = faults_of_use(value, case.inputs["micro_batch"])
     if fault is None and "large" in case.inputs:
-        fault = _metered(case.inputs, value, answer.resident_bytes)
-    elif fault is None:
+        found = _large(case.inputs, answer)
+        return {_GRADIENTS: found, _KEPT: _returned(case.inputs, value)}
+    if fault is None:
         fault = _compared(case, value)
     return dict.fromkeys(case.parts, fault)
 
@@ -170,7 +189,7 @@ def _compared(case: Case, value: Mapping[str, Any]) -> Finding:
         said = f"{call}: the gradients are not those of the full batch. {_ratio(got, pieces)}"
         return Finding(False, said.rstrip(), tuple(pieces.mistakes_in(got)))
     if case.secret["checks"] == "gradients" or is_number(value.get("value"), pieces.right.loss):
-        return Finding(True)
+        return forwards_unseen(value, len(small["inputs"])) or Finding(True)
     if value.get("value") == "a tensor":
         return Finding(False, f"{call}: a tensor came back.", ("returns_tensor",))
     mutants = pieces.loss_mutants().items()
@@ -192,36 +211,77 @@ def _ratio(got: list[Any], pieces: _Pieces) -> str:
     return f"They are {factor:.4g} times as large."
 
 
-@lru_cache(maxsize=8)
 def largest_rise_bytes() -> int:
     """Return how far live bytes may rise: twice what one micro-batch alone takes."""
-    run = large_run(**{**_LARGE, "samples": _LARGE_MICRO_BATCH}, seed=0)
+    return 2 * _rise_bytes(_LARGE_MICRO_BATCH)
+
+
+def least_rise_bytes() -> int:
+    """Return how far live bytes rise at the least: by what a single sample takes."""
+    return _rise_bytes(1)
+
+
+@lru_cache(maxsize=8)
+def _rise_bytes(samples: int) -> int:
+    run = large_run(**{**_LARGE, "samples": samples}, seed=0)
 
     def backward() -> None:
         model, inputs, targets = run
         LOSSES["mse"](model(inputs), targets).backward()  # type: ignore[no-untyped-call]
 
-    return 2 * measure_call(backward, device="cpu", track=run).rise_bytes
+    return measure_call(backward, device="cpu", track=run).rise_bytes
 
 
-def _metered(
-    inputs: Mapping[str, Any], value: Mapping[str, Any], resident_bytes: int | None
-) -> Finding:
-    rise_bytes = value.get("rise_bytes")
+def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
+    value = answer.value
     model, x, y = large_run(**inputs["large"])
     with torch.no_grad():
         like = [parameter.numpy() for parameter in model.parameters()]
     got = gradients_in(value.get("gradients"), like)
-    if type(rise_bytes) is not int or got is None:
+    if got is None:
         return Finding(False, "The answers came back garbled.")
-    if rise_bytes > largest_rise_bytes():
+    rise_bytes = answer.metered("rise_bytes")
+    if answer.breaks_budget(rise_bytes, largest_rise_bytes()):
         return Finding(False, _TOO_MUCH, ("keeps_graphs",))
     if not close(got, gradients_of(model, LOSSES["mse"](model(x), y)), _FLOAT32):
         said = "With 24 samples and micro_batch=2 the gradients are not those of the full batch."
         return Finding(False, said, _scaled(got, model, x, y))
-    if resident_bytes is not None and resident_bytes > rise_bytes + NOISE_BYTES:
-        return Finding(False, doubt=_OUTSIDE)
-    return Finding(True)
+    if not answer.memory and not (rise_bytes or 0) >= least_rise_bytes():
+        return Finding(False, doubt=_UNMETERED)
+    return forwards_unseen(value, len(x)) or Finding(True)
+
+
+def _returned(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
+    """The loss that the metered call returned."""
+    model, x, y = large_run(**inputs["large"])
+    pieces = zip(
+        torch.split(x, _LARGE_MICRO_BATCH), torch.split(y, _LARGE_MICRO_BATCH), strict=True
+    )
+    with torch.no_grad():
+        losses = [LOSSES["mse"](model(a), b).item() for a, b in pieces]
+    got, right = value.get("value"), sum(losses) / len(losses)
+    if _nearly(got, right):
+        return Finding(True)
+    if got == "a tensor":
+        return Finding(False, "A tensor came back.", ("returns_tensor",))
+    mutants = _loss_mutants([_LARGE_MICRO_BATCH] * len(losses), losses).items()
+    names = tuple(name for name, wrong in mutants if _nearly(got, wrong))
+    said = f"With 24 samples and micro_batch=2: expected the loss {right:.6g}, got {show(got)}."
+    with torch.no_grad():
+        gradients = gradients_in(value.get("gradients"), [p.numpy() for p in model.parameters()])
+    names += () if gradients is None else _scaled(gradients, model, x, y)
+    return Finding(False, said, names + _MISSES_THE_LOSS)
+
+
+def _nearly(got: Any, expected: float) -> bool:
+    """Tell whether a number is this one, up to the rounding of float32."""
+    if isinstance(got, bool) or not isinstance(got, (int, float)):
+        return False
+    return abs(got - expected) <= _FLOAT32 * abs(expected)
+
+
+# Mistakes in the gradients, which come with a loss that this case cannot tell the reason of.
+_MISSES_THE_LOSS = ("divides_by_samples", "drops_last", "keeps_graphs", "scales_existing")
 
 
 def _scaled(got: list[Any], model: Any, x: torch.Tensor, y: torch.Tensor) -> tuple[str, ...]:
@@ -245,11 +305,11 @@ _TOO_MUCH = (
     "With 24 samples and micro_batch=2, live memory rose by more than twice what one micro-batch "
     "alone takes."
 )
-_OUTSIDE = (
-    "Seen from outside, your process took clearly more memory than the meter counted within it. A "
-    "person has to look at where it went."
+_UNMETERED = (
+    "The meter saw less memory than a single sample takes, as if the work was done where it does "
+    "not look: on another thread, or with torch's dispatch modes switched off. A person has to "
+    "look at it."
 )
-
 accumulate_gradients = Task(
     id="lab05-accumulate_gradients",
     parts={_GRADIENTS: 2, _RAGGED: 1, _KEPT: 1},
@@ -280,6 +340,7 @@ accumulate_gradients = Task(
         "before backward, not .grad afterwards.",
         "last_only": "Only the last micro-batch's gradient is left. Clear gradients for a new "
         "batch, not for a new micro-batch.",
+        "other_mode": OTHER_MODE,
         "keeps_graphs": KEEPS_GRAPHS,
     },
     trust="measured",

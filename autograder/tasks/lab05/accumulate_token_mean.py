@@ -14,11 +14,13 @@ from autograder.task import Answer, Case, Finding, Task
 from autograder.tasks.lab05.gradients import (
     COMMON_MISTAKES,
     KEEPS_GRAPHS,
+    OTHER_MODE,
     Array,
     Outcome,
     as_before,
     close,
     faults_of_use,
+    forwards_unseen,
     gradients_in,
     gradients_of,
     graphs_kept,
@@ -41,6 +43,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         *,
         ignore_index: int | None = None,
         before: bool = False,
+        training: bool = True,
         fixed: bool = False,
     ) -> Case:
         shapes = [(_VOCAB, _WIDTH), (_VOCAB, _WIDTH)]
@@ -53,13 +56,14 @@ def _cases(rng: np.random.Generator) -> list[Case]:
             "labels": _labels(rng, counted, ignored),
             "micro_batch": micro_batch,
             "ignore_index": ignore_index,
+            "training": training,
         }
         return Case(("right",), inputs, fixed=fixed)
 
     unequal = [int(n) for n in rng.permutation([6, 1, 5, 2, 4, 3, 6])]
     return [
         case([6, 5, 1, 2, 6, 6], 2),
-        case(unequal, 3),
+        case(unequal, 3, training=False),
         case([4, 6, 0, 0, 1, 3], 2),
         case([5, 2, 3, 6], 2, before=True),
         case([2, 6, 1, 4, 5], 2, ignore_index=0),
@@ -82,9 +86,16 @@ class _Tokens:
     """The sum of the counted tokens' losses, its gradient and their number, by micro-batch."""
 
     def __init__(
-        self, inputs: Mapping[str, Any], ignored: int, *, only: int | None = None, shift: int = 0
+        self,
+        inputs: Mapping[str, Any],
+        ignored: int,
+        *,
+        only: int | None = None,
+        shift: int = 0,
+        other_mode: bool = False,
     ) -> None:
         model = token_model(inputs["embedding"], inputs["head"])
+        model.train(inputs["training"] != other_mode)
         tokens, labels = torch.tensor(inputs["tokens"]), torch.tensor(inputs["labels"])
         if only is not None:  # the losses ignore one index, the count another
             ignored, self._counts = only, ignored
@@ -137,6 +148,7 @@ def _mutants(inputs: Mapping[str, Any]) -> dict[str, list[Outcome]]:
         default = _Tokens(inputs, _DEFAULT)
         mutants["default_ignore_index"] = [default.right()]
         mutants["counts_by_default_index"] = [_Tokens(inputs, _DEFAULT, only=ignored).right()]
+    mutants["other_mode"] = [_Tokens(inputs, ignored, other_mode=True).right()]
     mutants["shifts_again"] = [_Tokens(inputs, ignored, shift=1).right()]
     if not sum(t.counts):
         nothing = [np.full_like(start, np.nan) for start in t.before]
@@ -162,7 +174,9 @@ def _compared(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
     loss = value.get("value")
     if close(got, right.gradients):
         if is_number(loss, right.loss):
-            return Finding(True)
+            # What has no token that counts may be left out.
+            rows = int((inputs["labels"] != ignored).any(axis=1).sum())
+            return forwards_unseen(value, rows) or Finding(True)
         if loss == "a tensor":
             return Finding(False, "A tensor came back.", ("returns_tensor",))
     names = [
@@ -196,6 +210,7 @@ accumulate_token_mean = Task(
     mistakes=COMMON_MISTAKES
     | {
         "keeps_graphs": KEEPS_GRAPHS,
+        "other_mode": OTHER_MODE,
         "nan_where_none": "Where no token of the batch counts, the answer is 0.0 and there is no "
         "gradient. Your division by 0 made NaN.",
         "mean_of_means": "You average the means of the micro-batches. One with few counted tokens "

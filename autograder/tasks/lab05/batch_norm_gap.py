@@ -24,7 +24,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         samples: int,
         micro_batch: int,
         *,
-        training: bool = True,
+        training: str = "on",
         apart: float = 0.0,
         fixed: bool = False,
     ) -> Case:
@@ -57,9 +57,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     return [
         first,
         mirrored,
-        case("batch", 3 * size + 2, size, training=False),
+        case("batch", 3 * size + 2, size, training="off"),
+        case("batch", 4 * size, size, training="mixed"),
         case("layer", 3 * size, size),
-        case("none", 3 * size + 1, size, training=False),
+        case("none", 3 * size + 1, size, training="off"),
         case("batch", 5 * size, size),
         telling("drops_last", lambda: case("batch", 2 * size + 2, size, apart=5.0)),
         case("batch", 6, 6, fixed=True),

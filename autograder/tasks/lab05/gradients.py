@@ -16,10 +16,13 @@ from autograder.task import Finding
 __all__ = [
     "COMMON_MISTAKES",
     "KEEPS_GRAPHS",
+    "OTHER_MODE",
+    "UNSEEN",
     "Outcome",
     "as_before",
     "close",
     "faults_of_use",
+    "forwards_unseen",
     "gradients_in",
     "gradients_of",
     "graphs_kept",
@@ -43,6 +46,17 @@ COMMON_MISTAKES = {
 KEEPS_GRAPHS = (
     "Your micro-batches stay in memory together. Call backward() within the loop, once for each, "
     "and keep numbers (loss.item()), not losses or outputs."
+)
+
+
+OTHER_MODE = (
+    "Your function runs the model in another mode than the one that it is in. Whether it trains or "
+    "is evaluated is for the caller to say: no train() or eval() in here."
+)
+
+UNSEEN = (
+    "Your model was seen to run on fewer samples than the batch has, so what was counted of it "
+    "says nothing: call model(...) itself, not its layers. A person has to look at this."
 )
 
 
@@ -125,12 +139,20 @@ def graphs_kept(value: Mapping[str, Any]) -> Finding | None:
     return Finding(False, said, ("keeps_graphs",))
 
 
+def forwards_unseen(value: Mapping[str, Any], samples: int) -> Finding | None:
+    """Return a doubt where the model was seen to run on fewer samples than there are."""
+    sizes = value.get("sizes")
+    if isinstance(sizes, list) and sum(size for size in sizes if type(size) is int) >= samples:
+        return None
+    return Finding(False, doubt=UNSEEN)
+
+
 def faults_of_use(value: Mapping[str, Any], micro_batch: int) -> Finding | None:
     """Return what is wrong with how the function treated what it was given, if anything is."""
     sizes, changed = value.get("sizes"), value.get("changed")
     if not isinstance(sizes, list) or not isinstance(changed, list):
         return Finding(False, "The answers came back garbled.")
-    if any(not isinstance(size, int) or size > micro_batch for size in sizes):
+    if any(type(size) is not int or not 0 <= size <= micro_batch for size in sizes):
         said = f"With micro_batch={micro_batch} the model was given batches of {show(sizes)}."
         return Finding(False, said, ("whole_batch",))
     if changed:

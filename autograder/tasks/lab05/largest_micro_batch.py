@@ -49,9 +49,11 @@ def _judge_micro_batch(case: Case, answer: Answer) -> Mapping[str, Finding]:
         return dict.fromkeys(case.parts, Finding(False, "The answer came back garbled."))
     kind, found = answer.value
     if case.secret["broken"]:
-        return {"right": _passes_errors_on(kind, found)}
+        return {"right": _passes_errors_on(case.secret["broken"], kind, found)}
     upper = case.inputs["upper"]
-    right = _finds(case.secret["fits"], upper, found)
+    right = _finds(case.secret["fits"], upper, kind, found)
+    if right.ok and (outside := _outside(upper, answer.asked)):
+        right = outside
     allowed = math.ceil(math.log2(upper)) + 2
     runs = len(answer.asked)
     if runs <= allowed:
@@ -60,18 +62,33 @@ def _judge_micro_batch(case: Case, answer: Answer) -> Mapping[str, Finding]:
     return {"right": right, "few runs": Finding(False, said, _wastes(answer.asked))}
 
 
-def _passes_errors_on(kind: Any, found: Any) -> Finding:
-    if kind == "raised":
+def _passes_errors_on(broken: str, kind: Any, found: Any) -> Finding:
+    if (kind, found) == ("raised", _ERRORS[broken]):
         return Finding(True)
     return Finding(
         False,
         "A run that raised ValueError or RuntimeError: expected your function to let it pass, "
         f"but it returned {show(found)}.",
-        ("catches_everything",),
+        ("catches_everything", "by_its_text"),
     )
 
 
-def _finds(fits: int, upper: int, found: Any) -> Finding:
+_ERRORS = {"broken": "ValueError", "broken otherwise": "RuntimeError"}
+
+
+def _outside(upper: int, asked: Sequence[tuple[Any, Any]]) -> Finding | None:
+    """What is wrong where a size was run that is none of a micro-batch."""
+    sizes = [size for size, _ in asked if type(size) is int and not 1 <= size <= upper]
+    if not sizes:
+        return None
+    said = f"For upper={upper}: your search called run({sizes[0]}), but sizes go from 1 to {upper}."
+    return Finding(False, said, ("outside_the_range",))
+
+
+def _finds(fits: int, upper: int, kind: Any, found: Any) -> Finding:
+    if kind == "raised":
+        said = f"For upper={upper} where {fits} fit: {show(found)} came out of your search."
+        return Finding(False, said, ("lets_it_pass", "by_its_text"))
     if type(found) is int and found == fits:
         return Finding(True)
     explains = {
@@ -109,6 +126,11 @@ largest_micro_batch = Task(
     mistakes={
         "catches_everything": "Your search takes every error for a full memory. Catch "
         "peakmem.OutOfMemory alone: other errors are bugs, and have to reach the person.",
+        "lets_it_pass": "peakmem.OutOfMemory came out of your search. Catch it where you call "
+        "run(m): it is the one error that says that m samples are too many.",
+        "by_its_text": "Your search knows a full memory by what the error says. Texts differ, and "
+        "a bug may speak of memory too: catch peakmem.OutOfMemory by its type.",
+        "outside_the_range": "Your search runs a size that is none: below 1, or above upper.",
         "linear_search": "Your search tries the sizes one after another. Halve the interval with "
         "each run instead: 1024 sizes need about 10 runs, not 1024.",
         "runs_a_size_twice": "Your search runs the same size more than once. Remember what the "

@@ -16,6 +16,7 @@ __all__ = ["line_of", "memory_line"]
 Line = tuple[float, float]
 Numbers = Sequence[float]
 _TOLERANCE = 1e-6
+_COARSE = 0.5  # what float32 leaves of a small slope above many bytes
 
 
 def line_of(sizes: Numbers, peaks: Numbers) -> Line:
@@ -61,12 +62,30 @@ def _mean_slope(sizes: Numbers, peaks: Numbers) -> Line:
     return float(np.mean(peaks) - slope * np.mean(sizes)), slope
 
 
+def _extremes(sizes: Numbers, peaks: Numbers) -> Line:
+    return _through(int(np.argmin(sizes)), int(np.argmax(sizes)))(sizes, peaks)
+
+
+def _rounded(sizes: Numbers, peaks: Numbers) -> Line:
+    fixed, slope = line_of(sizes, peaks)
+    return round(fixed), round(slope)
+
+
+class _Coarse(tuple[float, ...]):
+    """A line that is right but for the rounding of float32."""
+
+
+def _float32(sizes: Numbers, peaks: Numbers) -> Line:
+    return _Coarse(line_of(sizes, peaks))  # type: ignore[return-value]
+
+
 def _equal(expected: Any, got: Any) -> bool:
     got = got.tolist() if isinstance(got, np.ndarray) else got
     if not (isinstance(got, (list, tuple)) and len(got) == 2):
         return False
     numbers = [g for g in got if isinstance(g, (int, float)) and not isinstance(g, bool)]
-    return len(numbers) == 2 and bool(np.allclose(numbers, expected, rtol=_TOLERANCE, atol=0))
+    tolerance = _COARSE if isinstance(expected, _Coarse) else _TOLERANCE
+    return len(numbers) == 2 and bool(np.allclose(numbers, expected, rtol=tolerance, atol=0))
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -84,11 +103,20 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     several = sorted(int(size) for size in rng.choice(np.arange(1, 65), 6, replace=False))
     mixed = [int(size) for size in rng.permutation([1, 2, 4, 8, 16, 32])]
+    # Few bytes, where rounding shows; and many of them below a small slope, where float32 does.
+    few = [[1, 2, 4, 7], [int(n) for n in np.cumsum(rng.integers(20, 60, 4)) * [1, 2, 2, 3]]]
+    while min(abs(part - round(part)) for part in line_of(*few)) < 0.1:
+        few[1][0] += 1
+    sizes = [1, 2, 4, 8, 16]
+    slope, fixed = int(rng.integers(100_000, 200_000)), int(rng.integers(35 * 10**9, 60 * 10**9))
+    many = [sizes, [fixed + slope * size + int(rng.integers(-99, 99)) for size in sizes]]
     first, second = call([1, 2, 4, 8, 16], 0.5), call([3, 5, 9])
     arrays = [np.array(column) for column in call([2, 3, 7, 20], 0.3)]
     return [
         case(call([1, 2, 4, 8]), call([4, 16])),
         case(call(several, 1.0), call(mixed, 1.0)),
+        case(few),
+        case(many),
         case(first, [tuple(column) for column in second], arrays, fixed=True),
         case(call([16, 4, 8, 6, 12], 0.5), fixed=True),
     ]
@@ -107,6 +135,9 @@ memory_line = Task(
             "through_the_origin": _through_the_origin,
             "first_and_last": _through(0, -1),
             "first_two": _through(0, 1),
+            "extremes": _extremes,
+            "rounded": _rounded,
+            "float32": _float32,
             "sizes_by_position": _sizes_by_position,
             "mean_slope": _mean_slope,
         },
@@ -120,6 +151,11 @@ memory_line = Task(
         "first_and_last": "Your line goes through the first and the last point. With noise in the "
         "peaks all points have to count: least squares.",
         "first_two": "Your line goes through the first two points only. All points have to count.",
+        "extremes": "Your line goes through the smallest and the largest size. With noise in the "
+        "peaks all points have to count: least squares.",
+        "rounded": "You round to whole bytes. Return floats as they come.",
+        "float32": "You compute in float32, whose numbers are 4096 bytes apart where a GPU's peaks "
+        "are. Use Python's floats, or float64.",
         "sizes_by_position": "Your line is over the position in the list, not over the batch "
         "sizes, which need not be 0, 1, 2, ...",
         "mean_slope": "Your slope is the mean of the slopes between neighbours. Least squares "

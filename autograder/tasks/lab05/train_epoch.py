@@ -28,7 +28,7 @@ _TOLERANCE = 1e-4  # of the largest gradient: clipping divides by the norm plus 
 MUTANTS = (
     *("no_division", "last_group_as_full", "drops_last_group", "never_clears", "updates_each"),
     *("one_update_too_many", "clips_each", "always_scales", "schedules_each", "never_schedules"),
-    *("never_clips", "dirty_at_the_end", "counts_micro_batches"),
+    *("never_clips", "clips_per_group", "dirty_at_the_end", "counts_micro_batches"),
 )
 
 _DIRTY = ("never_clears", "dirty_at_the_end", "drops_last_group")
@@ -104,6 +104,7 @@ def simulate(inputs: Mapping[str, Any], mutant: str = "") -> dict[str, Any]:
         "gradients": training.noted,
         "clean": mutant not in _DIRTY or not batches,
         "waiting": 0,
+        "forwards": len(batches),
     }
 
 
@@ -151,6 +152,8 @@ class _Training:
         limit, norm = self._inputs["max_norm"], _norm(gradients)
         if limit is None or (norm <= limit and self._mutant != "always_scales"):
             return gradients
+        if self._mutant == "clips_per_group":
+            return [gradient * min(limit / _norm([gradient]), 1) for gradient in gradients]
         return [gradient * limit / norm for gradient in gradients]
 
     def _schedule(self) -> None:
@@ -169,6 +172,8 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     if _UPDATES in case.parts and (fault := graphs_kept(value)) is not None:
         return dict.fromkeys(case.parts, fault)
     said = _difference(right, value)
+    if not said and not _seen(right, value):
+        return dict.fromkeys(case.parts, Finding(False, doubt=_UNSEEN))
     if not said or _wrong_before_left_overs(case, right, value):
         return dict.fromkeys(case.parts, Finding(True))
     names = [mutant for mutant in MUTANTS if not _difference(simulate(case.inputs, mutant), value)]
@@ -180,6 +185,11 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     )
     said = f"With {len(case.inputs['batches'])} micro-batches and {given}: {said}"
     return dict.fromkeys(case.parts, Finding(False, said, tuple(names)))
+
+
+def _seen(right: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+    """Tell whether the model was seen to run once for each micro-batch, at the least."""
+    return type(value.get("forwards")) is int and value["forwards"] >= right["forwards"]
 
 
 def _wrong_before_left_overs(
@@ -212,7 +222,9 @@ def _difference(right: Mapping[str, Any], value: Mapping[str, Any]) -> str:
         return f"expected {count} updates, but there were {events.count('update')}."
     if events != right["events"]:
         return f"expected {_order(right['events'])}, but it was {_order(events)}."
-    for number, (expected, got) in enumerate(zip(right["gradients"], gradients, strict=False), 1):
+    if len(gradients) != len(right["gradients"]):
+        return f"{len(gradients)} updates have gradients, expected {len(right['gradients'])}."
+    for number, (expected, got) in enumerate(zip(right["gradients"], gradients, strict=True), 1):
         known = [e for e in expected if e is not None]
         found = gradients_in(got, known) if known else got
         if found is None or (known and not close(found, known, _TOLERANCE)):
@@ -222,6 +234,12 @@ def _difference(right: Mapping[str, Any], value: Mapping[str, Any]) -> str:
     if value.get("clean") is not right["clean"]:
         return "gradients are left at the end."
     return ""
+
+
+_UNSEEN = (
+    "Your model was seen to run on fewer micro-batches than there are, so what was counted of it "
+    "says nothing: call model(*batch) itself, not its layers. A person has to look at this."
+)
 
 
 def _order(events: list[Any]) -> str:
@@ -251,6 +269,8 @@ train_epoch = Task(
         "gradient: clip once, just before the update.",
         "always_scales": "You scale the gradient to max_norm also where its norm is smaller. "
         "Clipping only ever shortens.",
+        "clips_per_group": "You clip each parameter, or each of the optimizer's groups, by itself. "
+        "max_norm is for the length over all parameters: one call, with model.parameters().",
         "never_clips": "max_norm has no effect on the gradients that the optimizer sees. Clip "
         "before its step, not after it.",
         "schedules_each": "Your scheduler steps with each micro-batch. Its steps are updates.",

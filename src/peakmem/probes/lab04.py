@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,24 +15,30 @@ from torch.nn import functional as F
 
 from peakmem.meter import MemoryMeter
 from peakmem.nn import GPT
-from peakmem.probes import UNWATCH, WATCH, Namespace, call_each
+from peakmem.probes import Namespace, call_each, describe
 from peakmem.probes.gpu import gpu_seconds, require_gpu
 
 __all__ = [
+    "CHAIN",
+    "CHAIN_TANHS",
     "GPU_BATCH",
     "GPU_LAYERS",
     "KEPT_SET_OPTIMUM",
     "NESTED_OPTIMUM",
+    "TANHS",
     "UNEQUAL_STAGES",
     "attention_block",
     "checkpoint",
     "gpu_stack",
     "gpu_tradeoff",
+    "many_tanhs",
     "plan",
     "recompute_attention_only",
     "run_attention",
+    "run_chain",
     "run_checkpointed",
     "run_in_segments",
+    "run_large_layers",
     "run_layers",
     "saved_bytes",
     "sqrt_rule",
@@ -42,7 +48,6 @@ Array = npt.NDArray[Any]
 Calls = Sequence[Sequence[Any]]
 Outcomes = list[tuple[Any, ...]]
 Call = Callable[..., Any]
-Ask = Callable[[Any], Any]
 
 GPU_LAYERS = 16
 GPU_BATCH, _GPU_LENGTH, _GPU_WIDTH, _GPU_HEADS = 8, 1024, 1024, 16
@@ -104,6 +109,19 @@ def _branch_dropped(x: Tensor) -> Tensor:
     return torch.tanh(x)
 
 
+def _dropped_then_saved(x: Tensor) -> Tensor:
+    unused = x**2
+    del unused
+    return x**3
+
+
+def _saved_then_dropped(x: Tensor) -> Tensor:
+    cube = x**3
+    unused = x**2
+    del unused
+    return cube
+
+
 class _Scaled(nn.Module):
     scale: Tensor
 
@@ -145,8 +163,12 @@ _FUNCTIONS: dict[str, Callable[[int, int], tuple[Any, ...]]] = {
     "parameter's view": _with_parameters_view,
     "buffer": lambda r, c: (_Scaled(c), _x(r, c)),
     "view": lambda r, c: ((lambda x: x[:, :1] ** 2), _x(r, c)),
+    "two slices": lambda r, c: ((lambda x: x[:, :2] ** 2 + x[:, 2:4] ** 2), _x(r, c)),
+    "expanded": lambda r, c: ((lambda x, y: x * y.expand(r, c)), _x(r, c), _x(1, c)),
     "number": lambda r, c: ((lambda x: torch.exp(2.5 * x) / 3.0), _x(r, c)),
     "dropped": lambda r, c: (_branch_dropped, _x(r, c)),
+    "dropped, then saved": lambda r, c: (_dropped_then_saved, _x(r, c)),
+    "saved, then dropped": lambda r, c: (_saved_then_dropped, _x(r, c)),
     "mlp": _mlp,
     "layer_norm": lambda r, c: ((lambda x: F.layer_norm(x, (c,))), _x(r, c)),
     "attention": lambda r, c: (_attention, _x(r, c), _x(r, c), _x(r, c)),
@@ -161,12 +183,19 @@ _FUNCTIONS: dict[str, Callable[[int, int], tuple[Any, ...]]] = {
 # checkpoint
 
 
-def checkpoint(student: Namespace, ask: Ask, **case: Any) -> dict[str, Any]:
-    """Run a function through the student's `checkpoint`; see `run_checkpointed` and `_kept`."""
+def checkpoint(student: Namespace, metered: bool = True, **case: Any) -> dict[str, Any]:
+    """Run a function through the student's `checkpoint`.
+
+    See `run_checkpointed`, `_kept` for the kind "memory" and `run_chain` for the kind "chain".
+    """
     if case["kind"] == "memory":
-        # The first run imports modules, and malloc holds on to much of what it frees.
-        _kept(student.checkpoint, lambda _: None, **case)
-        return _kept(student.checkpoint, ask, **case)
+        # The first run imports modules. Its numbers are others, so nothing of it can answer for
+        # the second.
+        _kept(student.checkpoint, **{**case, "seed": case["seed"] ^ 1})
+        return _kept(student.checkpoint, **case)
+    if case["kind"] == "chain":
+        run_chain(student.checkpoint, **{**case, "rows": 2, "columns": 2}, metered=False)
+        return run_chain(student.checkpoint, **case, metered=metered)
     return run_checkpointed(student.checkpoint, **case)
 
 
@@ -177,119 +206,270 @@ def run_checkpointed(
 
     Returns plain data: `outputs`, `gradients` (None where there is none), `calls` of the function
     after forward and after backward, and the random numbers `between` forward and backward and
-    `after` both, drawn from the CPU's generator.
+    `after` both, drawn from the CPU's generator. `failed` is the error that ended backward,
+    and empty if there was none.
     """
     torch.manual_seed(seed)
     x, y = (torch.randn(rows, columns, dtype=torch.float64, requires_grad=True) for _ in range(2))
     linear = nn.Linear(columns, columns, dtype=torch.float64)
-    calls = 0
-
-    def fn(*args: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        return _KINDS[kind](linear, *args)
-
+    count, read_calls = _counted()
+    run = _KINDS[kind]
     with torch.set_grad_enabled(kind != "no_grad"):
-        out = checkpoint(fn, x, *(_EXTRA[kind](y) if kind in _EXTRA else ()))
-    calls_forward = calls
+        out = run(lambda fn, *args: checkpoint(count(fn), *args), linear, x, y)
+    calls_forward = read_calls()
     outputs: list[Any] = list(out) if isinstance(out, tuple) else [out]
     between = torch.rand(4)
-    if outputs[0].requires_grad:
-        weights = torch.linspace(1, 2, outputs[0].numel(), dtype=torch.float64)
-        (outputs[0] * weights.view_as(outputs[0])).sum().backward()
+    failed = _backward([o for o in outputs if o.requires_grad], only_last=kind == "last of several")
     leaves = [x, y, *linear.parameters()]
     return {
         "outputs": [o.detach().numpy().copy() for o in outputs],
         "is_tuple": isinstance(out, tuple),
         "requires_grad": outputs[0].requires_grad,
         "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in leaves],
-        "calls": [calls_forward, calls],
+        "calls": [calls_forward, read_calls()],
         "between": between.numpy().copy(),
         "after": torch.rand(4).numpy().copy(),
+        "failed": failed,
     }
 
 
-def _powers(linear: nn.Module, x: Tensor, power: int, y: Tensor, shift: Any, *, flag: bool) -> Any:
-    z = linear(torch.tanh(x)) ** power * torch.sin(y)
-    return z if shift is None and flag else -z
+def _counted() -> tuple[Callable[[Call], Call], Callable[[], int]]:
+    """Return what wraps a function to count its calls, and what reads the count of them all."""
+    calls = 0
+
+    def count(fn: Call) -> Call:
+        def counted(*args: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return fn(*args)
+
+        return counted
+
+    return count, lambda: calls
 
 
-# What each kind computes of the linear layer, x and the further arguments.
-_KINDS: dict[str, Callable[..., Any]] = {
-    "layers": lambda linear, x: torch.tanh(linear(torch.exp(linear(x)))),
-    "arguments": lambda linear, x, power, y, shift, flag: _powers(
-        linear, x, power, y, shift, flag=flag
-    ),
-    "random": lambda linear, x: F.dropout(torch.tanh(linear(x)), 0.5) * torch.rand_like(x),
-    "several": lambda linear, x, y: (
-        torch.exp(linear(x)) * torch.tanh(y),
-        x.argmax(dim=1),
-        torch.sin(x) * y,
-    ),
-    "no_grad": lambda linear, x: torch.tanh(linear(x)),
+def _backward(outputs: list[Tensor], *, only_last: bool) -> str:
+    """Run backward from a weighted sum of the outputs; return the error that ended it, if any."""
+    total: Any = 0.0
+    for output in outputs[-1:] if only_last else outputs:
+        weights = torch.linspace(1, 2, output.numel(), dtype=torch.float64)
+        total = total + (output * weights.view_as(output)).sum()
+    try:
+        if outputs:
+            total.backward()
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        kind, said, lines = describe(error)
+        return f"{kind}: {said[:300]}\n{lines}".rstrip()
+    return ""
+
+
+# What each kind runs through the student's checkpoint `c`, of a linear layer, x and y.
+
+
+def _arguments(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
+    def fn(x: Tensor, power: int, y: Tensor, shift: Any, picked: Tensor, fixed: Tensor) -> Any:
+        z = linear(torch.tanh(x)) ** power * torch.sin(y) * fixed
+        return z[picked] if shift is None else -z
+
+    picked = torch.arange(len(x)).flip(0)  # integers, which have no gradient
+    return c(fn, x, 3, y, None, picked, torch.full((x.shape[1],), 0.5, dtype=torch.float64))
+
+
+def _used_again(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
+    """Two checkpoints, one behind the other; an inner result is used twice within, and outside."""
+    h = torch.tanh(c(lambda x: torch.sin(linear(x)), x))
+    return h * c(lambda a, b: torch.exp(linear(a)) * b, h, h) + y
+
+
+def _random(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
+    return c(lambda x: F.dropout(torch.tanh(linear(x)), 0.5) * torch.rand_like(x), x)
+
+
+def _several(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
+    def fn(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        z = linear(x)
+        return torch.exp(z) * torch.tanh(y), x.argmax(dim=1), torch.sin(z) * y
+
+    return c(fn, x, y)
+
+
+_KINDS: dict[str, Callable[[Call, nn.Module, Tensor, Tensor], Any]] = {
+    "layers": lambda c, linear, x, y: c(lambda x: torch.tanh(linear(torch.exp(linear(x)))), x),
+    "arguments": _arguments,
+    "used again": _used_again,
+    "random": _random,
+    "several": _several,
+    "last of several": _several,
+    "no_grad": lambda c, linear, x, y: c(lambda x: torch.tanh(linear(x)), x),
 }
-_EXTRA: dict[str, Callable[[Tensor], tuple[Any, ...]]] = {
-    "arguments": lambda y: (3, y, None, True),
-    "several": lambda y: (y,),
-}
 
 
-_TANHS = 40
+TANHS = 40
 
 
-def _kept(
-    checkpoint: Call, ask: Ask, kind: str, seed: int, rows: int, columns: int
-) -> dict[str, Any]:
+def _kept(checkpoint: Call, kind: str, seed: int, rows: int, columns: int) -> dict[str, Any]:
     """Forward and backward of many tanh under the meter: what forward left, and who was called.
 
     `kept_bytes` are storages that live after forward and did not before, the output's left out.
+    `operators` are how many tanh the meter saw in forward, and in backward. `sums` are those of the
+    output's rows and columns, and of the gradient's.
     """
     torch.manual_seed(seed)
     x = torch.randn(rows, columns, requires_grad=True)
-    calls = 0
+    count, read_calls = _counted()
+    fn = count(many_tanhs)
 
-    def fn(x: Tensor) -> Tensor:
-        nonlocal calls
-        calls += 1
-        for _ in range(_TANHS):
-            x = torch.tanh(1.5 * x)
-        return x
-
-    ask(WATCH)
-    with MemoryMeter("cpu", count_numpy=True, history=False).track(x) as forward:
+    with MemoryMeter("cpu", count_numpy=True).track(x) as forward:
         out = checkpoint(fn, x)
         gc.collect(1)  # young cycles only: a full one takes longer than all the rest
-    ask(UNWATCH)
-    calls_forward = calls
-    out.sum().backward()
+    calls_forward = read_calls()
+    with MemoryMeter("cpu").track(x) as backward:
+        out.sum().backward()
     return {
         "kept_bytes": forward.live_bytes - forward.baseline_bytes - out.untyped_storage().nbytes(),
         "numpy_bytes": forward.numpy_peak_bytes,
         "rise_bytes": forward.peak_bytes - forward.baseline_bytes,
-        "calls": [calls_forward, calls],
-        "has_gradient": x.grad is not None,
+        "calls": [calls_forward, read_calls()],
+        "operators": [_count_of("tanh", forward), _count_of("tanh", backward)],
+        "sums": [] if x.grad is None else [*_sums(out.detach()), *_sums(x.grad)],
     }
+
+
+def many_tanhs(x: Tensor) -> Tensor:
+    """Return what is measured: of each operator, one result would be saved."""
+    for _ in range(TANHS):
+        x = torch.tanh(1.5 * x)
+    return x
+
+
+CHAIN, CHAIN_TANHS = 10, 8  # checkpoints one behind the other, and the tanh in each
+
+
+def run_chain(
+    checkpoint: Call, kind: str, seed: int, rows: int, columns: int, *, metered: bool
+) -> dict[str, Any]:
+    """Run forward and backward of `CHAIN` functions, each through `checkpoint(fn, h)`.
+
+    Returns `sums`, those of the output's rows and columns and of the gradient's; `calls` of the
+    functions after forward and after backward; and if `metered`, `rise_bytes`, by how much live
+    bytes rose in both.
+    """
+    torch.manual_seed(seed)
+    x = torch.randn(rows, columns, requires_grad=True)
+    count, read_calls = _counted()
+    found: dict[str, Any] = {}
+
+    def segment(h: Tensor) -> Tensor:
+        for _ in range(CHAIN_TANHS):
+            h = torch.tanh(1.5 * h)
+        return h
+
+    def forward_and_backward() -> None:
+        h = x
+        for _ in range(CHAIN):
+            h = checkpoint(count(segment), h)
+        found["calls"] = [read_calls()]
+        found["sums"] = _sums(h.detach())
+        h.sum().backward()
+
+    if metered:
+        with MemoryMeter("cpu", history=False).track(x) as meter:
+            forward_and_backward()
+        found["rise_bytes"] = meter.peak_bytes - meter.baseline_bytes
+    else:
+        forward_and_backward()
+    found["calls"].append(read_calls())
+    found["sums"] += [] if x.grad is None else _sums(x.grad)
+    return found
+
+
+def _count_of(operator: str, meter: MemoryMeter) -> int:
+    return sum(name == f"aten::{operator}" for name, _ in meter.timeline)
+
+
+def _sums(matrix: Tensor) -> list[Array]:
+    """The sums of its rows and of its columns: small, and every element counts."""
+    return [matrix.double().sum(dim).numpy() for dim in (1, 0)]
 
 
 # run_in_segments
 
 
-class _Layer(nn.Module):
-    """tanh(x * scale): what it keeps for backward is its input and its output."""
+def _noting_layers(n: int, columns: int) -> tuple[list[nn.Module], Callable[[], list[int]]]:
+    """Return layers, and what reads their numbers in the order that they were called.
 
-    def __init__(self, columns: int, calls: list[int], number: int) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.rand(columns) + 0.5)
-        self.calls, self.number = calls, number
+    A layer is tanh(x * scale): what it keeps for backward is its input and its output. The numbers
+    are no attribute of a layer.
+    """
+    calls: list[int] = []
+    numbers: dict[int, int] = {}
 
-    def forward(self, x: Tensor) -> Tensor:
-        self.calls.append(self.number)
-        return torch.tanh(x * self.scale)
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.rand(columns) + 0.5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            calls.append(numbers.get(id(self), -1))
+            return torch.tanh(x * self.scale)
+
+    layers = [Layer() for _ in range(n)]
+    numbers.update({id(layer): number for number, layer in enumerate(layers)})
+    return list(layers), calls.copy
 
 
-def run_in_segments(student: Namespace, **case: Any) -> dict[str, Any]:
-    """Run layers through the student's `run_in_segments`; see `run_layers`."""
-    return run_layers(student.run_in_segments, **case)
+def run_in_segments(
+    student: Namespace,
+    container: str = "list",
+    large: Mapping[str, int] | None = None,
+    metered: bool = True,
+    **case: int,
+) -> dict[str, Any]:
+    """Run layers through the student's `run_in_segments`; see `run_layers`, `run_large_layers`."""
+    if large is None:
+        return run_layers(student.run_in_segments, container, **case)
+    run_large_layers(student.run_in_segments, **{**large, "rows": 2, "columns": 2}, metered=False)
+    return run_large_layers(student.run_in_segments, **large, metered=metered)
+
+
+def run_large_layers(
+    run: Call,
+    n_layers: int,
+    segment_length: int,
+    seed: int,
+    rows: int,
+    columns: int,
+    *,
+    metered: bool,
+) -> dict[str, Any]:
+    """Run `run(layers, x, segment_length)` and backward on a list of layers.
+
+    Returns the numbers of the layers in the order they were called, in `forward` and in `backward`;
+    `sums`, those of the output's rows and columns and of the gradient's; and if `metered`,
+    `rise_bytes`, by how much live bytes rose in both.
+    """
+    torch.manual_seed(seed)
+    layers, read_calls = _noting_layers(n_layers, columns)
+    x = torch.randn(rows, columns, requires_grad=True)
+    found: dict[str, Any] = {}
+
+    def forward_and_backward() -> None:
+        out = run(layers, x, segment_length)
+        found["forward"] = read_calls()
+        found["sums"] = _sums(out.detach())
+        out.sum().backward()
+
+    if metered:
+        with MemoryMeter("cpu", history=False).track(x, nn.ModuleList(layers)) as meter:
+            forward_and_backward()
+        found["rise_bytes"] = meter.peak_bytes - meter.baseline_bytes
+    else:
+        forward_and_backward()
+    found["backward"] = read_calls()[len(found["forward"]) :]
+    found["sums"] += [] if x.grad is None else _sums(x.grad)
+    return found
 
 
 def run_layers(
@@ -305,28 +485,31 @@ def run_layers(
 
     `container` is "list", "ModuleList" or "Sequential". Returns the `output`, the `gradients` of x
     and of every layer, the numbers of the layers in the order they were called, in `forward` and in
-    `backward`, and `kept_bytes`: storages that live after forward and did not before, the output's
-    included.
+    `backward`, how many tanh the meter saw in each (`operators`), and `kept_bytes`: storages that
+    live after forward and did not before, the output's included.
     """
     torch.manual_seed(seed)
-    calls: list[int] = []
-    own = [_Layer(columns, calls, number) for number in range(n_layers)]
-    layers: Any = own
+    own, read_calls = _noting_layers(n_layers, columns)
+    layers: Any = list(own)
     if container == "ModuleList":
         layers = nn.ModuleList(own)
     elif container == "Sequential":
         layers = nn.Sequential(*own)
     x = torch.randn(rows, columns, requires_grad=True)
-    with MemoryMeter("cpu", history=False).track(x, nn.ModuleList(own)) as meter:
+    tracked = nn.ModuleList(own)
+    with MemoryMeter("cpu").track(x, tracked) as meter:
         out = run(layers, x, segment_length)
-    forward = calls.copy()
-    out.sum().backward()
-    leaves = [x, *(layer.scale for layer in own)]
+        gc.collect(1)  # what only a cycle holds is not kept
+    forward = read_calls()
+    with MemoryMeter("cpu").track(x, tracked) as after:
+        out.sum().backward()
+    leaves = [x, *tracked.parameters()]
     return {
         "output": out.detach().numpy().copy(),
         "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in leaves],
         "forward": forward,
-        "backward": calls[len(forward) :],
+        "backward": read_calls()[len(forward) :],
+        "operators": [_count_of("tanh", meter), _count_of("tanh", after)],
         "kept_bytes": meter.live_bytes - meter.baseline_bytes,
     }
 
@@ -387,8 +570,8 @@ def run_attention(
     """Run `run(block, x)` and backward under the meter.
 
     Returns the `output`, `gradients`, `kept_bytes` (live after forward and not before, the output
-    left out) and how often three operators ran in all: `softmax`, `gelu`, and `addmm`, a linear
-    layer's.
+    left out) and how often operators ran in all: `softmax`, `gelu`, `addmm`, a linear layer's, and
+    `fused`, torch's attention in one operator.
     """
     torch.manual_seed(seed)
     block = attention_block(d_model, n_heads, length)
@@ -397,15 +580,15 @@ def run_attention(
         out = run(block, x)
         kept_bytes = meter.live_bytes - meter.baseline_bytes - out.untyped_storage().nbytes()
         out.square().sum().backward()
-    names = [name.removeprefix("aten::") for name, _ in meter.timeline]
     leaves = [x, *block.parameters()]
     return {
         "output": out.detach().numpy().copy(),
         "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in leaves],
         "kept_bytes": kept_bytes,
-        "softmax": names.count("_softmax"),
-        "gelu": names.count("gelu"),
-        "addmm": names.count("addmm"),
+        "softmax": _count_of("_softmax", meter),
+        "gelu": _count_of("gelu", meter),
+        "addmm": _count_of("addmm", meter),
+        "fused": sum("scaled_dot_product" in name for name, _ in meter.timeline),
     }
 
 

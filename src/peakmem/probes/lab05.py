@@ -15,10 +15,11 @@ from torch.nn import functional as F
 
 from peakmem import meter
 from peakmem.errors import OutOfMemory
-from peakmem.probes import UNWATCH, WATCH, Namespace, call_each
+from peakmem.probes import Namespace, call_each
 
 __all__ = [
     "LOSSES",
+    "Louder",
     "Regression",
     "accumulate_gradients",
     "accumulate_token_mean",
@@ -28,6 +29,7 @@ __all__ = [
     "memory_line",
     "normed_perceptron",
     "perceptron",
+    "small_model",
     "token_model",
     "train_epoch",
 ]
@@ -41,29 +43,34 @@ LOSSES: dict[str, LossFunction] = {"mse": F.mse_loss, "cross_entropy": F.cross_e
 def largest_micro_batch(student: Namespace, upper: int, ask: Callable[[Any], Any]) -> Any:
     """Let the student search for the largest micro-batch; the grader decides what fits.
 
-    Returns ("value", answer), or ("raised", name of the error) where a run raised one of `_BUGS`
-    and `largest_micro_batch` let it pass.
+    Returns ("value", answer), or ("raised", name of the error) where a run raised OutOfMemory or
+    one of `_BUGS` and `largest_micro_batch` let it pass. What an error says tells nothing: a full
+    memory is known by the type.
     """
     raised: list[Exception] = []
 
     def run(m: int) -> None:
         reply = ask(operator.index(m))  # a TypeError for 2.5: half a sample cannot be run
         if reply == "out of memory":
-            raise OutOfMemory(f"{m} samples do not fit")
+            raised.append(OutOfMemory(_WORDS[m % len(_WORDS)]))
+            raise raised[-1]
         if reply in _BUGS:
-            raised.append(_BUGS[reply](f"this model has a bug, which shows with {m} samples"))
+            raised.append(_BUGS[reply](f"out of memory? No, a bug: {m} samples do not fit a shape"))
             raise raised[-1]
 
     try:
         return ("value", student.largest_micro_batch(run, upper))
-    except tuple(_BUGS.values()) as error:
+    except _PASSED_ON as error:
         if not any(error is bug for bug in raised):
             raise
         return ("raised", type(error).__name__)
 
 
+_WORDS = ("", "the allocator has nothing left", "aten::bmm asked for 2,097,152 bytes")
+
 # By the grader's reply: torch raises RuntimeError for most bugs.
 _BUGS: dict[str, type[Exception]] = {"broken": ValueError, "broken otherwise": RuntimeError}
+_PASSED_ON: tuple[type[Exception], ...] = (OutOfMemory, *_BUGS.values())
 
 
 def memory_line(student: Namespace, calls: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
@@ -83,10 +90,23 @@ def perceptron(weights: Sequence[Array]) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
+class Louder(nn.Module):
+    """Another layer in training than in evaluation, as dropout is, without its dice."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 1.5 * x if self.training else x
+
+
 def token_model(embedding: Array, head: Array) -> nn.Sequential:
     """Return a model from tokens (B, T) to logits (B, T, V)."""
     tokens = nn.Embedding(len(embedding), embedding.shape[1], _weight=torch.tensor(embedding))
-    return nn.Sequential(tokens, nn.Tanh(), *perceptron([head]))
+    return nn.Sequential(tokens, nn.Tanh(), Louder(), *perceptron([head]))
+
+
+def small_model(weights: Sequence[Array]) -> nn.Sequential:
+    """Return a perceptron with a layer in it that its mode changes."""
+    layers = list(perceptron(weights))
+    return nn.Sequential(*layers[:2], Louder(), *layers[2:])
 
 
 class Regression(nn.Module):
@@ -105,34 +125,32 @@ class Regression(nn.Module):
 
 def accumulate_gradients(
     student: Namespace,
-    ask: Callable[[Any], Any],
     micro_batch: int,
     small: Mapping[str, Any] | None = None,
     large: Mapping[str, Any] | None = None,
+    metered: bool = True,
 ) -> dict[str, Any]:
-    """Call `accumulate_gradients` on a `small` model, or meter it on a `large` one.
+    """Call `accumulate_gradients` on a `small` model, or on a `large` one.
 
     `small` has the `weights` of a perceptron, the gradients that are there `before` (None, or one
-    for each weight), `inputs`, `targets` and the name of a `loss`. Returns `value` (what came
-    back), `sizes` (of the batches that the model was given), `waiting` (how many graphs were kept,
-    their backward still to come, when a forward began), `changed` (what was changed that should not
-    have been) and the `gradients`; of a `large` one `rise_bytes` as well, by how much live bytes
-    rose.
+    for each weight), `inputs`, `targets`, the name of a `loss`, and whether it is in `training`.
+    Returns `value` (what came back), `sizes` (of the batches that the model was given), `waiting`
+    (how many graphs were kept, their backward still to come, when a forward began), `changed` (what
+    was changed that should not have been) and the `gradients`; of a `large` one, if `metered`,
+    `rise_bytes` as well, by how much live bytes rose.
     """
     if large is not None:
         # The first run takes the buffers that the matrix library keeps, some 10 MiB.
-        _large(student, lambda _: None, micro_batch, {**large, "samples": micro_batch})
+        _large(student, micro_batch, {**large, "samples": micro_batch}, metered=False)
         gc.collect()
-        return _large(student, ask, micro_batch, large)
+        return _large(student, micro_batch, large, metered=metered)
     if small is None:
         raise ValueError("expected a small or a large model")
-    model = perceptron(small["weights"])
-    for parameter, gradient in zip(model.parameters(), small["before"] or [], strict=False):
-        parameter.grad = torch.tensor(gradient)
+    model = small_model(small["weights"]).train(small["training"])
+    _set_gradients(model, small["before"])
     given = (torch.tensor(small["inputs"]), torch.tensor(small["targets"]))
-    watched = _Watched(model, given)
-    value = student.accumulate_gradients(model, LOSSES[small["loss"]], *given, micro_batch)
-    return watched.report(value)
+    report = _watched(model, given)
+    return report(student.accumulate_gradients(model, LOSSES[small["loss"]], *given, micro_batch))
 
 
 def accumulate_token_mean(
@@ -144,83 +162,84 @@ def accumulate_token_mean(
     labels: Array,
     micro_batch: int,
     ignore_index: int | None,
+    training: bool,
 ) -> dict[str, Any]:
     """Call `accumulate_token_mean`; return what `accumulate_gradients` returns.
 
     `ignore_index` is left to its default where it is None.
     """
-    model = token_model(embedding, head)
-    for parameter, gradient in zip(model.parameters(), before or [], strict=False):
-        parameter.grad = torch.tensor(gradient)
+    model = token_model(embedding, head).train(training)
+    _set_gradients(model, before)
     given = (torch.tensor(tokens), torch.tensor(labels))
     options = {} if ignore_index is None else {"ignore_index": ignore_index}
-    watched = _Watched(model, given)
-    return watched.report(student.accumulate_token_mean(model, *given, micro_batch, **options))
+    report = _watched(model, given)
+    return report(student.accumulate_token_mean(model, *given, micro_batch, **options))
 
 
-class _Watched:
-    """A model and the tensors it is trained on: the batches it was given, and what changed."""
+def _set_gradients(model: nn.Module, before: Sequence[Array] | None) -> None:
+    if before is not None:
+        for parameter, gradient in zip(model.parameters(), before, strict=True):
+            parameter.grad = torch.tensor(gradient)
 
-    def __init__(self, model: nn.Module, given: tuple[Tensor, ...]) -> None:
-        self.sizes: list[int] = []
-        self._model, self._given = model, given
-        self._before = self._state()
-        self._graphs = _Graphs(model)
-        self._hook = model.register_forward_pre_hook(self._note)
 
-    def report(self, value: Any) -> dict[str, Any]:
-        self._hook.remove()
-        self._graphs.stop()
-        changed = [
-            name for name, old in self._before.items() if not _alike(old, self._state()[name])
-        ]
+def _watched(model: nn.Module, given: tuple[Tensor, ...]) -> Callable[[Any], dict[str, Any]]:
+    """Watch a model and the tensors that it is trained on; return what makes the report.
+
+    What was noted is in no attribute of the model.
+    """
+    before = _state(model, given)
+    forwards = _note_forwards(model)
+
+    def report(value: Any) -> dict[str, Any]:
+        after = _state(model, given)
+        sizes, waiting = forwards()
         return {
             "value": "a tensor" if isinstance(value, Tensor) else value,
-            "sizes": self.sizes,
-            "waiting": self._graphs.waiting,
-            "changed": changed,
-            "gradients": _gradients(self._model),
+            "sizes": sizes,
+            "waiting": waiting,
+            "changed": [name for name, old in before.items() if not _alike(old, after[name])],
+            "gradients": _gradients(model),
         }
 
-    def _note(self, _: nn.Module, arguments: tuple[Any, ...]) -> None:
-        self.sizes.append(len(arguments[0]))
-
-    def _state(self) -> dict[str, list[Any]]:
-        return {
-            "parameters": [p.detach().clone() for p in self._model.parameters()],
-            "inputs or targets": [t.clone() for t in self._given],
-            "mode": [module.training for module in self._model.modules()],
-        }
+    return report
 
 
-class _Graphs:
-    """How many graphs of a model were kept, their backward still to come, when a forward began.
+def _state(model: nn.Module, given: tuple[Tensor, ...]) -> dict[str, list[Any]]:
+    return {
+        "parameters": [p.detach().clone() for p in model.parameters()],
+        "inputs or targets": [t.clone() for t in given],
+        "mode": [module.training for module in model.modules()],
+    }
 
-    One counts as long as something holds it; a loop's own variable holds the last one, so one that
-    waits is no sign of anything.
+
+def _note_forwards(model: nn.Module) -> Callable[[], tuple[list[int], int]]:
+    """Note each forward of the model; return what reads two figures.
+
+    They are the sizes of the batches that it was given, and how many graphs were kept, their
+    backward still to come, when a forward began. One counts as long as something holds it; a
+    loop's own variable holds the last one, so one that waits is no sign of anything.
     """
+    sizes: list[int] = []
+    waiting = 0
+    known: list[weakref.ref[_Backward]] = []
+    kind: Any = type(model)
 
-    def __init__(self, model: nn.Module) -> None:
-        self.waiting = 0
-        self._known: list[weakref.ref[_Backward]] = []
-        self._hooks = [
-            model.register_forward_pre_hook(self._forward_begins),
-            model.register_forward_hook(self._forward_ends),
-        ]
+    class Noted(kind):  # type: ignore[misc]
+        def forward(self, *batch: Any) -> Any:
+            nonlocal waiting
+            sizes.append(len(batch[0]))
+            held = [backward for ref in known if (backward := ref()) is not None]
+            waiting = max(waiting, sum(not backward.begun for backward in held))
+            output = super().forward(*batch)
+            if output.requires_grad:
+                backward = _Backward()  # held by the graph alone
+                output.register_hook(backward)
+                known.append(weakref.ref(backward))
+            return output
 
-    def stop(self) -> None:
-        for hook in self._hooks:
-            hook.remove()
-
-    def _forward_begins(self, *_: Any) -> None:
-        held = [backward for ref in self._known if (backward := ref()) is not None]
-        self.waiting = max(self.waiting, sum(not backward.begun for backward in held))
-
-    def _forward_ends(self, _module: nn.Module, _given: Any, output: Tensor) -> None:
-        if output.requires_grad:
-            backward = _Backward()  # held by the graph alone
-            output.register_hook(backward)  # type: ignore[no-untyped-call]
-            self._known.append(weakref.ref(backward))
+    Noted.__name__ = Noted.__qualname__ = kind.__name__
+    model.__class__ = Noted
+    return lambda: (sizes.copy(), waiting)
 
 
 class _Backward:
@@ -256,16 +275,16 @@ def large_run(
 
 
 def _large(
-    student: Namespace, ask: Callable[[Any], Any], micro_batch: int, large: Mapping[str, Any]
+    student: Namespace, micro_batch: int, large: Mapping[str, Any], *, metered: bool
 ) -> dict[str, Any]:
     model, inputs, targets = large_run(**large)
-    watched = _Watched(model, (inputs[:1], targets[:1]))
-    ask(WATCH)
+    report = _watched(model, (inputs[:1], targets[:1]))
+    given = (model, F.mse_loss, inputs, targets, micro_batch)
+    if not metered:
+        return report(student.accumulate_gradients(*given))
     with meter.MemoryMeter("cpu", history=False).track(model, inputs, targets) as measured:
-        value = student.accumulate_gradients(model, F.mse_loss, inputs, targets, micro_batch)
-    ask(UNWATCH)
-    rise_bytes = measured.peak_bytes - measured.baseline_bytes
-    return {**watched.report(value), "rise_bytes": rise_bytes}
+        value = student.accumulate_gradients(*given)
+    return {**report(value), "rise_bytes": measured.peak_bytes - measured.baseline_bytes}
 
 
 # A training of many updates.
@@ -283,29 +302,32 @@ def train_epoch(
 ) -> dict[str, Any]:
     """Call `train_epoch` with an optimizer and a scheduler that note what they are asked to do.
 
-    The scheduler, unless `lr_factor` is None, multiplies lr by it at each of its steps. Returns
-    `value`, `events` ("update" and "schedule", in order), the `gradients` at each update, whether
-    gradients were `clean` at the end, and `waiting`, as `accumulate_gradients` does. The loader is
-    a generator; or, as a DataLoader is, one that `begins_anew` in each loop. It has no length.
+    The scheduler, unless `lr_factor` is None, multiplies lr by it at each of its steps. What is
+    None is left to its default. The optimizer has a group for each parameter. Returns `value`,
+    `events` ("update" and "schedule", in order), the `gradients` at each update, whether gradients
+    were `clean` at the end, `waiting`, as `accumulate_gradients` does, and how many `forwards`
+    there were. The loader is a generator; or, as a DataLoader is, one that `begins_anew` in each
+    loop. It has no length.
     """
     model = Regression(weights)
     loader = _Loader(batches)
-    graphs = _Graphs(model)
-    events: list[str] = []
-    optimizer = _NotingSGD(model, lr, events)
-    scheduler = None if lr_factor is None else _Scheduler(optimizer, lr_factor, events)
+    forwards = _note_forwards(model)
+    optimizer, noted, events = _noting_sgd(model, lr)
+    options: dict[str, Any] = {} if max_norm is None else {"max_norm": max_norm}
+    if lr_factor is not None:
+        options["scheduler"] = _scheduler(optimizer, lr_factor, events)
     value = student.train_epoch(
-        model, optimizer, loader if begins_anew else iter(loader), accumulation_steps,
-        max_norm=max_norm, scheduler=scheduler,
-    )  # fmt: skip
-    graphs.stop()
+        model, optimizer, loader if begins_anew else iter(loader), accumulation_steps, **options
+    )
+    sizes, waiting = forwards()
     left = [gradient for gradient in _gradients(model) if gradient is not None]
     return {
         "value": value,
         "events": events,
-        "gradients": optimizer.noted,
+        "gradients": noted,
         "clean": not any(gradient.any() for gradient in left),
-        "waiting": graphs.waiting,
+        "waiting": waiting,
+        "forwards": len(sizes),
     }
 
 
@@ -321,30 +343,36 @@ class _Loader:
             yield tuple(torch.tensor(array) for array in batch)
 
 
-class _NotingSGD(torch.optim.SGD):
-    """torch's SGD, which notes the gradients of each of its steps."""
+def _noting_sgd(
+    model: nn.Module, lr: float
+) -> tuple[torch.optim.Optimizer, list[list[Array | None]], list[str]]:
+    """Return torch's SGD, the gradients that each of its steps saw, and a list of its steps.
 
-    def __init__(self, model: nn.Module, lr: float, events: list[str]) -> None:
-        super().__init__(model.parameters(), lr=lr)
-        self.noted: list[list[Array | None]] = []
-        self._noting, self._events = model, events
+    The lists are in no attribute of the optimizer.
+    """
+    noted: list[list[Array | None]] = []
+    events: list[str] = []
 
-    def step(self, closure: Any = None) -> Any:
-        self._events.append("update")
-        self.noted.append(_gradients(self._noting))
-        return super().step(closure)
+    class NotingSGD(torch.optim.SGD):
+        def step(self, closure: Any = None) -> Any:
+            events.append("update")
+            noted.append(_gradients(model))
+            return super().step(closure)
+
+    groups = [{"params": [parameter]} for parameter in model.parameters()]
+    return NotingSGD(groups, lr=lr), noted, events
 
 
-class _Scheduler:
-    """A learning-rate scheduler: each step multiplies lr by a factor."""
+def _scheduler(optimizer: torch.optim.Optimizer, factor: float, events: list[str]) -> Any:
+    """Return a learning-rate scheduler: each step multiplies lr by a factor, and is noted."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer, factor: float, events: list[str]) -> None:
-        self._optimizer, self._factor, self._events = optimizer, factor, events
+    class Scheduler:
+        def step(self) -> None:
+            events.append("schedule")
+            for group in optimizer.param_groups:
+                group["lr"] *= factor
 
-    def step(self) -> None:
-        self._events.append("schedule")
-        for group in self._optimizer.param_groups:
-            group["lr"] *= self._factor
+    return Scheduler()
 
 
 # Normalisation over the batch.
@@ -354,16 +382,20 @@ def batch_norm_gap(
     student: Namespace,
     weights: Sequence[Array],
     norm: str,
-    training: bool,
+    training: str,
     x: Array,
     micro_batch: int,
 ) -> dict[str, Any]:
     """Call `batch_norm_gap` on two layers with a norm between: "batch", "layer" or "none".
 
     The model looks as after some training: it has gradients, and its running statistics moved.
-    Returns `value`, and what was `changed` of the model and its input.
+    With `training` "mixed" the norm is in evaluation mode, the rest in training, as a norm is that
+    was frozen. Returns `value`, and what was `changed` of the model and its input.
     """
-    model = normed_perceptron(weights, norm).train(training)
+    model = normed_perceptron(weights, norm).train(training != "off")
+    if training == "mixed":
+        model[1].eval()
+    modes = [module.training for module in model.modules()]
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
     for buffer in model.buffers():
@@ -375,7 +407,7 @@ def batch_norm_gap(
     changed = {
         "state": after.keys() != state.keys()
         or not all(bool((after[name] == state[name]).all()) for name in state),
-        "mode": any(module.training != training for module in model.modules()),
+        "mode": [module.training for module in model.modules()] != modes,
         "gradients": any(
             p.grad is None or not bool((p.grad == 1).all()) for p in model.parameters()
         ),

@@ -31,10 +31,10 @@ from autograder.tasks.lab04.chains import (
     peak,
     time,
 )
-from autograder.tasks.lab04.checkpoint import checkpoint
+from autograder.tasks.lab04.checkpoint import _expected_sums, checkpoint
 from autograder.tasks.lab04.forbidden import NO_TORCH_CHECKPOINT, NOISE_BYTES
 from autograder.tasks.lab04.gpu_tradeoff import gpu_tradeoff
-from autograder.tasks.lab04.plan import draw_chain
+from autograder.tasks.lab04.heuristics import HEURISTICS, draw_chain
 from autograder.tasks.lab04.plan import plan as plan_task
 from autograder.tasks.lab04.saved import SAVED, saved_bytes
 from autograder.tasks.lab04.segments import run_in_segments
@@ -212,6 +212,21 @@ def test_the_figures_in_the_text_about_the_chain() -> None:
     assert time(TABLE, [3]) == 142
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_every_rule_of_thumb_loses_two_parts_in_every_draw(seed: int) -> None:
+    cases = plan_task.cases(np.random.default_rng(seed))
+    for name in HEURISTICS:
+        planned = [[_planned(name, call) for call in case.inputs["calls"]] for case in cases]
+        verdict = judge(plan_task, cases, [Answer(outcomes) for outcomes in planned])
+        assert verdict.points <= 2, name
+        assert verdict.earned["within 1.2 of the least time"] == 0, name
+
+
+def _planned(name: str, call: list[Any]) -> tuple[Any, ...]:
+    kept = HEURISTICS[name](Chain(*call[:3]), call[3])
+    return ("raised", "ValueError", "") if kept is None else ("value", kept)
+
+
 def test_plans_that_are_all_wrong_earn_nothing() -> None:
     cases = plan_task.cases(np.random.default_rng(0))
     for outcome in (("raised", "NotImplementedError", ""), ("value", None), ("changed", 0)):
@@ -232,13 +247,14 @@ RIGHT_MEMORY = {
     "numpy_bytes": 50_000,
     "rise_bytes": 3 * MIB,
     "calls": [1, 2],
-    "has_gradient": True,
+    "operators": [lab04.TANHS, lab04.TANHS],
 }
 
 
 def _memory(changes: Mapping[str, Any], resident_bytes: int | None = None) -> Verdict:
     case = _case(checkpoint, "kept bytes and calls", kind="memory")
-    return _judged(checkpoint, case, {**RIGHT_MEMORY, **changes}, resident_bytes)
+    right = {**RIGHT_MEMORY, "sums": _expected_sums(case.inputs["seed"])}
+    return _judged(checkpoint, case, {**right, **changes}, resident_bytes)
 
 
 @pytest.mark.parametrize(
@@ -250,13 +266,113 @@ def _memory(changes: Mapping[str, Any], resident_bytes: int | None = None) -> Ve
         ({"calls": [1, 1]}, "keeps_everything"),
         ({"calls": [2, 3]}, "calls"),
         ({"calls": [1, 13]}, "calls"),
-        ({"has_gradient": False}, "calls"),
+        ({"sums": []}, None),
+        ({"sums": [np.full(320, np.nan)] * 4}, None),
     ],
 )
-def test_kept_bytes_are_judged_to_the_byte(changes: dict[str, Any], mistake: str) -> None:
+def test_kept_bytes_are_judged_to_the_byte(changes: dict[str, Any], mistake: str | None) -> None:
     assert _memory({}).earned["kept bytes and calls"] == 2
     verdict = _memory(changes)
     assert (verdict.earned["kept bytes and calls"], verdict.mistake) == (0, mistake)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kept_bytes": -1},
+        {"rise_bytes": 0},
+        {"operators": [0, 0]},
+        {"operators": [lab04.TANHS, 0]},
+        {"operators": None},
+    ],
+    ids=str,
+)
+def test_less_than_a_checkpoint_takes_is_doubted(changes: dict[str, Any]) -> None:
+    assert _memory(changes).status == "could_not_judge"
+
+
+_POOL = """
+from concurrent.futures import ThreadPoolExecutor
+
+
+def {name}(*given):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(inner, *given).result()
+"""
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "name", "part"),
+    [
+        (checkpoint, "right_hooks", "checkpoint", "kept bytes and calls"),
+        (run_in_segments, "right_recursion", "run_in_segments", "value"),
+        (recompute_attention_only, "right_hooks", "recompute_attention_only", "kept bytes"),
+        (
+            recompute_attention_only,
+            "wrong_nothing_recomputed",
+            "recompute_attention_only",
+            "kept bytes",
+        ),
+    ],
+)
+def test_work_on_another_thread_is_doubted(task: Task, answer: str, name: str, part: str) -> None:
+    names: dict[str, Any] = {}
+    source = _source(task.name, answer)
+    exec(source, names)
+    names["inner"] = names[name]
+    exec(_POOL.replace("{name}", name), names)
+    case = _case(task, part, **({"kind": "memory"} if task is checkpoint else {}))
+    answer_ = LocalStudent(names).run(task.probe_path, case.inputs, lambda _: None)
+    assert task.judge(case, answer_)[part].doubt
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"softmax": 0, "gelu": 0, "addmm": 0, "kept_bytes": 0},
+        {"softmax": 2, "gelu": 1, "addmm": 6, "kept_bytes": 0},
+        {"softmax": 2, "gelu": 0, "addmm": 6},
+        {"softmax": 2, "gelu": 1, "addmm": 3},
+    ],
+    ids=str,
+)
+def test_counts_below_what_a_block_takes_are_doubted(changes: dict[str, int]) -> None:
+    case = _case(recompute_attention_only, "kept bytes")
+    student = LocalStudent(_names("recompute_attention", "right_own_checkpoint"))
+    value = student.run(recompute_attention_only.probe_path, case.inputs).value
+    assert _judged(recompute_attention_only, case, value).status == "right"
+    found = recompute_attention_only.judge(case, Answer({**value, **changes}))
+    assert found["kept bytes"].doubt
+
+
+@pytest.mark.parametrize(
+    ("changes", "doubted"),
+    [({"kept_bytes": 0}, True), ({"operators": [0, 0]}, True), ({"forward": []}, False)],
+    ids=str,
+)
+def test_segments_that_the_meter_did_not_see_earn_nothing(
+    changes: dict[str, Any], doubted: bool
+) -> None:
+    case = _case(run_in_segments, "value")
+    student = LocalStudent(_names("run_in_segments", "right_indices"))
+    value = student.run(run_in_segments.probe_path, case.inputs).value
+    assert run_in_segments.judge(case, Answer(value))["value"].ok
+    found = run_in_segments.judge(case, Answer({**value, **changes}))["value"]
+    assert not found.ok
+    assert bool(found.doubt) == doubted
+
+
+def test_the_layers_hold_no_list_of_their_calls() -> None:
+    layers, read_calls = lab04._noting_layers(2, 3)
+    layers[1](torch.ones(1, 3))
+    assert read_calls() == [1]
+    assert not [value for layer in layers for value in vars(layer).values() if value == [1]]
+
+
+def _names(task: str, answer: str) -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    exec(_source(task, answer), names)
+    return names
 
 
 def test_memory_that_only_the_system_sees_is_doubted() -> None:

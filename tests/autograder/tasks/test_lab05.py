@@ -22,7 +22,9 @@ from autograder.tasks.lab05.accumulate_gradients import (
     _Pieces,
     accumulate_gradients,
     largest_rise_bytes,
+    least_rise_bytes,
 )
+from autograder.tasks.lab05.accumulate_token_mean import accumulate_token_mean
 from autograder.tasks.lab05.batch_norm_gap import _gaps, batch_norm_gap
 from autograder.tasks.lab05.gradients import close, weighted
 from autograder.tasks.lab05.largest_micro_batch import largest_micro_batch
@@ -187,6 +189,51 @@ def test_memory_that_only_the_system_sees_is_doubted(metered: tuple[Case, dict[s
         assert judge(accumulate_gradients, [case], [answer]).status == status
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rise_bytes": 0},
+        {"rise_bytes": least_rise_bytes() - 1},
+        {"sizes": []},
+        {"sizes": [2] * 11},
+    ],
+    ids=str,
+)
+def test_less_than_the_work_takes_is_doubted(
+    metered: tuple[Case, dict[str, Any]], changes: dict[str, Any]
+) -> None:
+    case, value = metered
+    verdict = judge(accumulate_gradients, [case], [Answer({**value, **changes})])
+    assert (verdict.status, verdict.earned["gradients"]) == ("could_not_judge", 0)
+
+
+def test_the_loss_of_the_metered_call_counts(metered: tuple[Case, dict[str, Any]]) -> None:
+    case, value = metered
+    part = "existing gradients and loss"
+    for wrong in (math.nan, 0.0, 1.001 * value["value"], True, None):
+        verdict = judge(accumulate_gradients, [case], [Answer({**value, "value": wrong})])
+        assert (verdict.earned[part], verdict.earned["gradients"]) == (0, 2)
+
+
+_LAYERS_ITSELF = """
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    outputs = inputs
+    for layer in model:
+        outputs = layer(outputs)
+    loss = loss_fn(outputs, targets)
+    loss.backward()
+    return loss.item()
+"""
+
+
+def test_a_whole_batch_through_the_layers_is_not_taken_for_micro_batches() -> None:
+    names: dict[str, Any] = {}
+    exec(_LAYERS_ITSELF, names)
+    cases = [c for c in accumulate_gradients.cases(np.random.default_rng(0)) if "small" in c.inputs]
+    answers = [_answer(accumulate_gradients, case, names) for case in cases]
+    assert judge(accumulate_gradients, cases, answers).status == "could_not_judge"
+
+
 _HIDES_ITS_GRAPHS = """
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -251,6 +298,59 @@ def test_every_mutant_of_the_epoch_is_told_from_right_work_in_every_draw(seed: i
         answers = [Answer(simulate(case.inputs, mutant)) for case in cases]
         verdict = judge(train_epoch, cases, answers)
         assert verdict.mistake == mutant, verdict.message
+
+
+def _epoch(**changes: Any) -> Verdict:
+    """The verdict on right epochs, with such changes to what came back."""
+    cases = train_epoch.cases(np.random.default_rng(0))
+    answers = [Answer({**simulate(case.inputs), **changes}) for case in cases]
+    return judge(train_epoch, cases, answers)
+
+
+def test_an_epoch_without_gradients_or_forwards_is_not_right() -> None:
+    assert _epoch().status == "right"
+    assert _epoch(gradients=[]).earned["updates and gradients"] == 0
+    assert _epoch(forwards=0).status == "could_not_judge"
+
+
+_EMPTIES_LISTS = """
+def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, scheduler=None):
+    for thing in (model, optimizer, scheduler):
+        for value in list(vars(thing).values()) if thing is not None else []:
+            if isinstance(value, list) and value is not optimizer.param_groups:
+                value.clear()
+    updates = 0
+    for number, batch in enumerate(loader, 1):
+        model(*batch).backward()
+        if number % accumulation_steps == 0:
+            optimizer.step()
+            updates += 1
+    for thing in (model, optimizer, scheduler):
+        for value in list(vars(thing).values()) if thing is not None else []:
+            if isinstance(value, list) and value is not optimizer.param_groups:
+                value.clear()
+    optimizer.zero_grad()
+    return updates
+"""
+
+
+def test_what_was_noted_is_in_no_attribute_that_a_student_gets() -> None:
+    names: dict[str, Any] = {}
+    exec(_EMPTIES_LISTS, names)
+    cases = train_epoch.cases(np.random.default_rng(0))
+    verdict = judge(train_epoch, cases, [_answer(train_epoch, case, names) for case in cases])
+    assert verdict.points == 0, verdict.message
+
+
+@pytest.mark.parametrize(
+    ("task", "parameters"),
+    [(train_epoch, ("max_norm", "lr_factor")), (accumulate_token_mean, ("ignore_index",))],
+    ids=lambda value: getattr(value, "id", ""),
+)
+def test_every_default_is_relied_on_by_a_case(task: Task, parameters: tuple[str, ...]) -> None:
+    for parameter in parameters:
+        cases = task.cases(np.random.default_rng(0))
+        assert any(case.inputs[parameter] is None for case in cases)
 
 
 # Batch norm. The oracle is the formula.

@@ -5,7 +5,8 @@ import torch
 
 
 def batch_norm_gap(model, x, micro_batch):
-    state, mode = copy.deepcopy(model.state_dict()), model.training
+    state = copy.deepcopy(model.state_dict())
+    modes = [module.training for module in model.modules()]
     model.train()
     with torch.no_grad():
         whole = model(x)
@@ -15,5 +16,6 @@ def batch_norm_gap(model, x, micro_batch):
             off = (piece - whole[start : start + micro_batch]).abs().max()
             largest = max(largest, float(off))
     model.load_state_dict(state)
-    model.train(mode)
+    for module, mode in zip(model.modules(), modes):
+        module.training = mode
     return largest
