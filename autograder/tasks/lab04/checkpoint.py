@@ -11,7 +11,7 @@ import torch
 
 from autograder.task import Answer, Budget, Case, Finding, Task
 from autograder.tasks.lab04.forbidden import NO_TORCH_CHECKPOINT, UNSEEN
-from peakmem.probes.lab04 import CHAIN, CHAIN_TANHS, TANHS, many_tanhs, run_chain, run_checkpointed
+from peakmem.probes.lab04 import MANY, MANY_TANHS, TANHS, many_tanhs, run_checkpointed, run_many
 
 __all__ = ["checkpoint", "close", "near"]
 
@@ -24,20 +24,20 @@ _PARTS_OF = {
     "arguments": (_GRADIENTS,),
     "used again": (_GRADIENTS, _KEPT),
     "memory": (_KEPT,),
-    "chain": (_KEPT,),
+    "many": (_KEPT,),
     "no_grad": (_KEPT,),
     "random": (_RNG,),
     "several": (_SEVERAL,),
     "last of several": (_SEVERAL,),
 }
 _SIDE = 320  # rows and columns where memory is measured: float32 tensors of 400 KiB
-_CHAIN_SIDE = 512
-_SIDES = {"memory": _SIDE, "chain": _CHAIN_SIDE}
+_MANY_SIDE = 512
+_SIDES = {"memory": _SIDE, "many": _MANY_SIDE}
 _MIB = 2**20
-_CHAIN_TENSOR = 4 * _CHAIN_SIDE**2
-# Live at once in a chain: the input, each checkpoint's output, what one of them saves, and six that
-# its backward makes. One more tensor that each checkpoint keeps makes ten more.
-_CHAIN_TENSORS = 1 + CHAIN + CHAIN_TANHS + 6
+_MANY_TENSOR = 4 * _MANY_SIDE**2
+# Live at once: the input and its gradient, what one function saves, and six that its backward
+# makes. One more tensor that each checkpoint keeps makes ten more.
+_MANY_TENSORS = 2 + MANY_TANHS + 6
 _SLACK_BYTES = 8 * 1024  # the state of a random generator is 5 KiB
 
 
@@ -48,7 +48,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
             rows = columns = _SIDES[kind]
         seed = int(rng.integers(2**31))
         inputs = {"kind": kind, "seed": seed, "rows": rows, "columns": columns}
-        budget = Budget(_CHAIN_TENSORS * _CHAIN_TENSOR + _MIB) if kind == "chain" else None
+        budget = Budget(_MANY_TENSORS * _MANY_TENSOR + _MIB) if kind == "many" else None
         return Case(_PARTS_OF[kind], inputs, budget=budget)
 
     return [case(kind) for kind in _PARTS_OF]
@@ -57,8 +57,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     if case.inputs["kind"] == "memory":
         finding = _memory(case.inputs["seed"], answer.value)
-    elif case.inputs["kind"] == "chain":
-        finding = _chain(case.inputs, answer)
+    elif case.inputs["kind"] == "many":
+        finding = _many(case.inputs, answer)
     else:
         finding = _same(dict(case.inputs), answer.value)
     found = dict.fromkeys(case.parts, finding)
@@ -147,28 +147,31 @@ def close(got: Any, expected: Any) -> bool:
     )
 
 
-def _chain(inputs: Mapping[str, Any], answer: Answer) -> Finding:
-    """Many checkpoints one behind the other, under a budget."""
+def _many(inputs: Mapping[str, Any], answer: Answer) -> Finding:
+    """Many checkpoints before the first backward, under a budget."""
     value = answer.value if isinstance(answer.value, dict) else {}
     calls, rise_bytes = value.get("calls"), answer.metered("rise_bytes")
-    if answer.breaks_budget(rise_bytes, (_CHAIN_TENSORS - 1) * _CHAIN_TENSOR):
-        everything = calls == [CHAIN, CHAIN] or (rise_bytes or 0) > _EVERYTHING * _CHAIN_TENSOR
-        return Finding(False, _CHAIN, ("keeps_everything",) if everything else ("keeps_something",))
-    if not near(value.get("sums"), _chain_sums(inputs["seed"])):
-        return Finding(False, _MEASURED_CALL)
-    if calls != [CHAIN, 2 * CHAIN]:
+    if answer.breaks_budget(rise_bytes, (_MANY_TENSORS - 1) * _MANY_TENSOR):
+        everything = calls == [MANY, MANY] or (rise_bytes or 0) > _EVERYTHING * _MANY_TENSOR
+        return Finding(False, _MANY, ("keeps_everything",) if everything else ("keeps_something",))
+    if calls != [MANY, 2 * MANY]:
         return Finding(False, _CALLS, ("calls",))
+    right = _right_of_many(inputs["seed"])
+    if not near(value.get("sums"), right["sums"]) or not _is_loss(value.get("loss"), right["loss"]):
+        return Finding(False, _MEASURED_CALL)
     return Finding(True)
 
 
-_EVERYTHING = CHAIN * CHAIN_TANHS // 2  # tensors: half of all that the functions save
+def _is_loss(got: Any, expected: float) -> bool:
+    return type(got) is float and bool(np.isclose(got, expected, rtol=1e-3, atol=1.0))
+
+
+_EVERYTHING = MANY * MANY_TANHS // 2  # tensors: half of all that the functions save
 
 
 @lru_cache(maxsize=64)
-def _chain_sums(seed: int) -> list[Any]:
-    found = run_chain(_plain, "chain", seed, _CHAIN_SIDE, _CHAIN_SIDE, metered=False)
-    sums: list[Any] = found["sums"]
-    return sums
+def _right_of_many(seed: int) -> dict[str, Any]:
+    return run_many(_plain, "many", seed, _MANY_SIDE, _MANY_SIDE, metered=False)
 
 
 def _memory(seed: int, value: Any) -> Finding:
@@ -233,9 +236,9 @@ _MEASURED_CALL = (
     "Where memory is measured, the result or the gradient is not that of the function without "
     "checkpoint."
 )
-_CHAIN = (
-    f"With {CHAIN} checkpoints one behind the other, more is live at once than the input, their "
-    "outputs and what one function saves."
+_MANY = (
+    f"With {MANY} checkpoints before the first backward, more is live at once than the input and "
+    "what one function saves."
 )
 _KEEPS = (
     "After forward, at most 8 KiB may be live beside the inputs and the output, numpy's memory "

@@ -1,4 +1,4 @@
-"""A hook on the result calls the function again, and runs backward from there. [earns 4]"""
+"""A hook on the result calls the function again, and runs backward from there. [earns 2]"""
 
 import torch
 
