@@ -691,6 +691,8 @@ assert sorted(found) == sorted(
 ), f"the dict needs exactly the six keys, but yours are {list(found)}"
 assert found["master_weights"] == 40, "masters are in float32, 4 bytes each"
 assert found["activations"] == 200, "activations in 16 bits take half"
+whole = not any(torch.as_tensor(n_bytes).is_floating_point() for n_bytes in found.values())
+assert whole, f"bytes are whole numbers: divide with //, not as in {found}"
 assert list(training_bytes(10, 400, "sgd").values()).count(0) == 3, "plain SGD keeps no state"
 assert training_bytes(10, 400, "sgd")["activations"] == 400, "in float32 nothing is halved"
 for recipe in ("fp32", "mixed", "mixed_fp32_grads", "bf16", "sgd"):

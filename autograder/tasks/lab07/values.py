@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from autograder.compare import by_reference
+from autograder.compare import by_reference, whole
 from autograder.task import Case, Task
 from peakmem.recipes import PRECISIONS, storage_bytes
 
@@ -168,6 +168,7 @@ training_bytes = Task(
                 "activations": _training_bytes(n, a, r)["activations"] / 1,
             },
         },
+        equal=whole(),
         write=lambda n, a, recipe: f"training_bytes({n}, {a}, {recipe!r})",
     ),
     mistakes={
