@@ -291,7 +291,8 @@ def _random(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
 def _several(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
     def fn(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         z = linear(x)
-        return torch.exp(z) * torch.tanh(y), x.argmax(dim=1), torch.sin(z) * y
+        fixed = x.detach().round()  # floats without a gradient
+        return torch.exp(z) * torch.tanh(y), x.argmax(dim=1), fixed, torch.sin(z) * y
 
     return c(fn, x, y)
 
