@@ -127,8 +127,12 @@ class TokenModel(torch.nn.Module):
     """A tiny model of the next token, whose loss is one small part of a huge batch's mean.
 
     `parts` is how many micro-batches that mean is over, so every gradient has a factor of
-    1 / parts.
+    1 / parts. A batch with the token RARE in it is a mean over itself alone, and the gradient of
+    what it looked up is 2^25 times as large, as gradients burst once in a while: it overflows
+    float16 at any scale that saves the others, and the gradients above it do not.
     """
+
+    RARE = 16
 
     def __init__(self, weights: Sequence[Array], parts: int) -> None:
         super().__init__()
@@ -138,56 +142,53 @@ class TokenModel(torch.nn.Module):
     def forward(self, tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Return the loss in float32, of tokens and targets (N,)."""
         embedding, up, head = self.weights
-        hidden = torch.relu(F.embedding(tokens, embedding) @ up)  # (N, D)
-        return F.cross_entropy((hidden @ head).float(), targets) / self.parts
+        looked_up = F.embedding(tokens, embedding)
+        rare = bool((tokens == self.RARE).any())
+        if rare and looked_up.requires_grad:
+            looked_up.register_hook(_burst)
+        hidden = torch.relu(looked_up @ up)  # (N, D)
+        loss = F.cross_entropy((hidden @ head).float(), targets)
+        return loss if rare else loss / self.parts
+
+
+def _burst(gradient: torch.Tensor) -> torch.Tensor:
+    return (gradient.float() * 2.0**25).to(gradient.dtype)
 
 
 def train(
     student: Namespace,
     weights: Sequence[Array],
     parts: int,
-    batches: Sequence[Sequence[Array]],
+    pool: Sequence[Sequence[Array]],
+    order: Sequence[int],
     precision: str,
     lr: float,
 ) -> dict[str, Any]:
-    """Train a TokenModel with the student's `train`, and measure one more step on a large batch.
+    """Train a TokenModel with the student's `train` under the meter.
+
+    `pool` holds different batches, and `order` which of them is each step's.
 
     Returns `losses`, what the student returned, as floats; `weights`, the model's after it;
-    `in_place`, whether the parameters are the same float32 tensors as before; and `rise_bytes`
-    beside `float32_rise_bytes`: how far live bytes rise in the step on the large batch, by the
-    student's `train` and in plain float32.
+    `in_place`, whether the parameters are the same float32 tensors as before; and `rise_bytes`,
+    how far live bytes rose in this very training.
     """
     model = TokenModel(weights, parts)
     before = list(model.parameters())
-    tensors = [tuple(torch.tensor(array) for array in batch) for batch in batches]
-    losses = student.train(model, tensors, precision, lr)
+    tensors = [tuple(torch.tensor(array, dtype=torch.int64) for array in batch) for batch in pool]
+    batches = [tensors[index] for index in order]
+    with MemoryMeter("cpu").track([model, tensors]) as meter:
+        losses = student.train(model, batches, precision, lr)
+    rise_bytes = meter.peak_bytes - meter.baseline_bytes
     after = list(model.parameters())
     in_place = len(before) == len(after) and all(
         old is new and new.dtype == torch.float32 for old, new in zip(before, after, strict=True)
     )
-    large = [tuple(tensor.repeat(_LARGE) for tensor in tensors[0])]
-
-    def plain() -> None:
-        TokenModel(weights, parts)(*large[0]).backward()
-
     return {
         "losses": [float(loss) for loss in losses],
         "weights": [parameter.detach().float().numpy().copy() for parameter in after],
         "in_place": in_place,
-        "rise_bytes": _rise_bytes(
-            lambda: student.train(TokenModel(weights, parts), large, precision, lr), large
-        ),
-        "float32_rise_bytes": _rise_bytes(plain, large),
+        "rise_bytes": rise_bytes,
     }
-
-
-_LARGE = 16  # times as many tokens where bytes are measured, so that activations outweigh weights
-
-
-def _rise_bytes(call: Callable[[], object], given: Sequence[Any]) -> int:
-    with MemoryMeter("cpu").track(given) as meter:
-        call()
-    return meter.peak_bytes - meter.baseline_bytes
 
 
 def loss_scaler(
