@@ -38,9 +38,13 @@ _VOCAB, _WIDTH, _TOKENS, _STEPS = 16, 32, 512, 40
 _SHAPES = ((_VOCAB + 1, _WIDTH), (_WIDTH, _WIDTH), (_WIDTH, _VOCAB))  # the rare token is one more
 _MICRO_BATCHES = 2**22  # logits' gradients are below 2^-30: in float16 they are 0, and weights' too
 # Small enough that an update is mostly below half a gap of 16-bit weights.
+_DEFAULT_LR = 0.1
 _LR = {"float32": 0.01, "float16": 0.001, "bfloat16": 0.01}
 # What of float32's way down has to be covered: a scaler may skip some steps while it searches.
 _WAY = {"float32": 0.999, "float16": 0.75, "bfloat16": 0.95}
+# How far off its end the weights may be, in shares of the way. In bfloat16 a unit's ReLU may be off
+# where float32's is on, and then its weights stay behind: up to 0.064 in 60 draws.
+_OFF = {"float32": 0.01, "float16": 0.3, "bfloat16": 0.2}
 _AT_MOST = 0.8  # of float32's bytes: right answers take 0.63, as the loss stays in float32
 _AT_LEAST = 0.45  # of them: what forward and the loss keep of a step, without any gradient, is 0.5
 
@@ -59,7 +63,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     overflowing = [len(usual) if step in bursts else order[step] for step in range(_STEPS)]
     # The 16-bit arms begin from weights that float16 does not hold exactly: masters have to.
     weights = [(0.3 * rng.standard_normal(s)).astype(np.float32) for s in _SHAPES]
-    inputs = {"weights": weights, "parts": _MICRO_BATCHES, "pool": pool}
+    inputs = {"weights": weights, "pool": pool}
     return [
         Case(
             (part,),
@@ -67,11 +71,18 @@ def _cases(rng: np.random.Generator) -> list[Case]:
                 **inputs,
                 "order": overflowing if name == "float16" else order,
                 "precision": name,
-                "lr": _LR[name] * _MICRO_BATCHES,
+                **_step_size(name),
             },
         )
         for name, part in _PARTS.items()
     ]
+
+
+def _step_size(precision: str) -> dict[str, Any]:
+    """In float32 the learning rate is left to its default, and `parts` makes up for it."""
+    if precision == "float32":
+        return {"parts": round(_DEFAULT_LR / _LR[precision]), "lr": None}
+    return {"parts": _MICRO_BATCHES, "lr": _LR[precision] * _MICRO_BATCHES}
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -111,12 +122,17 @@ def _weights_finding(
         said = f"In {precision} {way:.0%} of float32's way down was covered; "
         said += f"{_WAY[precision]:.1%} is expected."
         return Finding(False, said, _why(way, value["losses"], precision))
-    # In 16 bits a unit may be cut off by its ReLU that is not in float32, and its weights stay.
-    allowed = right.moved * (0.01 if precision == "float32" else 1.0)
-    if not max(far) <= allowed:
-        said = f"Trained in {precision}, a weight is {max(far):.2g} away from where float32 leads."
-        return Finding(False, f"{said} Expected at most {allowed:.2g}.")
+    off = _distance(weights, right.weights) / _distance(right.weights, inputs["weights"])
+    allowed = _OFF[precision]
+    if not off <= allowed:
+        said = f"Trained in {precision}, your weights end {off:.0%} of the way from where "
+        return Finding(False, f"{said}float32 leads. Expected at most {allowed:.0%}.")
     return None
+
+
+def _distance(weights: Weights, others: Weights) -> float:
+    pairs = zip(weights, others, strict=True)
+    return math.sqrt(sum(float(np.square(one - other).sum()) for one, other in pairs))
 
 
 def _why_far(far: Sequence[float], rise_bytes: int) -> tuple[str, ...]:
@@ -176,7 +192,7 @@ class _Training:
     """Losses before each step, their sizes as means over tokens, and where the weights end.
 
     `whole` is what divides a step's mean. `first` and `last` are the mean loss of the usual batches
-    before and after; `moved` is how far the weights went that went farthest.
+    before and after.
     """
 
     losses: Sequence[float]
@@ -185,20 +201,20 @@ class _Training:
     weights: Weights
     first: float
     last: float
-    moved: float
 
 
 def _float32(inputs: Mapping[str, Any]) -> _Training:
     """Train in float32; batches with a rare token in them are skipped."""
-    model, pool = _model(inputs["weights"]), _tensors(inputs)
+    model, pool = TokenModel(inputs["weights"], inputs["parts"]), _tensors(inputs)
+    lr = _DEFAULT_LR if inputs["lr"] is None else inputs["lr"]
     losses, whole = [], []
     for index in inputs["order"]:
         rare = bool((pool[index][0] == TokenModel.RARE).any())
         loss = model(*pool[index])
         losses.append(loss.item())
-        whole.append(1 if rare else _MICRO_BATCHES)
+        whole.append(1 if rare else inputs["parts"])
         if not rare:
-            _step(model, loss, inputs["lr"])
+            _step(model, loss, lr)
     weights = [parameter.detach().numpy() for parameter in model.parameters()]
     return _Training(
         losses=losses,
@@ -207,9 +223,6 @@ def _float32(inputs: Mapping[str, Any]) -> _Training:
         weights=weights,
         first=_mean_loss(inputs["weights"], inputs),
         last=_mean_loss(weights, inputs),
-        moved=max(
-            float(np.abs(w - s).max()) for w, s in zip(weights, inputs["weights"], strict=True)
-        ),
     )
 
 
@@ -224,15 +237,11 @@ def _step(model: TokenModel, loss: torch.Tensor, lr: float) -> None:
 @cache
 def _float32_rise_bytes() -> int:
     """How far live bytes rise in a step of plain float32; the shapes of all draws are the same."""
-    model = _model([np.zeros(shape, np.float32) for shape in _SHAPES])
+    model = TokenModel([np.zeros(shape, np.float32) for shape in _SHAPES], _MICRO_BATCHES)
     batch = torch.zeros(_TOKENS, dtype=torch.int64), torch.zeros(_TOKENS, dtype=torch.int64)
     with MemoryMeter("cpu").track([model, batch]) as meter:
         model(*batch).backward()
     return meter.peak_bytes - meter.baseline_bytes
-
-
-def _model(weights: Weights) -> TokenModel:
-    return TokenModel(weights, _MICRO_BATCHES)
 
 
 def _tensors(inputs: Mapping[str, Any]) -> list[list[torch.Tensor]]:
@@ -242,7 +251,7 @@ def _tensors(inputs: Mapping[str, Any]) -> list[list[torch.Tensor]]:
 def _mean_loss(weights: Weights, inputs: Mapping[str, Any]) -> float:
     usual = _tensors(inputs)[:-1]
     with torch.no_grad():
-        model = _model(weights)
+        model = TokenModel(weights, inputs["parts"])
         return float(sum(model(*batch) for batch in usual)) / len(usual)
 
 
@@ -285,8 +294,8 @@ train = Task(
         "never_skips": "In float16 your weights end as inf or NaN: a batch overflowed, and you "
         "stepped on it, or ran it again until it fitted. Look at all gradients before you step, "
         "skip that batch, and go on with the next one.",
-        "skips_by_weight": "A batch overflowed in one parameter's gradient, and you stepped with the "
-        "others. One inf or NaN anywhere spoils the whole step: skip it for all parameters.",
+        "skips_by_weight": "A batch overflowed in one parameter's gradient, and you stepped with "
+        "the others. One inf or NaN anywhere spoils the whole step: skip it for all parameters.",
         "replaces_parameters": "Your model's parameters are no longer the same float32 tensors. "
         "They are the masters: cast copies of them, and update them in place.",
         "returns_scaled_loss": "Your list holds scaled losses. Return the loss itself.",

@@ -86,18 +86,20 @@ def master_weights(
     tensors: Sequence[Array],
     gradients: Sequence[Sequence[Array | None]],
     lr: float,
-    dtype: str,
+    dtype: str | None,
 ) -> dict[str, Any]:
     """Load float32 arrays into the student's `MasterWeights`, then step once for each gradients.
+
+    Without `dtype` the student's default is used, which has to be float16.
 
     Returns `steps`, first for the state after load and then after each step: dicts of `masters`
     and `params`, each a list of float32 arrays; `forms`, for the same moments whether the masters
     are float32, and the params leaves in `dtype` that require a gradient; and `changed`, whether
     the tensors that were loaded have changed.
     """
-    low = getattr(torch, dtype)
+    low = getattr(torch, dtype or "float16")
     loaded = [torch.tensor(array) for array in tensors]
-    weights = student.MasterWeights(lr, low)
+    weights = student.MasterWeights(lr, *([low] if dtype else []))
     weights.load(loaded)
     steps, forms = [_weights_now(weights)], [_have_form(weights, low)]
     for row in gradients:
@@ -162,11 +164,12 @@ def train(
     pool: Sequence[Sequence[Array]],
     order: Sequence[int],
     precision: str,
-    lr: float,
+    lr: float | None,
 ) -> dict[str, Any]:
     """Train a TokenModel with the student's `train` under the meter.
 
-    `pool` holds different batches, and `order` which of them is each step's.
+    `pool` holds different batches, and `order` which of them is each step's. Without `lr` the
+    student's default is used.
 
     Returns `losses`, what the student returned, as floats; `weights`, the model's after it;
     `in_place`, whether the parameters are the same float32 tensors as before; and `rise_bytes`,
@@ -177,7 +180,7 @@ def train(
     tensors = [tuple(torch.tensor(array, dtype=torch.int64) for array in batch) for batch in pool]
     batches = [tensors[index] for index in order]
     with MemoryMeter("cpu").track([model, tensors]) as meter:
-        losses = student.train(model, batches, precision, lr)
+        losses = student.train(model, batches, precision, *([] if lr is None else [lr]))
     rise_bytes = meter.peak_bytes - meter.baseline_bytes
     after = list(model.parameters())
     in_place = len(before) == len(after) and all(
@@ -196,13 +199,16 @@ def loss_scaler(
     settings: Mapping[str, Any],
     gradients: Sequence[Sequence[Sequence[float]]],
     max_norm: float | None = None,
+    clipped: Sequence[bool] = (),
+    good_steps: int = 0,
 ) -> list[dict[str, Any]]:
     """Train a few parameters with the student's `LossScaler(**settings)` and note every step.
 
     `gradients` holds, for each step and each parameter, the true gradient's values; inf and NaN
     are what an overflow would have left there. One more parameter never gets a gradient. The
     optimizer is SGD with momentum and two groups. With `max_norm` each step also calls `unscale_`
-    and then clips the gradients.
+    and then clips the gradients; where `clipped` is given, only the steps that it says. Before all
+    this, `good_steps` steps of another optimizer are taken.
 
     Returns one dict a step: `scale` is `scale(1.0)` after `update`, `parameters` are all values
     after it, and `unscaled` are the gradients' values just after `unscale_`, None without it.
@@ -212,8 +218,9 @@ def loss_scaler(
     groups = [{"params": [unused, *parameters[:1]]}, {"params": parameters[1:]}]
     optimizer = torch.optim.SGD(groups, lr=0.125, momentum=0.5, foreach=False)
     scaler = student.LossScaler(**settings)
+    _take_good_steps(scaler, good_steps)
     steps = []
-    for true in gradients:
+    for true, clips in zip(gradients, clipped or [True] * len(gradients), strict=True):
         optimizer.zero_grad()
         products = [
             (parameter * torch.tensor(values)).sum()  # its gradient is `values`
@@ -221,7 +228,7 @@ def loss_scaler(
         ]
         scaler.scale(torch.stack(products).sum()).backward()
         unscaled = None
-        if max_norm is not None:
+        if clips and max_norm is not None:
             scaler.unscale_(optimizer)
             unscaled = _values(parameter.grad for parameter in parameters)
             torch.nn.utils.clip_grad_norm_(parameters, max_norm)
@@ -230,6 +237,15 @@ def loss_scaler(
         after = _values(parameter.detach() for parameter in parameters)
         steps.append({"scale": float(scaler.scale(1.0)), "parameters": after, "unscaled": unscaled})
     return steps
+
+
+def _take_good_steps(scaler: Any, count: int) -> None:
+    weight = torch.nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.SGD([weight], lr=0.0, foreach=False)
+    for _ in range(count):
+        weight.grad = torch.ones(1)
+        scaler.step(optimizer)
+        scaler.update()
 
 
 def _values(tensors: Any) -> list[float]:

@@ -1,4 +1,4 @@
-"""Trains on the first batch again and again."""
+"""Trains on the first batch again and again. [earns 1]"""
 
 import torch
 
