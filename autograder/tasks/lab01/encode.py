@@ -201,8 +201,8 @@ encode_fp32 = Task(
         "and that is as often the one above.",
         "ties_away": "Right in the middle between two fp32 numbers, yours takes the one farther "
         "from zero. The rule is the even one: the one whose last bit is 0.",
-        "adds_half": "int(y + 0.5) takes every tie up, and y + 0.5 is itself rounded, so it goes up "
-        "from just below a tie too. The rule is the even one, as round(y) has it.",
+        "adds_half": "int(y + 0.5) takes every tie up, and y + 0.5 is itself rounded, so it goes "
+        "up from just below a tie too. The rule is the even one, as round(y) has it.",
         "ties_toward_zero": "Right in the middle between two fp32 numbers, yours takes the one "
         "nearer to zero. The rule is the even one: the one whose last bit is 0.",
         "carry_lost": "A significand that rounds up to 2.0 has to add 1 to the exponent; yours "
@@ -213,8 +213,8 @@ encode_fp32 = Task(
         "than half a gap above it, the largest number is still the nearest.",
         "subnormals_flushed": "Numbers below 2**-126 are not zero yet: down to 2**-149 they are "
         "subnormal, with exponent field 0 and no leading 1.",
-        "smallest_flushed": "Below the smallest number, 2**-149, yours is always 0. Down to half of "
-        "it, 2**-150, a value is nearer to the smallest number than to 0.",
+        "smallest_flushed": "Below the smallest number, 2**-149, yours is always 0. Down to half "
+        "of it, 2**-150, a value is nearer to the smallest number than to 0.",
         "subnormal_by_127": "Subnormal numbers are counted in steps of 2**-149 = 2**-126 / 2**23, "
         "not 2**-150.",
         "bias_128": "The bias is 127, not 128: 1.0 has the exponent field 127.",

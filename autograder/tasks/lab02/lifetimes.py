@@ -230,7 +230,7 @@ live_bytes = Task(
             "first_excluded": lambda tensors, n: _live([(b, f + 1, t) for b, f, t in tensors], n),
             "never_freed": lambda tensors, n: _live([(b, f, n) for b, f, _ in tensors], n),
             "born_only": lambda tensors, n: _live([(b, f, f) for b, f, _ in tensors], n),
-            "equal_rows_merged": lambda tensors, n: _live(set(map(tuple, tensors)), n),
+            "equal_rows_merged": lambda tensors, n: _live(list(set(map(tuple, tensors))), n),
             "same_span_merged": lambda tensors, n: _live(
                 [(b, f, t) for (f, t), b in {(f, t): b for b, f, t in tensors}.items()], n
             ),
@@ -252,8 +252,8 @@ live_bytes = Task(
         "first.",
         "equal_rows_merged": "Two tensors may have the same bytes and steps, and both count. A set "
         "or a dict keeps one of them.",
-        "same_span_merged": "Two tensors may live over the same steps, and both count. A dict keyed "
-        "by the steps keeps one of them.",
+        "same_span_merged": "Two tensors may live over the same steps, and both count. A dict "
+        "keyed by the steps keeps one of them.",
         "tensors_counted": "You count how many tensors live. Add up their bytes.",
         "peak_only": "A list with the bytes of every step is asked for; yours is the peak alone.",
     },

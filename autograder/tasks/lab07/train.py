@@ -231,7 +231,7 @@ def _step(model: TokenModel, loss: torch.Tensor, lr: float) -> None:
     gradients = torch.autograd.grad(loss, parameters)
     with torch.no_grad():
         for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter -= lr * gradient
+            parameter.sub_(gradient, alpha=lr)
 
 
 @cache

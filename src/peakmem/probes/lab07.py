@@ -243,7 +243,7 @@ def _take_good_steps(scaler: Any, count: int) -> None:
     weight = torch.nn.Parameter(torch.ones(1))
     optimizer = torch.optim.SGD([weight], lr=0.0, foreach=False)
     for _ in range(count):
-        weight.grad = torch.ones(1)
+        weight.grad = torch.ones(1) * float(scaler.scale(1.0))
         scaler.step(optimizer)
         scaler.update()
 
