@@ -147,7 +147,7 @@ class TokenModel(torch.nn.Module):
         looked_up = F.embedding(tokens, embedding)
         rare = bool((tokens == self.RARE).any())
         if rare and looked_up.requires_grad:
-            looked_up.register_hook(_burst)
+            looked_up.register_hook(_burst)  # type: ignore[no-untyped-call]
         hidden = torch.relu(looked_up @ up)  # (N, D)
         loss = F.cross_entropy((hidden @ head).float(), targets)
         return loss if rare else loss / self.parts
