@@ -114,6 +114,7 @@ except ValueError:
     answer = None
 assert answer is None, f"an unknown operator raises ValueError, but yours returned {answer!r}"
 attention = autocast_dtype("scaled_dot_product_attention", "bfloat16")
+assert attention == "bfloat16", f"attention is mostly products of matrices, but got {attention}"
 print(f"Attention runs in {attention}; you predicted {predicted_attention_dtype}.")
 print("Its kernel keeps the softmax in float32 inside, where nobody has to store it.")
 
@@ -219,6 +220,9 @@ assert share == 0.5, f"one of the example's two nonzero values is flushed, not {
 assert flushed_fraction(example, "float16", 8.0) == 0.0, "scaled by 8 nothing is flushed"
 assert flushed_fraction(example, "bfloat16", 1.0) == 0.0, "bfloat16 goes down to 2^-133"
 assert flushed_fraction([torch.tensor([2.0**-24])], "float16", 1.0) == 0.0, "subnormals survive"
+share = flushed_fraction([torch.tensor([4e-8])], "float16", 1.0)
+assert flushed_fraction([torch.tensor([1e5])], "float16", 1.0) == 0.0, "1e5 is inf, and not 0"
+assert share == 0.0, "4e-8 is below 2^-24, but nearer to it than to 0: only half of it is flushed"
 share = flushed_fraction([torch.tensor([1e-8]), torch.ones(3)], "float16", 1.0)
 assert share == 0.25, f"count over all tensors together: 1 of 4, not {share}"
 assert flushed_fraction([torch.zeros(2)], "float16", 1.0) == 0.0, "no nonzero value: 0.0"
@@ -618,6 +622,11 @@ assert abs(master - 0.9992) < 1e-6, f"four updates of 0.0002 lead to 0.9992, not
 assert param == torch.tensor(master).half().item(), "after a step, params are the rounded masters"
 assert start[0].item() == 1.0, "step changed the tensor that was given to load: clone it"
 assert weights.master[1].item() == start[1].item(), "a grad of None leaves its master alone"
+tiny = MasterWeights(lr=2.0**-14)
+tiny.load([torch.tensor([0.0])])
+tiny.params[0].grad = torch.tensor([2.0**-14], dtype=torch.float16)
+tiny.step()
+assert tiny.master[0].item() == -(2.0**-28), "lr * gradient is 0 in float16: form it in float32"
 alone = torch.tensor(1.0, dtype=torch.float16)
 for _ in range(4):
     alone -= 0.0002
@@ -862,8 +871,8 @@ print(f"you predicted {predicted_shrink}.")
 #   other tensors in place of its parameters; `copies` is a dict from name to tensor, and
 #   `model.named_parameters()` has the names.
 # - In float16 the loss is scaled. Divide the gradients **in float32**: in float16 they would vanish
-#   a second time. A step with an `inf` or a `NaN` is skipped, and its loss still listed. Your
-#   `LossScaler` can do it: give the float32 parameters the gradients, and it an optimizer on them.
+#   a second time. A step with an `inf` or a `NaN` anywhere is skipped for all weights, and not tried
+#   again; its loss is still listed. Your `LossScaler` can do it: give the float32 parameters the gradients, and it an optimizer on them.
 #
 # **Convention:** the losses are unscaled, as they were before each step. `torch.amp` and
 # `torch.autocast` are not allowed.
@@ -924,6 +933,32 @@ for precision in ("float16", "bfloat16"):
     ratio = (way[precision].norm() / way["float32"].norm()).item()
     print(f"In {precision} the weights moved {ratio:.3f} times as far as in float32.")
     assert 0.95 < ratio < 1.05, f"in {precision} updates are lost, or too large"
+    still = ((way[precision] == 0) & (way["float32"] != 0)).float().mean().item()
+    assert still < 0.05, f"in {precision} {still:.0%} of the weights stay: divide in float32"
+
+
+large = [(TOKENS.repeat(8, 1), TARGETS.repeat(8, 1))]
+rise = {}
+for precision in ("float32", "float16", "bfloat16"):
+    model = LanguageModel()
+    rise[precision] = measure_call(train, model, large, precision, device="cpu").rise_bytes
+    share = rise[precision] / rise["float32"]
+    print(f"A step in {precision} takes {share:.0%} of float32's bytes.")
+    assert precision == "float32" or share < 0.8, "run forward and backward on 16-bit copies"
+
+
+class Burst(LanguageModel):
+    """Its gradients overflow in float16."""
+
+    def forward(self, tokens, targets):
+        return super().forward(tokens, targets) * 2.0**40
+
+
+model = Burst()
+losses = train(model, [(TOKENS, TARGETS)] * 2, "float16", lr=1e-9)
+assert len(losses) == 2, "the loss of a step that was skipped is listed, too"
+moved = torch.cat([p.detach().flatten() for p in model.parameters()]) - start
+assert (moved == 0).all(), "after an overflow all weights have to be as they were"
 
 # %% nbgrader={"grade": true, "grade_id": "lab07-train", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 4}
 # Exercise 7.7, 4 points: hidden cases are run here when your instructor grades the lab.

@@ -136,6 +136,11 @@ def _subnormals_flushed(magnitude: float) -> int:
 
 
 @_exact
+def _smallest_flushed(magnitude: float) -> int:
+    return 0 if magnitude < 2.0**-149 else _encode(magnitude)
+
+
+@_exact
 def _by_127(magnitude: float) -> int:
     if magnitude >= 2.0**-126:
         return _encode(magnitude)
@@ -173,11 +178,13 @@ encode_fp32 = Task(
         {
             "truncates": _exact(lambda m: _rounded(m, math.floor)),
             "ties_away": _exact(lambda m: _rounded(m, _half_away)),
+            "adds_half": _exact(lambda m: _rounded(m, lambda y: int(y + 0.5))),
             "ties_toward_zero": _exact(lambda m: _rounded(m, _half_down)),
             "carry_lost": _carry_lost,
             "saturates": _saturates,
             "inf_above_max": _inf_above_max,
             "subnormals_flushed": _subnormals_flushed,
+            "smallest_flushed": _smallest_flushed,
             "subnormal_by_127": _by_127,
             "bias_128": _bias_128,
             "negative_zero_lost": lambda x: 0 if x == 0 else _encode(x),
@@ -194,6 +201,8 @@ encode_fp32 = Task(
         "and that is as often the one above.",
         "ties_away": "Right in the middle between two fp32 numbers, yours takes the one farther "
         "from zero. The rule is the even one: the one whose last bit is 0.",
+        "adds_half": "int(y + 0.5) takes every tie up, and y + 0.5 is itself rounded, so it goes "
+        "up from just below a tie too. The rule is the even one, as round(y) has it.",
         "ties_toward_zero": "Right in the middle between two fp32 numbers, yours takes the one "
         "nearer to zero. The rule is the even one: the one whose last bit is 0.",
         "carry_lost": "A significand that rounds up to 2.0 has to add 1 to the exponent; yours "
@@ -204,6 +213,8 @@ encode_fp32 = Task(
         "than half a gap above it, the largest number is still the nearest.",
         "subnormals_flushed": "Numbers below 2**-126 are not zero yet: down to 2**-149 they are "
         "subnormal, with exponent field 0 and no leading 1.",
+        "smallest_flushed": "Below the smallest number, 2**-149, yours is always 0. Down to half "
+        "of it, 2**-150, a value is nearer to the smallest number than to 0.",
         "subnormal_by_127": "Subnormal numbers are counted in steps of 2**-149 = 2**-126 / 2**23, "
         "not 2**-150.",
         "bias_128": "The bias is 127, not 128: 1.0 has the exponent field 127.",

@@ -56,6 +56,7 @@ def _integer_cases(rng: np.random.Generator) -> list[Case]:
     return [
         case(draw(8, 12)),
         case(draw(16, 30) + draw(32, 30)),
+        case([call for width in (4, 12, 24) for call in draw(width, 10)]),
         case([[49, 8, name] for name in ("signed", "two's complement", "Unsigned", "")]),
         case([[bits, 8, name] for bits in range(256) for name in _ENCODINGS], fixed=True),
         case([[bits, width, name] for bits, width in edges for name in _ENCODINGS], fixed=True),
@@ -84,6 +85,11 @@ def _always_8_bits(bits: int, width: int, encoding: str) -> int:
     return _integer(bits, 64, encoding)
 
 
+def _known_widths(bits: int, width: int, encoding: str) -> int:
+    """Right for the widths of C's integers; any other is read as the next of them."""
+    return _integer(bits, next(known for known in (8, 16, 32) if known >= width), encoding)
+
+
 def _falls_through(bits: int, width: int, encoding: str) -> int:
     known = encoding in _ENCODINGS
     return _integer(bits, width, encoding if known else "twos-complement")
@@ -105,6 +111,7 @@ integer_value = Task(
                 "sign-magnitude", lambda bits, width: -bits if bits >> (width - 1) else bits
             ),
             "always_8_bits": _always_8_bits,
+            "known_widths_only": _known_widths,
             "unknown_encoding_taken": _falls_through,
             "unknown_encoding_none": lambda bits, width, encoding: (
                 _integer(bits, width, encoding) if encoding in _ENCODINGS else None
@@ -125,6 +132,8 @@ integer_value = Task(
         "bit is the sign alone, and the others are the magnitude.",
         "sign_bit_counted": "The sign bit is part of your magnitude. Clear it first.",
         "always_8_bits": "The sign is bit `width - 1`, which is bit 7 only where width is 8.",
+        "known_widths_only": "Yours is right for 8, 16 and 32 bits only. A width may be any: the "
+        "sign is bit `width - 1`.",
         "unknown_encoding_taken": "An encoding that is none of the three has to raise ValueError, "
         "or a misspelt one gives a wrong number in silence.",
         "unknown_encoding_none": "An encoding that is none of the three has to raise ValueError; "

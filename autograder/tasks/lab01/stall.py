@@ -93,6 +93,12 @@ def _by_formula(
     return math.inf if bounded and power > largest(e, m) else float(power)
 
 
+def _step_below_gap(step: float, e: int, m: int) -> float:
+    if step < gap(Fraction(0), e, m):
+        return 0.0
+    return _by_formula(step, e, m, gaps=1, strictly=True)
+
+
 def _whole_gap_underflow(step: float, e: int, m: int) -> float:
     return 0.0 if step < gap(Fraction(0), e, m) else stalls_at(step, e, m)
 
@@ -132,6 +138,7 @@ stall_value = Task(
             "step_rounded": _step_rounded,
             "ties_move_on": lambda step, e, m: _by_formula(step, e, m, strictly=True),
             "whole_gap": lambda step, e, m: _by_formula(step, e, m, gaps=1, strictly=True),
+            "step_below_gap": _step_below_gap,
             "whole_gap_underflow": _whole_gap_underflow,
             "subnormals_flushed": _subnormals_flushed,
             "no_underflow": _no_underflow,
@@ -149,6 +156,8 @@ stall_value = Task(
         "so the tie goes back to it, and the sum stalls there.",
         "whole_gap": "Yours stalls where the gap outgrows the step. It has to outgrow twice the "
         "step: more than half a gap still rounds up.",
+        "step_below_gap": "`step < gap` is not the rule: a step of more than half a gap still "
+        "rounds up, at 0 as well as at any power of two. Compare with half the gap.",
         "whole_gap_underflow": "The first addition is lost only up to half the smallest number; "
         "above that it rounds up to it.",
         "subnormals_flushed": "Below the smallest normal number there are subnormal ones, so a "

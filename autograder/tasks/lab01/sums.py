@@ -59,7 +59,7 @@ def _judge_one(x: Half, outcome: Any) -> Finding:
     if not isinstance(outcome, dict) or outcome.keys() != {"outcome", "additions"}:
         return Finding(False, "The answers came back garbled.")
     which = f"For an array of {len(x)} numbers: "
-    kind, *rest = outcome["outcome"]
+    kind, *rest = outcome["outcome"] or ("",)
     if kind == "changed":
         return Finding(False, f"{which}your function changed it in place.")
     if kind == "raised" and rest[0] == "NotImplementedError":
@@ -67,6 +67,8 @@ def _judge_one(x: Half, outcome: Any) -> Finding:
     if kind == "raised":
         mistakes = ("empty_array",) if len(x) == 0 else ()
         return Finding(False, f"{which}your function raised {rest[0]}: {rest[1]}", mistakes)
+    if kind != "value" or len(rest) != 1:
+        return Finding(False, "The answers came back garbled.")
     sums = _replay(x, outcome["additions"])
     if sums is None:
         return Finding(False, f"{which}an argument of add was neither an element nor a sum.")

@@ -121,6 +121,8 @@ def _boundary_cases(rng: np.random.Generator) -> list[Case]:
     return [
         Case(("bytes",), {"calls": [draw() for _ in range(12)]}),
         Case(("bytes",), {"calls": [*slide, [1, 1, 1, 1]]}, fixed=True),
+        # Beyond 2**53 no float holds every whole number; int64 still does.
+        Case(("bytes",), {"calls": [[3, 10**12 + 1, 12289, 1]]}, fixed=True),
     ]
 
 
@@ -138,6 +140,7 @@ boundary_bytes = Task(
             "in_gb": lambda n, t, d, b: _bytes(n, t, d, b) / 1e9,
             "in_gib": lambda n, t, d, b: _bytes(n, t, d, b) / 2**30,
             "elements": lambda n, t, d, b: n * t * d,
+            "float_product": lambda n, t, d, b: int(float(n) * t * d * b),
             "one_layer": lambda n, t, d, b: t * d * b,
             "one_boundary_more": lambda n, t, d, b: (n + 1) * t * d * b,
             "one_boundary_less": lambda n, t, d, b: (n - 1) * t * d * b,
@@ -153,6 +156,8 @@ boundary_bytes = Task(
         "in_gb": "Your answer is in GB (10**9 bytes). Return bytes; units are for printing.",
         "in_gib": "Your answer is in GiB (2**30 bytes). Return bytes; units are for printing.",
         "elements": "You count elements. Multiply by the bytes of an element.",
+        "float_product": "Your product is a float on its way, which beyond 2**53 holds no longer "
+        "every whole number. Multiply integers.",
         "one_layer": "That is one layer's boundary. There are n_layers of them.",
         "one_boundary_more": "The convention here is one boundary a layer; you count n_layers + 1.",
         "one_boundary_less": "The convention here is one boundary a layer; you count n_layers - 1.",

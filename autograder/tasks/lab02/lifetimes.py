@@ -200,6 +200,9 @@ def _live_cases(rng: np.random.Generator) -> list[Case]:
             first = int(rng.integers(-beyond, n_steps))
             last = int(rng.integers(max(first, 0), n_steps + beyond))
             tensors.append([int(rng.integers(1, 10**9)), first, last])
+        # Two tensors may be alike in all three numbers, or in their steps alone.
+        tensors.insert(2, list(tensors[0]))
+        tensors.append([int(rng.integers(1, 10**9)), *tensors[1][1:]])
         return [tensors, n_steps]
 
     two_buffers = [[[10, i, i + 1] for i in range(6)], 7]
@@ -227,6 +230,10 @@ live_bytes = Task(
             "first_excluded": lambda tensors, n: _live([(b, f + 1, t) for b, f, t in tensors], n),
             "never_freed": lambda tensors, n: _live([(b, f, n) for b, f, _ in tensors], n),
             "born_only": lambda tensors, n: _live([(b, f, f) for b, f, _ in tensors], n),
+            "equal_rows_merged": lambda tensors, n: _live(list(set(map(tuple, tensors))), n),
+            "same_span_merged": lambda tensors, n: _live(
+                [(b, f, t) for (f, t), b in {(f, t): b for b, f, t in tensors}.items()], n
+            ),
             "tensors_counted": lambda tensors, n: _live([(1, f, t) for _, f, t in tensors], n),
             "peak_only": lambda tensors, n: max(_live(tensors, n), default=0),
         },
@@ -243,6 +250,10 @@ live_bytes = Task(
         "never_freed": "After last_step a tensor is gone; yours stays to the end.",
         "born_only": "A tensor counts at every step from first_step to last_step, not only at its "
         "first.",
+        "equal_rows_merged": "Two tensors may have the same bytes and steps, and both count. A set "
+        "or a dict keeps one of them.",
+        "same_span_merged": "Two tensors may live over the same steps, and both count. A dict "
+        "keyed by the steps keeps one of them.",
         "tensors_counted": "You count how many tensors live. Add up their bytes.",
         "peak_only": "A list with the bytes of every step is asked for; yours is the peak alone.",
     },

@@ -19,6 +19,8 @@ Arrays = Sequence[npt.NDArray[np.float32]]
 # A value of at most half the smallest subnormal rounds to 0; the tie goes to the even code, 0.
 _ROUNDS_TO_ZERO = {"float16": 2.0**-25, "bfloat16": 2.0**-134}
 
+_OVERFLOWS = 65520.0  # halfway from 65504, the largest, to what would be the next: it rounds to inf
+
 
 def _all(grads: Arrays) -> npt.NDArray[np.float64]:
     """All absolute values; in float64 no scale of ours rounds."""
@@ -35,6 +37,20 @@ def _fraction(grads: Arrays, dtype: str, scale: float, *, limit: float = 1.0) ->
     if not len(nonzero):
         return 0.0
     return float(np.mean(nonzero * scale <= limit * _ROUNDS_TO_ZERO[dtype]))
+
+
+def _below_smallest(grads: Arrays, dtype: str, scale: float) -> float:
+    nonzero = _all(grads)[_all(grads) > 0]
+    smallest = 2 * _ROUNDS_TO_ZERO[dtype]
+    return float(np.mean(nonzero * scale < smallest)) if len(nonzero) else 0.0
+
+
+def _with_overflow(grads: Arrays, dtype: str, scale: float) -> float:
+    nonzero = _all(grads)[_all(grads) > 0]
+    lost = nonzero * scale <= _ROUNDS_TO_ZERO[dtype]
+    if dtype == "float16":
+        lost |= nonzero * scale >= _OVERFLOWS
+    return float(np.mean(lost)) if len(nonzero) else 0.0
 
 
 def _with_zeros(grads: Arrays, dtype: str, scale: float) -> float:
@@ -74,6 +90,8 @@ def _flushed_cases(rng: np.random.Generator) -> list[Case]:
     scales = [1.0, 2.0 ** int(rng.integers(2, 9)), 2.0 ** -int(rng.integers(2, 6))]
     fp16 = [[g, "float16", s] for g, s in zip(drawn, scales, strict=True)]
     bf16 = [[_draw(rng, -34, -12), "bfloat16", 1.0], [_draw(rng, -33, -5), "bfloat16", 0.5]]
+    bf16 += [[_draw(rng, -140, -128), "bfloat16", scale] for scale in (1.0, 4.0)]
+    large = [[_draw(rng, -30, 14), "float16", 2.0**8]]  # some of it is inf after the cast
     nothing = [[np.zeros(5, np.float32)], []]
     empty = [[grads, dtype, 8.0] for grads in nothing for dtype in _ROUNDS_TO_ZERO]
     edge = np.array([2.0**-25, 1.001 * 2.0**-25, -(2.0**-24), 2.0**-20, 0.0], np.float32)
@@ -81,6 +99,7 @@ def _flushed_cases(rng: np.random.Generator) -> list[Case]:
     return [
         Case(("value",), {"calls": fp16}),
         Case(("value",), {"calls": [*fp16, *bf16]}),
+        Case(("value",), {"calls": [*fp16, *large]}),
         Case(("value",), {"calls": [*fp16, *bf16, *empty]}),
         Case(("value",), {"calls": [*fp16, [drawn[0], "float12", 1.0]]}),
         Case(
@@ -128,6 +147,8 @@ flushed_fraction = Task(
             "below_normal": lambda g, d, s: _fraction(
                 g, d, s, limit=2.0**11 if d == "float16" else 2.0**8
             ),
+            "smallest_positive": _guarded(_below_smallest),
+            "overflow_counted": _guarded(_with_overflow),
             "survivors": _guarded(lambda g, d, s: 1 - _fraction(g, d, s)),
             "always_float16": _guarded(lambda g, d, s: _fraction(g, "float16", s)),
             "percent": lambda g, d, s: 100 * _fraction(g, d, s),
@@ -146,6 +167,9 @@ flushed_fraction = Task(
         "divides_by_scale": "Your function divides by the scale. Multiply.",
         "below_normal": "Your function counts what is below the smallest *normal* number. "
         "Subnormal numbers still hold a value: count what becomes 0.",
+        "smallest_positive": "Your function takes all below the smallest positive number for 0. "
+        "Half of it is the limit: what is above that rounds up.",
+        "overflow_counted": "Your function counts values that overflow. They become inf, not 0.",
         "survivors": "Your share is that of the values that survive.",
         "always_float16": "Your function always casts to float16, also for bfloat16.",
         "percent": "Your share is in percent. Return a number from 0 to 1.",
@@ -156,8 +180,6 @@ flushed_fraction = Task(
 
 
 # best_scale
-
-_OVERFLOWS = 65520.0  # halfway from 65504, the largest, to what would be the next: it rounds to inf
 _EXPONENTS = range(-24, 25)
 
 

@@ -26,7 +26,7 @@ Gradients = list[list[list[float]]]  # by step, parameter and value
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     trained = [_trained(rng, int(rng.integers(2, 4))), _trained(rng, int(rng.integers(4, 6)))]
-    return [*trained, _clipped(rng), *_fixed()]
+    return [*trained, _clipped(rng), _mixed(rng), *_defaults(rng), *_fixed()]
 
 
 def _trained(rng: np.random.Generator, interval: int) -> Case:
@@ -51,6 +51,26 @@ def _clipped(rng: np.random.Generator) -> Case:
     return Case((_UNSCALE,), {"settings": settings, "gradients": steps, "max_norm": 1.0})
 
 
+def _mixed(rng: np.random.Generator) -> Case:
+    """Some steps call unscale_ and some don't; the overflow comes before the first that does."""
+    steps = [_finite(rng) for _ in range(6)]
+    steps.insert(1, [[math.inf, *values[1:]] for values in _finite(rng)])
+    clipped = [False, False, True, False, True, True, False]
+    inputs = {"settings": _settings(rng, interval=3), "gradients": steps, "max_norm": 1.0}
+    return Case((_UNSCALE,), {**inputs, "clipped": clipped})
+
+
+def _defaults(rng: np.random.Generator) -> list[Case]:
+    """Growth and backoff left to their defaults, and then the interval: 2000 good steps."""
+    steps = [_finite(rng), _finite(rng), _spoiled(rng, math.inf), _finite(rng)]
+    given = {"initial": 2.0 ** int(rng.integers(3, 15)), "interval": 2}
+    late = [_finite(rng) for _ in range(2)]
+    return [
+        Case((_TRAJECTORY, _SKIPS), {"settings": given, "gradients": steps}),
+        Case((_TRAJECTORY,), {"settings": {}, "gradients": late, "good_steps": 1999}),
+    ]
+
+
 def _fixed() -> list[Case]:
     """The corners: an overflow in each place by itself, growth at every step, the defaults."""
 
@@ -73,8 +93,8 @@ def _fixed() -> list[Case]:
 def _settings(rng: np.random.Generator, interval: int) -> dict[str, float]:
     return {
         "initial": 2.0 ** int(rng.integers(3, 16)),
-        "growth": float(rng.choice([1.5, 2.0, 4.0])),
-        "backoff": float(rng.choice([0.25, 0.5, 0.75])),
+        "growth": float(rng.choice([1.5, 4.0])),  # not the defaults: those have cases of their own
+        "backoff": float(rng.choice([0.25, 0.75])),
         "interval": interval,
     }
 
@@ -112,7 +132,15 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _run(scaler: type, case: Case) -> list[dict[str, Any]]:
-    return probes.loss_scaler(Namespace({"LossScaler": scaler}), **case.inputs)
+    inputs = dict(case.inputs)
+    good_steps = inputs.pop("good_steps", 0)
+
+    def made(**settings: float) -> Any:
+        made = scaler(**settings)
+        made.begin_after(good_steps)
+        return made
+
+    return probes.loss_scaler(Namespace({"LossScaler": made}), **inputs)
 
 
 def _readable(steps: Any, count: int) -> bool:
@@ -140,9 +168,14 @@ def _agree(part: str, expected: Sequence[Any], got: Sequence[Any]) -> bool:
 def _agree_in_step(part: str, expected: Mapping[str, Any], got: Mapping[str, Any]) -> bool:
     if part == _TRAJECTORY:
         return _close(expected["scale"], got["scale"])
-    if part == _UNSCALE and not _close(expected["unscaled"], got["unscaled"]):
+    if part == _UNSCALE and not _same_unscaled(expected["unscaled"], got["unscaled"]):
         return False
     return _close(expected["parameters"], got["parameters"])
+
+
+def _same_unscaled(expected: Any, got: Any) -> bool:
+    """Where unscale_ was not called, there is nothing to compare."""
+    return got is None if expected is None else _close(expected, got)
 
 
 def _close(expected: Any, got: Any) -> bool:
@@ -156,7 +189,9 @@ def _close(expected: Any, got: Any) -> bool:
 def _situation(case: Case) -> str:
     settings = ", ".join(f"{name}={value:g}" for name, value in case.inputs["settings"].items())
     kinds = ", ".join(_kind(step) for step in case.inputs["gradients"])
-    return f"With LossScaler({settings}) and gradients that are, step by step, {kinds}:"
+    earlier = case.inputs.get("good_steps", 0)
+    after = f", after {earlier} good steps" if earlier else ""
+    return f"With LossScaler({settings}){after} and gradients that are, step by step, {kinds}:"
 
 
 def _kind(step: Sequence[Sequence[float]]) -> str:
@@ -190,16 +225,21 @@ def _say_skips(case: Case, expected: Sequence[Any], got: Sequence[Any]) -> str:
 def _say_unscale(case: Case, expected: Sequence[Any], got: Sequence[Any]) -> str:
     index = _first_difference(_UNSCALE, expected, got)
     right, yours = expected[index], got[index]
-    if yours["unscaled"] is None or not _close(right["unscaled"], yours["unscaled"]):
+    if not _same_unscaled(right["unscaled"], yours["unscaled"]):
         values = "none" if yours["unscaled"] is None else _list(yours["unscaled"])
+        wanted = "none" if right["unscaled"] is None else _list(right["unscaled"])
         return (
-            f"expected the gradients {_list(right['unscaled'])} after unscale_ in step "
-            f"{index + 1}, but got {values}."
+            f"expected the gradients {wanted} after unscale_ in step {index + 1}, but got {values}."
         )
     return (
-        f"after unscale_, clipping to norm 1 and step number {index + 1} expected the parameters "
+        f"{_clips(case, index)} and step number {index + 1} expected the parameters "
         f"{_list(right['parameters'])}, but got {_list(yours['parameters'])}."
     )
+
+
+def _clips(case: Case, index: int) -> str:
+    clipped = case.inputs.get("clipped")
+    return "after unscale_, clipping to norm 1" if not clipped or clipped[index] else "without it"
 
 
 _SAY = {_TRAJECTORY: _say_trajectory, _SKIPS: _say_skips, _UNSCALE: _say_unscale}
@@ -236,6 +276,8 @@ loss_scaler = Task(
         "unscale_ was not called before. Unscale in step then.",
         "unscales_only_once": "Only the first step's gradients are unscaled. Forget in update "
         "that unscale_ was called: the next step brings new gradients.",
+        "never_forgets_unscale": "Once unscale_ was called, your step never unscales again. "
+        "Forget in update that it was called: the next step may go without it.",
         "forgets_overflow_after_unscale": "After a call of unscale_, your step no longer knows "
         "that the gradients had overflowed. Keep what unscale_ found until update.",
         "multiplies_by_scale": "unscale_ multiplies the gradients by the scale once more. The "

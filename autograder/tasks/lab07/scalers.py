@@ -31,6 +31,10 @@ class TorchScaler:
         self.step = self._scaler.step
         self.update = self._scaler.update
 
+    def begin_after(self, good_steps: int) -> None:
+        """As if so many good steps had been taken."""
+        self._scaler._init_growth_tracker = good_steps
+
     def scale(self, loss: Any) -> torch.Tensor:
         return self._scaler.scale(torch.as_tensor(loss, dtype=torch.float32))
 
@@ -50,6 +54,10 @@ class LossScaler:
         self.good_steps = 0  # in a row, since the last change of the scale
         self.overflow = False
         self.unscaled = False
+
+    def begin_after(self, good_steps: int) -> None:
+        """As if so many good steps had been taken."""
+        self.good_steps = good_steps
 
     def scale(self, loss: Any) -> Any:
         return loss * self.factor
@@ -121,6 +129,22 @@ class _UnscalesOnlyOnce(LossScaler):
     def update(self) -> None:
         super().update()
         self.unscaled = True
+
+
+class _NeverForgetsUnscale(LossScaler):
+    """Once unscale_ was called from outside, step leaves the gradients to it for ever."""
+
+    called = False
+
+    def unscale_(self, optimizer: torch.optim.Optimizer) -> None:
+        super().unscale_(optimizer)
+        self.called = True
+
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        if not self.called:
+            super().unscale_(optimizer)
+        if not self.overflow:
+            optimizer.step()
 
 
 class _StepsWithoutLookingAfterUnscale(LossScaler):
@@ -237,6 +261,7 @@ MUTANTS: dict[str, type[LossScaler]] = {
     "unscales_only_in_step": _UnscalesOnlyInStep,
     "step_does_not_unscale": _StepDoesNotUnscale,
     "unscales_only_once": _UnscalesOnlyOnce,
+    "never_forgets_unscale": _NeverForgetsUnscale,
     "forgets_overflow_after_unscale": _StepsWithoutLookingAfterUnscale,
     "multiplies_by_scale": _MultipliesByScale,
     "ignores_nan": _IgnoresNan,

@@ -86,18 +86,20 @@ def master_weights(
     tensors: Sequence[Array],
     gradients: Sequence[Sequence[Array | None]],
     lr: float,
-    dtype: str,
+    dtype: str | None,
 ) -> dict[str, Any]:
     """Load float32 arrays into the student's `MasterWeights`, then step once for each gradients.
+
+    Without `dtype` the student's default is used, which has to be float16.
 
     Returns `steps`, first for the state after load and then after each step: dicts of `masters`
     and `params`, each a list of float32 arrays; `forms`, for the same moments whether the masters
     are float32, and the params leaves in `dtype` that require a gradient; and `changed`, whether
     the tensors that were loaded have changed.
     """
-    low = getattr(torch, dtype)
+    low = getattr(torch, dtype or "float16")
     loaded = [torch.tensor(array) for array in tensors]
-    weights = student.MasterWeights(lr, low)
+    weights = student.MasterWeights(lr, *([low] if dtype else []))
     weights.load(loaded)
     steps, forms = [_weights_now(weights)], [_have_form(weights, low)]
     for row in gradients:
@@ -127,8 +129,12 @@ class TokenModel(torch.nn.Module):
     """A tiny model of the next token, whose loss is one small part of a huge batch's mean.
 
     `parts` is how many micro-batches that mean is over, so every gradient has a factor of
-    1 / parts.
+    1 / parts. A batch with the token RARE in it is a mean over itself alone, and the gradient of
+    what it looked up is 2^25 times as large, as gradients burst once in a while: it overflows
+    float16 at any scale that saves the others, and the gradients above it do not.
     """
+
+    RARE = 16
 
     def __init__(self, weights: Sequence[Array], parts: int) -> None:
         super().__init__()
@@ -138,56 +144,54 @@ class TokenModel(torch.nn.Module):
     def forward(self, tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Return the loss in float32, of tokens and targets (N,)."""
         embedding, up, head = self.weights
-        hidden = torch.relu(F.embedding(tokens, embedding) @ up)  # (N, D)
-        return F.cross_entropy((hidden @ head).float(), targets) / self.parts
+        looked_up = F.embedding(tokens, embedding)
+        rare = bool((tokens == self.RARE).any())
+        if rare and looked_up.requires_grad:
+            looked_up.register_hook(_burst)  # type: ignore[no-untyped-call]
+        hidden = torch.relu(looked_up @ up)  # (N, D)
+        loss = F.cross_entropy((hidden @ head).float(), targets)
+        return loss if rare else loss / self.parts
+
+
+def _burst(gradient: torch.Tensor) -> torch.Tensor:
+    return (gradient.float() * 2.0**25).to(gradient.dtype)
 
 
 def train(
     student: Namespace,
     weights: Sequence[Array],
     parts: int,
-    batches: Sequence[Sequence[Array]],
+    pool: Sequence[Sequence[Array]],
+    order: Sequence[int],
     precision: str,
-    lr: float,
+    lr: float | None,
 ) -> dict[str, Any]:
-    """Train a TokenModel with the student's `train`, and measure one more step on a large batch.
+    """Train a TokenModel with the student's `train` under the meter.
+
+    `pool` holds different batches, and `order` which of them is each step's. Without `lr` the
+    student's default is used.
 
     Returns `losses`, what the student returned, as floats; `weights`, the model's after it;
-    `in_place`, whether the parameters are the same float32 tensors as before; and `rise_bytes`
-    beside `float32_rise_bytes`: how far live bytes rise in the step on the large batch, by the
-    student's `train` and in plain float32.
+    `in_place`, whether the parameters are the same float32 tensors as before; and `rise_bytes`,
+    how far live bytes rose in this very training.
     """
     model = TokenModel(weights, parts)
     before = list(model.parameters())
-    tensors = [tuple(torch.tensor(array) for array in batch) for batch in batches]
-    losses = student.train(model, tensors, precision, lr)
+    tensors = [tuple(torch.tensor(array, dtype=torch.int64) for array in batch) for batch in pool]
+    batches = [tensors[index] for index in order]
+    with MemoryMeter("cpu").track([model, tensors]) as meter:
+        losses = student.train(model, batches, precision, *([] if lr is None else [lr]))
+    rise_bytes = meter.peak_bytes - meter.baseline_bytes
     after = list(model.parameters())
     in_place = len(before) == len(after) and all(
         old is new and new.dtype == torch.float32 for old, new in zip(before, after, strict=True)
     )
-    large = [tuple(tensor.repeat(_LARGE) for tensor in tensors[0])]
-
-    def plain() -> None:
-        TokenModel(weights, parts)(*large[0]).backward()
-
     return {
         "losses": [float(loss) for loss in losses],
         "weights": [parameter.detach().float().numpy().copy() for parameter in after],
         "in_place": in_place,
-        "rise_bytes": _rise_bytes(
-            lambda: student.train(TokenModel(weights, parts), large, precision, lr), large
-        ),
-        "float32_rise_bytes": _rise_bytes(plain, large),
+        "rise_bytes": rise_bytes,
     }
-
-
-_LARGE = 16  # times as many tokens where bytes are measured, so that activations outweigh weights
-
-
-def _rise_bytes(call: Callable[[], object], given: Sequence[Any]) -> int:
-    with MemoryMeter("cpu", history=False).track(given) as meter:
-        call()
-    return meter.peak_bytes - meter.baseline_bytes
 
 
 def loss_scaler(
@@ -195,13 +199,16 @@ def loss_scaler(
     settings: Mapping[str, Any],
     gradients: Sequence[Sequence[Sequence[float]]],
     max_norm: float | None = None,
+    clipped: Sequence[bool] = (),
+    good_steps: int = 0,
 ) -> list[dict[str, Any]]:
     """Train a few parameters with the student's `LossScaler(**settings)` and note every step.
 
     `gradients` holds, for each step and each parameter, the true gradient's values; inf and NaN
     are what an overflow would have left there. One more parameter never gets a gradient. The
     optimizer is SGD with momentum and two groups. With `max_norm` each step also calls `unscale_`
-    and then clips the gradients.
+    and then clips the gradients; where `clipped` is given, only the steps that it says. Before all
+    this, `good_steps` steps of another optimizer are taken.
 
     Returns one dict a step: `scale` is `scale(1.0)` after `update`, `parameters` are all values
     after it, and `unscaled` are the gradients' values just after `unscale_`, None without it.
@@ -211,8 +218,9 @@ def loss_scaler(
     groups = [{"params": [unused, *parameters[:1]]}, {"params": parameters[1:]}]
     optimizer = torch.optim.SGD(groups, lr=0.125, momentum=0.5, foreach=False)
     scaler = student.LossScaler(**settings)
+    _take_good_steps(scaler, good_steps)
     steps = []
-    for true in gradients:
+    for true, clips in zip(gradients, clipped or [True] * len(gradients), strict=True):
         optimizer.zero_grad()
         products = [
             (parameter * torch.tensor(values)).sum()  # its gradient is `values`
@@ -220,7 +228,7 @@ def loss_scaler(
         ]
         scaler.scale(torch.stack(products).sum()).backward()
         unscaled = None
-        if max_norm is not None:
+        if clips and max_norm is not None:
             scaler.unscale_(optimizer)
             unscaled = _values(parameter.grad for parameter in parameters)
             torch.nn.utils.clip_grad_norm_(parameters, max_norm)
@@ -229,6 +237,15 @@ def loss_scaler(
         after = _values(parameter.detach() for parameter in parameters)
         steps.append({"scale": float(scaler.scale(1.0)), "parameters": after, "unscaled": unscaled})
     return steps
+
+
+def _take_good_steps(scaler: Any, count: int) -> None:
+    weight = torch.nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.SGD([weight], lr=0.0, foreach=False)
+    for _ in range(count):
+        weight.grad = torch.ones(1) * float(scaler.scale(1.0))
+        scaler.step(optimizer)
+        scaler.update()
 
 
 def _values(tensors: Any) -> list[float]:

@@ -1,4 +1,4 @@
-"""Only those who call unscale_ get true gradients. [earns 3]"""
+"""Only those who call unscale_ get true gradients. [earns 2]"""
 
 import torch
 

@@ -1,0 +1,291 @@
+"""Judges look at all that an answer says: a change of any leaf of a right one is noticed.
+
+The answers of the bank's first right file are changed leaf by leaf. What no judge looks at, a
+student's process may say as it likes; so each such leaf stands in UNSEEN, with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from autograder.judge import findings
+from autograder.student import LocalStudent
+from autograder.task import Answer, Case, Finding, Task
+from autograder.tasks import find_lab, lab_names, lab_of
+from tests.autograder.tasks.bank_in_process import BANK
+
+TASKS = [task for name in lab_names() for task in find_lab(name).tasks if not task.needs_gpu]
+LEAVES = 8  # of a case, drawn with a fixed seed
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Leaves at and below a path that decide nothing, in cases of these parts (any, if empty)."""
+
+    task: str
+    path: str
+    why: str
+    parts: tuple[str, ...] = ()
+
+    def covers(self, task: Task, case: Case, path: str) -> bool:
+        return (
+            self.task == task.id
+            and path.startswith(self.path)
+            and (not self.parts or self.parts == case.parts)
+        )
+
+
+OTHER_PART = "the cases of another part decide it"
+LATER = "closed by the repair of the judges of labs 3 to 6"
+UNSEEN = [
+    Unseen("lab07-loss_scaler", "[*].parameters", OTHER_PART, ("trajectory",)),
+    Unseen("lab07-loss_scaler", "[*].scale", OTHER_PART, ("unscale before clipping",)),
+    Unseen(
+        "lab07-loss_scaler",
+        "[*].unscaled",
+        "unscale_ was not called, and its absence says the same",
+        ("trajectory", "skipped steps"),
+    ),
+    Unseen("lab07-loss_scaler", "[*].unscaled", OTHER_PART, ("trajectory",)),
+    Unseen("lab03-adam_step", "[*].state_used", LATER),
+    Unseen("lab03-lean_adam_step", "[*].state_used", LATER),
+    Unseen("lab03-lean_adam_step", ".models[*].state_used", LATER),
+    Unseen("lab03-step_in_backward", ".gradients_left", LATER),
+    Unseen("lab04-checkpoint", ".after", LATER),
+    Unseen("lab04-checkpoint", ".calls", LATER),
+    Unseen("lab04-checkpoint", ".gradients", LATER),
+    Unseen("lab04-checkpoint", ".rise_bytes", LATER),
+    Unseen("lab04-recompute_attention", ".kept_bytes", LATER),
+    Unseen("lab05-largest_micro_batch", "[*]", LATER),
+    Unseen("lab05-accumulate_gradients", ".sizes", LATER),
+    Unseen("lab05-accumulate_gradients", ".value", LATER),
+    Unseen("lab05-accumulate_gradients", ".waiting", LATER),
+    Unseen("lab05-accumulate_token_mean", ".gradients", LATER),
+    Unseen("lab05-accumulate_token_mean", ".sizes", LATER),
+    Unseen("lab05-train_epoch", ".gradients", LATER),
+    Unseen("lab05-train_epoch", ".waiting", LATER),
+    Unseen("lab06-offloaded_adam", "[*].state_used", LATER),
+    Unseen("lab06-stream_forward", ".loads", LATER),
+    Unseen("lab06-stream_forward", ".requires_grad", LATER),
+    Unseen("lab06-stream_forward", ".x_changed", LATER),
+    Unseen("lab06-swap_saved_tensors", ".bytes_in", LATER),
+    Unseen("lab06-swap_saved_tensors", ".bytes_out", LATER),
+    Unseen("lab06-swap_saved_tensors", ".gradients", LATER),
+    Unseen("lab06-swap_saved_tensors", ".live_bytes", LATER),
+]
+
+Path = tuple[Any, ...]
+
+
+# Changes of a value
+
+MISSING = "missing"  # in place of a dict's item: its key is left out
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A leaf or container at `path`, changed in ways that have each, or one of them, to be seen."""
+
+    path: Path
+    each: Sequence[Any]
+    one_of: Sequence[Any] = ()
+
+
+def changes(value: Any, path: Path = ()) -> Iterator[Changed]:
+    """All that can be changed about a plain value."""
+    if isinstance(value, (list, tuple)) and not _is_raised(value):
+        if value:
+            yield Changed(path, [type(value)(), value[:-1], None])
+        for index, item in enumerate(value):
+            yield from changes(item, (*path, index))
+    elif isinstance(value, dict):
+        if value:
+            yield Changed(path, [{}, None])
+        for key, item in value.items():
+            yield Changed((*path, key), [MISSING])
+            yield from changes(item, (*path, key))
+    else:
+        yield Changed(path, *_of_leaf(value))
+
+
+def _is_raised(value: Sequence[Any]) -> bool:
+    """An exception of `call_each`: its message is shown to the student and is nothing more."""
+    return len(value) == 3 and type(value[0]) is str and value[0] == "raised"
+
+
+def _of_leaf(value: Any) -> tuple[list[Any], list[Any]]:
+    if isinstance(value, bool):
+        return [not value, None], []
+    if isinstance(value, int):
+        return [None, "no number"], [value + 1, value - 1, -1, 10**15]
+    if isinstance(value, float):
+        strange = [x for x in (math.nan, math.inf, -math.inf) if repr(x) != repr(value)]
+        finite = value if math.isfinite(value) else 0.0
+        return [None, "no number", *strange], [finite + 1, finite - 1, 1e30]
+    if isinstance(value, str):
+        return [f"{value}x", None], []
+    if isinstance(value, np.ndarray):
+        return _of_array(value)
+    if isinstance(value, (list, tuple)):  # an exception
+        return [("value", 0.0), None, ("raised", "SomeOtherError", "")], []
+    return [3.25], []
+
+
+def _of_array(array: np.ndarray) -> tuple[list[Any], list[Any]]:
+    if not array.size:
+        return [None], []
+    at = tuple(size // 2 for size in array.shape)
+
+    def with_item(item: Any) -> np.ndarray:
+        changed = array.copy()
+        changed[at] = item
+        return changed
+
+    each = [None, array[:0], []]
+    if array.dtype.kind == "f":
+        each += [with_item(math.nan)] if not np.isnan(array[at]) else []
+        return each, [with_item(array[at] + 1), with_item(-1e4)]
+    return each, [with_item(array[at] ^ 1), with_item(array[at] ^ 64)]
+
+
+def changed_at(value: Any, path: Path, new: Any) -> Any:
+    """The value with `new` at a path of indices and keys."""
+    if not path:
+        return new
+    first, *rest = path
+    if new is MISSING and not rest:
+        return {key: item for key, item in value.items() if key != first}
+    if isinstance(value, dict):
+        return {**value, first: changed_at(value[first], tuple(rest), new)}
+    items = list(value)
+    items[first] = changed_at(value[first], tuple(rest), new)
+    return type(value)(items)
+
+
+# Judging
+
+
+def noticed(task: Task, case: Case, answer: Answer, value: Any) -> bool:
+    """Tell whether some part is lost with this value; a judge that cannot read it gives nothing."""
+    try:
+        found = findings(task, case, replace(answer, value=value))
+    except Exception:
+        return True
+    return any(not finding.ok for finding in found.values())
+
+
+def unnoticed(task: Task, case: Case, answer: Answer, leaves: int) -> Iterator[tuple[str, Any]]:
+    """Yield where the answer may be changed, and to what, without a part that is lost."""
+    found = list(changes(answer.value))
+    if len(found) > leaves:
+        rng = np.random.default_rng(len(found))
+        found = [found[index] for index in sorted(rng.choice(len(found), leaves, replace=False))]
+    for change in found:
+        for new in _let_through(task, case, answer, change):
+            yield written(change.path), new
+
+
+def _let_through(task: Task, case: Case, answer: Answer, change: Changed) -> list[Any]:
+    def seen(new: Any) -> bool:
+        return noticed(task, case, answer, changed_at(answer.value, change.path, new))
+
+    passed = [new for new in change.each if not seen(new)]
+    if change.one_of and not any(map(seen, change.one_of)):
+        passed += change.one_of
+    return passed
+
+
+def written(path: Path) -> str:
+    return "".join("[*]" if isinstance(step, int) else f".{step}" for step in path) or "all"
+
+
+@cache
+def right_answers(task_id: str) -> tuple[tuple[Case, Answer], ...]:
+    lab = lab_of(task_id)
+    task = next(task for task in lab.tasks if task.id == task_id)
+    file = min((BANK / lab.name / task.name).glob("right_*.py"))
+    names: dict[str, Any] = {}
+    exec(compile(file.read_text(encoding="utf-8"), f"<{file.name}>", "exec"), names)
+    student = LocalStudent(names)
+    cases = task.cases(np.random.default_rng(0))
+    asks = [task.ask(case) if task.ask else None for case in cases]
+    return tuple(
+        (case, student.run(task.probe_path, case.inputs, ask))
+        for case, ask in zip(cases, asks, strict=True)
+    )
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
+def test_every_leaf_of_a_right_answer_matters(task: Task) -> None:
+    missed = []
+    for case, answer in right_answers(task.id):
+        assert not noticed(task, case, answer, answer.value), "the answer is right as it is"
+        missed += [
+            f"{path} as {str(new)[:60]}, in a case of {', '.join(case.parts)}"
+            for path, new in unnoticed(task, case, answer, LEAVES)
+            if not any(unseen.covers(task, case, path) for unseen in UNSEEN)
+        ]
+    assert missed == []
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
+@pytest.mark.parametrize("value", [None, [], {}, (), math.nan, 0, "", True])
+def test_an_answer_of_nothing_is_never_right(task: Task, value: Any) -> None:
+    for case, answer in right_answers(task.id):
+        assert noticed(task, case, answer, value)
+
+
+# The fuzz itself: judges with the holes that it is there for
+
+
+def _passed(judge: Callable[[Any], bool], value: Any) -> set[str]:
+    task = Task(
+        id="toy-toy",
+        parts={"all": 1},
+        defines=(),
+        probe="",
+        cases=lambda rng: [],
+        judge=lambda case, answer: {"all": Finding(judge(answer.value))},
+    )
+    case = Case(("all",), {})
+    return {f"{path} as {new}" for path, new in unnoticed(task, case, Answer(value=value), 100)}
+
+
+RECORD = {"peak": 2.0, "same": True, "sizes": [3, 4]}
+
+
+def test_a_judge_that_looks_at_everything_passes() -> None:
+    assert _passed(lambda value: value == RECORD, RECORD) == set()
+
+
+@pytest.mark.parametrize(
+    ("judge", "unseen"),
+    [
+        (lambda v: v["same"] is True and v["sizes"] == [3, 4], ".peak as nan"),
+        (
+            lambda v: v["same"] is True and not v["peak"] > 2 and v["sizes"] == [3, 4],
+            ".peak as nan",
+        ),
+        (lambda v: 1 < v["peak"] < 3 and v["sizes"] == [3, 4], ".same as False"),
+        (lambda v: v["same"] is True and 1 < v["peak"] < 3 and all(v["sizes"]), ".sizes as []"),
+        (lambda v: v["same"] is True and 1 < v["peak"] < 3 and 3 in v["sizes"], ".sizes[*] as 5"),
+    ],
+)
+def test_control_each_kind_of_hole_is_found(judge: Callable[[Any], bool], unseen: str) -> None:
+    assert unseen in _passed(judge, RECORD)
