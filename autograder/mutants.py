@@ -10,7 +10,8 @@ A mutant's id is made of its task, the line, and the change, with a number where
 same change twice. So it stays the same while other lines are edited.
 
 Not mutated, since nothing that is graded depends on it: docstrings, annotations, messages of
-exceptions, and `strict=True`, which only checks an assumption.
+exceptions, the order of what `max` and `min` compare, and `strict=True`, which only checks an
+assumption.
 """
 
 from __future__ import annotations
@@ -74,13 +75,16 @@ def _source(tree: ast.AST) -> str:
 
 
 def mutants_of(task: str, source: str) -> list[Mutant]:
-    """Return every mutant of a task's solution cell, in the order of its lines.
+    r"""Return every mutant of a task's solution cell, in the order of its lines.
 
     No two have the same source, and none has the original's.
 
-    >>> [mutant.id for mutant in mutants_of("lab09-f", "def f(a, b):\\n    return a < b")]
-    ['lab09-f: return a < b: delete it', 'lab09-f: return a < b: return None', \
-'lab09-f: return a < b: a < b -> a <= b', 'lab09-f: return a < b: a < b -> a > b']
+    >>> for mutant in mutants_of("lab09-less", "def less(a, b):\n    return a < b"):
+    ...     print(mutant.id)
+    lab09-less: return a < b: delete it
+    lab09-less: return a < b: return None
+    lab09-less: return a < b: a < b -> a <= b
+    lab09-less: return a < b: a < b -> a > b
     """
     tree = ast.parse(source)
     lines = source.splitlines()
@@ -88,7 +92,7 @@ def mutants_of(task: str, source: str) -> list[Mutant]:
     found: list[Mutant] = []
     seen, numbers = {ast.unparse(tree)}, Counter[str]()
     for slot in _slots(tree):
-        line = lines[getattr(slot.node, "lineno", 1) - 1].partition("  #")[0].strip()
+        line = lines[_line_number(slot.node) - 1].partition("  #")[0].strip()
         for what, new in _changes(slot, bound):
             text = slot.holding(new, tree)
             if text in seen or not _compiles(text):
@@ -100,6 +104,11 @@ def mutants_of(task: str, source: str) -> list[Mutant]:
             number = f" ({numbers[name]})" if numbers[name] > 1 else ""
             found.append(Mutant(f"{name}{number}", task, line, change, text))
     return found
+
+
+def _line_number(node: ast.AST) -> int:
+    """The first line of a node, or of what it is made of: a comprehension has none of its own."""
+    return next((n.lineno for n in ast.walk(node) if hasattr(n, "lineno")), 1)
 
 
 def _shown(node: ast.AST | list[ast.stmt]) -> str:
@@ -198,7 +207,7 @@ _ARITHMETIC: Mapping[type[ast.operator], tuple[type[ast.operator], ...]] = {
 }
 _TWINS = [
     *(("max", "min"), ("any", "all"), ("floor", "ceil"), ("isnan", "isinf")),
-    *(("zeros_like", "ones_like"), ("float16", "bfloat16"), ("set", "list")),
+    *(("zeros_like", "ones_like"), ("float16", "bfloat16")),
 ]
 _TWIN = {**dict(_TWINS), **{other: one for one, other in _TWINS}, "float32": "float16"}
 
@@ -240,7 +249,7 @@ def _constant(node: ast.Constant) -> Iterator[Change]:
     elif isinstance(value, float):
         others = [value + 1, value - 1, 0.0, -value, 2 * value]
     for other in others:
-        if repr(other) != repr(value):
+        if other != value:
             yield "", _literal(other)
 
 
@@ -281,7 +290,8 @@ def _root(node: ast.expr) -> str:
 
 def _called(node: ast.Call) -> Iterator[Change]:
     function, arguments = node.func, node.args
-    if len(arguments) == 2 and not any(isinstance(a, ast.Starred) for a in arguments):
+    starred = any(isinstance(argument, ast.Starred) for argument in arguments)
+    if len(arguments) == 2 and not starred and ast.unparse(function) not in ("max", "min"):
         yield "", _with(node, args=arguments[::-1])
     for i, keyword in enumerate(node.keywords):
         if not _is_idle(keyword):
@@ -338,7 +348,7 @@ def _augmented(node: ast.AugAssign) -> Iterator[Change]:
 
 def _raised(node: ast.Raise) -> Iterator[Change]:
     if isinstance(node.exc, ast.Call):
-        yield "raise RuntimeError", ast.Raise(_with(node.exc, func=ast.Name("RuntimeError")))
+        yield "raise RuntimeError", ast.Raise(ast.Call(ast.Name("RuntimeError"), node.exc.args, []))
 
 
 def _managed(node: ast.With) -> Iterator[Change]:

@@ -35,7 +35,15 @@ from autograder.submission import RunCell, Submission
 from autograder.task import Lab, Verdict
 from autograder.tasks import find_lab, find_task
 
-__all__ = ["MutationReport", "Solved", "check_mutants", "grade_mutants", "read_equivalents", "solve"]
+__all__ = [
+    "MutationReport",
+    "Solved",
+    "check_mutants",
+    "grade_mutants",
+    "read_equivalents",
+    "solve",
+    "tasks_named",
+]
 
 _SECRET = b"the mutants' cases"
 _UNCHANGED = "the solution itself"
@@ -72,7 +80,7 @@ class Solved:
         cells = list(submission.cells)
         place = cells.index(_solution(submission, mutant.task))
         cells[place] = replace(cells[place], source=mutant.source)
-        return replace(submission, raw=f"{mutant.id} {self.seed}".encode(), cells=cells)
+        return replace(submission, raw=f"{mutant.id} {self.seed}".encode(), cells=tuple(cells))
 
 
 @dataclass(frozen=True)
@@ -116,11 +124,25 @@ def _cut(whole: Submission, names: Sequence[str]) -> Submission:
     statements, _ = reachable(names, [cell.source for cell in whole.cells])
     needed = set(map(ast.dump, statements))
     cells = [c for c in whole.cells if needed & set(map(ast.dump, ast.parse(c.source).body))]
-    return replace(whole, cells=cells)
+    return replace(whole, cells=tuple(cells))
 
 
 def _solution(submission: Submission, task: str) -> RunCell:
     return next(c for c in submission.cells if (c.kind, c.task) == ("solution", task))
+
+
+def tasks_named(solved: Solved, names: Sequence[str] | None) -> list[str]:
+    """Return the ids of these tasks of the lab, of all if no names are given.
+
+    ValueError for a name of no task. A task may be named without the lab, as in `state_bytes`.
+    """
+    tasks = {task: task for task in solved.submissions}
+    tasks |= {task.partition("-")[2]: task for task in solved.submissions}
+    unknown = [name for name in names or () if name not in tasks]
+    if unknown:
+        known = ", ".join(solved.submissions)
+        raise ValueError(f"{solved.lab} has no task {unknown[0]!r}; its tasks are {known}")
+    return [tasks[name] for name in names or solved.submissions]
 
 
 def read_equivalents(path: Path) -> dict[str, str]:
@@ -196,9 +218,7 @@ def _idle(
 # Running
 
 
-def grade_mutants(
-    solved: Solved, mutants: Sequence[Mutant], workers: int
-) -> Iterator[Graded]:
+def grade_mutants(solved: Solved, mutants: Sequence[Mutant], workers: int) -> Iterator[Graded]:
     """Yield each mutant with its verdict, as they are graded."""
     work: engine.Work[Mutant, Verdict] = engine.Work(
         partial(_grading, solved),
