@@ -148,22 +148,24 @@ def tasks_named(solved: Solved, names: Sequence[str] | None) -> list[str]:
 def read_equivalents(path: Path) -> dict[str, str]:
     """Return why each mutant that is listed in the file does not have to fail, by its id.
 
-    Raises ValueError for a file that does not have the form: tables `[[equivalent]]`, each with a
+    Raises ValueError for a file that does not have the form: tables `[[survivor]]`, each with a
     `reason` and the ids of `mutants`, none of which is listed twice. No file is an empty one.
     """
     if not path.exists():
         return {}
     reasons: dict[str, str] = {}
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("equivalent", [])
-        for table in tables:
+        read = tomllib.loads(path.read_text(encoding="utf-8"))
+        if set(read) != {"survivor"}:
+            raise ValueError(f"it holds {', '.join(read) or 'nothing'}")
+        for table in read["survivor"]:
             for name in table["mutants"]:
                 if name in reasons or not table["reason"].strip():
                     raise ValueError(f"{name} is listed twice, or without a reason")
                 reasons[name] = table["reason"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{path}: {error}; expected tables [[equivalent]] with a reason and mutants"
+            f"{path}: {error}; expected tables [[survivor]] with a reason and mutants"
         ) from None
     return reasons
 
@@ -212,7 +214,7 @@ def _idle(
     """A sentence for each entry that says of no survivor why it is one."""
     for name in equivalents:
         if name.partition(":")[0] in tasks and name not in survivors:
-            yield f"{name}: listed as equivalent, but no such mutant survived"
+            yield f"{name}: listed as a survivor, but no such mutant survived"
 
 
 # Running
