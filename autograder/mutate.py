@@ -3,11 +3,11 @@
 Each mutant is graded in the sandbox by its task's own judge, in a notebook of its own: the solved
 one, cut to the cells that the task's names are made of, and only its own task is asked. So no
 mutant can spoil or save another, and one costs no more than a process and its task's cases. A
-screening outside of the sandbox would save little, and the figures of measured tasks are others
-there.
+first round in this process would save little: most of the time is the task's own, and a measured
+task has other figures here.
 
-A mutant that earns full points *survives*. Either it does what the solution does, as far as the
-exercise asks for it, and the lab's file of equivalents says why; or the task's cases have a hole.
+A mutant that earns full points *survives*. Either it does all that the exercise asks for, and a
+file says why, tests/mutants/<lab>.toml in this course; or the task's cases have a hole.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
     "Solved",
     "check_mutants",
     "grade_mutants",
-    "read_equivalents",
+    "read_explained",
     "solve",
     "tasks_named",
 ]
@@ -88,9 +88,9 @@ class MutationReport:
     """What came of grading the mutants of a lab, or of some of its tasks.
 
     All is well where `problems` is empty. `survivors` are the ids of all mutants that earned full
-    points, `unexplained` those of them that the file of equivalents does not have. `doubted` could
-    not be judged, so they earned nothing, and nobody said that they are wrong. `not_run` are the
-    tasks that need a GPU, where there is none.
+    points, `unexplained` those of them that no file explains. `doubted` could not be judged, so
+    they earned nothing, and nobody said that they are wrong. `not_run` are the tasks that need a
+    GPU, where there is none.
     """
 
     problems: tuple[str, ...]
@@ -123,8 +123,14 @@ def _cut(whole: Submission, names: Sequence[str]) -> Submission:
     """The submission without the cells that these names do without, such as a lab's plots."""
     statements, _ = reachable(names, [cell.source for cell in whole.cells])
     needed = set(map(ast.dump, statements))
-    cells = [c for c in whole.cells if needed & set(map(ast.dump, ast.parse(c.source).body))]
-    return replace(whole, cells=tuple(cells))
+
+    def is_needed(cell: RunCell) -> bool:
+        try:
+            return not needed.isdisjoint(map(ast.dump, ast.parse(cell.source).body))
+        except SyntaxError:
+            return True  # such as one with a magic, which Python alone cannot read
+
+    return replace(whole, cells=tuple(filter(is_needed, whole.cells)))
 
 
 def _solution(submission: Submission, task: str) -> RunCell:
@@ -145,8 +151,8 @@ def tasks_named(solved: Solved, names: Sequence[str] | None) -> list[str]:
     return [tasks[name] for name in names or solved.submissions]
 
 
-def read_equivalents(path: Path) -> dict[str, str]:
-    """Return why each mutant that is listed in the file does not have to fail, by its id.
+def read_explained(path: Path) -> dict[str, str]:
+    """Return why each mutant that is listed in the file may survive, by its id.
 
     Raises ValueError for a file that does not have the form: tables `[[survivor]]`, each with a
     `reason` and the ids of `mutants`, none of which is listed twice. No file is an empty one.
@@ -171,9 +177,9 @@ def read_equivalents(path: Path) -> dict[str, str]:
 
 
 def check_mutants(
-    graded: Iterable[Graded], equivalents: Mapping[str, str], tasks: Sequence[str]
+    graded: Iterable[Graded], explained: Mapping[str, str], tasks: Sequence[str]
 ) -> MutationReport:
-    """Return what came of all mutants of `tasks`, held against the file of equivalents."""
+    """Return what came of all mutants of `tasks`, held against those that are explained."""
     by_end: dict[str, list[str]] = {}
     problems: list[str] = []
     for mutant, verdict in graded:
@@ -187,9 +193,9 @@ def check_mutants(
             problems.append(f"{mutant.id} was not judged: {verdict}")
     ids = {end: tuple(names) for end, names in by_end.items()}
     survivors, not_run = ids.get("survived", ()), ids.get("not run", ())
-    unexplained = tuple(name for name in survivors if name not in equivalents)
+    unexplained = tuple(name for name in survivors if name not in explained)
     problems += [f"{name}: survived" for name in unexplained]
-    problems += _idle(equivalents, {*survivors, *not_run}, tasks)
+    problems += _idle(explained, {*survivors, *not_run}, tasks)
     return MutationReport(
         problems=tuple(problems),
         graded=sum(len(names) for end, names in by_end.items() if end != "not run"),
@@ -208,11 +214,9 @@ def _end(verdict: Verdict | str) -> str:
     return ends.get(verdict.status, "killed")
 
 
-def _idle(
-    equivalents: Mapping[str, str], survivors: set[str], tasks: Sequence[str]
-) -> Iterator[str]:
+def _idle(explained: Mapping[str, str], survivors: set[str], tasks: Sequence[str]) -> Iterator[str]:
     """A sentence for each entry that says of no survivor why it is one."""
-    for name in equivalents:
+    for name in explained:
         if name.partition(":")[0] in tasks and name not in survivors:
             yield f"{name}: listed as a survivor, but no such mutant survived"
 

@@ -108,7 +108,7 @@ def add_mutate(commands: Commands) -> None:
         "--task", action="append", metavar="TASK", help="this exercise only; may be repeated"
     )
     command.add_argument(
-        "--equivalents",
+        "--explained",
         type=Path,
         metavar="FILE",
         help="which mutants may survive, and why (default: tests/mutants/LAB.toml)",
@@ -128,12 +128,12 @@ def _mutate(options: argparse.Namespace) -> Report:
     limits, isolated = limits_of(options), not options.insecure
     solved = mutate.solve(options.lab, options.course, limits, isolated=isolated, seed=options.seed)
     tasks = mutate.tasks_named(solved, options.task)
-    file = options.equivalents or options.course / "tests" / "mutants" / f"{options.lab}.toml"
-    equivalents = mutate.read_equivalents(file)
+    file = options.explained or options.course / "tests" / "mutants" / f"{options.lab}.toml"
+    explained = mutate.read_explained(file)
     mutants = solved.mutants(tasks)
     graded = mutate.grade_mutants(solved, mutants, options.workers)
     bar = tqdm(graded, total=len(mutants), desc=options.lab, unit="mutant", disable=None)
-    report = mutate.check_mutants(bar, equivalents, tasks)
+    report = mutate.check_mutants(bar, explained, tasks)
     lines = [f"{task}: not run, for want of a GPU." for task in report.not_run]
     lines += [f"{name}: could not be judged." for name in report.doubted]
     lines.append(
