@@ -208,6 +208,7 @@ def _why(copies: Any, n: int) -> Iterable[str]:
         "first_out_first_in": len(back) > 1 and list(back) == sorted(back),
         "last_stage_too": n - 1 in out,
         "no_prefetch": back and all(after == 2 * n - 2 - i for i, after in back.items()),
+        "comes_back_at_once": any(after < n - 1 for after in back.values()),
         "swaps_everything": out.keys() >= set(range(n - 1)),
         "first_ones_only": set(out) == set(range(len(out))),
     }
@@ -250,6 +251,9 @@ schedule = Task(
         "its forward, so it only loses time, and often it blocks the link for ever.",
         "no_prefetch": "Your schedule brings a stage back only when its backward is next, so "
         "compute waits for every copy. Let a copy start while backward works on another stage.",
+        "comes_back_at_once": "Your schedule lets stages come back while forward still runs. "
+        "They take the room that the last stages need: let copies in start once the last forward "
+        "is done.",
         "swaps_everything": "Your schedule swaps every stage, needed or not. Each swap takes the "
         "link's time twice, and one that backward gets to first blocks the list for ever.",
         "first_ones_only": "Your schedule always swaps the first stages. Others may have more "
