@@ -27,6 +27,7 @@ _COMMANDS = (
     reviewing.add_export,
     reviewing.add_audit,
     trying.add_bank,
+    trying.add_mutate,
     trying.add_sample,
     trying.add_demo,
     building.add_release,

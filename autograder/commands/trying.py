@@ -1,4 +1,4 @@
-"""Trying: `autograder doctor`, `bank`, `sample`, `demo`: what shows that the grader is right."""
+"""Trying: `doctor`, `bank`, `mutate`, `sample`, `demo`: what shows that the grader is right."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from autograder.commands.common import (
     classroom_of,
     grade_with_progress,
     has_gpu,
+    limits_of,
     positive,
 )
 from autograder.commands.report import Report, found
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from autograder.commands.common import Commands
     from autograder.result import Result
 
-__all__ = ["add_bank", "add_demo", "add_doctor", "add_sample"]
+__all__ = ["add_bank", "add_demo", "add_doctor", "add_mutate", "add_sample"]
 
 
 def add_doctor(commands: Commands) -> None:
@@ -95,6 +96,52 @@ def _grade_for_bank(
     with TemporaryDirectory(prefix="autograder-bank-") as out:
         room = classroom_of(options, lab, Path(out))
         return classroom.grade_notebooks(room, notebooks, options.workers)
+
+
+def add_mutate(commands: Commands) -> None:
+    """Add `mutate`."""
+    command = commands.add_parser(
+        "mutate", help="grade small changes of the solutions, none of which should earn full points"
+    )
+    command.add_argument("lab", metavar="LAB")
+    command.add_argument(
+        "--task", action="append", metavar="TASK", help="this exercise only; may be repeated"
+    )
+    command.add_argument(
+        "--explained",
+        type=Path,
+        metavar="FILE",
+        help="which mutants may survive, and why (default: tests/mutants/LAB.toml)",
+    )
+    command.add_argument("--seed", type=int, default=0, metavar="S", help="draw other cases")
+    add_running(command)
+    command.set_defaults(run=_mutate)
+
+
+def _mutate(options: argparse.Namespace) -> Report:
+    from tqdm import tqdm
+
+    from autograder import mutate
+
+    if (refused := cannot_run(options)) is not None:
+        return refused
+    limits, isolated = limits_of(options), not options.insecure
+    solved = mutate.solve(options.lab, options.course, limits, isolated=isolated, seed=options.seed)
+    tasks = mutate.tasks_named(solved, options.task)
+    file = options.explained or options.course / "tests" / "mutants" / f"{options.lab}.toml"
+    explained = mutate.read_explained(file)
+    mutants = solved.mutants(tasks)
+    graded = mutate.grade_mutants(solved, mutants, options.workers)
+    bar = tqdm(graded, total=len(mutants), desc=options.lab, unit="mutant", disable=None)
+    report = mutate.check_mutants(bar, explained, tasks)
+    lines = [f"{task}: not run, for want of a GPU." for task in report.not_run]
+    lines += [f"{name}: could not be judged." for name in report.doubted]
+    lines.append(
+        f"{options.lab}: {report.graded} mutants graded, {report.killed} killed, "
+        f"{len(report.survivors)} survived, {len(report.unexplained)} of them unexplained"
+    )
+    data = {"lab": options.lab, **asdict(report)}
+    return found(report.problems, text="\n".join(lines), data=data)
 
 
 def add_sample(commands: Commands) -> None:

@@ -92,13 +92,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         (size(), size(2, 9), 3, 5),
         (),
     ]
-    whole = [(16, 16), (512,)]
+    edges = [(16, 16), (512,), (257,), (3, 171)]  # whole blocks, and one value more
     small = ("adafactor", "adam8bit")
     simple = [[shapes, name] for name in ("sgd", "momentum", "adam")]
     return [
         Case(("value",), {"calls": [*simple, [[], "adam"]]}),
         Case(("value",), {"calls": [[s, name] for name in small for s in (shapes[:3], shapes)]}),
-        Case(("value",), {"calls": [[whole, name] for name in small]}, fixed=True),
+        Case(("value",), {"calls": [[edges, name] for name in small]}, fixed=True),
     ]
 
 

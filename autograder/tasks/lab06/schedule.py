@@ -130,12 +130,15 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     alone = ([Stage(1.0, 2.0, 24)], 24, 8.0)
     # One stage has to go. To send out more never ends: backward overtakes the slow link.
     overtaken = ([Stage(1.0, 2.0, 8)] * 4, 31, 0.5)
+    # The first stage has to go, and would be back in the room that the last one still needs.
+    room_for_the_last = ([Stage(1.0, 1.0, 8 * size) for size in (1, 10, 10, 1)], 168, 16.0)
     return [
         *cases,
         _case(_PARTS, roomy, compute),
         *(_case((_FEASIBLE,), problem, float("inf")) for problem in (tight, slow, too_small)),
         _case(_PARTS, alone, 3.0, fixed=True),
         _case(_PARTS[:2], overtaken, 38.0, fixed=True),
+        _case(_PARTS, room_for_the_last, 8.0, fixed=True),
     ]
 
 
@@ -205,6 +208,7 @@ def _why(copies: Any, n: int) -> Iterable[str]:
         "first_out_first_in": len(back) > 1 and list(back) == sorted(back),
         "last_stage_too": n - 1 in out,
         "no_prefetch": back and all(after == 2 * n - 2 - i for i, after in back.items()),
+        "comes_back_at_once": any(after < n - 1 for after in back.values()),
         "swaps_everything": out.keys() >= set(range(n - 1)),
         "first_ones_only": set(out) == set(range(len(out))),
     }
@@ -247,6 +251,9 @@ schedule = Task(
         "its forward, so it only loses time, and often it blocks the link for ever.",
         "no_prefetch": "Your schedule brings a stage back only when its backward is next, so "
         "compute waits for every copy. Let a copy start while backward works on another stage.",
+        "comes_back_at_once": "Your schedule lets stages come back while forward still runs. "
+        "They take the room that the last stages need: let copies in start once the last forward "
+        "is done.",
         "swaps_everything": "Your schedule swaps every stage, needed or not. Each swap takes the "
         "link's time twice, and one that backward gets to first blocks the list for ever.",
         "first_ones_only": "Your schedule always swaps the first stages. Others may have more "
