@@ -23,6 +23,7 @@ source; they have not been compared with a GPU.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
@@ -38,13 +39,16 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
 from torch.utils.weak import WeakIdKeyDictionary
 
+from peakmem.allocations import tensors_in
 from peakmem.ledger import Ledger, Tensor
 from peakmem.meter import BuildStep, MemoryMeter, run_measured
 from peakmem.stages import chain_of
+from peakmem.unseen import Untraceable, complete, refusing
 
-__all__ = ["chain_of", "trace"]
+__all__ = ["Untraceable", "chain_of", "trace"]
 
 _PROFILES = ("torch-cpu", "torch-cuda")
 
@@ -56,8 +60,8 @@ def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
     from outside are taken as inputs only. The device it is given is the CPU under either profile,
     "torch-cpu" or "torch-cuda".
 
-    Raises ValueError for an unknown profile, and NotImplementedError where the step cannot be
-    traced, with what to change.
+    Raises ValueError for an unknown profile, and Untraceable, a NotImplementedError, for a step
+    whose memory a trace cannot know: it names the operator, what is unknown, and what to change.
 
     >>> def build_step(device):
     ...     layer = torch.nn.Linear(100_000, 100_000, bias=False, device=device)  # 40 GB
@@ -78,14 +82,18 @@ def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
     on_cuda = device_profile == "torch-cuda"
     device = torch.device("cpu")
     meter = MemoryMeter(device)
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
     with (
-        FakeTensorMode(allow_non_fake_inputs=True),
+        fake,
         _Values(on_cuda),
         mock.patch("torch.utils.swap_tensors", _set_data),
         mock.patch("torch._subclasses.FakeTensor", _Unknown),
+        mock.patch.object(logging.getLogger(FakeTensor.__module__), "disabled", True),
         _cuda_defaults() if on_cuda else nullcontext(),
+        refusing() if on_cuda else nullcontext(),
         _clear_errors(),
         meter,
+        _Outside(fake),
     ):
         ledger = run_measured(meter, build_step(device), warm_up=1)
     return _without_counters(ledger) if on_cuda else ledger
@@ -110,7 +118,9 @@ class _Values(TorchDispatchMode):
             return False
         if name == "aten::_amp_foreach_non_finite_check_and_unscale_":
             self._overflows[args[1]] = None
-        result = func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        with _named(func):
+            result = complete(func, args, kwargs, func(*args, **kwargs), self._on_cuda)
         if name.partition(".")[0] == "aten::all":
             self._holds[result] = None
         if self._on_cuda and name == "aten::native_layer_norm":
@@ -122,6 +132,33 @@ class _Values(TorchDispatchMode):
         if tensor in self._overflows:
             return 0.0
         return True if tensor in self._holds else _stand_in(func, tensor)
+
+
+class _Outside(TorchDispatchMode):
+    """Turns real tensors from outside the step into fake ones, before the meter looks.
+
+    Otherwise a view of one would be a fake tensor with a storage that the meter has not seen, and
+    so new memory. Numbers, which torch wraps as tensors of no dimension, stay as they are: they
+    do not decide dtypes.
+    """
+
+    def __init__(self, fake: FakeTensorMode) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._fake = fake
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if any(map(_is_outside, tensors_in((args, kwargs)))):
+            args, kwargs = tree_map(self._inside, (args, kwargs))
+        return func(*args, **(kwargs or {}))
+
+    def _inside(self, value: Any) -> Any:
+        return self._fake.from_tensor(value) if _is_outside(value) else value
+
+
+def _is_outside(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor) and value.ndim > 0
 
 
 def _stand_in(func: Any, tensor: torch.Tensor) -> Any:
@@ -146,33 +183,64 @@ def _set_data(parameter: torch.Tensor, converted: torch.Tensor) -> None:
 
 
 @contextmanager
+def _named(func: Any) -> Iterator[None]:
+    """Say in a RuntimeError which operator failed: its kernel for fake tensors may be stricter."""
+    try:
+        yield
+    except (
+        DynamicOutputShapeException,
+        DataDependentOutputException,
+        UnsupportedOperatorException,
+        NotImplementedError,
+    ):
+        raise
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"{func.name()} failed on fake tensors: {error} If the step runs on real ones, this "
+            "operator cannot be traced; use meter.measure, which runs the step"
+        ) from error
+
+
+@contextmanager
 def _clear_errors() -> Iterator[None]:
     """Turn what fake tensors cannot do into what to change."""
     try:
         yield
     except DynamicOutputShapeException as error:
-        raise NotImplementedError(
+        raise Untraceable(
             f"the shape that {error.func} returns depends on values, which a trace has not; keep "
             "shapes fixed (torch.where or masked_fill for a mask as an index), or use "
             "meter.measure, which runs the step"
         ) from error
     except DataDependentOutputException as error:
-        raise NotImplementedError(
+        raise Untraceable(
             f"{error.func} reads values, which a trace has not; leave it out of the step, or use "
             "meter.measure, which runs the step"
         ) from error
     except UnsupportedOperatorException as error:
-        raise NotImplementedError(
+        raise Untraceable(
             f"{error.func} does not say what it returns for fake tensors; register that with "
             "torch's register_fake, or use meter.measure, which runs the step"
         ) from error
     except RuntimeError as error:
-        if "not supported for tensor subclasses" not in str(error):
-            raise
-        raise NotImplementedError(
-            f"a trace has no values for numpy: {error} Stay within torch, or use meter.measure, "
-            "which runs the step"
-        ) from error
+        for sign, what in _SIGNS.items():
+            if sign in str(error):
+                raise Untraceable(f"{what}, or use meter.measure, which runs the step") from error
+        raise
+
+
+_SIGNS = {  # of errors that torch raises as plain RuntimeErrors
+    "not supported for tensor subclasses": (
+        "a trace has no values for numpy or Python; stay within torch"
+    ),
+    "data is not allocated yet": (
+        "an operator reads values that decide shapes, which a trace has not; give shapes as numbers"
+    ),
+    "UninitializedParameter": (
+        "a trace cannot make the parameters of lazy modules later; build them with their sizes "
+        "(nn.Linear(8, 4), not nn.LazyLinear(4))"
+    ),
+}
 
 
 @contextmanager
