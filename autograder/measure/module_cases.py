@@ -1,7 +1,7 @@
 """Training steps of every module of torch.nn, and of torch's own lists of modules and operators.
 
-torch tests its modules and operators with lists of samples (`module_db`, `op_db`). Those samples are
-tiny, and some modules are missing, so every module has a step of its own here, of some MB.
+torch tests its modules and operators with lists of samples (`module_db`, `op_db`). Those samples
+are tiny, and some modules are missing, so every module has a step of its own here, of some MB.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils._pytree import tree_leaves, tree_map
 
 from peakmem.meter import BuildStep
 
 __all__ = ["NO_STEP", "OWN", "Sample", "listed_modules", "own_samples", "torch_samples"]
 
-SAMPLES = 12  # of one module or operator, at most, spread over torch's list
+SAMPLES = 6  # of one module or operator, at most, spread over torch's list
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,9 @@ Make = Callable[[], Any]
 
 def _same(shape: tuple[int, ...], *names: str, **options: Any) -> dict[str, tuple[Make, Make]]:
     """Modules that are made and called alike."""
-    return {name: (lambda n=name: getattr(nn, n)(**options), lambda: [_f(*shape)]) for name in names}
+    return {
+        name: (lambda n=name: getattr(nn, n)(**options), lambda: [_f(*shape)]) for name in names
+    }
 
 
 def _by_dimension(
@@ -80,7 +83,8 @@ def _by_dimension(
         found[kind] = (lambda k=kind: getattr(nn, k)(*sizes, **options), _images(d, edge))
         if lazy:
             later = sizes[1:]
-            found[f"Lazy{kind}"] = (lambda k=kind: getattr(nn, "Lazy" + k)(*later, **options),) + (
+            found[f"Lazy{kind}"] = (
+                lambda k=kind, later=later: getattr(nn, f"Lazy{k}")(*later, **options),
                 _images(d, edge),
             )
     return found
@@ -152,7 +156,10 @@ OWN: Mapping[str, tuple[Make, Make]] = {
     **{
         f"MaxUnpool{d}d": (
             lambda d=d: getattr(nn, f"MaxUnpool{d}d")(2),
-            lambda d=d: [_f(4, 16, *[16] * d), torch.arange(16**d).repeat(4, 16, 1).view(4, 16, *[16] * d)],
+            lambda d=d: [
+                _f(4, 16, *[16] * d),
+                torch.arange(16**d).repeat(4, 16, 1).view(4, 16, *[16] * d),
+            ],
         )
         for d in (1, 2, 3)
     },
@@ -237,9 +244,11 @@ def own_samples(names: list[str] | None = None) -> Iterator[Sample]:
 def _own_step(make: Make, inputs: Make, half: bool) -> BuildStep:
     def build(device: torch.device) -> Callable[[], object]:
         module = make()
+        taken = inputs()
+        if isinstance(module, LazyModuleMixin):
+            module(*taken)
         parameters = list(module.parameters())
         sgd = torch.optim.SGD(parameters) if parameters else None
-        taken = inputs()
         leaves = [x for x in taken if x.requires_grad and x.is_leaf]
 
         def step() -> None:

@@ -79,7 +79,7 @@ def compare(samples: Iterable[Sample]) -> list[Row]:
     found: dict[tuple[str, str], list[_Found]] = {}
     for sample in samples:
         before = found.setdefault((sample.kind, sample.name), [])
-        before.append(_one(sample.build, allocator=len(before) < 2))
+        before.append(_one(sample.build, allocator=sample.kind == "module" and len(before) < 2))
     return [_row(kind, name, each) for (kind, name), each in found.items()]
 
 
@@ -194,7 +194,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(row)
     print(*summary(rows), sep="\n")
     write(rows, options.out)
-    print(f"{len(rows)} rows in {time.perf_counter() - begin:.0f} s; {options.out}/trace_modules.json")
+    print(
+        f"{len(rows)} rows in {time.perf_counter() - begin:.0f} s; {options.out}/trace_modules.json"
+    )
     return 0 if held(rows) else 1
 
 

@@ -9,12 +9,19 @@ a norm, a step counter), but 0 infinities for a GradScaler, which so takes its s
 for the memory of every step whose tensors do not depend on the value. Where a shape depends on
 values (`nonzero`, a mask as an index) `trace` says so instead.
 
+What real kernels leave behind beyond what fake tensors show (an LSTM's workspace, the storage of a
+reduced loss) is put in by `peakmem.unseen`, which refuses what it cannot know. Scratch within one
+operator is counted neither here nor by the meter on the CPU: docs/library.md says how much it is.
+
 All runs as CPU tensors. For "torch-cuda" these differences of CUDA are put in:
 - a dropout mask is kept as one byte an element (`F.dropout`, `nn.Dropout`);
 - `scaled_dot_product_attention` with dropout stays fused;
 - layer norm keeps its statistics in fp32;
 - under autocast softmax, log softmax, layer norm and group norm run in fp32;
-- the optimizers' default is foreach, whose step counters are the host's.
+- the optimizers' default is foreach, whose step counters are the host's;
+- what an embedding bag and log sigmoid keep has the sizes of CUDA's kernels.
+Refused, as CUDA's kernels keep for backward what the CPU's do not: `nn.LSTM`, `nn.GRU`, `nn.RNN`,
+`nn.LSTMCell`, `nn.GRUCell`, `nn.RMSNorm`, and batch norm of channels_last tensors.
 Not put in: workspaces (cuBLAS, cuDNN, inside kernels), the padding that some attention kernels
 want, the rest of autocast's lists, functions that a model imported by name (`from
 torch.nn.functional import dropout`), and the allocator's rounding. These corrections follow torch's
@@ -26,6 +33,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from copy import deepcopy
 from typing import Any
 from unittest import mock
 
@@ -88,6 +96,7 @@ def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
         _Values(on_cuda),
         mock.patch("torch.utils.swap_tensors", _set_data),
         mock.patch("torch._subclasses.FakeTensor", _Unknown),
+        mock.patch.object(FakeTensor, "__deepcopy__", _deep_copy),
         mock.patch.object(logging.getLogger(FakeTensor.__module__), "disabled", True),
         _cuda_defaults() if on_cuda else nullcontext(),
         refusing() if on_cuda else nullcontext(),
@@ -177,6 +186,28 @@ class _Unknown:
     """
 
 
+def _deep_copy(tensor: torch.Tensor, memo: dict[Any, Any]) -> torch.Tensor:
+    """Stand in for a fake tensor's own deep copy, whose views have storages of their own.
+
+    `nn.TransformerEncoder` makes its layers this way.
+    """
+    if id(tensor) in memo:
+        return memo[id(tensor)]
+    storage = tensor.untyped_storage()
+    with torch.no_grad():
+        if storage not in memo:  # as tensors may share it
+            flat = tensor.detach().as_strided((storage.nbytes() // tensor.itemsize,), (1,), 0)
+            memo[storage] = flat.clone()
+        place = tensor.shape, tensor.stride(), tensor.storage_offset()
+        copy = memo[storage].view(tensor.dtype).as_strided(*place).detach()
+    if isinstance(tensor, torch.nn.Parameter):
+        copy = torch.nn.Parameter(copy, requires_grad=tensor.requires_grad)
+    memo[id(tensor)] = copy.requires_grad_(tensor.requires_grad)
+    if tensor.grad is not None:
+        copy.grad = deepcopy(tensor.grad, memo)
+    return copy
+
+
 def _set_data(parameter: torch.Tensor, converted: torch.Tensor) -> None:
     """Stand in for swap_tensors, by which `Module.to` refuses fake parameters that it has seen."""
     parameter.data = converted
@@ -222,23 +253,24 @@ def _clear_errors() -> Iterator[None]:
             f"{error.func} does not say what it returns for fake tensors; register that with "
             "torch's register_fake, or use meter.measure, which runs the step"
         ) from error
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         for sign, what in _SIGNS.items():
             if sign in str(error):
                 raise Untraceable(f"{what}, or use meter.measure, which runs the step") from error
         raise
 
 
-_SIGNS = {  # of errors that torch raises as plain RuntimeErrors
+_SIGNS = {  # of errors that torch raises as plain RuntimeErrors or ValueErrors
     "not supported for tensor subclasses": (
         "a trace has no values for numpy or Python; stay within torch"
     ),
     "data is not allocated yet": (
         "an operator reads values that decide shapes, which a trace has not; give shapes as numbers"
     ),
-    "UninitializedParameter": (
+    **dict.fromkeys(
+        ("UninitializedParameter", "UninitializedBuffer"),
         "a trace cannot make the parameters of lazy modules later; build them with their sizes "
-        "(nn.Linear(8, 4), not nn.LazyLinear(4))"
+        "(nn.Linear(8, 4), not nn.LazyLinear(4))",
     ),
 }
 

@@ -49,6 +49,12 @@ def _reduced_loss(name: str, args: Any, result: torch.Tensor, on_cuda: bool) -> 
     return result
 
 
+def _columns(name: str, args: Any, result: torch.Tensor, on_cuda: bool) -> torch.Tensor:
+    """The kernel begins with a tensor as large as its input, and keeps that storage if it fits."""
+    _resize(result, max(args[0].numel(), result.numel()) * result.itemsize)
+    return result
+
+
 def _lstm_layer(name: str, args: Any, result: Any, on_cuda: bool) -> Any:
     """Training keeps oneDNN's workspace: gates, cells and states of every step, and gradients."""
     if on_cuda:  # a call past torch.lstm, for which `refusing` has a sentence
@@ -63,7 +69,9 @@ def _lstm_layer(name: str, args: Any, result: Any, on_cuda: bool) -> Any:
             "show, and this machine's oneDNN gives it another size than peakmem knows; "
             f"{_MEASURE}, or run the step within torch.backends.mkldnn.flags(enabled=False)"
         )
-    return *result[:3], workspace.new_empty(lstm_workspace_bytes(steps, batch, inputs, hidden, dtype))
+    return *result[:3], workspace.new_empty(
+        lstm_workspace_bytes(steps, batch, inputs, hidden, dtype)
+    )
 
 
 def lstm_workspace_bytes(
@@ -160,14 +168,15 @@ def _log_sigmoid(name: str, args: Any, result: Any, on_cuda: bool) -> Any:
 
 
 def _batch_norm(name: str, args: Any, result: Any, on_cuda: bool) -> Any:
+    """CuDNN keeps a reserve, which is empty for contiguous tensors."""
     x = args[0]
-    last = torch.channels_last if x.dim() == 4 else torch.channels_last_3d
-    if on_cuda and x.dim() in (4, 5) and x.is_contiguous(memory_format=last):
-        if not x.is_contiguous():
-            raise Untraceable(
-                f"{name} on CUDA keeps a reserve for backward whose size only cuDNN knows for "
-                f"channels_last tensors; trace contiguous ones, or {_MEASURE}, on the GPU"
-            )
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(x.dim())
+    unlike = last is not None and not x.is_contiguous() and x.is_contiguous(memory_format=last)
+    if on_cuda and unlike:
+        raise Untraceable(
+            f"{name} on CUDA keeps a reserve for backward whose size only cuDNN knows for "
+            f"channels_last tensors; trace contiguous ones, or {_MEASURE}, on the GPU"
+        )
     return result
 
 
@@ -185,6 +194,8 @@ _CORRECTIONS: dict[str, Callable[[str, Any, Any, bool], Any]] = {
         ),
         _reduced_loss,
     ),
+    "aten::col2im": _columns,
+    "aten::im2col": _columns,
     "aten::mkldnn_rnn_layer": _lstm_layer,
     "aten::_embedding_bag": _embedding_bag,
     "aten::_embedding_bag_forward_only": _embedding_bag,
