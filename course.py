@@ -290,6 +290,7 @@ BENCHES = {
     "class": "autograder.measure.one_class",
     "grader": "autograder.bench",
     "meter": "autograder.measure.meter_cost",
+    "modules": "autograder.measure.modules",
     "others": "autograder.measure.others",
     "thousand": "autograder.measure.thousand",
 }

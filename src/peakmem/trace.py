@@ -9,12 +9,19 @@ a norm, a step counter), but 0 infinities for a GradScaler, which so takes its s
 for the memory of every step whose tensors do not depend on the value. Where a shape depends on
 values (`nonzero`, a mask as an index) `trace` says so instead.
 
+What real kernels leave behind beyond what fake tensors show (an LSTM's workspace, the storage of a
+reduced loss) is put in by `peakmem.unseen`, which refuses what it cannot know. Scratch within one
+operator is counted neither here nor by the meter on the CPU: docs/library.md says how much it is.
+
 All runs as CPU tensors. For "torch-cuda" these differences of CUDA are put in:
 - a dropout mask is kept as one byte an element (`F.dropout`, `nn.Dropout`);
 - `scaled_dot_product_attention` with dropout stays fused;
 - layer norm keeps its statistics in fp32;
 - under autocast softmax, log softmax, layer norm and group norm run in fp32;
-- the optimizers' default is foreach, whose step counters are the host's.
+- the optimizers' default is foreach, whose step counters are the host's;
+- what an embedding bag and log sigmoid keep has the sizes of CUDA's kernels.
+Refused, as CUDA's kernels keep for backward what the CPU's do not: `nn.LSTM`, `nn.GRU`, `nn.RNN`,
+`nn.LSTMCell`, `nn.GRUCell`, `nn.RMSNorm`, and batch norm of channels_last tensors.
 Not put in: workspaces (cuBLAS, cuDNN, inside kernels), the padding that some attention kernels
 want, the rest of autocast's lists, functions that a model imported by name (`from
 torch.nn.functional import dropout`), and the allocator's rounding. These corrections follow torch's
@@ -23,8 +30,10 @@ source; they have not been compared with a GPU.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from copy import deepcopy
 from typing import Any
 from unittest import mock
 
@@ -38,13 +47,16 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
 from torch.utils.weak import WeakIdKeyDictionary
 
+from peakmem.allocations import tensors_in
 from peakmem.ledger import Ledger, Tensor
 from peakmem.meter import BuildStep, MemoryMeter, run_measured
 from peakmem.stages import chain_of
+from peakmem.unseen import Untraceable, complete, refusing
 
-__all__ = ["chain_of", "trace"]
+__all__ = ["Untraceable", "chain_of", "trace"]
 
 _PROFILES = ("torch-cpu", "torch-cuda")
 
@@ -56,8 +68,8 @@ def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
     from outside are taken as inputs only. The device it is given is the CPU under either profile,
     "torch-cpu" or "torch-cuda".
 
-    Raises ValueError for an unknown profile, and NotImplementedError where the step cannot be
-    traced, with what to change.
+    Raises ValueError for an unknown profile, and Untraceable, a NotImplementedError, for a step
+    whose memory a trace cannot know: it names the operator, what is unknown, and what to change.
 
     >>> def build_step(device):
     ...     layer = torch.nn.Linear(100_000, 100_000, bias=False, device=device)  # 40 GB
@@ -78,14 +90,19 @@ def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
     on_cuda = device_profile == "torch-cuda"
     device = torch.device("cpu")
     meter = MemoryMeter(device)
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
     with (
-        FakeTensorMode(allow_non_fake_inputs=True),
+        fake,
         _Values(on_cuda),
         mock.patch("torch.utils.swap_tensors", _set_data),
         mock.patch("torch._subclasses.FakeTensor", _Unknown),
+        mock.patch.object(FakeTensor, "__deepcopy__", _deep_copy),
+        mock.patch.object(logging.getLogger(FakeTensor.__module__), "disabled", True),
         _cuda_defaults() if on_cuda else nullcontext(),
+        refusing() if on_cuda else nullcontext(),
         _clear_errors(),
         meter,
+        _Outside(fake),
     ):
         ledger = run_measured(meter, build_step(device), warm_up=1)
     return _without_counters(ledger) if on_cuda else ledger
@@ -110,7 +127,9 @@ class _Values(TorchDispatchMode):
             return False
         if name == "aten::_amp_foreach_non_finite_check_and_unscale_":
             self._overflows[args[1]] = None
-        result = func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        with _named(func):
+            result = complete(func, args, kwargs, func(*args, **kwargs), self._on_cuda)
         if name.partition(".")[0] == "aten::all":
             self._holds[result] = None
         if self._on_cuda and name == "aten::native_layer_norm":
@@ -122,6 +141,33 @@ class _Values(TorchDispatchMode):
         if tensor in self._overflows:
             return 0.0
         return True if tensor in self._holds else _stand_in(func, tensor)
+
+
+class _Outside(TorchDispatchMode):
+    """Turns real tensors from outside the step into fake ones, before the meter looks.
+
+    Otherwise a view of one would be a fake tensor with a storage that the meter has not seen, and
+    so new memory. Numbers, which torch wraps as tensors of no dimension, stay as they are: they
+    do not decide dtypes.
+    """
+
+    def __init__(self, fake: FakeTensorMode) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._fake = fake
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if any(map(_is_outside, tensors_in((args, kwargs)))):
+            args, kwargs = tree_map(self._inside, (args, kwargs))
+        return func(*args, **(kwargs or {}))
+
+    def _inside(self, value: Any) -> Any:
+        return self._fake.from_tensor(value) if _is_outside(value) else value
+
+
+def _is_outside(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor) and value.ndim > 0
 
 
 def _stand_in(func: Any, tensor: torch.Tensor) -> Any:
@@ -140,9 +186,50 @@ class _Unknown:
     """
 
 
+def _deep_copy(tensor: torch.Tensor, memo: dict[Any, Any]) -> torch.Tensor:
+    """Stand in for a fake tensor's own deep copy, whose views have storages of their own.
+
+    `nn.TransformerEncoder` makes its layers this way.
+    """
+    if id(tensor) in memo:
+        return memo[id(tensor)]
+    storage = tensor.untyped_storage()
+    with torch.no_grad():
+        if storage not in memo:  # as tensors may share it
+            flat = tensor.detach().as_strided((storage.nbytes() // tensor.itemsize,), (1,), 0)
+            memo[storage] = flat.clone()
+        place = tensor.shape, tensor.stride(), tensor.storage_offset()
+        copy = memo[storage].view(tensor.dtype).as_strided(*place).detach()
+    if isinstance(tensor, torch.nn.Parameter):
+        copy = torch.nn.Parameter(copy, requires_grad=tensor.requires_grad)
+    memo[id(tensor)] = copy.requires_grad_(tensor.requires_grad)
+    if tensor.grad is not None:
+        copy.grad = deepcopy(tensor.grad, memo)
+    return copy
+
+
 def _set_data(parameter: torch.Tensor, converted: torch.Tensor) -> None:
     """Stand in for swap_tensors, by which `Module.to` refuses fake parameters that it has seen."""
     parameter.data = converted
+
+
+@contextmanager
+def _named(func: Any) -> Iterator[None]:
+    """Say in a RuntimeError which operator failed: its kernel for fake tensors may be stricter."""
+    try:
+        yield
+    except (
+        DynamicOutputShapeException,
+        DataDependentOutputException,
+        UnsupportedOperatorException,
+        NotImplementedError,
+    ):
+        raise
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"{func.name()} failed on fake tensors: {error} If the step runs on real ones, this "
+            "operator cannot be traced; use meter.measure, which runs the step"
+        ) from error
 
 
 @contextmanager
@@ -151,28 +238,41 @@ def _clear_errors() -> Iterator[None]:
     try:
         yield
     except DynamicOutputShapeException as error:
-        raise NotImplementedError(
+        raise Untraceable(
             f"the shape that {error.func} returns depends on values, which a trace has not; keep "
             "shapes fixed (torch.where or masked_fill for a mask as an index), or use "
             "meter.measure, which runs the step"
         ) from error
     except DataDependentOutputException as error:
-        raise NotImplementedError(
+        raise Untraceable(
             f"{error.func} reads values, which a trace has not; leave it out of the step, or use "
             "meter.measure, which runs the step"
         ) from error
     except UnsupportedOperatorException as error:
-        raise NotImplementedError(
+        raise Untraceable(
             f"{error.func} does not say what it returns for fake tensors; register that with "
             "torch's register_fake, or use meter.measure, which runs the step"
         ) from error
-    except RuntimeError as error:
-        if "not supported for tensor subclasses" not in str(error):
-            raise
-        raise NotImplementedError(
-            f"a trace has no values for numpy: {error} Stay within torch, or use meter.measure, "
-            "which runs the step"
-        ) from error
+    except (RuntimeError, ValueError) as error:
+        for sign, what in _SIGNS.items():
+            if sign in str(error):
+                raise Untraceable(f"{what}, or use meter.measure, which runs the step") from error
+        raise
+
+
+_SIGNS = {  # of errors that torch raises as plain RuntimeErrors or ValueErrors
+    "not supported for tensor subclasses": (
+        "a trace has no values for numpy or Python; stay within torch"
+    ),
+    "data is not allocated yet": (
+        "an operator reads values that decide shapes, which a trace has not; give shapes as numbers"
+    ),
+    **dict.fromkeys(
+        ("UninitializedParameter", "UninitializedBuffer"),
+        "a trace cannot make the parameters of lazy modules later; build them with their sizes "
+        "(nn.Linear(8, 4), not nn.LazyLinear(4))",
+    ),
+}
 
 
 @contextmanager
