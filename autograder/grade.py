@@ -15,7 +15,7 @@ from autograder.ban import banned_uses
 from autograder.clean import safe_output
 from autograder.definitions import forget
 from autograder.judge import could_not_judge, draw, judge_safely, refuse
-from autograder.limits import Allowance, ProcessLost
+from autograder.limits import Allowance, MachineBusy, ProcessLost
 from autograder.result import Result
 from autograder.sandbox import Sandbox
 from autograder.sandbox_student import SandboxStudent
@@ -48,12 +48,14 @@ class Run:
     """What one submission has shown so far. It outlives the processes that are lost on the way.
 
     `outputs` and `lost_cells`, with the reasons, go by the cell's place in the notebook. Of a cell
-    that ran several times the first outputs are kept.
+    that ran several times the first outputs are kept. `busy` says why the machine was too busy to
+    run all of it; then what failed may have failed for want of the rest.
     """
 
     outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     lost_cells: dict[int, str] = field(default_factory=dict)
     answers: dict[str, dict[int, Answer]] = field(default_factory=dict)  # by task, by case
+    busy: str = ""
     tags_left: int = _MAX_TAGS
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # by task
 
@@ -126,7 +128,8 @@ def collect(
     finished = lost = False
     # Each start but the last one loses a cell or a task, which are not run again. So there are
     # no more starts than these, and all share one allowance of time.
-    while not finished and not left.spent():
+    while not finished and left.spent() is None:
+        left.use_start()
         student = sandbox.open()
         try:
             student.share(left)
@@ -138,6 +141,8 @@ def collect(
             sandbox.make_ready()
         finally:
             sandbox.part_with(student)
+    if not finished and isinstance(spent := left.spent(), MachineBusy):
+        run.busy = str(spent)
     if lost:
         sandbox.open().close()  # raises where the whole sandbox was lost, by no fault of theirs
     return run
@@ -169,6 +174,8 @@ def _run_cells(cells: Sequence[RunCell], student: SandboxStudent, run: Run) -> N
                 run.outputs[cell.index] = _kept(outputs, run)
         except ProcessLost as error:
             run.lost_cells[cell.index] = str(error)
+            if isinstance(error, MachineBusy):
+                run.busy = str(error)
             run.outputs[cell.index] = [_error_output("Stopped", str(error))]
             raise
 
@@ -197,7 +204,7 @@ def _run_cases(
             measured=task.trust == "measured",
         )
         if answer.lost is not None or _timed_out(answers.values()) == _MAX_TIMED_OUT:
-            rest = Answer(raised=answer.raised, lost=answer.lost)
+            rest = Answer(raised=answer.raised, lost=answer.lost, busy=answer.busy)
             for other in range(len(cases)):
                 answers.setdefault(other, rest)
             return answer.lost is not None
@@ -212,6 +219,9 @@ def _explain(task: Task, run: Run, cells: Sequence[RunCell], count: int) -> list
     """A task's answers; where one is missing because its cell failed, they say that instead."""
     lost = Answer(lost=LOST)
     answers = [run.answers[task.id].get(index, lost) for index in range(count)]
+    if run.busy:
+        kept = Answer(lost=run.busy, busy=True)
+        answers = [kept if a.lost is not None or a.raised is not None else a for a in answers]
     trouble = _trouble(task, run, cells)
     if trouble is None:
         return answers

@@ -152,11 +152,19 @@ def _answer(
     state = DELETED if DELETED in cell["metadata"] else "run"
     if not (question.source or "").strip():
         return Answer({"state": state, "outputs": []})
+    if run.busy and _failed(run, index):
+        return Answer(lost=run.busy, busy=True)
     if index in run.lost_cells:
         return Answer(lost=run.lost_cells[index])
     if index not in run.outputs:
         return Answer(lost=LOST)
     return Answer({"state": state, "outputs": [_kept(o) for o in run.outputs[index]]})
+
+
+def _failed(run: Run, index: int) -> bool:
+    """Whether a cell was not run to its end."""
+    shown = run.outputs.get(index, [{"output_type": "error"}])
+    return any(output["output_type"] == "error" for output in shown)
 
 
 def _unanswered(sheet: Sheet, question: Question, submission: Submission | None) -> str:

@@ -35,7 +35,8 @@ class Answer:
     """What came back from one call of a probe: a value, or an exception, or nothing at all.
 
     `raised` is the exception as (type's name, message, traceback of the student's own lines).
-    `lost` says why there is no answer: the process was stopped, or what it sent was no plain data.
+    `lost` says why there is no answer: the process was stopped, or what it sent was no plain data;
+    with `busy`, the machine was too busy for anybody to say whether the student's code was in time.
     `asked` are the questions the probe put while it ran, each with the reply it got.
     `resident_bytes` is by how much the process's resident memory, its children's included, rose
     between WATCH and UNWATCH, seen from outside, or in the whole call where the probe asked for
@@ -46,6 +47,7 @@ class Answer:
     value: Any = None
     raised: tuple[str, str, str] | None = None
     lost: str | None = None
+    busy: bool = field(default=False, kw_only=True)
     asked: tuple[tuple[Any, Any], ...] = ()
     resident_bytes: int | None = None
     written_bytes: int = 0
