@@ -22,7 +22,7 @@ from autograder.sandbox_student import SandboxStudent
 from autograder.submission import RunCell, Submission
 from autograder.task import Answer, Case, Lab, Task, Verdict
 
-__all__ = ["LOST", "Graded", "Run", "collect", "grade", "with_outputs"]
+__all__ = ["LOST", "Graded", "Run", "collect", "grade", "judge_run", "with_outputs"]
 
 _MAX_TIMED_OUT = 2  # cases of a task that may use up their time; one that loops mostly always does
 _MAX_OUTPUTS = 300  # of one cell
@@ -87,8 +87,8 @@ def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> 
     for task in lab.tasks:
         if task.id in waiting:
             cases = waiting[task.id]
-            answers[task.id] = _explain(task, run, submission.cells, len(cases))
-            verdicts[task.id] = judge_safely(task, cases, answers[task.id])
+            said = _explain(task, run, submission.cells, len(cases))
+            answers[task.id], verdicts[task.id] = judge_run(task, cases, said, run.busy)
     result = Result(
         student=submission.student,
         lab=lab.name,
@@ -112,6 +112,21 @@ _TOO_DEEP = (
     "The grader could not read your code: an expression in it is nested too deep. A person will "
     "look at it."
 )
+
+
+def judge_run(
+    task: Task, cases: Sequence[Case], answers: Sequence[Answer], busy: str
+) -> tuple[list[Answer], Verdict]:
+    """Return the answers, and the verdict on them.
+
+    `busy` says why some of the notebook did not run. What is not right may then be so for want of
+    that, and is nobody's mistake.
+    """
+    verdict = judge_safely(task, cases, answers)
+    if busy and verdict.status in ("wrong", "partly"):
+        answers = [Answer(lost=busy, busy=True)] * len(cases)
+        verdict = judge_safely(task, cases, answers)
+    return list(answers), verdict
 
 
 def collect(
@@ -219,9 +234,6 @@ def _explain(task: Task, run: Run, cells: Sequence[RunCell], count: int) -> list
     """A task's answers; where one is missing because its cell failed, they say that instead."""
     lost = Answer(lost=LOST)
     answers = [run.answers[task.id].get(index, lost) for index in range(count)]
-    if run.busy:
-        kept = Answer(lost=run.busy, busy=True)
-        answers = [kept if a.lost is not None or a.raised is not None else a for a in answers]
     trouble = _trouble(task, run, cells)
     if trouble is None:
         return answers

@@ -13,10 +13,10 @@ from typing import Any
 from autograder.asked import asked_of
 from autograder.assignment import Assignment, Question, Sheet
 from autograder.binder import bind, full_name
-from autograder.grade import LOST, Graded, Run, collect, with_outputs
+from autograder.grade import LOST, Graded, Run, collect, judge_run, with_outputs
 from autograder.graded import marks_of
 from autograder.hidden import withheld, without
-from autograder.judge import draw, judge_safely
+from autograder.judge import draw
 from autograder.notebook import parse_notebook
 from autograder.restore import DELETED, restore
 from autograder.result import Result
@@ -79,9 +79,10 @@ def grade_ordinary(
             notebooks[sheet.name] = _shown(sheet, submission, run, rules)
     verdicts: dict[str, Verdict] = {}
     asked: dict[str, str] = {}
+    busy = next((run.busy for run in runs.values() if run.busy), "")
     for task in tasks_of(assignment, rules):
         cases = draw(task, secret, student, b"")
-        verdicts[task.id] = judge_safely(task, cases, answers[task.id])
+        answers[task.id], verdicts[task.id] = judge_run(task, cases, answers[task.id], busy)
         asked[task.id] = asked_of(task, cases)
     result = Result(
         student=student,
@@ -152,19 +153,11 @@ def _answer(
     state = DELETED if DELETED in cell["metadata"] else "run"
     if not (question.source or "").strip():
         return Answer({"state": state, "outputs": []})
-    if run.busy and _failed(run, index):
-        return Answer(lost=run.busy, busy=True)
     if index in run.lost_cells:
         return Answer(lost=run.lost_cells[index])
     if index not in run.outputs:
         return Answer(lost=LOST)
     return Answer({"state": state, "outputs": [_kept(o) for o in run.outputs[index]]})
-
-
-def _failed(run: Run, index: int) -> bool:
-    """Whether a cell was not run to its end."""
-    shown = run.outputs.get(index, [{"output_type": "error"}])
-    return any(output["output_type"] == "error" for output in shown)
 
 
 def _unanswered(sheet: Sheet, question: Question, submission: Submission | None) -> str:
