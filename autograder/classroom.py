@@ -115,7 +115,7 @@ def grade_all(
     scheduler has the address `scheduler`.
     """
     lab = find_lab(room.lab, room.root, room.rules)
-    seconds = _SPARE_SECONDS + 2 * room.limits.submission_seconds * len(lab.notebooks)
+    seconds = _SPARE_SECONDS + room.limits.wall_seconds * len(lab.notebooks)
     work: engine.Work[Handed, None] = engine.Work(
         partial(Grader, room),
         preload=(__name__, *lab.preload),

@@ -15,14 +15,14 @@ from autograder.ban import banned_uses
 from autograder.clean import safe_output
 from autograder.definitions import forget
 from autograder.judge import could_not_judge, draw, judge_safely, refuse
-from autograder.limits import Allowance, ProcessLost
+from autograder.limits import Allowance, MachineBusy, ProcessLost
 from autograder.result import Result
 from autograder.sandbox import Sandbox
 from autograder.sandbox_student import SandboxStudent
 from autograder.submission import RunCell, Submission
 from autograder.task import Answer, Case, Lab, Task, Verdict
 
-__all__ = ["LOST", "Graded", "Run", "collect", "grade", "with_outputs"]
+__all__ = ["LOST", "Graded", "Run", "collect", "grade", "judge_run", "with_outputs"]
 
 _MAX_TIMED_OUT = 2  # cases of a task that may use up their time; one that loops mostly always does
 _MAX_OUTPUTS = 300  # of one cell
@@ -48,12 +48,14 @@ class Run:
     """What one submission has shown so far. It outlives the processes that are lost on the way.
 
     `outputs` and `lost_cells`, with the reasons, go by the cell's place in the notebook. Of a cell
-    that ran several times the first outputs are kept.
+    that ran several times the first outputs are kept. `busy` says why the machine was too busy to
+    run all of it; then what failed may have failed for want of the rest.
     """
 
     outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     lost_cells: dict[int, str] = field(default_factory=dict)
     answers: dict[str, dict[int, Answer]] = field(default_factory=dict)  # by task, by case
+    busy: str = ""
     tags_left: int = _MAX_TAGS
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # by task
 
@@ -85,8 +87,8 @@ def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> 
     for task in lab.tasks:
         if task.id in waiting:
             cases = waiting[task.id]
-            answers[task.id] = _explain(task, run, submission.cells, len(cases))
-            verdicts[task.id] = judge_safely(task, cases, answers[task.id])
+            said = _explain(task, run, submission.cells, len(cases))
+            answers[task.id], verdicts[task.id] = judge_run(task, cases, said, run.busy)
     result = Result(
         student=submission.student,
         lab=lab.name,
@@ -112,6 +114,21 @@ _TOO_DEEP = (
 )
 
 
+def judge_run(
+    task: Task, cases: Sequence[Case], answers: Sequence[Answer], busy: str
+) -> tuple[list[Answer], Verdict]:
+    """Return the answers, and the verdict on them.
+
+    `busy` says why some of the notebook did not run. What is not right may then be so for want of
+    that, and is nobody's mistake.
+    """
+    verdict = judge_safely(task, cases, answers)
+    if busy and verdict.status in ("wrong", "partly"):
+        answers = [Answer(lost=busy, busy=True)] * len(cases)
+        verdict = judge_safely(task, cases, answers)
+    return list(answers), verdict
+
+
 def collect(
     submission: Submission,
     sandbox: Sandbox,
@@ -126,7 +143,8 @@ def collect(
     finished = lost = False
     # Each start but the last one loses a cell or a task, which are not run again. So there are
     # no more starts than these, and all share one allowance of time.
-    while not finished and not left.spent():
+    while not finished and left.spent() is None:
+        left.use_start()
         student = sandbox.open()
         try:
             student.share(left)
@@ -138,6 +156,8 @@ def collect(
             sandbox.make_ready()
         finally:
             sandbox.part_with(student)
+    if not finished and isinstance(spent := left.spent(), MachineBusy):
+        run.busy = str(spent)
     if lost:
         sandbox.open().close()  # raises where the whole sandbox was lost, by no fault of theirs
     return run
@@ -169,6 +189,8 @@ def _run_cells(cells: Sequence[RunCell], student: SandboxStudent, run: Run) -> N
                 run.outputs[cell.index] = _kept(outputs, run)
         except ProcessLost as error:
             run.lost_cells[cell.index] = str(error)
+            if isinstance(error, MachineBusy):
+                run.busy = str(error)
             run.outputs[cell.index] = [_error_output("Stopped", str(error))]
             raise
 
@@ -197,7 +219,7 @@ def _run_cases(
             budget=case.budget,
         )
         if answer.lost is not None or _timed_out(answers.values()) == _MAX_TIMED_OUT:
-            rest = Answer(raised=answer.raised, lost=answer.lost)
+            rest = Answer(raised=answer.raised, lost=answer.lost, busy=answer.busy)
             for other in range(len(cases)):
                 answers.setdefault(other, rest)
             return answer.lost is not None

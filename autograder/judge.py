@@ -92,7 +92,8 @@ def could_not_judge(task: Task, message: str, status: Status = "could_not_judge"
 def findings(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
     """Return what there is to say of one answer, for each part that its case decides."""
     if answer.lost is not None:
-        return dict.fromkeys(case.parts, Finding(False, answer.lost))
+        lost = Finding(False, doubt=answer.lost) if answer.busy else Finding(False, answer.lost)
+        return dict.fromkeys(case.parts, lost)
     if answer.raised is not None:
         return dict.fromkeys(case.parts, _raised(*answer.raised))
     found = task.judge(case, answer)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-__all__ = ["Allowance", "Limits", "ProcessLost"]
+__all__ = ["Allowance", "Limits", "MachineBusy", "ProcessLost"]
 
 _MAX_SENT = 128 * 2**20  # bytes of all messages that one submission may send
 _MAX_CPU = 60.0  # seconds that the grader may compute on one submission's messages
+_PATIENCE = 3  # seconds by the clock for each that a submission may be charged
+_START = 0.1  # seconds that each process is charged for being started
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one submission may use. Time is wall-clock time."""
+    """What one submission may use. Time is what `clock` charges: computing and sleeping."""
 
     cell_seconds: float = 30.0
     submission_seconds: float = 300.0
@@ -23,30 +25,56 @@ class Limits:
     files: int = 4096
     processes: int = 64
 
+    @property
+    def wall_seconds(self) -> float:
+        """How long a busy machine may take for the submission, by the clock."""
+        return _PATIENCE * self.submission_seconds
+
 
 class ProcessLost(Exception):
     """The student's process is no more; the message says why, in words for the student."""
 
 
+class MachineBusy(ProcessLost):
+    """The machine kept the process waiting for so long that nobody can say if it was in time."""
+
+
 class Allowance:
     """What one submission may use in all, over the processes that it is given one by one.
 
-    `sent_bytes` are left of all messages. The rest of its time is wall-clock time, and the
-    grader's own computing: what is sent may be made to keep the grader busy.
+    `sent_bytes` are left of all messages. The rest of it is time: what its processes are charged,
+    the grader's own computing (what is sent may be made to keep the grader busy), and, for a busy
+    machine, time by the clock.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.sent_bytes = _MAX_SENT
-        self._seconds = limits.submission_seconds
-        self._deadline = time.monotonic() + limits.submission_seconds
+        self._limits = limits
+        self._seconds_left = limits.submission_seconds
+        self._deadline = time.monotonic() + limits.wall_seconds
         self._cpu_deadline = time.process_time() + _MAX_CPU
 
-    def spent(self) -> str:
-        """Return which of it is used up, in words for the student; nothing while there is some."""
-        if time.monotonic() >= self._deadline:
-            return f"The whole notebook may take {self._seconds:g} s; that time was used up."
+    def use(self, seconds: float) -> None:
+        """Charge this many seconds."""
+        self._seconds_left -= seconds
+
+    def use_start(self) -> None:
+        """Charge the start of a process, which costs the machine about the same each time."""
+        self.use(_START)
+
+    def spent(self) -> ProcessLost | None:
+        """Return the loss that follows if something is used up; None while there is some of all."""
+        if self._seconds_left <= 0:
+            seconds = self._limits.submission_seconds
+            return ProcessLost(f"The whole notebook may take {seconds:g} s; that time was used up.")
         if time.process_time() >= self._cpu_deadline:
-            return "What your code sent kept the grader itself busy for too long."
+            return ProcessLost("What your code sent kept the grader itself busy for too long.")
         if self.sent_bytes <= 0:
-            return f"Your code's processes sent over {_MAX_SENT / 2**20:g} MiB of answers."
-        return ""
+            sent = f"over {_MAX_SENT / 2**20:g} MiB of answers"
+            return ProcessLost(f"Your code's processes sent {sent}.")
+        if time.monotonic() >= self._deadline:
+            seconds = self._limits.wall_seconds
+            return MachineBusy(
+                f"The machine was too busy to run the whole notebook: {seconds:g} s went by."
+            )
+        return None

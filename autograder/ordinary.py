@@ -13,10 +13,10 @@ from typing import Any
 from autograder.asked import asked_of
 from autograder.assignment import Assignment, Question, Sheet
 from autograder.binder import bind, full_name
-from autograder.grade import LOST, Graded, Run, collect, with_outputs
+from autograder.grade import LOST, Graded, Run, collect, judge_run, with_outputs
 from autograder.graded import marks_of
 from autograder.hidden import withheld, without
-from autograder.judge import draw, judge_safely
+from autograder.judge import draw
 from autograder.notebook import parse_notebook
 from autograder.restore import DELETED, restore
 from autograder.result import Result
@@ -79,9 +79,10 @@ def grade_ordinary(
             notebooks[sheet.name] = _shown(sheet, submission, run, rules)
     verdicts: dict[str, Verdict] = {}
     asked: dict[str, str] = {}
+    busy = next((run.busy for run in runs.values() if run.busy), "")
     for task in tasks_of(assignment, rules):
         cases = draw(task, secret, student, b"")
-        verdicts[task.id] = judge_safely(task, cases, answers[task.id])
+        answers[task.id], verdicts[task.id] = judge_run(task, cases, answers[task.id], busy)
         asked[task.id] = asked_of(task, cases)
     result = Result(
         student=student,

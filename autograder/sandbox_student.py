@@ -22,8 +22,9 @@ from typing import Any, Self
 from autograder import memory
 from autograder.budget import Enforced, footprint
 from autograder.clean import plain_text
+from autograder.clock import Turn
 from autograder.isolation import IsolationError
-from autograder.limits import Allowance, Limits, ProcessLost
+from autograder.limits import Allowance, Limits, MachineBusy, ProcessLost
 from autograder.student import Ask
 from autograder.task import Answer, Budget
 from autograder.wire import MAX_MESSAGE, ConnectionClosed, WireError, decode, receive, send, take
@@ -33,7 +34,6 @@ __all__ = ["SandboxStudent"]
 
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 _TICK = 0.05  # seconds between looks at the memory
-_GRACE = 2.0  # seconds between the kind time limit inside and the hard one out here
 _START = 120.0  # seconds that shutting itself in may take
 _END = 30.0  # seconds that killing may take
 _MAX_ASKED = 100_000  # questions of one probe
@@ -62,7 +62,7 @@ class SandboxStudent:
         self._gpu = gpu
         self._count = 0
         self._next_look = 0.0
-        self._lost: str | None = None
+        self._lost: ProcessLost | None = None
         if isolated:
             with contextlib.suppress(ConnectionClosed):  # which is found out on meeting
                 send(connection, self._jail_limits())
@@ -171,9 +171,9 @@ class SandboxStudent:
                 enforced.lift()
             return answer, refused, enforced.doubt
         except ProcessLost as error:
-            return Answer(lost=str(error)), False, ""
+            return Answer(lost=str(error), busy=isinstance(error, MachineBusy)), False, ""
         except OSError:
-            return Answer(lost=str(self._give_up(_GONE))), False, ""
+            return Answer(lost=str(self._give_up(ProcessLost(_GONE)))), False, ""
 
     def _run(
         self, probe: str, inputs: Mapping[str, Any], ask: Ask | None, seconds: float
@@ -185,7 +185,8 @@ class SandboxStudent:
             reply = self._request(request, seconds, _Replies(ask, asked), asked)
             self._see_that_it_is_the_same()
         except ProcessLost as error:
-            return Answer(lost=str(self._give_up(str(error))), asked=tuple(asked)), False
+            busy = isinstance(error, MachineBusy)
+            return Answer(lost=str(self._give_up(error)), asked=tuple(asked), busy=busy), False
         raised = reply.get("raised")
         if raised is not None:
             answer = Answer(raised=_three_texts(raised), asked=tuple(asked))
@@ -236,27 +237,29 @@ class SandboxStudent:
         self, request: dict[str, Any], seconds: float, replies: _Replies | None, asked: list[Any]
     ) -> dict[str, Any]:
         if self._lost is not None:
-            raise ProcessLost(self._lost)
+            raise self._lost
         self._count += 1
         number = self._count
-        end = time.monotonic() + seconds + _GRACE
+        turn = Turn(self._pid, self._handle, seconds, self._left)
 
         def look() -> None:
-            self._look(end, seconds, replies)
+            with turn.at_our_cost():
+                self._look(turn, replies)
 
         try:
-            self._send({"id": number, **request})
+            self._send({"id": number, **request}, look)
             while True:
                 reply = self._take(look)
                 if not isinstance(reply, dict) or not _is_same(reply.get("id"), number):
                     raise ProcessLost("Your code's process sent something that is no answer.")
                 if "ask" not in reply:
+                    turn.end()
                     return reply
                 if replies is None or len(asked) >= _MAX_ASKED:
                     raise ProcessLost(_NOT_TO_ASK)
-                self._send({"reply": replies.to(reply["ask"])})
+                self._send({"reply": replies.to(reply["ask"])}, look)
         except ProcessLost as error:
-            raise self._give_up(str(error)) from None
+            raise self._give_up(error) from None
         except ConnectionClosed:
             raise self._give_up(
                 "Your code ended its own process (os._exit, a crash, or no memory left)."
@@ -264,10 +267,9 @@ class SandboxStudent:
         except (WireError, PlainError, TimeoutError) as error:
             raise self._give_up(f"Your code's answer could not be taken: {error}.") from None
 
-    def _send(self, message: dict[str, Any]) -> None:
-        self._connection.settimeout(_GRACE)  # for the whole message
-        send(self._connection, message)
+    def _send(self, message: dict[str, Any], look: Callable[[], None]) -> None:
         self._connection.settimeout(_TICK)
+        send(self._connection, message, look)
 
     def _take(self, look: Callable[[], None]) -> Any:
         """Receive one message. What a process may send in all is bounded: this side keeps it."""
@@ -275,16 +277,15 @@ class SandboxStudent:
         self._left.sent_bytes -= len(data)
         return decode(data)
 
-    def _look(self, end: float, seconds: float, replies: _Replies | None) -> None:
+    def _look(self, turn: Turn, replies: _Replies | None) -> None:
         """Look at the clock and, not more often than need be, at the memory.
 
         This is done while the process says nothing, and as often while it talks without end.
         """
-        if spent := self._left.spent():
-            raise ProcessLost(spent)
+        turn.look()
+        if (spent := self._left.spent()) is not None:
+            raise spent
         now = time.monotonic()
-        if now >= end:
-            raise ProcessLost(f"Your code ran for over {seconds:g} s and was stopped.")
         if now < self._next_look:
             return
         self._next_look = now + _TICK
@@ -299,10 +300,10 @@ class SandboxStudent:
         if memory.stack_start(self._pid) != self._stack:
             raise ProcessLost("Your code ended its own process, or put another in its place.")
 
-    def _give_up(self, reason: str) -> ProcessLost:
-        self._lost = reason
+    def _give_up(self, reason: str | ProcessLost) -> ProcessLost:
+        self._lost = ProcessLost(reason) if isinstance(reason, str) else reason
         self.kill()
-        return ProcessLost(reason)
+        return self._lost
 
 
 class _Replies:

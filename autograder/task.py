@@ -53,7 +53,8 @@ class Answer:
     """What came back from one call of a probe: a value, or an exception, or nothing at all.
 
     `raised` is the exception as (type's name, message, traceback of the student's own lines).
-    `lost` says why there is no answer: the process was stopped, or what it sent was no plain data.
+    `lost` says why there is no answer: the process was stopped, or what it sent was no plain data;
+    with `busy`, the machine was too busy for anybody to say whether the student's code was in time.
     `asked` are the questions the probe put while it ran, each with the reply it got.
     `memory` says what became of the case's budget: "within" it, or "refused" memory by the kernel,
     and then the value is that of a second, metered call without it. It is empty where no kernel
@@ -64,6 +65,7 @@ class Answer:
     value: Any = None
     raised: tuple[str, str, str] | None = None
     lost: str | None = None
+    busy: bool = field(default=False, kw_only=True)
     asked: tuple[tuple[Any, Any], ...] = ()
     memory: Literal["", "within", "refused"] = ""
     doubt: str = ""

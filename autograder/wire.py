@@ -24,17 +24,25 @@ class ConnectionClosed(WireError):
     """The other side has gone."""
 
 
-def send(connection: socket.socket, message: Any) -> None:
-    """Send plain data; PlainError where it is none, or would be over MAX_MESSAGE bytes."""
+def send(connection: socket.socket, message: Any, look: Callable[[], None] | None = None) -> None:
+    """Send plain data; PlainError where it is none, or would be over MAX_MESSAGE bytes.
+
+    `look` is called as by `take`: who does not read is given time, until it raises to give up.
+    """
     data = plain.encode(message)
     if len(data) > MAX_MESSAGE:
         raise plain.PlainError(
             f"an answer of {len(data):,} bytes is too large; at most {MAX_MESSAGE:,} are taken"
         )
-    try:
-        connection.sendall(_LENGTH.pack(len(data)) + data)
-    except OSError as error:
-        raise ConnectionClosed(str(error)) from None
+    left = memoryview(_LENGTH.pack(len(data)) + data)
+    while left:
+        try:
+            left = left[connection.send(left) :]
+        except OSError as error:
+            if look is None or not isinstance(error, TimeoutError):
+                raise ConnectionClosed(str(error)) from None
+        if look is not None:
+            look()
 
 
 def receive(connection: socket.socket) -> Any:

@@ -119,7 +119,7 @@ class Class:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=900,
+            timeout=3600,
             check=False,
         )
 

@@ -146,7 +146,7 @@ def test_a_class_that_was_killed_goes_on_where_it_stopped(graded, tmp_path):
     room = elsewhere(graded, tmp_path)
     # Somebody whose code waits keeps one worker in the middle, while the other one goes on.
     slow = submission("right")
-    slow["cells"].insert(4, code_cell("import time; time.sleep(15)") | {"id": "slow"})
+    slow["cells"].insert(4, code_cell("import time; time.sleep(25)") | {"id": "slow"})
     room.hand_in("a-slow-one", slow)
     begun = subprocess.Popen(
         room.command("--workers", "2"),
@@ -159,8 +159,8 @@ def test_a_class_that_was_killed_goes_on_where_it_stopped(graded, tmp_path):
     assert len(below) >= 4, "a fork server, two workers and their sandboxes"
     begun.send_signal(signal.SIGKILL)
     begun.wait()
-    _, alive = psutil.wait_procs(below, timeout=30)
-    assert alive == [], "whatever is left after 30 s stays for ever"
+    _, alive = psutil.wait_procs(below, timeout=600)
+    assert alive == [], "whatever is left after so long stays for ever"
     done_before = journal(room)
     assert 3 <= len(done_before) < 10
     assert not (room.out / "grades.csv").exists()
@@ -186,7 +186,7 @@ def test_a_worker_that_is_killed_in_a_cell_costs_its_submission_nothing(course, 
     _until(lambda: _sleeper(begun.pid), begun)
     above = _sleeper(begun.pid).parents()
     next(p for p in above if "multiprocessing.forkserver" in " ".join(p.cmdline())).kill()
-    assert begun.wait(timeout=120) == 0
+    assert begun.wait(timeout=600) == 0
     assert (room.row("ada")["score"], room.row("eve")["score"]) == ("4", "3")
 
 
@@ -200,7 +200,7 @@ def _sleeper(pid):
 
 
 def _until(condition, process):
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not condition():
         assert process.poll() is None, "the command ended before the sign that was waited for"
         assert time.monotonic() < deadline

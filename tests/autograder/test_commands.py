@@ -83,7 +83,7 @@ def command(room: Class, *arguments: object, said: str = "") -> subprocess.Compl
         input=said,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
         check=False,
     )
 

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from autograder.engine import Failure, Solo, Work, run_all
+from autograder.grading_process import GradingProcess
 from tests.grading import REPOSITORY, command_environment
 
 
@@ -111,9 +112,19 @@ def test_an_item_that_computes_for_ever_is_ended(tmp_path):
     assert "computed for too long" in outcomes["compute"].reason
 
 
-def test_an_item_that_takes_for_ever_without_computing_is_ended(tmp_path):
+def test_an_item_that_takes_for_ever_without_computing_is_ended(tmp_path, monkeypatch):
     """A stopped process sees no signal but the one that cannot be refused."""
-    outcomes = run(tmp_path, ["stop", 4], workers=1, wall_seconds=2.0)
+    hand = GradingProcess.hand
+
+    def hand_and_be_late(process, item, tries):
+        hand(process, item, tries)
+        if item == "stop":
+            while psutil.Process(process._process.pid).status() != psutil.STATUS_STOPPED:
+                os.sched_yield()
+            process.deadline = time.monotonic()
+
+    monkeypatch.setattr(GradingProcess, "hand", hand_and_be_late)
+    outcomes = run(tmp_path, ["stop", 4], workers=1)
     assert outcomes[4] == 16
     assert "took too long" in outcomes["stop"].reason
 
@@ -163,7 +174,7 @@ def test_workers_end_in_good_order_when_the_controller_dies(tmp_path, number):
         (name,) = names(tmp_path, "began")
         of_worker = psutil.Process(int(name.rpartition("-")[2]))
         controller.send_signal(number)
-    assert psutil.wait_procs([of_worker], timeout=20)[1] == []
+    assert psutil.wait_procs([of_worker], timeout=600)[1] == []
     assert len(names(tmp_path, "ended")) == 1
 
 
@@ -180,7 +191,7 @@ def _in_a_process_of_its_own(source):
 
 
 def _await(path: Path):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while not path.exists():
         assert time.monotonic() < deadline, f"{path.name} never came"
         os.sched_yield()

@@ -314,11 +314,11 @@ def jupyter(folder: Path, home: Path) -> Iterator[tuple[str, str]]:
         server = subprocess.Popen(command, cwd=folder, env=clean, stdout=log, stderr=log)
         try:
             address = f"http://127.0.0.1:{port}"
-            for _ in range(300):
+            while True:
                 if server.poll() is not None:
                     raise RuntimeError((home / "server.log").read_text())
                 try:
-                    urllib.request.urlopen(f"{address}/api?token={token}", timeout=1).close()
+                    urllib.request.urlopen(f"{address}/api?token={token}").close()
                     break
                 except (urllib.error.URLError, ConnectionError):
                     threading.Event().wait(0.1)

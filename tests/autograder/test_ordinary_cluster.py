@@ -43,7 +43,7 @@ def grade(course: Path, out: Path, *more: str) -> None:
         env=command_environment(),
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

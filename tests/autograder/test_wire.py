@@ -14,7 +14,6 @@ from peakmem.plain import PlainError
 @pytest.fixture
 def ends():
     ours, theirs = socket.socketpair()
-    ours.settimeout(5)
     with ours, theirs:
         yield ours, theirs
 
@@ -68,6 +67,36 @@ def test_who_waits_gives_up_though_bytes_keep_coming(ends):
     ours.settimeout(0.01)
     with pytest.raises(TimeoutError):
         take(ours)
+
+
+def test_who_does_not_read_is_looked_at_until_it_does(ends):
+    ours, theirs = ends
+    ours.settimeout(0.01)
+    message, readers, received = b"x" * 2**20, [], []
+
+    def look():
+        if len(readers) == 0 and len(looks) == 5:
+            readers.append(threading.Thread(target=lambda: received.append(receive(theirs))))
+            readers[0].start()
+        looks.append(None)
+
+    looks = []
+    send(ours, message, look)
+    readers[0].join()
+    assert received == [message]
+
+
+def test_who_never_reads_is_given_up(ends):
+    ours, _ = ends
+    ours.settimeout(0.01)
+
+    def look():
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        send(ours, b"x" * 2**20, look)
+    with pytest.raises(ConnectionClosed, match="timed out"):
+        send(ours, b"x" * 2**20)
 
 
 def test_what_is_too_large_is_not_sent(ends):

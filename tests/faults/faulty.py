@@ -173,7 +173,7 @@ def without(guard: str, room: Class, *more: str) -> list[str]:
 
 def until(condition: Callable[[], Seen], process: subprocess.Popen[str]) -> Seen:
     """What the condition gives, once it is true; the process must not end before."""
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 600
     while not (seen := condition()):
         assert process.poll() is None, process.stderr and process.stderr.read()
         assert time.monotonic() < deadline, "the sign never came"

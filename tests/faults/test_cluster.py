@@ -380,7 +380,7 @@ class _in_a_thread:
             self.end()
 
     def end(self):
-        self._thread.join(timeout=60)
+        self._thread.join(timeout=600)
         assert not self._thread.is_alive(), "it never ended"
         if self._error is not None:
             raise self._error

@@ -202,8 +202,8 @@ def test_a_submission_that_kills_every_worker_stops_nobody_else(
 def test_a_straggler_is_stopped_and_its_submission_done_by_another(
     undisturbed: Class, room: Class
 ) -> None:
-    """A stopped process is deaf. The limit of a quarter of an hour is half a minute here."""
-    short = "from autograder import classroom; classroom._SPARE_SECONDS = -570.0"
+    """A stopped process is deaf. The limit of twenty minutes is two here."""
+    short = "from autograder import classroom; classroom._SPARE_SECONDS = -780.0"
     with grading(room, command=without(short, room)) as command:
         worker = until(lambda: asleep(command.pid), command)
         worker.send_signal(signal.SIGSTOP)

@@ -110,7 +110,7 @@ class Cluster:
 
 
 def until_true(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not condition():
         assert time.monotonic() < deadline, "the sign never came"
         os.sched_yield()

@@ -39,7 +39,7 @@ LIMITS = (
     "--cell-seconds",
     "3",
     "--submission-seconds",
-    "60",
+    "300",
     "--memory-gib",
     "1",
     "--workers",
@@ -247,7 +247,7 @@ def _seeing_what_stays(room: Hostile) -> Iterator[None]:
     finally:
         # A browser that other tests keep open may start a process of its own meanwhile.
         fresh = [p for p in _descendants() if before.isdisjoint([p, *_parents(p)])]
-        _, alive = psutil.wait_procs(fresh, timeout=10)
+        _, alive = psutil.wait_procs(fresh, timeout=120)
         room.left = tuple(str(process) for process in alive)
         prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 

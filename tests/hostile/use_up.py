@@ -11,8 +11,8 @@ USE_UP = [
         "endless-loop-that-catches-all",
         """
 import signal
-signal.signal(signal.SIGALRM, signal.SIG_IGN)
 def endless():
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)  # which lasts for one cell
     while True:
         try:
             while True: pass

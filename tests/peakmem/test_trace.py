@@ -35,9 +35,15 @@ CHECKPOINTING: list[dict[str, Any]] = [
     {"checkpointing": "full"},
     {"checkpointing": "every_k", "checkpoint_every": 2},
 ]
-LAYERS = list(
-    product((None, torch.bfloat16), ("standard", "flash"), (0.0, 0.1), range(len(CHECKPOINTING)))
-)
+CHOICES = ((None, torch.bfloat16), ("standard", "flash"), (0.0, 0.1), range(len(CHECKPOINTING)))
+# The quick half has every three of the four choices together.
+LAYERS = [
+    pytest.param(
+        *(choice[at] for choice, at in zip(CHOICES, places, strict=True)),
+        marks=[pytest.mark.slow] * (sum(places) % 2),
+    )
+    for places in product(*(range(len(choice)) for choice in CHOICES))
+]
 
 
 def gpt_step(

@@ -50,7 +50,7 @@ def values(calculator: Calculator, name: str) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("name", FACTORIES)
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_no_value_stops_it(name: str, data: st.DataObject) -> None:
     calculator = FACTORIES[name](predict=data.draw(st.booleans()))
