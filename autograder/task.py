@@ -74,7 +74,8 @@ class Answer:
         """Return the sum of figures that the meter put into the value; None if one is missing."""
         value = self.value if isinstance(self.value, Mapping) else {}
         figures = [value.get(name) for name in names]
-        return sum(figures) if all(type(figure) is int for figure in figures) else None
+        known = [figure for figure in figures if type(figure) is int]
+        return sum(known) if len(known) == len(names) else None
 
     def breaks_budget(self, metered_bytes: int | None, most_bytes: int) -> bool:
         """Tell whether the call took too much memory: by the kernel's word, else by the meter's."""

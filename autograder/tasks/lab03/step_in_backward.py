@@ -92,8 +92,9 @@ def _within_bound(inputs: Mapping[str, Any], value: Mapping[str, Any], answer: A
     if not _pairs_of_numbers(got, len(widths) - 1):
         return Finding(False, "The answers came back garbled.")
     starts = np.array([[1 / rows] * 2 for rows in widths[:-1]])
-    moves = np.array(got) - starts
-    if np.allclose(got, starts, rtol=1e-6, atol=0):
+    ends = np.array(got)
+    moves = ends - starts
+    if np.allclose(ends, starts, rtol=1e-6, atol=0):
         return Finding(False, "After backward no parameter had moved.", ("no_step",))
     # Which way and how far is the other part's business: here, all steps have to be of one kind.
     steps = moves / np.array(_gradients(widths))[:, np.newaxis]

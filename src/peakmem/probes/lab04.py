@@ -369,7 +369,7 @@ def run_many(
             loss = loss + checkpoint(count(partial(_tanhs, 1.0 + number / 8)), x).sum()
         found["calls"] = [read_calls()]
         found["loss"] = loss.item()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
 
     if metered:
         with MemoryMeter("cpu", history=False).track(x) as meter:
