@@ -66,32 +66,34 @@ def _n(*shape: int, below: int = 2) -> torch.Tensor:
 Make = Callable[[], Any]
 
 
+def _made(name: str, *sizes: float, **options: Any) -> Make:
+    return lambda: getattr(nn, name)(*sizes, **options)
+
+
 def _same(shape: tuple[int, ...], *names: str, **options: Any) -> dict[str, tuple[Make, Make]]:
     """Modules that are made and called alike."""
-    return {
-        name: (lambda n=name: getattr(nn, n)(**options), lambda: [_f(*shape)]) for name in names
-    }
+    return {name: (_made(name, **options), lambda: [_f(*shape)]) for name in names}
 
 
-def _by_dimension(
-    name: str, *sizes: int, lazy: bool = False, **options: Any
-) -> dict[str, tuple[Make, Make]]:
+def _by_dimension(name: str, *sizes: float, lazy: bool = False) -> dict[str, tuple[Make, Make]]:
     """The 1d, 2d and 3d module of one kind."""
     found: dict[str, tuple[Make, Make]] = {}
     for d, edge in ((1, 4096), (2, 64), (3, 16)):
         kind = f"{name}{d}d"
-        found[kind] = (lambda k=kind: getattr(nn, k)(*sizes, **options), _images(d, edge))
+        found[kind] = _made(kind, *sizes), _images(d, edge)
         if lazy:
-            later = sizes[1:]
-            found[f"Lazy{kind}"] = (
-                lambda k=kind, later=later: getattr(nn, f"Lazy{k}")(*later, **options),
-                _images(d, edge),
-            )
+            found[f"Lazy{kind}"] = _made(f"Lazy{kind}", *sizes[1:]), _images(d, edge)
     return found
 
 
 def _images(dimensions: int, edge: int) -> Make:
     return lambda: [_f(4, 16, *[edge] * dimensions)]
+
+
+def _pooled(dimensions: int) -> Make:
+    """Maxima, and where each was."""
+    shape = (4, 16, *[16] * dimensions)
+    return lambda: [_f(*shape), torch.arange(16**dimensions).repeat(64).view(shape)]
 
 
 def _loss(name: str, target: Make, *more: Make, **options: Any) -> dict[str, tuple[Make, Make]]:
@@ -146,23 +148,9 @@ OWN: Mapping[str, tuple[Make, Make]] = {
     **_by_dimension("ReplicationPad", 2),
     **_by_dimension("ZeroPad", 2),
     **_by_dimension("ConstantPad", 2, 0.5),
-    **{
-        f"FractionalMaxPool{d}d": (
-            lambda d=d: getattr(nn, f"FractionalMaxPool{d}d")(2, output_ratio=0.5),
-            _images(d, edge),
-        )
-        for d, edge in ((2, 64), (3, 16))
-    },
-    **{
-        f"MaxUnpool{d}d": (
-            lambda d=d: getattr(nn, f"MaxUnpool{d}d")(2),
-            lambda d=d: [
-                _f(4, 16, *[16] * d),
-                torch.arange(16**d).repeat(4, 16, 1).view(4, 16, *[16] * d),
-            ],
-        )
-        for d in (1, 2, 3)
-    },
+    "FractionalMaxPool2d": (_made("FractionalMaxPool2d", 2, output_ratio=0.5), _images(2, 64)),
+    "FractionalMaxPool3d": (_made("FractionalMaxPool3d", 2, output_ratio=0.5), _images(3, 16)),
+    **{f"MaxUnpool{d}d": (_made(f"MaxUnpool{d}d", 2), _pooled(d)) for d in (1, 2, 3)},
     **_loss("BCELoss", lambda: torch.rand(512, 128)),
     **_loss("BCEWithLogitsLoss", lambda: torch.rand(512, 128)),
     **_loss("CosineEmbeddingLoss", lambda: _f(512, 128), lambda: _n(512) * 2 - 1),
@@ -243,9 +231,10 @@ def own_samples(names: list[str] | None = None) -> Iterator[Sample]:
 
 def _own_step(make: Make, inputs: Make, half: bool) -> BuildStep:
     def build(device: torch.device) -> Callable[[], object]:
-        module = make()
+        module: Any = make()
         taken = inputs()
-        if isinstance(module, LazyModuleMixin):
+        lazy = isinstance(module, LazyModuleMixin)
+        if lazy:
             module(*taken)
         parameters = list(module.parameters())
         sgd = torch.optim.SGD(parameters) if parameters else None

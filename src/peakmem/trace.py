@@ -192,19 +192,21 @@ def _deep_copy(tensor: torch.Tensor, memo: dict[Any, Any]) -> torch.Tensor:
     `nn.TransformerEncoder` makes its layers this way.
     """
     if id(tensor) in memo:
-        return memo[id(tensor)]
-    storage = tensor.untyped_storage()
+        found: torch.Tensor = memo[id(tensor)]
+        return found
     with torch.no_grad():
-        if storage not in memo:  # as tensors may share it
-            flat = tensor.detach().as_strided((storage.nbytes() // tensor.itemsize,), (1,), 0)
-            memo[storage] = flat.clone()
-        place = tensor.shape, tensor.stride(), tensor.storage_offset()
-        copy = memo[storage].view(tensor.dtype).as_strided(*place).detach()
-    if isinstance(tensor, torch.nn.Parameter):
-        copy = torch.nn.Parameter(copy, requires_grad=tensor.requires_grad)
-    memo[id(tensor)] = copy.requires_grad_(tensor.requires_grad)
-    if tensor.grad is not None:
-        copy.grad = deepcopy(tensor.grad, memo)
+        if isinstance(tensor, torch.nn.Parameter):
+            copy = torch.nn.Parameter(tensor.detach().clone(), tensor.requires_grad)
+        else:
+            storage = tensor.untyped_storage()
+            if storage not in memo:  # as tensors may share it
+                flat = tensor.detach().as_strided((storage.nbytes() // tensor.itemsize,), (1,), 0)
+                memo[storage] = flat.clone()
+            place = tensor.shape, tensor.stride(), tensor.storage_offset()
+            copy = memo[storage].view(tensor.dtype).as_strided(*place).detach()
+            copy.requires_grad_(tensor.requires_grad)
+            copy.grad = deepcopy(tensor.grad, memo)
+    memo[id(tensor)] = copy
     return copy
 
 

@@ -44,7 +44,7 @@ def complete(func: Any, args: Any, kwargs: dict[str, Any], result: Any, on_cuda:
 
 def _reduced_loss(name: str, args: Any, result: torch.Tensor, on_cuda: bool) -> torch.Tensor:
     """The kernel writes every sample's loss first, and shrinks that tensor, not its storage."""
-    shape = torch.broadcast_shapes(args[0].shape, args[1].shape)
+    shape: torch.Size = torch.broadcast_shapes(args[0].shape, args[1].shape)  # type: ignore[no-untyped-call]
     _resize(result, max(shape.numel(), 1) * result.itemsize)
     return result
 
@@ -129,7 +129,17 @@ def _real_lstm_workspace_bytes(
 
     weights = zeros(4 * hidden, inputs), zeros(4 * hidden, hidden)
     biases, states = [zeros(4 * hidden)] * 2, [zeros(1, batch, hidden), zeros(1, batch, hidden)]
-    options = (False, [], 2, hidden, 1, True, False, False, True)  # of one layer, as nn.LSTM's
+    options: tuple[Any, ...] = (
+        False,
+        [],
+        2,
+        hidden,
+        1,
+        True,
+        False,
+        False,
+        True,
+    )  # of one layer, as nn.LSTM's
     try:
         result = torch.ops.aten.mkldnn_rnn_layer(
             zeros(steps, batch, inputs), *weights, *biases, *states, *options
