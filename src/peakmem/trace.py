@@ -46,6 +46,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 from torch.nn import functional as F
+from torch.nn.modules import transformer
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 from torch.utils.weak import WeakIdKeyDictionary
@@ -97,6 +98,7 @@ def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
         mock.patch("torch.utils.swap_tensors", _set_data),
         mock.patch("torch._subclasses.FakeTensor", _Unknown),
         mock.patch.object(FakeTensor, "__deepcopy__", _deep_copy),
+        mock.patch.object(transformer, "_detect_is_causal_mask", _causal),
         mock.patch.object(logging.getLogger(FakeTensor.__module__), "disabled", True),
         _cuda_defaults() if on_cuda else nullcontext(),
         refusing() if on_cuda else nullcontext(),
@@ -208,6 +210,18 @@ def _deep_copy(tensor: torch.Tensor, memo: dict[Any, Any]) -> torch.Tensor:
             copy.grad = deepcopy(tensor.grad, memo)
     memo[id(tensor)] = copy
     return copy
+
+
+def _causal(mask: torch.Tensor | None, is_causal: bool | None = None, size: Any = None) -> bool:
+    """Stand in for what compares a transformer's mask with a causal one, and drops one that is."""
+    if is_causal is None and mask is not None:
+        raise Untraceable(
+            "nn.Transformer, nn.TransformerEncoder and nn.TransformerDecoder read the values of "
+            "their masks, which a trace has not; say with is_causal (of nn.Transformer: "
+            "src_is_causal, tgt_is_causal) whether a mask is causal, or use meter.measure, which "
+            "runs the step"
+        )
+    return is_causal is True
 
 
 def _set_data(parameter: torch.Tensor, converted: torch.Tensor) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from torch._prims_common import suggest_memory_format
 from torch.nn import functional as F
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -172,6 +173,12 @@ def _embedding_bag(name: str, args: Any, result: Any, on_cuda: bool) -> Any:
     return output, bag_of, sizes, largest
 
 
+def _max_unpool(name: str, args: Any, result: torch.Tensor, on_cuda: bool) -> torch.Tensor:
+    """The kernel keeps the input's memory format, which spares backward a copy."""
+    layout = suggest_memory_format(args[0])
+    return result.contiguous(memory_format=layout)
+
+
 def _log_sigmoid(name: str, args: Any, result: Any, on_cuda: bool) -> Any:
     """CUDA's kernel keeps no buffer."""
     return (result[0], result[1].new_empty(0)) if on_cuda else result
@@ -209,6 +216,7 @@ _CORRECTIONS: dict[str, Callable[[str, Any, Any, bool], Any]] = {
     "aten::mkldnn_rnn_layer": _lstm_layer,
     "aten::_embedding_bag": _embedding_bag,
     "aten::_embedding_bag_forward_only": _embedding_bag,
+    "aten::max_unpool2d": _max_unpool,
     "aten::log_sigmoid_forward": _log_sigmoid,
     "aten::native_batch_norm": _batch_norm,
 }

@@ -244,6 +244,35 @@ def test_deep_copies_are_those_of_real_tensors() -> None:
     assert_same(build)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_mask_whose_values_decide_is_refused_unless_the_caller_says_what_it_is() -> None:
+    def build_of(is_causal: bool | None, causal: bool) -> BuildStep:
+        def build(device: torch.device) -> Callable[[], object]:
+            layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0)
+            encoder, x = nn.TransformerEncoder(layer, 1), torch.ones(5, 2, 8)
+            mask = nn.Transformer.generate_square_subsequent_mask(5)
+            mask = mask if causal else torch.zeros(5, 5)
+            return lambda: encoder(x, mask, is_causal=is_causal).sum().backward()
+
+        return build
+
+    with pytest.raises(Untraceable, match=r"read the values.*is_causal"):
+        trace(build_of(None, True), "torch-cpu")
+    for causal in (False, True):
+        measured = measure(build_of(None, causal), "cpu").peak_bytes
+        assert trace(build_of(causal, causal), "torch-cpu").peak_bytes == measured
+
+
+def test_max_unpool_keeps_the_memory_format() -> None:
+    def build(device: torch.device) -> Callable[[], object]:
+        x = torch.ones(2, 4, 8, 8).contiguous(memory_format=torch.channels_last)
+        x.requires_grad_()
+        at = torch.zeros(x.shape, dtype=torch.long).contiguous(memory_format=torch.channels_last)
+        return lambda: F.max_unpool2d(x, at, 2).sum().backward()
+
+    assert_same(build)
+
+
 # Sentences instead of what torch says.
 
 
