@@ -59,6 +59,7 @@ class SandboxStudent:
         self._connection = connection
         self._limits = limits
         self._measured = measured
+        self._isolated = isolated
         self._gpu = gpu
         self._count = 0
         self._next_look = 0.0
@@ -165,7 +166,7 @@ class SandboxStudent:
         """Run a probe under a budget: its answer, whether memory was refused, and any doubt."""
         try:
             self._request({"settle": 0}, self._limits.cell_seconds, None, [])
-            enforced = Enforced(self._pid, budget, self._prepared)
+            enforced = Enforced(self._pid, budget, self._prepared, self._places())
             answer, refused = self._run(probe, {**inputs, "metered": False}, ask, seconds)
             if not self.is_lost:
                 enforced.lift()
@@ -204,6 +205,11 @@ class SandboxStudent:
         select.select([self._handle], [], [], _END)
         os.close(self._handle)
         self._connection.close()
+
+    def _places(self) -> list[str]:
+        """The folders where the process may write, as they are seen from here."""
+        root = f"/proc/{self._pid}/root"
+        return [f"{root}/tmp", f"{root}/dev/shm"] if self._isolated else []
 
     def _jail_limits(self) -> dict[str, Any]:
         limits = self._limits
