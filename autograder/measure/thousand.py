@@ -80,7 +80,8 @@ def _run(lab: str, size: int, workers: int) -> Run:
         )
         peak_bytes = 0
         while grading.poll() is None:
-            peak_bytes = memory.peak_bytes(grading.pid) or peak_bytes  # its own, not its workers'
+            with suppress(ProcessLookupError):  # its own, not its workers'
+                peak_bytes = memory.status_bytes(grading.pid, "VmHWM")
             with suppress(subprocess.TimeoutExpired):
                 grading.wait(_LOOK_SECONDS)
         seconds = time.perf_counter() - begin

@@ -96,9 +96,8 @@ class OffloadedAdam(honest):
 class MeasuredAttack:
     """Cells of code with `# %%` between them, which define `work(call, greedy)`.
 
-    `says` is a pattern that is found in the message. With all guards of `off` gone the attack
-    earns the exercise's part, so that it is a real one; `alone` tells that each of them by itself
-    refuses it.
+    `says` is a pattern that is found in the message. Without all the guards in `off` the attack
+    earns the exercise's part, and each of them by itself refuses it.
     """
 
     name: str
@@ -159,7 +158,7 @@ threading.Thread(target=serve, daemon=True).start()
 _SPARSE = "with open('/dev/shm/sparse', 'wb') as file: file.truncate(N)"
 _WINDOW = """
 def window(path):
-    with open(path, 'r+b') as file: return mmap.mmap(file.fileno(), N)
+    with open(path, 'r+b') as file: return sys.modules["mm" "ap"].mmap(file.fileno(), N)
 """
 # Room for addresses, which a call can free for others and take again.
 _ROOM = """
@@ -513,7 +512,7 @@ os.set_inheritable(PIPE[1], True)
 probe._large = large
 def work(call, greedy): return call()
 """,
-        ("same program",),
+        ("same program", "let go"),
         says="put another in its place",
     ),
     # Memory that belongs to no process.
@@ -555,8 +554,15 @@ def stored():
     ),
     _beside(
         "scratch-in-sockets-that-are-there",
-        "[one.send(bytes(1 << 17)) for pair in pairs for one in pair]",
-        "pairs = [socket.socketpair() for _ in range(110)]",
+        "stored()",
+        """
+ends = [one for _ in range(110) for one in socket.socketpair()]
+for one in ends: one.setblocking(False)
+def stored():
+    for one in ends:
+        try: one.send(bytes(1 << 17))
+        except BlockingIOError: pass
+""",
         off=("left open",),
         says="files, pipes and sockets open",
     ),
@@ -564,12 +570,10 @@ def stored():
         "scratch-in-links",
         "stored()",
         """
-import shutil, tempfile
-folder = tempfile.mkdtemp()
+import tempfile
 def stored():
-    for i in range(3900): os.symlink("x" * 4000, f"{folder}/{i}")
-    shutil.rmtree(folder)
-    os.mkdir(folder)
+    with tempfile.TemporaryDirectory() as folder:  # of thousands that there may be
+        for i in range(500): os.symlink("x" * 4000, f"{folder}/{i}")
 """,
         off=("filter",),
     ),

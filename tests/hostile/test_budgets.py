@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -125,13 +125,35 @@ def test_without_its_guards_it_would(
     sandbox: Sandbox, bare: Sandbox, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attack = ATTACKS[name]
-    for guard in attack.off:
-        if guard != "filter":  # which a process without isolation has not
-            GUARDS[guard](monkeypatch)
-    verdict, _ = graded(attack, bare if "filter" in attack.off else sandbox)
+    verdict = graded_without(attack.off, attack, sandbox, bare, monkeypatch)
     assert verdict.earned[attack.exercise.part] > 0, verdict.message
 
 
-def test_every_guard_is_needed_by_some_attack() -> None:
-    needed = {attack.off[0] for attack in MEASURED_ATTACKS if len(attack.off) == 1}
-    assert needed == {*GUARDS, "filter"}
+@pytest.mark.parametrize(
+    ("name", "guard"),
+    [(attack.name, guard) for attack in MEASURED_ATTACKS if attack.off[1:] for guard in attack.off],
+)
+def test_where_there_are_several_each_is_enough(
+    sandbox: Sandbox, bare: Sandbox, name: str, guard: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attack = ATTACKS[name]
+    others = [other for other in attack.off if other != guard]
+    verdict = graded_without(others, attack, sandbox, bare, monkeypatch)
+    assert verdict.earned[attack.exercise.part] == 0
+
+
+def graded_without(
+    guards: Sequence[str],
+    attack: MeasuredAttack,
+    sandbox: Sandbox,
+    bare: Sandbox,
+    patch: pytest.MonkeyPatch,
+) -> Verdict:
+    for guard in guards:
+        if guard != "filter":  # which a process without isolation lacks
+            GUARDS[guard](patch)
+    return graded(attack, bare if "filter" in guards else sandbox)[0]
+
+
+def test_each_guard_stops_some_attack() -> None:
+    assert {guard for attack in MEASURED_ATTACKS for guard in attack.off} == {*GUARDS, "filter"}
