@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import select
 import signal
 import socket
@@ -61,7 +62,6 @@ class SandboxStudent:
         self._measured = measured
         self._isolated = isolated
         self._gpu = gpu
-        self._count = 0
         self._next_look = 0.0
         self._lost: str | None = None
         if isolated:
@@ -170,6 +170,8 @@ class SandboxStudent:
             answer, refused = self._run(probe, {**inputs, "metered": False}, ask, seconds)
             if not self.is_lost:
                 enforced.lift()
+                # Whatever else was sent meanwhile is no reply to this, and loses the process.
+                self._request({"settle": 0}, self._limits.cell_seconds, None, [])
             return answer, refused, enforced.doubt
         except ProcessLost as error:
             return Answer(lost=str(error)), False, ""
@@ -243,8 +245,7 @@ class SandboxStudent:
     ) -> dict[str, Any]:
         if self._lost is not None:
             raise ProcessLost(self._lost)
-        self._count += 1
-        number = self._count
+        number = secrets.randbits(62)  # which nobody can reply to in advance
         end = time.monotonic() + seconds + _GRACE
 
         def look() -> None:
