@@ -154,7 +154,8 @@ BEFORE = {
     "library = open('/course/packages/torch/lib/libtorch_cpu.so', 'rb'); "
     "held = mmap.mmap(library.fileno(), {n}, access=mmap.ACCESS_COPY)",
     "a window, which counts like its file": SPARSE.replace("{n}", "{n} // 2")
-    + "\nimport mmap; file = open('/dev/shm/sparse', 'r+b'); held = mmap.mmap(file.fileno(), {n} // 2)",
+    + "\nimport mmap; file = open('/dev/shm/sparse', 'r+b'); "
+    "held = mmap.mmap(file.fileno(), {n} // 2)",
     "addresses": "import ctypes; libc = ctypes.CDLL(None); libc.mmap.restype = ctypes.c_void_p; "
     "held = libc.mmap(None, ctypes.c_size_t({n}), 0, 0x22, -1, 0)",
 }
