@@ -107,6 +107,18 @@ def without_limit(name: str) -> Callable[[pytest.MonkeyPatch], None]:
     return leave
 
 
+def without_a_look_at_the_program(patch: pytest.MonkeyPatch) -> None:
+    """Take another program's reply, and ask it for nothing more, which it would not understand."""
+    request = SandboxStudent._request
+
+    def unless_another(self: Any, message: Any, *more: Any) -> Any:
+        same = memory.stack_start(self._pid) == self._stack
+        return request(self, message, *more) if same else {}
+
+    patch.setattr(SandboxStudent, "_see_that_it_is_the_same", lambda self: None)
+    patch.setattr(SandboxStudent, "_request", unless_another)
+
+
 GUARDS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "budget": without_budget,
     **{name: without_limit(name) for name in ("AS", "NPROC", "FSIZE", "NOFILE")},
@@ -114,9 +126,7 @@ GUARDS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "left open": lambda patch: patch.setattr(budgets, "_MOST_LEFT_OPEN", 2**40),
     "let go": lambda patch: patch.setattr(budgets, "_LET_GO_BYTES", 2**40),
     "children": lambda patch: patch.setattr(memory, "has_children", lambda pid: False),
-    "same program": lambda patch: patch.setattr(
-        SandboxStudent, "_see_that_it_is_the_same", lambda self: None
-    ),
+    "same program": without_a_look_at_the_program,
 }
 
 
