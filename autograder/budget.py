@@ -7,16 +7,18 @@ verdict. docs/decisions/memory_budgets.md compares this with what resident sizes
 Two limits together count every byte once. RLIMIT_DATA counts private writable mappings, of all
 threads, whether touched or not; pages of files and code don't count. RLIMIT_AS counts all mappings,
 shared memory and windows into files in memory among them. While a budget is in force the process
-can start no thread or process, and can write to no file unless the budget allows it. The filter of
-system calls refuses to raise any of these limits again.
+can start no thread or process, can open few files, pipes and sockets, and can write to no file
+unless the budget allows it. The filter of system calls refuses to raise any of these limits again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
-from collections.abc import Callable, Mapping
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,8 @@ _Result = TypeVar("_Result")
 
 HELD_BYTES = 8 * 2**20  # what a notebook may hold before a measured call; honest ones hold under 6
 _LET_GO_BYTES = 2**20  # garbage of the notebook's that a call may collect
+_MOST_OPEN = 32  # files in a measured call: pipes and sockets hold bytes for whoever opens them
+_MOST_LEFT_OPEN = 16  # of them, those that a notebook may leave open before it
 
 
 @dataclass(frozen=True)
@@ -50,11 +54,23 @@ class Footprint:
 def footprint(pid: int, devices: frozenset[str] | None = None) -> Footprint:
     """Return what a process maps; without `devices`, all its files count as libraries.
 
-    Raises OSError if the process is gone or its mappings can't be read.
+    Where its mappings can't be read, all but code counts as its own. Raises OSError if the process
+    is gone.
     """
+    data_bytes, mapped_bytes = (
+        memory.status_bytes(pid, "VmData"),
+        memory.status_bytes(pid, "VmSize"),
+    )
+    try:
+        maps = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
+    except PermissionError:
+        # A process that gave up root shows its mappings to no grader without CAP_SYS_PTRACE, but
+        # how much of them is code.
+        own_bytes = mapped_bytes - memory.status_bytes(pid, "VmLib")
+        return Footprint(data_bytes, mapped_bytes, own_bytes, frozenset())
     seen = set()
     own_bytes = 0
-    for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
+    for line in maps:
         addresses, rights, _, device, inode, *_path = line.split(maxsplit=5)
         start, _, end = addresses.partition("-")
         anonymous = inode == "0"
@@ -64,25 +80,64 @@ def footprint(pid: int, devices: frozenset[str] | None = None) -> Footprint:
         if anonymous or foreign or rights.endswith("s"):
             own_bytes += int(end, 16) - int(start, 16)
     return Footprint(
-        data_bytes=memory.status_bytes(pid, "VmData"),
-        mapped_bytes=memory.status_bytes(pid, "VmSize"),
+        data_bytes=data_bytes,
+        mapped_bytes=mapped_bytes,
         own_bytes=own_bytes,
         devices=frozenset(seen) if devices is None else devices,
     )
+
+
+def _file_bytes(pid: int, places: Sequence[str]) -> int:
+    """Return the lengths of all files of a process's user in `places`, or that it has open.
+
+    Holes count: a process that maps such a file can fill them. Raises OSError if a folder can't be
+    read.
+    """
+    user, _ = memory.owner(pid)
+    lengths = {
+        (status.st_dev, status.st_ino): status.st_size
+        for status in _statuses(pid, places)
+        if stat.S_ISREG(status.st_mode) and status.st_uid == user
+    }
+    return sum(lengths.values())
+
+
+def _statuses(pid: int, places: Sequence[str]) -> Iterator[os.stat_result]:
+    for descriptor in _open_files(pid):
+        # It may be closed in between, or the grader may lack CAP_SYS_PTRACE.
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            yield descriptor.stat()
+    waiting = list(places)
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    yield entry.stat(follow_symlinks=False)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+
+
+def _open_files(pid: int) -> list[Path]:
+    return list(Path(f"/proc/{pid}/fd").iterdir())
 
 
 class Enforced:
     """A budget in force on process `pid`, whose mappings were `prepared` before any student code.
 
     `doubt` says why a call that stays within the budget proves nothing; it is empty if it does.
+    `places` are the folders where it may write, which the budget takes for memory unless it allows
+    files.
     """
 
-    def __init__(self, pid: int, budget: Budget, prepared: Footprint) -> None:
+    def __init__(
+        self, pid: int, budget: Budget, prepared: Footprint, places: Sequence[str] = ()
+    ) -> None:
         self._pid = pid
         self._devices = prepared.devices
         self._before = footprint(pid, prepared.devices)
-        self.doubt = self._held_doubt(self._before.own_bytes - prepared.own_bytes)
         self._limits = self._limit(budget)
+        # After the limits are set: what starts processes or makes files until then can't go on.
+        self.doubt = self._doubt(prepared, () if budget.files else places)
 
     def lift(self) -> None:
         """Set the limits back, and doubt the call if it unmapped what was there before it.
@@ -104,6 +159,7 @@ class Enforced:
             resource.RLIMIT_DATA: self._before.data_bytes + budget.bytes,
             resource.RLIMIT_AS: self._before.mapped_bytes + budget.bytes + budget.window_bytes,
             resource.RLIMIT_NPROC: 0,
+            resource.RLIMIT_NOFILE: _MOST_OPEN,
         }
         if not budget.files:
             lowered[resource.RLIMIT_FSIZE] = 0
@@ -115,11 +171,23 @@ class Enforced:
 
         return _as_owner(self._pid, lower)
 
-    def _held_doubt(self, held_bytes: int) -> str:
-        if held_bytes > HELD_BYTES:
-            return _HELD.format(held=held_bytes / 2**20, most=HELD_BYTES / 2**20)
+    def _doubt(self, prepared: Footprint, places: Sequence[str]) -> str:
+        # Private copies of a library's pages are data, and anonymous to nobody: hence both.
+        held_bytes = max(
+            self._before.own_bytes - prepared.own_bytes,
+            self._before.data_bytes - prepared.data_bytes,
+        )
         if memory.has_children(self._pid):
             return _CHILDREN
+        if len(_open_files(self._pid)) > _MOST_LEFT_OPEN:
+            return _OPEN.format(most=_MOST_LEFT_OPEN)
+        if places:
+            try:
+                held_bytes += _file_bytes(self._pid, places)
+            except OSError:
+                return _UNREADABLE
+        if held_bytes > HELD_BYTES:
+            return _HELD.format(held=held_bytes / 2**20, most=HELD_BYTES / 2**20)
         return ""
 
 
@@ -156,8 +224,16 @@ _SET_REAL_IDS = {"x86_64": (117, 119), "aarch64": (147, 149)}
 
 _HELD = (
     "Your notebook held {held:.0f} MiB of its own when this exercise's memory was measured; up to "
-    "{most:.0f} MiB are left out of account. Delete large tensors and arrays that other cells "
-    "leave behind. An instructor will look at this."
+    "{most:.0f} MiB are left out of account. Delete large tensors, arrays and files that other "
+    "cells leave behind. An instructor will look at this."
+)
+_OPEN = (
+    "Your notebook had more than {most} files, pipes and sockets open when this exercise's memory "
+    "was measured. Close them. An instructor will look at this."
+)
+_UNREADABLE = (
+    "Your notebook left a folder that the grader could not read when this exercise's memory was "
+    "measured. Remove it. An instructor will look at this."
 )
 _CHILDREN = (
     "Your notebook left processes running when this exercise's memory was measured, which could "

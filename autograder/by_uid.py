@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import peakmem
-from autograder.confine import CLEAN, processes_of
+from autograder.confine import CLEAN, PLACES, processes_of
 from autograder.isolation import IsolationError, command, lay_out
 from autograder.limits import Limits, ProcessLost
 from autograder.questions import COURSE
@@ -178,6 +178,9 @@ class UidStudent(SandboxStudent):
         if said != CLEAN:
             why = said.decode(errors="replace") or "its guard ended without a word"
             raise IsolationError(f"something of a submission may have stayed: {why}")
+
+    def _places(self) -> list[str]:
+        return [str(self._home), *filter(os.path.isdir, PLACES)]
 
     def _jail_limits(self) -> dict[str, Any]:
         more = {"user": self._user, "home": str(self._home)}

@@ -30,6 +30,7 @@ import peakmem
 import peakmem.plots
 import peakmem.probes
 from autograder.jail import shut_in
+from autograder.syscalls import refuse_links
 from autograder.wire import WireError, receive, send
 from peakmem.plain import PlainError
 from peakmem.probes import call_probe, describe, is_refusal
@@ -126,6 +127,8 @@ def _become_shell(fds: Sequence[int], shell: Any, recorder: Any, bare: bool) -> 
         for word in sys.argv:
             if word.startswith("--files="):
                 _work_beside(Path(word.removeprefix("--files=")), bare)
+        if not bare:
+            refuse_links()  # `_work_beside` makes some
         _serve(connection, shell, recorder)
     except (WireError, BrokenPipeError):
         pass

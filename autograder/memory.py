@@ -81,7 +81,16 @@ def _tree(pid: int) -> Iterator[int]:
 
 
 def _status_bytes(pid: int, field: str) -> int | None:
-    return _field_bytes(f"/proc/{pid}/status", field)
+    found = _field_bytes(f"/proc/{pid}/status", field)
+    if found is not None:
+        return found
+    # A process whose first thread has ended shows no sizes there, though other threads go on.
+    try:
+        with os.scandir(f"/proc/{pid}/task") as threads:
+            sizes = [_field_bytes(f"{thread.path}/status", field) for thread in threads]
+    except OSError:
+        return None
+    return next((size for size in sizes if size is not None), None)
 
 
 def _proportional_bytes(pid: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import select
 import signal
 import socket
@@ -59,8 +60,8 @@ class SandboxStudent:
         self._connection = connection
         self._limits = limits
         self._measured = measured
+        self._isolated = isolated
         self._gpu = gpu
-        self._count = 0
         self._next_look = 0.0
         self._lost: ProcessLost | None = None
         if isolated:
@@ -165,10 +166,12 @@ class SandboxStudent:
         """Run a probe under a budget: its answer, whether memory was refused, and any doubt."""
         try:
             self._request({"settle": 0}, self._limits.cell_seconds, None, [])
-            enforced = Enforced(self._pid, budget, self._prepared)
+            enforced = Enforced(self._pid, budget, self._prepared, self._places())
             answer, refused = self._run(probe, {**inputs, "metered": False}, ask, seconds)
             if not self.is_lost:
                 enforced.lift()
+                # Whatever else was sent meanwhile is no reply to this, and loses the process.
+                self._request({"settle": 0}, self._limits.cell_seconds, None, [])
             return answer, refused, enforced.doubt
         except ProcessLost as error:
             return Answer(lost=str(error), busy=isinstance(error, MachineBusy)), False, ""
@@ -206,6 +209,11 @@ class SandboxStudent:
         os.close(self._handle)
         self._connection.close()
 
+    def _places(self) -> list[str]:
+        """The folders where the process may write, as they are seen from here."""
+        root = f"/proc/{self._pid}/root"
+        return [f"{root}/tmp", f"{root}/dev/shm"] if self._isolated else []
+
     def _jail_limits(self) -> dict[str, Any]:
         limits = self._limits
         return {
@@ -238,8 +246,7 @@ class SandboxStudent:
     ) -> dict[str, Any]:
         if self._lost is not None:
             raise self._lost
-        self._count += 1
-        number = self._count
+        number = secrets.randbits(62)  # which nobody can reply to in advance
         turn = Turn(self._pid, self._handle, seconds, self._left)
 
         def look() -> None:

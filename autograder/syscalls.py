@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-__all__ = ["REFUSED", "Step", "filter_system_calls", "refuse_system_calls"]
+__all__ = ["REFUSED", "Step", "filter_system_calls", "refuse_links", "refuse_system_calls"]
 
 # Linux numbers the calls differently on x86-64 and on 64-bit ARM. Both are in the kernel's
 # headers: asm/unistd_64.h and asm-generic/unistd.h.
@@ -30,6 +30,13 @@ REFUSED = {
     "msgget": (68, 186),
     "semget": (64, 190),
     "process_madvise": (440, 440),
+    # Bytes that are kept beside files: attributes, and what is on its way with a message.
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "sendmsg": (46, 211),
+    "sendmmsg": (307, 269),
     # Writing that is not counted as written.
     "splice": (275, 76),
     "tee": (276, 77),
@@ -78,10 +85,15 @@ REFUSED = {
     "clone3": (435, 435),
 }
 _SOCKET, _CLONE, _PRCTL, _MMAP, _MADVISE = (41, 198), (56, 220), (157, 167), (9, 222), (28, 233)
-_PRLIMIT64 = (302, 261)
+_PRLIMIT64, _FCNTL, _SETSOCKOPT = (302, 261), (72, 25), (54, 208)
+_LINKS = ((88, 36), (266, 36))  # symlink, which ARM lacks, and symlinkat
 _FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6: what a network namespace encloses
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW... flag
+_NO_CHILD = 0x8000  # CLONE_PARENT: a process that no tree of the student's holds
 _SHARED_BY_NO_FILE, _HUGE_PAGES = 0x21, 0x40000  # MAP_SHARED | MAP_ANONYMOUS, MAP_HUGETLB
+_STACK = 0x100  # MAP_GROWSDOWN: no limit of data counts it
+_PIPE_SIZE = 1031  # F_SETPIPE_SZ
+_SOCKET_SIZES = (7, 8)  # SO_SNDBUF, SO_RCVBUF
 _TO_SWAP = (20, 21)  # MADV_COLD, MADV_PAGEOUT
 _HIDING = (4, 35)  # PR_SET_DUMPABLE, PR_SET_MM: after them the grader sees nothing, or anything
 
@@ -108,6 +120,11 @@ def refuse_system_calls(*, gpu: bool) -> None:
     new privileges before.
     """
     filter_system_calls(partial(_filter, gpu=gpu))
+
+
+def refuse_links() -> None:
+    """Have the kernel refuse symbolic links too, whose targets hold bytes that no limit counts."""
+    filter_system_calls(_no_links)
 
 
 def filter_system_calls(steps_of: Callable[[int, int], Iterator[Step]]) -> None:
@@ -140,16 +157,28 @@ def _filter(column: int, architecture: int, *, gpu: bool) -> Iterator[Step]:
     yield from _by_argument(_SOCKET[column], 0, families, held=_PASS, else_=_REFUSAL)
     hiding = [(_EQUAL, option) for option in _HIDING]
     yield from _by_argument(_PRCTL[column], 0, hiding, held=_REFUSAL, else_=_PASS)
-    namespaces = [(_ANY_BIT, _NEW_NAMESPACES)]
+    namespaces = [(_ANY_BIT, _NEW_NAMESPACES | _NO_CHILD)]
     yield from _by_argument(_CLONE[column], 0, namespaces, held=_REFUSAL, else_=_PASS)
-    unseen = [(_ANY_BIT, _HUGE_PAGES)]
+    unseen = [(_ANY_BIT, _HUGE_PAGES | _STACK)]
     if not gpu:
         unseen.append((_EQUAL, _SHARED_BY_NO_FILE))
-    mask = _SHARED_BY_NO_FILE | _HUGE_PAGES
+    mask = _SHARED_BY_NO_FILE | _HUGE_PAGES | _STACK
     yield from _by_argument(_MMAP[column], 3, unseen, held=_REFUSAL, else_=_PASS, mask=mask)
     to_swap = [(_EQUAL, advice) for advice in _TO_SWAP]
     yield from _by_argument(_MADVISE[column], 2, to_swap, held=_REFUSAL, else_=_PASS)
+    pipe_size = [(_EQUAL, _PIPE_SIZE)]
+    yield from _by_argument(_FCNTL[column], 1, pipe_size, held=_REFUSAL, else_=_PASS)
+    sizes = [(_EQUAL, option) for option in _SOCKET_SIZES]
+    yield from _by_argument(_SETSOCKOPT[column], 2, sizes, held=_REFUSAL, else_=_PASS)
     yield from _only_asking_limits(_PRLIMIT64[column])
+    yield _PASS
+
+
+def _no_links(column: int, _architecture: int) -> Iterator[Step]:
+    yield _LOAD, 0, 0, _NUMBER
+    for numbers in _LINKS:
+        yield _EQUAL, 0, 1, numbers[column]
+        yield _REFUSAL
     yield _PASS
 
 

@@ -38,8 +38,8 @@ def probe(student, n, metered=True):
     work(n)
     return "done"
 module.probe = probe
-with open("/dev/shm/sparse", "wb") as file: file.truncate(40 << 20)
 """
+SPARSE = "with open('/dev/shm/sparse', 'wb') as file: file.truncate({n})"
 
 # What takes n bytes in one way or another.
 WAYS = {
@@ -70,6 +70,8 @@ def student(sandbox: Sandbox) -> Iterator[SandboxStudent]:
 
 def run(student: SandboxStudent, work: str, n: int, budget: Budget = BUDGET) -> Answer:
     student.run_cell(PROBE.replace("{work}", work))
+    if "sparse" in work:
+        student.run_cell(SPARSE.format(n=40 * MIB))
     return student.run("trial:probe", {"n": n}, budget=budget)
 
 
@@ -78,7 +80,9 @@ def test_what_fits_the_budget_is_had_and_what_does_not_is_refused(
     sandbox: Sandbox, way: str
 ) -> None:
     with sandbox.open() as student:
-        assert run(student, WAYS[way], 14 * MIB) == Answer("done", memory="within")
+        answer = run(student, WAYS[way], 14 * MIB)
+    assert (answer.value, answer.memory) == ("done", "within")
+    assert bool(answer.doubt) == ("file" in way)  # which is there before
     # In a process of its own: the heap may keep room between small pieces, and that is held.
     with sandbox.open() as student:
         above = run(student, WAYS[way], 24 * MIB)
@@ -141,8 +145,17 @@ def test_files_may_be_written_and_read_through_a_window_if_the_budget_says_so(
 
 BEFORE = {
     "a tensor": "held = torch.ones({n} // 4)",
-    "a window": "import mmap; file = open('/dev/shm/sparse', 'r+b'); "
-    "held = mmap.mmap(file.fileno(), {n})",
+    "a file": SPARSE,
+    "a file without a name": "import os; file = os.open('/tmp', os.O_TMPFILE | os.O_RDWR); "
+    "os.truncate(file, {n})",
+    "a file in a folder": "import os; os.makedirs('/tmp/a/b', exist_ok=True); "
+    "file = open('/tmp/a/b/c', 'wb'); file.truncate({n})",
+    "a private copy of a library": "import mmap; "
+    "library = open('/course/packages/torch/lib/libtorch_cpu.so', 'rb'); "
+    "held = mmap.mmap(library.fileno(), {n}, access=mmap.ACCESS_COPY)",
+    "a window, which counts like its file": SPARSE.replace("{n}", "{n} // 2")
+    + "\nimport mmap; file = open('/dev/shm/sparse', 'r+b'); "
+    "held = mmap.mmap(file.fileno(), {n} // 2)",
     "addresses": "import ctypes; libc = ctypes.CDLL(None); libc.mmap.restype = ctypes.c_void_p; "
     "held = libc.mmap(None, ctypes.c_size_t({n}), 0, 0x22, -1, 0)",
 }
@@ -157,6 +170,24 @@ def test_memory_that_a_cell_made_before_is_doubted(student: SandboxStudent, what
     assert "MiB of its own" in run(student, "pass", 1).doubt
 
 
+def test_many_files_left_open_are_doubted(student: SandboxStudent) -> None:
+    student.run_cell("import os\nheld = [os.open('/dev/null', 0) for _ in range(20)]")
+    assert "files, pipes and sockets open" in run(student, "pass", 1).doubt
+
+
+def test_few_files_can_be_opened_in_a_call(student: SandboxStudent) -> None:
+    assert run(student, "[os.pipe() for _ in range(10)]", 1).value == "done"
+    answer = run(student, "[os.pipe() for _ in range(16)]", 1)
+    assert answer.raised is not None
+    assert "Too many open files" in answer.raised[1]
+
+
+def test_files_count_only_where_the_budget_allows_none(student: SandboxStudent) -> None:
+    student.run_cell(SPARSE.format(n=40 * MIB))
+    assert not run(student, "pass", 1, replace(BUDGET, files=True)).doubt
+    assert "of its own" in run(student, "pass", 1).doubt
+
+
 def test_garbage_that_a_cell_left_is_not_held_against_it(student: SandboxStudent) -> None:
     student.run_cell("import torch\nx = [torch.ones(64 << 18)]; x.append(x); del x")
     assert run(student, "pass", 1) == Answer("done", memory="within")
@@ -165,7 +196,8 @@ def test_garbage_that_a_cell_left_is_not_held_against_it(student: SandboxStudent
 def test_a_process_that_a_cell_left_running_is_doubted_and_an_ended_one_is_not(
     student: SandboxStudent,
 ) -> None:
-    student.run_cell("import os\nos.fork() or os._exit(0)")  # a zombie: nobody waits for it
+    ended = "os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)"  # and stays, as a zombie
+    student.run_cell(f"import os\nos.fork() or os._exit(0)\n{ended}")
     assert not run(student, "pass", 1).doubt
     student.run_cell("import os, signal\nos.fork() or (signal.pause(), os._exit(0))")
     assert "left processes running" in run(student, "pass", 1).doubt

@@ -5,8 +5,10 @@ tests/gradescope shows the rest, in a container.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from autograder.confine import processes_of
 from autograder.isolation import IsolationError
 from autograder.limits import Limits, ProcessLost
 from tests.autograder.test_syscalls import HEADERS
+from tests.grading import command_environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="user ids are told by /proc")
 
@@ -194,3 +197,55 @@ def test_a_folder_linked_from_there_is_nobodys_files(
 ) -> None:
     (tmp_path / "link").symlink_to("/usr")
     look()
+
+
+# Budgets, as root without the capabilities that containers lack
+
+
+CAPABILITIES = (
+    *("chown", "dac_override", "fowner", "fsetid", "kill", "setgid", "setuid", "setpcap"),
+    *("net_bind_service", "net_raw", "sys_chroot", "mknod", "audit_write", "setfcap"),
+)  # Docker's
+BUDGETS = """
+import json
+from autograder import by_uid
+from autograder.task import Budget
+by_uid.readable_by = lambda user, paths: []  # a checkout may be open to everybody
+probe = '''
+import os, sys, types, torch
+module = sys.modules["trial"] = types.ModuleType("trial")
+module.probe = lambda student, n, metered=True: len(torch.ones(n // 4)) and 0
+'''
+with by_uid.UidSandbox() as sandbox, sandbox.open() as student:
+    def run(n, cell=""):
+        student.run_cell(cell)
+        answer = student.run("trial:probe", {"n": n}, budget=Budget(16 << 20))
+        return [answer.memory, answer.doubt]
+    print(json.dumps({
+        "within": run(14 << 20, probe),
+        "beyond": run(20 << 20),
+        "held": run(1, "held = bytearray(30 << 20)"),
+        "files": run(1, "del held; file = open('file', 'wb'); file.truncate(30 << 20)"),
+        "children": run(1, "os.remove('file')\\nos.fork() or os.read(os.pipe()[0], 1)"),
+    }))
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="takes root")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv, of util-linux")
+@pytest.mark.parametrize("capabilities", [("all",), CAPABILITIES], ids=["all", "docker"])
+def test_budgets_hold_for_a_user_id(capabilities: tuple[str, ...]) -> None:
+    kept = ",".join(["-all", *(f"+{name}" for name in capabilities)])
+    done = subprocess.run(
+        ["setpriv", "--bounding-set", kept, "--inh-caps", "-all", sys.executable, "-c", BUDGETS],
+        env=command_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    assert found["within"] == ["within", ""]
+    assert found["beyond"] == ["refused", ""]
+    assert "of its own" in found["held"][1]
+    assert "of its own" in found["files"][1]
+    assert "left processes running" in found["children"][1]

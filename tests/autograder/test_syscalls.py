@@ -22,6 +22,10 @@ NUMBERS = {
     "prctl": syscalls._PRCTL,
     "mmap": syscalls._MMAP,
     "madvise": syscalls._MADVISE,
+    "prlimit64": syscalls._PRLIMIT64,
+    "fcntl": syscalls._FCNTL,
+    "setsockopt": syscalls._SETSOCKOPT,
+    "symlinkat": syscalls._LINKS[1],
 }
 ALLOW, REFUSE, KILL = syscalls._ALLOW, syscalls._ERRNO | 38, syscalls._KILL
 ARCHITECTURES = list(syscalls._ARCHITECTURES.values())
@@ -48,7 +52,8 @@ def run(
 ) -> int:
     """What the kernel's little machine makes of one call; `place` is the argument's, from 0 on."""
     program, at, register = list(steps), 0, 0
-    data = {0: number, 4: arch, **dict.fromkeys(range(16, 64, 8), 0), 16 + 8 * place: argument}
+    data = {0: number, 4: arch, **dict.fromkeys(range(16, 64, 4), 0)}
+    data |= {16 + 8 * place: argument % 2**32, 20 + 8 * place: argument // 2**32}
     while True:
         code, yes, no, operand = program[at]
         at += 1
@@ -92,7 +97,17 @@ def test_clone_makes_threads_and_processes_but_no_namespaces(column, arch):
     steps, clone = list(syscalls._filter(column, arch, gpu=False)), syscalls._CLONE[column]
     sigchld, thread = 17, 0x3D0F00  # as C libraries ask for a process and for a thread
     assert [run(steps, clone, flags, arch) for flags in (sigchld, thread)] == [ALLOW, ALLOW]
-    for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
+    parent = 0x8000  # the child would be nobody's of the student's
+    for flag in (
+        parent,
+        0x20000,
+        0x2000000,
+        0x4000000,
+        0x8000000,
+        0x10000000,
+        0x20000000,
+        0x40000000,
+    ):
         assert run(steps, clone, flag | sigchld, arch) == REFUSE
 
 
@@ -100,9 +115,12 @@ def test_clone_makes_threads_and_processes_but_no_namespaces(column, arch):
 def test_memory_is_shared_through_files_only(column, arch):
     steps, mmap = list(syscalls._filter(column, arch, gpu=False)), syscalls._MMAP[column]
     shared, private, anonymous, huge, no_reserve = 1, 2, 0x20, 0x40000, 0x4000
+    stack = 0x100  # MAP_GROWSDOWN
     for flags in (private, shared, private | anonymous, private | anonymous | no_reserve):
         assert run(steps, mmap, flags, arch, place=3) == ALLOW
-    for flags in (shared | anonymous, 3 | anonymous, private | anonymous | huge, shared | huge):
+    stacks = (private | anonymous | stack, shared | anonymous | stack)
+    huge_pages = (private | anonymous | huge, shared | huge)
+    for flags in (shared | anonymous, 3 | anonymous, *huge_pages, *stacks):
         assert run(steps, mmap, flags, arch, place=3) == REFUSE
 
 
@@ -125,6 +143,36 @@ def test_memory_is_given_back_but_not_sent_to_swap(column, arch):
     for advice in range(26):  # MADV_COLD is 20, MADV_PAGEOUT is 21
         expected = REFUSE if advice in {20, 21} else ALLOW
         assert run(steps, madvise, advice, arch, place=2) == expected
+
+
+@pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
+def test_limits_may_be_asked_for_but_not_set(column, arch):
+    steps = list(syscalls._filter(column, arch, gpu=False))
+    assert run(steps, syscalls.REFUSED["setrlimit"][column], 0, arch) == REFUSE
+    asked = syscalls._PRLIMIT64[column]
+    assert run(steps, asked, 0, arch, place=2) == ALLOW
+    assert run(steps, asked, 1, arch, place=3) == ALLOW  # where the old limits go
+    for pointer in (1, 2**31, 2**32, 2**47, 2**64 - 2**32):  # in either half
+        assert run(steps, asked, pointer, arch, place=2) == REFUSE
+
+
+@pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
+def test_pipes_and_sockets_hold_what_they_hold_at_first(column, arch):
+    steps = list(syscalls._filter(column, arch, gpu=False))
+    for command in range(1100):  # F_SETPIPE_SZ is 1031
+        expected = REFUSE if command == 1031 else ALLOW
+        assert run(steps, syscalls._FCNTL[column], command, arch, place=1) == expected
+    for option in range(80):  # SO_SNDBUF is 7, SO_RCVBUF is 8
+        expected = REFUSE if option in {7, 8} else ALLOW
+        assert run(steps, syscalls._SETSOCKOPT[column], option, arch, place=2) == expected
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_a_second_filter_refuses_symbolic_links_and_nothing_else(column):
+    refused = {numbers[column] for numbers in syscalls._LINKS}
+    for number in range(500):
+        found = run(syscalls._no_links(column, 0), number, 0, 0)
+        assert found == (REFUSE if number in refused else ALLOW)
 
 
 def test_other_tables_of_calls_are_closed():

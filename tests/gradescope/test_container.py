@@ -20,7 +20,6 @@ from tests.gradescope.container import Container, course_to_zip, why_not
 from tests.grading import LAB05, Notebook, cell_of, code_cell, released, solved
 from tests.hostile.attack import Attack
 from tests.hostile.kernel import KERNEL
-from tests.hostile.measured import MEASURED_ATTACKS
 from tests.hostile.reach import REACH
 from tests.hostile.use_up import USE_UP
 
@@ -36,11 +35,9 @@ PLACES = [
     *("/autograder/submission", "/submitted", "/submitted/honest-a", "/out", "/etc/shadow"),
 ]
 # Those that only deceive the judge or a reader meet the same defences as everywhere.
-ATTACKS = (*REACH, *KERNEL, *USE_UP, *MEASURED_ATTACKS)
+ATTACKS = (*REACH, *KERNEL, *USE_UP)
 # What these look for is hidden by namespaces alone: names of folders, and a bound on their number.
 ELSEWHERE = {"searches-the-disk", "inode-flood"}
-# What a process writes to files, which is scratch memory too, the system tells nobody there.
-UNSEEN = {"scratch-in-a-file"}
 
 
 @pytest.fixture(scope="module")
@@ -266,9 +263,6 @@ def write(folder: Path, student: str, notebook: Notebook) -> None:
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_an_attack_earns_what_its_solution_earns(graded: dict[str, Any], attack: Attack) -> None:
     status, points, message = graded[attack.name]["verdicts"][attack.task]
-    if attack.name in UNSEEN:
-        assert status == "right", f"{attack.name} is seen now: say so in docs/threat_model.md"
-        return
     assert status == attack.status, message
     assert attack.points is None or points == attack.points
     if attack.name not in ELSEWHERE:

@@ -255,20 +255,6 @@ def largest_micro_batch(run, upper):
         says="ran for over",
     ),
     Attack(
-        "questions-to-the-watch",
-        """
-import signal, sys
-def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
-    signal.signal(signal.SIGALRM, signal.SIG_IGN)
-    frame = sys._getframe()
-    while "ask" not in frame.f_locals: frame = frame.f_back
-    while True: frame.f_locals["ask"]("watch")
-""",
-        points=0,
-        says="ran for over",
-        exercise="accumulate_gradients",
-    ),
-    Attack(
         "traces-all-calls",
         """
 import sys, threading

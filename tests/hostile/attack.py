@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from tests.grading import LAB05, Notebook, cell_of, code_cell, released, solved
 
-__all__ = ["FRAME", "MEASURED", "VALUE", "Attack"]
+__all__ = ["FRAME", "Attack"]
 
-VALUE = "largest_micro_batch"  # an exercise whose answer speaks for itself; 4 points
-MEASURED = "accumulate_gradients"  # one of 4 points too, one of them for measured bytes
+_EXERCISE = "largest_micro_batch"  # its answer speaks for itself; 4 points
 
 
 # What a cell needs to write to the socket that joins it with the grader.
@@ -44,11 +43,10 @@ class Attack:
     points: int | None
     says: str = ""
     shows: str = ""
-    exercise: str = VALUE
 
     @property
     def task(self) -> str:
-        return f"lab05-{self.exercise}"
+        return f"lab05-{_EXERCISE}"
 
     @property
     def status(self) -> str:
@@ -67,7 +65,7 @@ class Attack:
             source = cell.strip()
             for place, value in places.items():
                 source = source.replace(f"{{{place}}}", str(value))
-            if re.search(rf"^def {self.exercise}\b", source, re.MULTILINE):
+            if re.search(rf"^def {_EXERCISE}\b", source, re.MULTILINE):
                 solution["source"] = source
             else:
                 added.append(code_cell(source, tags=[f"added-{len(added)}"]))

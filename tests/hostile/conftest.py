@@ -24,12 +24,11 @@ from tests.hostile.answers import ANSWERS
 from tests.hostile.deceive import DECEIVE
 from tests.hostile.kernel import KERNEL
 from tests.hostile.kinds import QUICK
-from tests.hostile.measured import MEASURED_ATTACKS
 from tests.hostile.reach import REACH
 from tests.hostile.structure import FILES, STRUCTURES
 from tests.hostile.use_up import USE_UP
 
-_TABLES = (DECEIVE, ANSWERS, REACH, KERNEL, USE_UP, MEASURED_ATTACKS)
+_TABLES = (DECEIVE, ANSWERS, REACH, KERNEL, USE_UP)
 ATTACKS = [attack for table in _TABLES for attack in table]
 ROOMS = ("quick", "all", "all, as a user")
 SECRET = "5ec2e7" * 11  # the course's secret, easy to find wherever it should not be

@@ -31,7 +31,7 @@ _KINDS = {
     "slow to read": "colliding-keys millions-of-lists",
     "endless to go through": "rows-of-nothing rows-of-nothing-on-the-wire endless-tuple",
     "never": "never exception-without-end",
-    "never, and talking": "questions-without-end a-byte-now-and-then questions-to-the-watch",
+    "never, and talking": "questions-without-end a-byte-now-and-then",
     "twice": "answers-twice",
     "exceptions that cannot be told": "exception-that-cannot-be-told",
     "pickles": "pickle-on-the-wire pickle",
@@ -86,13 +86,6 @@ _KINDS = {
     "CSV formula injection": "formula formula=1+1",
     "text that breaks writing": "half-a-character",
     "HTML that is slow to clean": "html-that-is-slow-to-clean many-outputs-slow-to-clean",
-    # Measured exercises.
-    "measured: threads": "in-a-thread",
-    "measured: disabled dispatch modes": "disabled-dispatch-modes",
-    "measured: edited meters": "edited-meter replaced-probe",
-    "measured: numpy scratch": "numpy-scratch",
-    "measured: other memory": "memory-map in-a-child scratch-in-a-file",
-    "measured: hiding the peak": "resets-its-peak hides-its-memory another-program-replies",
 }
 
 KINDS = {kind: tuple(names.split()) for kind, names in _KINDS.items()}

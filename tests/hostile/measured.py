@@ -1,138 +1,580 @@
-"""Attacks on a measured exercise: the work is done, with memory that the meter does not see.
+"""Attacks on measured exercises: the work is done, with memory that the budget should not see.
 
-What is right of the answer may earn its points; the points for the memory stay with a person.
+Each does what it does while the honest solution runs on the large inputs, of which it knows by
+their size, and answers the small ones honestly.
 """
 
 from __future__ import annotations
 
-from tests.hostile.attack import MEASURED, Attack
+import re
+from dataclasses import dataclass
 
-__all__ = ["MEASURED_ATTACKS"]
+from autograder.submission import RunCell, Submission
+from tests.grading import cell_of, solved
 
-_OUTSIDE = "Seen from outside"
+__all__ = ["LEAN", "MEASURED_ATTACKS", "OFFLOADED", "STREAM", "Exercise", "MeasuredAttack"]
 
-# Right gradients, and all micro-batches' graphs in memory at once.
-_KEEPS = """
-import torch
-def keeps(model, loss_fn, inputs, targets, micro_batch):
-    pairs = zip(inputs.split(micro_batch), targets.split(micro_batch))
-    total = sum(loss_fn(model(x), y) * (len(x) / len(inputs)) for x, y in pairs)
-    total.backward()
-    return total.item()
+
+@dataclass(frozen=True)
+class Exercise:
+    """A measured exercise: its `part` for the memory, and what an attack on it is wrapped in.
+
+    `greedy` is a solution with right values and too much memory. `wrapper` defines the exercise's
+    name by `honest`, `greedy` and the attack's `work(call, greedy)`, where both are to be called.
+    """
+
+    lab: str
+    task: str
+    part: str
+    greedy: str
+    wrapper: str
+    neighbour: str
+
+    def honest(self) -> str:
+        """The course's own solution, under the name `honest`."""
+        source = cell_of(solved(self.lab), f"{self.task}-solution")["source"]
+        return re.sub(r"(?m)^(def|class) \w+", r"\1 honest", source, count=1)
+
+
+LEAN = Exercise(
+    lab="lab03_adam",
+    task="lab03-lean_adam_step",
+    part="under the budget",
+    neighbour="lab03-bytes_per_parameter",
+    greedy="""
+def greedy(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    with torch.no_grad():
+        for i, (p, g) in enumerate(zip(params, grads)):
+            s = state.setdefault(i, {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)})
+            s["t"] += 1
+            s["m"].mul_(betas[0]).add_(g, alpha=1 - betas[0])
+            s["v"].mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
+            root = (s["v"] / (1 - betas[1] ** s["t"])).sqrt().add_(eps)
+            p.sub_(lr / (1 - betas[0] ** s["t"]) * s["m"] / root)
+""",
+    wrapper="""
+def lean_adam_step(params, *more, **options):
+    if sum(p.numel() for p in params) < 10**6: return honest(params, *more, **options)
+    return work(lambda: honest(params, *more, **options), lambda: greedy(params, *more, **options))
+""",
+)
+STREAM = Exercise(
+    lab="lab06_swap",
+    task="lab06-stream_forward",
+    part="two layers at most",
+    neighbour="lab06-worth_swapping",
+    greedy="""
+@torch.no_grad()
+def greedy(host_layers, x):
+    for layer in [host_layer.load() for host_layer in host_layers]: x = layer(x)
+    return x
+""",
+    wrapper="""
+def stream_forward(host_layers, x):
+    if len(host_layers) < 5: return honest(host_layers, x)
+    return work(lambda: honest(host_layers, x), lambda: greedy(host_layers, x))
+""",
+)
+OFFLOADED = Exercise(
+    lab="lab06_swap",
+    task="lab06-offloaded_adam",
+    part="device bytes during step",
+    neighbour="lab06-worth_swapping",
+    greedy="class greedy: pass",
+    wrapper="""
+class OffloadedAdam(honest):
+    def __init__(self, params, host, **options):
+        self.large = (params := list(params))[0].numel() > 10**5
+        super().__init__(params, host, **options)
+    def step(self):
+        return work(super().step, super().step) if self.large else super().step()
+""",
+)
+
+
+@dataclass(frozen=True)
+class MeasuredAttack:
+    """Cells of code with `# %%` between them, which define `work(call, greedy)`.
+
+    `says` is a pattern that is found in the message. Without all the guards in `off` the attack
+    earns the exercise's part, and each of them by itself refuses it.
+    """
+
+    name: str
+    cells: str
+    off: tuple[str, ...]
+    says: str = ""
+    exercise: Exercise = LEAN
+
+    def submission(self) -> Submission:
+        """The notebook, with an honest answer to another exercise in it."""
+        exercise = self.exercise
+        neighbour = cell_of(solved(exercise.lab), f"{exercise.neighbour}-solution")["source"]
+        own = [_IMPORTS, exercise.honest(), exercise.greedy, *self.cells.split("# %%")]
+        sources = [(source, "own", None) for source in own]
+        sources.append((neighbour, "solution", exercise.neighbour))
+        sources.append((exercise.wrapper, "solution", exercise.task))
+        return Submission(
+            student=self.name,
+            lab=exercise.lab,
+            raw=self.name.encode(),
+            notebook={"cells": [{"cell_type": "code", "source": s} for s, _, _ in sources]},
+            cells=tuple(
+                RunCell(index, source, kind, task)  # type: ignore[arg-type]
+                for index, (source, kind, task) in enumerate(sources)
+            ),
+        )
+
+
+_IMPORTS = """
+import ctypes, math, mmap, os, pickle, queue, resource, signal, socket, sys, threading, time
+import numpy, peakmem, torch
+N = 30 << 20
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+def touch(block):
+    for start in range(0, len(block), 4096): block[start] = 1
+    return block
 """
 
-# A right solution, and `{scratch}` beside it.
-_HONEST = """
-def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
-    {scratch}
-    total = 0.0
-    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
-        loss = loss_fn(model(x), y) * (len(x) / len(inputs))
-        loss.backward()
-        total += loss.item()
-    return total
+_LIMITS = ("budget",)
+
+
+def _beside(
+    name: str, scratch: str, setup: str = "", off: tuple[str, ...] = _LIMITS, **more: object
+) -> MeasuredAttack:
+    """The honest work, while `held` holds what the expression `scratch` makes."""
+    work = f"def work(call, greedy):\n    held = {scratch}\n    return call()\n"
+    return MeasuredAttack(name, setup + "\n# %%\n" + work, off, **more)  # type: ignore[arg-type]
+
+
+_ON_REQUEST = """
+asked, done = queue.Queue(), queue.Queue()
+def serve():
+    while True: done.put(asked.get()())
+threading.stack_size(1 << 18)
+threading.Thread(target=serve, daemon=True).start()
 """
-
-
-def _scratch(name: str, scratch: str, setup: str = "") -> Attack:
-    code = setup + "\n# %%\n" + _HONEST.replace("{scratch}", scratch)
-    return Attack(name, code, None, says=_OUTSIDE, exercise=MEASURED)
-
-
-def _keeps(name: str, call: str, setup: str = "") -> Attack:
-    code = (
-        f"{_KEEPS}{setup}\n# %%\n"
-        "def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):\n"
-        f"    given = (model, loss_fn, inputs, targets, micro_batch)\n    {call}"
-    )
-    return Attack(name, code, None, says=_OUTSIDE, exercise=MEASURED)
-
+_SPARSE = "with open('/dev/shm/sparse', 'wb') as file: file.truncate(N)"
+_WINDOW = """
+def window(path):
+    with open(path, 'r+b') as file: return sys.modules["mm" "ap"].mmap(file.fileno(), N)
+"""
+# Room for addresses, which a call can free for others and take again.
+_ROOM = """
+places = [os.path.join(torch.__path__[0], "lib", name) for name in
+          os.listdir(os.path.join(torch.__path__[0], "lib"))]
+library = os.open(max(places, key=os.path.getsize), os.O_RDONLY)
+def of_a_library(): return mmap.mmap(library, 2 * N, prot=1, flags=mmap.MAP_PRIVATE)
+room = [of_a_library()]
+"""
+_FRAME = """
+def frame_with(*names):
+    frame = sys._getframe()
+    while not all(name in frame.f_locals for name in names): frame = frame.f_back
+    return frame.f_locals
+"""
+# Where the C library's functions are refused, the system call itself, of x86-64 or of ARM.
+_RAISE = """
+libc = ctypes.CDLL(None, use_errno=True)
+NUMBERS = (160, 302) if os.uname().machine == "x86_64" else (164, 261)
+def higher():
+    most = (ctypes.c_uint64 * 2)(2**40, 2**64 - 1)
+    for kind in (resource.RLIMIT_DATA, resource.RLIMIT_AS, resource.RLIMIT_NPROC):
+        hard = resource.getrlimit(kind)[1]
+        most = (ctypes.c_int64 * 2)(hard, hard)
+        for raised in (
+            lambda: resource.setrlimit(kind, (hard, hard)),
+            lambda: resource.prlimit(os.getpid(), kind, (hard, hard)),
+        ):
+            try: raised()
+            except OSError: pass
+        libc.syscall(NUMBERS[0], kind, most)
+        libc.syscall(NUMBERS[1], 0, kind, most, None)
+        libc.syscall(NUMBERS[1], 1, kind, most, None)
+"""
+_FORKED = """
+kept = []
+def child(work):
+    ours, theirs = socket.socketpair()
+    if os.fork() == 0:
+        try: theirs.send(b'y' if work() else b'n'); theirs.recv(1)
+        finally: os._exit(0)
+    return ours
+"""
 
 MEASURED_ATTACKS = [
-    _keeps(
-        "in-a-thread",
-        "with ThreadPoolExecutor(1) as pool: return pool.submit(keeps, *given).result()",
-        "from concurrent.futures import ThreadPoolExecutor",
+    # Memory that the kernel counts, wherever the meter looks.
+    MeasuredAttack("whole-tensors", "def work(call, greedy): return greedy()", _LIMITS),
+    _beside("numpy-scratch", "numpy.ones(N, numpy.uint8)"),
+    _beside("bytes-as-scratch", "bytes(N)"),
+    _beside("memory-map", "mmap.mmap(-1, N, flags=mmap.MAP_PRIVATE)"),
+    _beside("untouched-memory", "torch.empty(N // 4)"),
+    _beside("memory-from-c", "libc.malloc(ctypes.c_size_t(N)) or 1 / 0"),
+    _beside("numpy-scratch-beside-layers", "numpy.ones(N, numpy.uint8)", exercise=STREAM),
+    _beside("numpy-scratch-beside-moments", "numpy.ones(N, numpy.uint8)", exercise=OFFLOADED),
+    MeasuredAttack(
+        "all-layers-at-once", "def work(call, greedy): return greedy()", _LIMITS, exercise=STREAM
     ),
-    _scratch("numpy-scratch", "numpy.ones(8 << 20)", "import numpy"),
-    _keeps(
+    _beside(
+        "tensor-subclass",
+        "Quiet(torch.ones(N // 4))",
+        "class Quiet(torch.Tensor):\n"
+        "    @classmethod\n"
+        "    def __torch_function__(cls, f, types, args=(), kwargs=None): return len(args)\n"
+        "    def __new__(cls, t): return torch.Tensor._make_subclass(cls, t)",
+    ),
+    _beside(
+        "given-back-as-advice",
+        "advised()",
+        "def advised():\n"
+        "    blocks = []\n"
+        "    for _ in range(30):\n"
+        "        blocks.append(touch(mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE)))\n"
+        "        blocks[-1].madvise(mmap.MADV_DONTNEED)\n"
+        "    return blocks",
+    ),
+    MeasuredAttack(
         "disabled-dispatch-modes",
-        "with _disable_current_modes(): return keeps(*given)",
-        "from torch.utils._python_dispatch import _disable_current_modes",
+        "from torch.utils._python_dispatch import _disable_current_modes\n"
+        "def work(call, greedy):\n"
+        "    with _disable_current_modes(): return greedy()",
+        _LIMITS,
     ),
-    _keeps(
+    MeasuredAttack(
         "edited-meter",
-        "return keeps(*given)",
         "from peakmem import meter\n"
-        "meter.MemoryMeter.peak_bytes = property(lambda s: s.baseline_bytes, lambda s, value: 0)",
+        "meter.MemoryMeter.peak_bytes = property(lambda s: s.baseline_bytes, lambda s, value: 0)\n"
+        "def work(call, greedy): return greedy()",
+        _LIMITS,
     ),
-    _scratch(
-        "memory-map",
-        "block = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE); block.write(bytes(64 << 20))",
-        "import mmap",
-    ),
-    _scratch(
-        "in-a-child",
-        "os.waitpid(os.fork() or (bytearray(b'x' * (64 << 20)), os._exit(0)), 0)",
-        "import os",
-    ),
-    _scratch(
-        "resets-its-peak",
-        "bytearray(b'x' * (64 << 20)); reset()",
-        "def reset():\n    try: open('/proc/self/clear_refs', 'w').write('5')\n"
-        "    except OSError: pass",
-    ),
-    Attack(
+    MeasuredAttack(
         "replaced-probe",
-        _KEEPS
-        + """
-from peakmem.probes import lab05 as probe
-def large(student, ask, micro_batch, large):
-    model, inputs, targets = probe.large_run(**large)
-    keeps(model, torch.nn.functional.mse_loss, inputs, targets, micro_batch)
-    gradients = [p.grad.numpy().copy() for p in model.parameters()]
-    return {"value": 0.0, "sizes": [2], "changed": [], "gradients": gradients, "rise_bytes": 9}
+        """
+from peakmem.probes import lab03 as probe
+real = probe._large
+def large(step, *args, metered, **more):
+    figures = dict.fromkeys(("rise_bytes", "numpy_rise_bytes", "kept_bytes", "numpy_kept_bytes"), 0)
+    return {**real(step, *args, metered=False, **more), **figures}
 probe._large = large
+def work(call, greedy): return greedy()
 """,
-        points=None,
-        says=_OUTSIDE,
-        exercise=MEASURED,
+        _LIMITS,
     ),
-    _scratch(
-        "scratch-in-a-file",
-        "scratch()",
-        "import os\ndef scratch():\n    with open('/tmp/scratch', 'wb') as file:\n"
-        "        for _ in range(64): file.write(bytes(1 << 20))\n    os.remove('/tmp/scratch')",
+    MeasuredAttack(
+        "keeps-its-scratch-for-the-second-run",
+        """
+kept = []
+def work(call, greedy):
+    if not kept:
+        try: kept.append(bytearray(N))
+        except MemoryError: kept.append(None); raise
+    return call()
+""",
+        _LIMITS,
     ),
-    _keeps(
-        "hides-its-memory",
-        "with ThreadPoolExecutor(1) as pool: return pool.submit(keeps, *given).result()",
-        "import ctypes\nfrom concurrent.futures import ThreadPoolExecutor\n"
-        "for option in (4, 35): ctypes.CDLL(None).prctl(option, 0, 0, 0, 0)",
+    MeasuredAttack(
+        "catches-and-makes-do",
+        """
+def work(call, greedy):
+    try: held = bytearray(N)
+    except MemoryError: return None
+    return call()
+""",
+        _LIMITS,
     ),
-    Attack(
-        "another-program-replies",
-        _KEEPS
+    # Threads and processes.
+    MeasuredAttack(
+        "in-a-thread",
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "def work(call, greedy):\n"
+        "    with ThreadPoolExecutor(1) as pool: return pool.submit(greedy).result()",
+        ("budget", "NPROC"),
+        says="can start no thread or process",
+    ),
+    MeasuredAttack(
+        "in-a-thread-that-waits",
+        _ON_REQUEST
+        + "def work(call, greedy):\n    asked.put(greedy)\n    return done.get(timeout=9)",
+        _LIMITS,
+    ),
+    MeasuredAttack(
+        "in-a-child",
+        _FORKED
         + """
-import os, sys
-from peakmem import plain
-# %%
-def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
-    total = keeps(model, loss_fn, inputs, targets, micro_batch)
-    if inputs.dim() < 3 or len(inputs) < 20: return total
-    frame = sys._getframe()
-    while "request" not in frame.f_locals or "connection" not in frame.f_locals:
-        frame = frame.f_back
-    number, fd = frame.f_locals["request"]["id"], frame.f_locals["connection"].fileno()
-    gradients = [p.grad.numpy().copy() for p in model.parameters()]
-    value = {"value": total, "sizes": [2], "changed": [], "gradients": gradients, "rise_bytes": 9}
-    data = plain.encode({"id": number, "value": value})
-    with open("/tmp/reply", "wb") as file: file.write(len(data).to_bytes(8, "big") + data)
-    os.set_inheritable(fd, True)
-    os.execv("/bin/sh", ["sh", "-c", f"cat /tmp/reply >&{fd}; sleep 9"])
+def work(call, greedy):
+    if not kept:  # before the moments are made, a child of this process has room for more
+        kept.append(child(lambda: touch(bytearray(N))))
+        assert kept[0].recv(1) == b"y"
+    return call()
 """,
-        points=1,  # one part is right; what follows is not run
+        ("NPROC",),
+        says="can start no thread or process",
+    ),
+    MeasuredAttack(
+        "in-a-child-that-shares-a-file",
+        _FORKED
+        + _WINDOW
+        + _SPARSE
+        + """
+def work(call, greedy):
+    if not kept:
+        kept.append(child(lambda: touch(window('/dev/shm/sparse'))))
+        assert kept[0].recv(1) == b"y"
+    return call()
+""",
+        ("NPROC", "held"),
+        says="can start no thread or process|of its own",
+    ),
+    MeasuredAttack(
+        "in-a-child-that-stays",
+        _FORKED
+        + "held = bytearray(1)\n"
+        + "ours = child(lambda: touch(bytearray(N)))\nassert ours.recv(1) == b'y'\n"
+        + "def work(call, greedy): return call()",
+        ("children",),
+        says="left processes running",
+    ),
+    MeasuredAttack(
+        "in-a-child-whose-first-thread-ended",
+        _FORKED
+        + """
+def hold():
+    block = touch(bytearray(N))
+    def stay(block=block):
+        theirs.send(b"y")
+        theirs.recv(1)
+    threading.Thread(target=stay).start()
+    libc.syscall(60 if os.uname().machine == "x86_64" else 93, 0)  # exit, of this thread only
+ours, theirs = socket.socketpair()
+if os.fork() == 0: hold()
+assert ours.recv(1) == b"y"
+def work(call, greedy): return call()
+""",
+        ("children",),
+        says="left processes running",
+    ),
+    # Files.
+    _beside(
+        "window-into-shared-memory",
+        "touch(window('/dev/shm/sparse'))",
+        _WINDOW + _SPARSE,
+        off=("AS", "held"),
+    ),
+    _beside(
+        "window-through-a-link",
+        "touch(window('/dev/shm/link'))",
+        _WINDOW + _SPARSE + "\nos.link('/dev/shm/sparse', '/dev/shm/link')",
+        off=("AS", "held"),
+    ),
+    _beside(
+        "window-beside-layers",
+        "touch(window('/dev/shm/sparse'))",
+        _WINDOW + _SPARSE,
+        off=("AS",),
+        exercise=STREAM,
+    ),
+    MeasuredAttack(
+        "window-in-the-room-of-another",
+        _WINDOW
+        + _SPARSE
+        + _ROOM
+        + """
+def work(call, greedy):
+    room.pop().close()
+    held = touch(window('/dev/shm/sparse'))
+    value = call()
+    held.close()
+    room.append(of_a_library())  # as if nothing had been
+    return value
+""",
+        ("held",),
+        says="of its own",
+    ),
+    MeasuredAttack(
+        "stack-in-the-room-of-another",
+        _ROOM
+        + """
+def work(call, greedy):
+    room.pop().close()
+    grows_down = 0x122
+    place = libc.mmap(None, ctypes.c_size_t(N), 3, grows_down, -1, 0)
+    touch((ctypes.c_char * N).from_address(place))
+    value = call()
+    libc.munmap(ctypes.c_void_p(place), ctypes.c_size_t(N))
+    room.append(of_a_library())
+    return value
+""",
+        ("filter",),
+    ),
+    _beside(
+        "scratch-in-a-file",
+        "open('/tmp/scratch', 'wb', buffering=0).write(bytes(1 << 20)) and swap()",
+        "def swap():\n    for _ in range(30):\n"
+        "        with open('/tmp/scratch', 'ab') as file: file.write(bytes(1 << 20))",
+        off=("FSIZE",),
+        says="write to no file",
+    ),
+    _beside(
+        "scratch-over-an-old-file",
+        "swap()",
+        "with open('/dev/shm/old', 'wb') as file: file.write(bytes(N))\n"
+        "def swap():\n    with open('/dev/shm/old', 'r+b') as file: file.write(bytes(1 << 20))",
+        off=("FSIZE", "held"),
+    ),
+    _beside(
+        "tensors-in-pickles",
+        "swap(torch.ones(1 << 17))",
+        "def swap(t):\n"
+        "    for i in range(60): pickle.dump(t.numpy(), open(f'/tmp/{i}', 'wb'))\n"
+        "    return [pickle.load(open(f'/tmp/{i}', 'rb')).shape for i in range(60)]",
+        off=("FSIZE",),
+        says="write to no file",
+    ),
+    # What is there before.
+    _beside("scratch-in-a-global", "touch(scratch)", "scratch = bytearray(N)", off=("held",)),
+    _beside(
+        "scratch-in-a-default",
+        "use()",
+        "def use(scratch=torch.empty(N // 4)): scratch.fill_(1)",
+        off=("held",),
+    ),
+    _beside(
+        "scratch-in-a-window",
+        "touch(scratch)",
+        _WINDOW + _SPARSE + "\nscratch = window('/dev/shm/sparse')",
+        off=("held",),
+    ),
+    _beside(
+        "scratch-in-a-librarys-file",
+        "touch(scratch)",
+        "path = max((os.path.join(torch.__path__[0], 'lib', name) for name in\n"
+        "    os.listdir(os.path.join(torch.__path__[0], 'lib'))), key=os.path.getsize)\n"
+        "scratch = mmap.mmap(os.open(path, os.O_RDONLY), N, access=mmap.ACCESS_COPY)",
+        off=("held",),
+    ),
+    _beside(
+        "scratch-in-a-librarys-code",
+        "touch((ctypes.c_char * N).from_address(place))",
+        """
+for line in open("/proc/self/maps"):
+    if "libtorch_cpu" in line and "r-xp" in line:
+        first, end = (int(word, 16) for word in line.split()[0].split("-"))
+        place = end - N - (end - N) % 4096
+        libc.mprotect(ctypes.c_void_p(place), ctypes.c_size_t(N), 7)
+""",
+        off=("held",),
+    ),
+    MeasuredAttack(
+        "gives-back-what-a-cell-held",
+        """
+held = [bytearray(1 << 20) for _ in range(6)]
+def work(call, greedy):
+    held.clear()
+    block = bytearray(6 << 20)
+    return call()
+""",
+        ("let go",),
+        says="gave back memory",
+    ),
+    # Limits.
+    MeasuredAttack(
+        "raises-its-limits",
+        _RAISE + "def work(call, greedy):\n    higher()\n    return greedy()",
+        ("filter",),
+    ),
+    MeasuredAttack(
+        "raises-its-limits-from-a-thread",
+        _ON_REQUEST
+        + _RAISE
+        + "def work(call, greedy):\n    asked.put(higher)\n    done.get(timeout=9)\n"
+        "    return greedy()",
+        ("filter",),
+    ),
+    MeasuredAttack(
+        "another-program-replies",
+        _FRAME
+        + """
+from peakmem import plain
+from peakmem.probes import lab03 as probe
+real = probe._large
+def large(*args, **more):
+    value = real(*args, **more)
+    found = frame_with("request", "connection")
+    fd = found["connection"].fileno()
+    data = plain.encode({"id": found["request"]["id"], "value": value})
+    os.write(PIPE[1], len(data).to_bytes(8, "big") + data)
+    os.dup2(PIPE[0], 0)
+    os.dup2(fd, 1)
+    os.execv("/bin/cat", ["cat"])  # and waits for more
+PIPE = os.pipe()
+os.set_inheritable(PIPE[1], True)
+probe._large = large
+def work(call, greedy): return call()
+""",
+        ("same program", "let go"),
         says="put another in its place",
-        exercise=MEASURED,
+    ),
+    # Memory that belongs to no process.
+    _beside(
+        "scratch-in-pipes",
+        "stored()",
+        """
+import fcntl
+def stored():
+    pipes, left = [], N
+    while left > 0:
+        pipes.append(os.pipe())
+        try: fcntl.fcntl(pipes[-1][1], 1031, 1 << 20)
+        except OSError: pass
+        os.set_blocking(pipes[-1][1], False)
+        left -= os.write(pipes[-1][1], bytes(1 << 20))
+    return pipes
+""",
+        off=("NOFILE", "filter"),
+    ),
+    _beside(
+        "scratch-in-sockets",
+        "stored()",
+        """
+def stored():
+    pairs, left = [], N
+    while left > 0:
+        pairs.append(socket.socketpair())
+        for one in pairs[-1]:
+            one.setblocking(False)
+            try: one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+            except OSError: pass
+            try:
+                while True: left -= one.send(bytes(1 << 16))
+            except BlockingIOError: pass
+    return pairs
+""",
+        off=("NOFILE",),
+    ),
+    _beside(
+        "scratch-in-sockets-that-are-there",
+        "stored()",
+        """
+ends = [one for _ in range(110) for one in socket.socketpair()]
+for one in ends: one.setblocking(False)
+def stored():
+    for one in ends:
+        try: one.send(bytes(1 << 17))
+        except BlockingIOError: pass
+""",
+        off=("left open",),
+        says="files, pipes and sockets open",
+    ),
+    _beside(
+        "scratch-in-links",
+        "stored()",
+        """
+import tempfile
+def stored():
+    with tempfile.TemporaryDirectory() as folder:  # of thousands that there may be
+        for i in range(500): os.symlink("x" * 4000, f"{folder}/{i}")
+""",
+        off=("filter",),
     ),
 ]

@@ -19,10 +19,10 @@ RNG = np.random.default_rng
 HIDING = [task for task in TASKS if any(case.fixed for case in task.cases(RNG(0)))]
 
 TELLING = {
-    "value": Answer(CANARY, resident_bytes=0),
-    "values": Answer([CANARY] * 40, resident_bytes=0),
-    "outcomes": Answer([("value", CANARY)] * 40, resident_bytes=0),
-    "exceptions": Answer([("raised", CANARY, CANARY)] * 40, resident_bytes=0),
+    "value": Answer(CANARY, memory="within"),
+    "values": Answer([CANARY] * 40, memory="within"),
+    "outcomes": Answer([("value", CANARY)] * 40, memory="within"),
+    "exceptions": Answer([("raised", CANARY, CANARY)] * 40, memory="within"),
     "exception": Answer(raised=(CANARY, CANARY, CANARY)),
     "undefined": Answer(raised=("NotDefined", CANARY, CANARY)),
     "lost": Answer(lost=CANARY),

@@ -52,8 +52,9 @@ def test_no_odd_answer_earns_a_point(task):
     cases = task.cases(np.random.default_rng(0))
     for name, value in ODD.items():
         sent = plain.decode(plain.encode(value))
-        verdict = judge_safely(task, cases, [Answer(sent, resident_bytes=0)] * len(cases))
-        assert verdict.points == 0, name
-        assert verdict.status in {"wrong", "could_not_judge"}, name
-        assert len(verdict.message) < 3000, name
+        for memory in ("", "within", "refused"):
+            verdict = judge_safely(task, cases, [Answer(sent, memory=memory)] * len(cases))
+            assert verdict.points == 0, (name, memory)
+            assert verdict.status in {"wrong", "could_not_judge"}, name
+            assert len(verdict.message) < 3000, name
         assert re.fullmatch(r"[^\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]*", verdict.message), name

@@ -6,6 +6,7 @@ import re
 
 from tests.grading import REPOSITORY
 from tests.hostile.kinds import KINDS
+from tests.hostile.measured import MEASURED_ATTACKS
 
 PAGE = (REPOSITORY / "docs" / "threat_model.md").read_text(encoding="utf-8")
 TABLES = PAGE.partition("\n## Attacks and defences\n")[2].partition("\n## ")[0]
@@ -24,6 +25,7 @@ def known() -> set[str]:
     functions = re.compile(r"^def (test_\w+)", re.MULTILINE)
     found = {name for path in tests for name in functions.findall(path.read_text(encoding="utf-8"))}
     attacks = {name for names in KINDS.values() for name in names}
+    attacks |= {attack.name for attack in MEASURED_ATTACKS}
     return found | attacks | {"FILES", "LINKS", "STRUCTURES"}
 
 
