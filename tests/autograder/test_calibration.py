@@ -118,7 +118,7 @@ def test_a_lab_is_cut_down_to_its_cases_with_a_budget() -> None:
 
 
 def test_lost_points_and_doubts_are_counted_apart() -> None:
-    one = task("one")
+    one = task("one", 8)
     entry = Entry(one.id, Path("bank/right_a.py"), "right", None, "", 1, "")
     lost = Verdict(one.id, "partly", {}, 2, "It took too much.")
     verdicts = [Verdict(one.id, "right", {}, 2, ""), lost, could_not_judge(one, "Who knows?")]
