@@ -286,6 +286,7 @@ def grade(course: Course, arguments: list[str]) -> int:
 
 BENCHES = {
     "accuracy": "autograder.measure.accuracy",
+    "budgets": "autograder.measure.budgets",
     "calculators": "autograder.measure.calculators",
     "class": "autograder.measure.one_class",
     "grader": "autograder.bench",
@@ -294,11 +295,16 @@ BENCHES = {
     "others": "autograder.measure.others",
     "thousand": "autograder.measure.thousand",
 }
-GRADING = ("class", "grader", "thousand")  # these run the sandbox, and nothing of transformers
+GRADING = (
+    "budgets",
+    "class",
+    "grader",
+    "thousand",
+)  # these run the sandbox, and nothing of transformers
 
 
 def bench(course: Course, arguments: list[str]) -> int:
-    """Compare predictions with measured steps, the grader with nbgrader, the meter with torch's."""
+    """Compare predictions, memory budgets, the grader and the meter with what is measured."""
     named = bool(arguments) and not arguments[0].startswith("-")
     if named and arguments[0] not in BENCHES:
         raise Stop(f"There is no bench named {arguments[0]}; they are {', '.join(BENCHES)}.")

@@ -91,6 +91,18 @@ def test_the_speeds_beside_stock_are_what_was_measured(repository: Path) -> None
     assert f"takes {ours} a submission in lab 1, beside {stock} of stock's" in text
 
 
+def test_the_margins_of_memory_budgets_are_what_was_measured(repository: Path) -> None:
+    recorded = json.loads((repository / "docs/measurements/budgets.json").read_text("utf-8"))
+    text = (repository / "docs/decisions/memory_budgets.md").read_text("utf-8")
+    for task, margin in recorded["margins"].items():
+        sizes = (margin[key] for key in ("budget_mib", "to_spare_mib", "over_mib"))
+        named = ["not measured" if mib is None else f"{mib:.1f}" for mib in sizes]
+        assert f"| `{task}` | {' | '.join(named)} |" in text
+    for name, figures in recorded["conditions"].items():
+        counts = (figures[key] for key in ("gradings", "lost", "could_not_judge"))
+        assert f"| {name} | {' | '.join(map(str, counts))} |" in text
+
+
 def test_exact_to_the_byte_is_what_was_measured(repository: Path) -> None:
     recorded = json.loads((repository / "docs/measurements/cpu.json").read_text("utf-8"))
     both = [

@@ -23,19 +23,31 @@ from autograder.commands.common import (
 from autograder.commands.report import Report, found
 
 if TYPE_CHECKING:
+    from autograder.calibration import Tally
     from autograder.commands.common import Commands
     from autograder.result import Result
 
 __all__ = ["add_bank", "add_demo", "add_doctor", "add_mutate", "add_sample"]
 
+_ROUNDS = 3
+
 
 def add_doctor(commands: Commands) -> None:
     """Add `doctor`."""
     command = commands.add_parser("doctor", help="say whether this machine can grade safely")
+    command.add_argument(
+        "--measure",
+        type=positive,
+        nargs="?",
+        const=_ROUNDS,
+        metavar="N",
+        help="also grade the bank's right answers to exercises with a memory budget, N times each "
+        f"(default: {_ROUNDS})",
+    )
     command.set_defaults(run=_doctor)
 
 
-def _doctor(_options: argparse.Namespace) -> Report:
+def _doctor(options: argparse.Namespace) -> Report:
     from autograder import by_uid
     from autograder.isolation import missing_layers
 
@@ -50,7 +62,24 @@ def _doctor(_options: argparse.Namespace) -> Report:
         )
     way = "user ids" if missing and not lacking else None if missing else "namespaces"
     data = {"can_grade": not missing, "missing": missing, "way": way, "gpu": has_gpu()}
-    return found(problems, text=text, data=data)
+    if options.measure is None or missing:
+        return found(problems, text=text, data=data)
+    counted = _measure(options.course.resolve(), options.measure)
+    return found(
+        [tally.problem for tally in counted if tally.problem],
+        text="\n".join([text, *map(str, counted)]),
+        data={**data, "measured": [asdict(tally) for tally in counted]},
+    )
+
+
+def _measure(course: Path, rounds: int) -> list[Tally]:
+    """Grade right answers to the exercises with a memory budget, and count what went wrong."""
+    from tqdm import tqdm
+
+    from autograder import calibration
+
+    gradings = calibration.calibrate(calibration.measured_labs(), course, rounds)
+    return calibration.tallies(tqdm(gradings, desc="measuring", unit="grading", disable=None))
 
 
 def add_bank(commands: Commands) -> None:
