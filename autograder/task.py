@@ -11,9 +11,11 @@ import numpy as np
 from autograder.ban import NOTHING_BANNED, Ban
 
 __all__ = [
-    *("NOT_WRITTEN", "Answer", "Budget", "Case", "Finding", "Lab", "Status", "Task", "Verdict"),
+    *("NOT_WRITTEN", "Answer", "Budget", "Case", "Finding", "Lab", "Memory", "Status", "Task"),
+    "Verdict",
 ]
 
+Memory = Literal["", "within", "refused"]
 Status = Literal["right", "partly", "wrong", "needs_gpu", "could_not_judge"]
 
 
@@ -67,7 +69,7 @@ class Answer:
     lost: str | None = None
     busy: bool = field(default=False, kw_only=True)
     asked: tuple[tuple[Any, Any], ...] = ()
-    memory: Literal["", "within", "refused"] = ""
+    memory: Memory = ""
     doubt: str = ""
 
     def metered(self, *names: str) -> int | None:

@@ -22,8 +22,8 @@ _ONE = 4 * _SIDE**2  # a float32 tensor
 _MIB = 2**20
 _LARGE_LAYERS, _LARGE_LENGTH, _LARGE_SIDE = 30, 5, 512
 _LARGE_TENSOR = 4 * _LARGE_SIDE**2
-# Live at once: the segments' inputs, what one segment saves, and six that its backward makes.
-_LARGE_TENSORS = _LARGE_LAYERS // _LARGE_LENGTH + _LARGE_LENGTH + 6
+# Live at once: the segments' inputs, what one segment saves, and four that its backward makes.
+_LARGE_TENSORS = _LARGE_LAYERS // _LARGE_LENGTH + _LARGE_LENGTH + 4
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:

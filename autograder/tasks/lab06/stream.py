@@ -36,14 +36,16 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _large(rng: np.random.Generator) -> Case:
-    """Layers of about 4 MiB."""
-    width = int(rng.integers(980, 1060))
+    """Layers of over 8 MiB, which is more than a notebook may hold unseen."""
+    width = int(rng.integers(1490, 1530))
     fillings = [float(filling) for filling in rng.uniform(0.6, 1.6, _COUNT)]
     layer_bytes = 4 * width**2
     return Case(
         (_TWO,),
         {"width": width, "fillings": fillings, "rows": 4},
-        budget=Budget(2 * layer_bytes + _SLACK_BYTES + _MIB, window_bytes=layer_bytes, files=True),
+        budget=Budget(
+            2 * layer_bytes + _SLACK_BYTES + 2 * _MIB, window_bytes=layer_bytes, files=True
+        ),
     )
 
 

@@ -7,7 +7,6 @@ import inspect
 import itertools
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -330,80 +329,81 @@ def _leaf(array: Array, layout: str) -> torch.Tensor:
     return tensor.requires_grad_()
 
 
-def _large(
-    step: Step,
-    options: Mapping[str, Any],
-    shapes: Sequence[Sequence[int]],
-    seed: int,
-    factors: Sequence[float],
-    watched: Sequence[Array],
-    *,
-    metered: bool,
-) -> dict[str, Any]:
-    _warm_up(step, len(factors))
-    arrays, gradient_arrays = large_tensors(shapes, seed)
-    parameters = [torch.from_numpy(array).requires_grad_() for array in arrays]
-    gradients = [torch.from_numpy(array) for array in gradient_arrays]
-    state: dict[Any, Any] = {}
-    noted: list[list[Array]] = []
-    changed: list[str] = []
+class _LargeRun:
+    """Steps on large tensors, and what they led to at the watched places."""
 
-    def train() -> None:
-        for factor in factors:
-            for gradient in gradients:
+    def __init__(
+        self,
+        step: Step,
+        options: Mapping[str, Any],
+        shapes: Sequence[Sequence[int]],
+        seed: int,
+        factors: Sequence[float],
+        watched: Sequence[Array],
+    ) -> None:
+        self._step, self._options = step, options
+        self._factors, self._watched = factors, watched
+        self._arrays, self._gradient_arrays = large_tensors(shapes, seed)
+        self.parameters = [torch.from_numpy(array).requires_grad_() for array in self._arrays]
+        self.gradients = [torch.from_numpy(array) for array in self._gradient_arrays]
+        self._state: dict[Any, Any] = {}
+        self._noted: list[list[Array]] = []
+        self._changed: str | None = None
+
+    def train(self) -> None:
+        for factor in self._factors:
+            for gradient in self.gradients:
                 gradient.mul_(factor)
-            before = _at(watched, gradient_arrays)
-            step(parameters, gradients, state, **options)
-            noted.append(_at(watched, arrays))
-            if not all(map(np.array_equal, before, _at(watched, gradient_arrays))):
-                changed.append("gradients")
+            before = _at(self._watched, self._gradient_arrays)
+            self._step(self.parameters, self.gradients, self._state, **self._options)
+            self._noted.append(_at(self._watched, self._arrays))
+            if not all(map(np.array_equal, before, _at(self._watched, self._gradient_arrays))):
+                self._changed = "gradients"
 
-    figures: dict[str, int | None] = {}
-    if metered:
-        figures = _metered(train, parameters, gradients)
-    else:
-        train()
-    return {"models": [_report(noted, changed[0] if changed else None, state)], **figures}
+    def report(self) -> dict[str, Any]:
+        return {"models": [_report(self._noted, self._changed, self._state)]}
 
 
-def _metered(
-    train: Callable[[], None], parameters: list[torch.Tensor], gradients: list[torch.Tensor]
-) -> dict[str, int | None]:
-    tracemalloc.start()  # here, so that the meter leaves it on until what was kept is counted
-    try:
-        with (
-            earlier_objects_set_aside(),
-            meter.MemoryMeter("cpu", count_numpy=True, history=False).track(
-                parameters, gradients
-            ) as measured,
-        ):
-            train()
-            gc.collect()
-        numpy_kept_bytes = _large_blocks()
-    finally:
-        tracemalloc.stop()
+def _large(
+    step: Step, options: Mapping[str, Any], *, metered: bool, **large: Any
+) -> dict[str, Any]:
+    _warm_up(step, len(large["factors"]))
+    run = _LargeRun(step, options, **large)
+    if not metered:
+        run.train()
+        return run.report()
+    meter_ = meter.MemoryMeter("cpu", count_numpy=True, history=False)
+    with earlier_objects_set_aside(), meter_.track(run.parameters, run.gradients) as measured:
+        run.train()
+        gc.collect()
     return {
+        **run.report(),
         "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
         "numpy_rise_bytes": measured.numpy_peak_bytes,
         "kept_bytes": measured.live_bytes - measured.baseline_bytes,
-        "numpy_kept_bytes": numpy_kept_bytes,
+        "numpy_kept_bytes": _kept_by_python(_LargeRun(step, options, **large)),
     }
+
+
+def _kept_by_python(run: _LargeRun) -> int:
+    """What is live after a training, of numpy's and Python's: a run of its own, as tracing is slow.
+
+    Blocks of up to 512 bytes are left out: of Python's small objects, some hundred come and go.
+    """
+    tracemalloc.start()
+    try:
+        run.train()
+        gc.collect()
+        snapshot = tracemalloc.take_snapshot()
+    finally:
+        tracemalloc.stop()
+    return sum(trace.size for trace in snapshot.traces if trace.size > 512)
 
 
 def _at(watched: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:
     """The watched values of some arrays; each array shares its memory with a tensor."""
     pairs = zip(arrays, watched, strict=True)
     return [array.reshape(-1)[where] for array, where in pairs]
-
-
-def _large_blocks() -> int:
-    """Bytes traced in blocks of over 512 bytes, those of this library, its meter's, left out.
-
-    Smaller ones are objects of Python's, of which a few hundred come and go with every run.
-    """
-    snapshot = tracemalloc.take_snapshot()
-    own = tracemalloc.Filter(False, str(Path(meter.__file__).parent / "*"))
-    return sum(trace.size for trace in snapshot.filter_traces([own]).traces if trace.size > 512)
 
 
 def _warm_up(step: Step, calls: int) -> None:

@@ -237,7 +237,7 @@ def test_the_budget_is_the_bound_and_what_the_probe_itself_takes(task: Task) -> 
         bound, given = 2 * max(sizes), sum(sizes)
         assert sum(sizes) - bound > HELD_BYTES + 2 * MIB  # all gradients are far more
     assert case.budget is not None
-    assert MIB <= case.budget.bytes - given - bound < 2 * MIB
+    assert 2 * MIB <= case.budget.bytes - given - bound < 3 * MIB
 
 
 @pytest.mark.parametrize(

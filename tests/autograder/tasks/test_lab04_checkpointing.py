@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.ban import banned_uses
+from autograder.isolation import missing_layers
 from autograder.judge import judge
 from autograder.sandbox import Sandbox
 from autograder.student import LocalStudent
@@ -32,7 +33,7 @@ from autograder.tasks.lab04.chains import (
     time,
 )
 from autograder.tasks.lab04.checkpoint import _expected_sums, checkpoint
-from autograder.tasks.lab04.forbidden import NO_TORCH_CHECKPOINT, NOISE_BYTES
+from autograder.tasks.lab04.forbidden import NO_TORCH_CHECKPOINT
 from autograder.tasks.lab04.gpu_tradeoff import gpu_tradeoff
 from autograder.tasks.lab04.heuristics import HEURISTICS, draw_chain
 from autograder.tasks.lab04.plan import plan as plan_task
@@ -70,8 +71,8 @@ def _case(task: Task, part: str, **inputs: Any) -> Case:
     raise LookupError(part)
 
 
-def _judged(task: Task, case: Case, value: Any, resident_bytes: int | None = None) -> Verdict:
-    return judge(task, [case], [Answer(value, resident_bytes=resident_bytes)])
+def _judged(task: Task, case: Case, value: Any, memory: Any = "") -> Verdict:
+    return judge(task, [case], [Answer(value, memory=memory)])
 
 
 # saved_bytes: the table against a walk over torch's own graph
@@ -251,10 +252,10 @@ RIGHT_MEMORY = {
 }
 
 
-def _memory(changes: Mapping[str, Any], resident_bytes: int | None = None) -> Verdict:
+def _memory(changes: Mapping[str, Any]) -> Verdict:
     case = _case(checkpoint, "kept bytes and calls", kind="memory")
     right = {**RIGHT_MEMORY, "sums": _expected_sums(case.inputs["seed"])}
-    return _judged(checkpoint, case, {**right, **changes}, resident_bytes)
+    return _judged(checkpoint, case, {**right, **changes})
 
 
 @pytest.mark.parametrize(
@@ -375,10 +376,38 @@ def _names(task: str, answer: str) -> dict[str, Any]:
     return names
 
 
-def test_memory_that_only_the_system_sees_is_doubted() -> None:
-    for resident in (0, 3 * MIB, 3 * MIB + NOISE_BYTES):
-        assert _memory({}, resident).status == "right"
-    assert _memory({}, 3 * MIB + NOISE_BYTES + 1).status == "could_not_judge"
+BUDGETED = {"checkpoint": "right_hooks", "run_in_segments": "right_recursion"}
+
+
+def _under_budget(task: Task) -> tuple[Case, dict[str, Any]]:
+    """The measured case of a task, and what a right answer of the bank answers to it."""
+    case = next(c for c in task.cases(np.random.default_rng(2)) if c.budget is not None)
+    names = _names(task.name, BUDGETED[task.name])
+    answer = LocalStudent(names).run(task.probe_path, case.inputs)
+    assert answer.raised is None
+    return case, answer.value
+
+
+@pytest.mark.parametrize("task", [checkpoint, run_in_segments], ids=lambda task: task.id)
+def test_the_kernels_word_counts_and_the_meters_only_without_it(task: Task) -> None:
+    case, value = _under_budget(task)
+    (part,) = case.parts
+    above = {**value, "rise_bytes": value["rise_bytes"] + 64 * MIB}
+    right = {
+        (memory, metered is above)
+        for memory in ("", "within", "refused")
+        for metered in (value, above)
+        if _judged(task, case, metered, memory).earned[part]
+    }
+    assert right == {("", False), ("within", False), ("within", True)}
+
+
+@pytest.mark.parametrize("task", [checkpoint, run_in_segments], ids=lambda task: task.id)
+def test_the_result_of_the_measured_call_is_judged(task: Task) -> None:
+    case, value = _under_budget(task)
+    (part,) = case.parts
+    for sums in ([], [np.zeros_like(s) for s in value["sums"]], value["sums"][:-1], None):
+        assert not _judged(task, case, {**value, "sums": sums}, "within").earned[part]
 
 
 _HIDES_FROM_THE_METER = """
@@ -389,28 +418,25 @@ hidden = []
 
 def checkpoint(fn, *args):
     out = inner(fn, *args)
-    hidden.append(mmap.mmap(-1, 250 * 2**16))  # as much as the graph would keep
-    for _ in range(250):
-        hidden[-1].write(b"x" * 2**16)
+    hidden.append(mmap.mmap(-1, 8 * 2**20, flags=mmap.MAP_PRIVATE))  # what the graph would keep
     return out
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are watched through Linux's /proc")
-def test_memory_hidden_from_the_meter_is_seen_from_outside() -> None:
+@pytest.mark.skipif(sys.platform != "linux" or missing_layers() != [], reason="no sandbox here")
+def test_memory_hidden_from_the_meter_is_refused_by_the_kernel() -> None:
     honest = _source("checkpoint", "right_hooks")
     cheat = honest.replace("def checkpoint(", "def inner(") + _HIDES_FROM_THE_METER
-    case = _case(checkpoint, "kept bytes and calls", kind="memory")
-    found, seen = [], []
-    with Sandbox(isolated=False) as sandbox:
+    case, _ = _under_budget(checkpoint)
+    found = []
+    with Sandbox() as sandbox:
         for source in (honest, cheat):
             with sandbox.open() as student:
                 student.run_cell(source)
-                answer = student.run(checkpoint.probe_path, case.inputs, measured=True)
-            assert answer.resident_bytes is not None
-            found.append(judge(checkpoint, [case], [answer]).status)
-            seen.append((answer.resident_bytes, answer.value["rise_bytes"]))
-    assert found == ["right", "could_not_judge"], f"seen from outside, by the meter: {seen}"
+                answer = student.run(checkpoint.probe_path, case.inputs, budget=case.budget)
+            earned = judge(checkpoint, [case], [answer]).earned["kept bytes and calls"]
+            found.append((answer.memory, earned))
+    assert found == [("within", 2), ("refused", 0)]
 
 
 def _raising(*_: Any) -> Any:

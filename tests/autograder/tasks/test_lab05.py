@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autograder.isolation import missing_layers
 from autograder.judge import judge
 from autograder.sandbox import Sandbox
 from autograder.student import LocalStudent
-from autograder.task import Answer, Case, Task, Verdict
+from autograder.task import Answer, Case, Memory, Task, Verdict
 from autograder.tasks.lab05 import LAB
 from autograder.tasks.lab05.accumulate_gradients import (
-    NOISE_BYTES,
     _Pieces,
     accumulate_gradients,
     largest_rise_bytes,
@@ -181,12 +181,18 @@ def test_the_peak_is_kept_to_the_byte(metered: tuple[Case, dict[str, Any]]) -> N
         assert str(rise_bytes) not in verdict.message
 
 
-def test_memory_that_only_the_system_sees_is_doubted(metered: tuple[Case, dict[str, Any]]) -> None:
+def test_the_kernels_word_counts_and_the_meters_only_without_it(
+    metered: tuple[Case, dict[str, Any]],
+) -> None:
     case, value = metered
-    most = value["rise_bytes"] + NOISE_BYTES
-    for resident, status in ((None, "right"), (most, "right"), (most + 1, "could_not_judge")):
-        answer = Answer(value, resident_bytes=resident)
-        assert judge(accumulate_gradients, [case], [answer]).status == status
+    above = {**value, "rise_bytes": 2 * largest_rise_bytes()}
+    right = {
+        (memory, given is above)
+        for memory in get_args(Memory)
+        for given in (value, above)
+        if judge(accumulate_gradients, [case], [Answer(given, memory=memory)]).earned["gradients"]
+    }
+    assert right == {("", False), ("within", False), ("within", True)}
 
 
 @pytest.mark.parametrize(
@@ -248,20 +254,22 @@ def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are watched through Linux's /proc")
-def test_graphs_hidden_from_the_meter_are_seen_from_outside() -> None:
+@pytest.mark.skipif(sys.platform != "linux" or missing_layers() != [], reason="no sandbox here")
+def test_graphs_hidden_from_the_meter_are_refused_by_the_kernel() -> None:
     folder = BANK / LAB.name / accumulate_gradients.name
     honest = (folder / "right_indices.py").read_text(encoding="utf-8")
     case = accumulate_gradients.cases(np.random.default_rng(0))[-1]
     found = {}
-    with Sandbox(isolated=False) as sandbox:
+    with Sandbox() as sandbox:
         for source in (honest, _HIDES_ITS_GRAPHS):
             with sandbox.open() as student:
                 student.run_cell(source)
-                answer = student.run(accumulate_gradients.probe_path, case.inputs, measured=True)
-            assert answer.resident_bytes is not None
-            found[source] = judge(accumulate_gradients, [case], [answer]).status
-    assert found == {honest: "right", _HIDES_ITS_GRAPHS: "could_not_judge"}
+                answer = student.run(
+                    accumulate_gradients.probe_path, case.inputs, budget=case.budget
+                )
+            earned = judge(accumulate_gradients, [case], [answer]).earned["gradients"]
+            found[source] = (answer.memory, earned)
+    assert found == {honest: ("within", 2), _HIDES_ITS_GRAPHS: ("refused", 0)}
 
 
 # The line. The oracle is numpy's.
