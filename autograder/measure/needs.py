@@ -146,6 +146,9 @@ def _is_of_memory(task: Task, case: Case, entry: Entry, refused: Answer, is_refu
     for_all_else = findings(task, case, replace(refused, memory="within"))
     if entry.mistake is None:
         return is_refused and all(finding.ok for finding in for_all_else.values())
+    elsewhere = sum(points for part, points in task.parts.items() if part not in case.parts)
+    if not is_refused and not 0 < elsewhere <= entry.earns:
+        return False  # it may lose its points for something else, and take little in this case
     named = any(entry.mistake in finding.mistakes for finding in against.values())
     return named and not any(entry.mistake in f.mistakes for f in for_all_else.values())
 
