@@ -64,7 +64,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     carry = [_decode(bits) for bits in (0x3FFF_FFFF, 0x3F7F_FFFF, 0x3F80_0000, 0x3F80_0001)]
     edges = [_decode(bits) for bits in (_MAX, _MAX - 1, 0, 1, 0x007F_FFFE, 0x007F_FFFF)]
-    far = [1e39, 1e300, 2.0**128, 1.7e308, 1e-46, 1e-300, 5e-324]
+    far = [1e39, 1e300, 2.0**128, 1.5 * 2.0**128, 1.7e308, 1e-46, 1e-300, 5e-324]
     exact = [1.0, 0.265625, 0.15625, 2.0**-126, 3.0, _LARGEST]
     return [
         _case("exact", signed(*values(0x0080_0000, _INF, 30))),

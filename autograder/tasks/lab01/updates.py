@@ -50,6 +50,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     fixed = [*around(1.0, 5, 10), *around(-1.0, 8, 7), *around(top, 5, 10), [0.0, 2.0**-24, 5, 10]]
     fixed += [[0.0, 2.0**-25, 5, 10], [0.0, 0.0, 5, 10], [1e6, 1.0, 5, 10], [1.0, 1e6, 5, 10]]
     fixed += [[1.0, 0.001, 8, 7], [1.0, 0.005, 8, 7], [2.0**-24, 2.0**-25, 5, 10]]
+    fixed += [[1e6, 1e4, 5, 10], [-1e6, 1e4, 5, 10]]  # an infinite parameter stays what it is
     return [
         Case(("value",), {"calls": calls}),
         Case(("value",), {"calls": fixed}, fixed=True),
@@ -66,6 +67,15 @@ def _compared_with_unrounded(param: float, update: float, e: int, m: int) -> boo
     if isinstance(p, float) or isinstance(u, float):
         return float(p) + float(u) == param
     return rounded(p + u, e, m) == Fraction(param)
+
+
+def _no_overflow(param: float, update: float, e: int, m: int) -> bool:
+    def nearest(x: Fraction) -> Fraction:
+        step = gap(x, e, m)
+        return round(x / step) * step
+
+    p = nearest(Fraction(param))
+    return nearest(p + nearest(Fraction(update))) == p
 
 
 def _up_to(share: float, *, signed: bool = False) -> Callable[[float, float, int, int], bool]:
@@ -99,6 +109,7 @@ update_lost = Task(
             "whole_gap": _up_to(1.0),
             "negative_always_lost": _up_to(0.5, signed=True),
             "less_than_epsilon": _less_than_epsilon,
+            "no_overflow": _no_overflow,
             "in_binary64": lambda param, update, e, m: param + update == param,
         },
         write=lambda param, update, e, m: f"update_lost({param!r}, {update!r}, {e}, {m})",
@@ -115,6 +126,8 @@ update_lost = Task(
         "negative_always_lost": "A negative update counts by its size.",
         "less_than_epsilon": "epsilon * param is about one gap, and varies within a power of two "
         "where the gap does not. Round the sum to the format instead.",
+        "no_overflow": "What is past the largest number of the format is infinity, and infinity "
+        "plus anything finite is infinity: yours goes on with finite numbers there.",
         "in_binary64": "Yours adds in Python's 64 bits. Round the sum to the format.",
     },
 )

@@ -18,8 +18,9 @@ __all__ = ["SAVED", "saved_bytes"]
 class _Saved:
     """A tensor that some operation saved: what it is, and three ways to count it.
 
-    `what` is input, inner, output, buffer, parameter, number (one written in Python) or dropped
-    (the graph that saved it is gone when the function returns). `times` is how often it was saved.
+    `what` is input, inner, output, buffer, parameter, view (of a parameter), number (one written in
+    Python) or dropped (the graph that saved it is gone when the function returns). `times` is how
+    often it was saved.
     """
 
     what: str
@@ -36,7 +37,7 @@ class _Saved:
 
 
 def _linear(rows: int, columns: int) -> list[_Saved]:
-    return [_Saved("parameter", 2 * columns * columns), _Saved("input", rows * columns)]
+    return [_Saved("view", 2 * columns * columns), _Saved("input", rows * columns)]
 
 
 # name -> (rows, columns) -> what is saved; worked out by hand from each operation's derivative.
@@ -51,8 +52,9 @@ SAVED: dict[str, Callable[[int, int], list[_Saved]]] = {
     ],
     "gelu, fused": lambda r, c: [_Saved("input", r * c)],
     "linear": _linear,
-    "frozen linear": lambda r, c: [_Saved("parameter", 2 * c * c)],
-    "parameter's view": lambda r, c: [_Saved("parameter", c, whole=3 * c), _Saved("input", r * c)],
+    "frozen linear": lambda r, c: [_Saved("view", 2 * c * c)],
+    "parameter": lambda r, c: [_Saved("parameter", c), _Saved("input", r * c)],
+    "parameter's view": lambda r, c: [_Saved("view", c, whole=3 * c), _Saved("input", r * c)],
     "buffer": lambda r, c: [_Saved("buffer", c)],
     "two slices": lambda r, c: [_Saved("input", 2 * r, whole=r * c, times=2, starts=2)],
     "expanded": lambda r, c: [_Saved("input", r * c), _Saved("input", r * c, whole=c)],
@@ -62,7 +64,7 @@ SAVED: dict[str, Callable[[int, int], list[_Saved]]] = {
     "dropped, then saved": lambda r, c: [_Saved("input", r * c, times=2, dropped="first")],
     "saved, then dropped": lambda r, c: [_Saved("input", r * c, times=2, dropped="last")],
     "mlp": lambda r, c: [
-        *[_Saved("input", r * c), _Saved("parameter", 4 * c * c)],
+        *[_Saved("input", r * c), _Saved("view", 4 * c * c)],
         _Saved("inner", 4 * r * c, times=2),  # ReLU's output, which the next layer takes
     ],
     "layer_norm": lambda r, c: [_Saved("input", r * c), *[_Saved("inner", r)] * 2],
@@ -83,6 +85,7 @@ _WRITTEN = {
     "gelu, fused": "F.gelu(x, approximate='tanh')",
     "linear": "lambda x: F.linear(x, weight) with a Parameter",
     "frozen linear": "lambda x: F.linear(x, weight) with a Parameter that requires no gradient",
+    "parameter": "lambda x: x * weight with a Parameter of one value a column",
     "parameter's view": "lambda x: x * weight[1] with a Parameter of three rows",
     "buffer": "a module that returns x * scale, a buffer with a value a column",
     "view": "x[:, :1] ** 2",
@@ -140,7 +143,9 @@ _MUTANTS: dict[str, Callable[..., Any]] = {
     "last_saver_only": _count(of=lambda s: s.storage_bytes * (s.dropped != "last")),
     "first_saver_only": _first_saver_only,
     "views_as_small": _count(of=lambda s: s.size * s.elements),
-    "parameters_too": _count(_HELD | {"parameter"}),
+    "parameters_too": _count(_HELD | {"parameter", "view"}),
+    "parameters_views": _count(_HELD | {"view"}),
+    "parameters_themselves": _count(_HELD | {"parameter"}),
     "numbers_too": _count(_HELD | {"number"}),
     "inputs_left_out": _count(_HELD - {"input"}),
     "outputs_left_out": _count(_HELD - {"output"}),
@@ -190,6 +195,10 @@ saved_bytes = Task(
         "untyped_storage().nbytes(), not the view's own elements.",
         "parameters_too": "You count parameters. They are there with or without a graph. Mind "
         "that a linear layer saves a view of its weight: look at ._base.",
+        "parameters_views": "You count views of parameters. A linear layer saves one of its "
+        "weight: look at ._base.",
+        "parameters_themselves": "You leave views of parameters out, but count a parameter that is "
+        "saved itself. It is no view, so its ._base is None.",
         "numbers_too": "You count numbers that are written in Python, such as the 2.0 in 2.0 * x. "
         "They are no tensors of the program.",
         "inputs_left_out": "You leave the inputs out. If an operation saved one, it counts.",

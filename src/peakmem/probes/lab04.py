@@ -142,6 +142,11 @@ def _with_parameter(frozen: bool) -> Callable[[int, int], tuple[Any, ...]]:
     return make
 
 
+def _times_parameter(rows: int, columns: int) -> tuple[Any, ...]:
+    weight = nn.Parameter(torch.randn(columns))
+    return (lambda x: x * weight), _x(rows, columns)
+
+
 def _with_parameters_view(rows: int, columns: int) -> tuple[Any, ...]:
     weight = nn.Parameter(torch.randn(3, columns))
     return (lambda x: x * weight[1]), _x(rows, columns)
@@ -161,6 +166,7 @@ _FUNCTIONS: dict[str, Callable[[int, int], tuple[Any, ...]]] = {
     "gelu, fused": lambda r, c: ((lambda x: F.gelu(x, approximate="tanh")), _x(r, c)),
     "linear": _with_parameter(frozen=False),
     "frozen linear": _with_parameter(frozen=True),
+    "parameter": _times_parameter,
     "parameter's view": _with_parameters_view,
     "buffer": lambda r, c: (_Scaled(c), _x(r, c)),
     "view": lambda r, c: ((lambda x: x[:, :1] ** 2), _x(r, c)),

@@ -115,11 +115,12 @@ def e4m3_by_torch(bits: int) -> float:
 
 
 def integer_by_bytes(bits: int, width: int, encoding: str) -> int:
-    code = {8: "b", 16: "h", 32: "i"}[width]
+    spare = 64 - width
+    at_the_top = (bits << spare).to_bytes(8, "big")
     if encoding == "unsigned":
-        return struct.unpack(">" + code.upper(), bits.to_bytes(width // 8, "big"))[0]
+        return struct.unpack(">Q", at_the_top)[0] >> spare
     if encoding == "twos-complement":
-        return struct.unpack(">" + code, bits.to_bytes(width // 8, "big"))[0]
+        return struct.unpack(">q", at_the_top)[0] >> spare
     if encoding == "sign-magnitude":
         text = f"{bits:0{width}b}"
         return int("+-"[int(text[0])] + text[1:], 2)
