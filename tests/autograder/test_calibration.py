@@ -72,7 +72,7 @@ def test_a_budget_that_is_too_small_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small = with_budgets(
-        with_budget(find_lab(LAB03)), lambda budget: replace(budget, bytes=budget.bytes - 4 * MIB)
+        with_budget(find_lab(LAB03)), lambda budget: replace(budget, bytes=budget.bytes - 8 * MIB)
     )
     monkeypatch.setattr(calibration, "measured_labs", lambda: [small])
     counted, problems = measured(capsys, PROBLEM)

@@ -49,15 +49,15 @@ def metered(count: int, *, history: bool) -> None:
 
 def test_only_a_history_grows_with_the_number_of_operators() -> None:
     metered(100, history=True)
-    # What comes and goes with every operator waits for Python's collector: some 50 KB.
-    assert traced_peak(lambda: metered(5_000, history=False)) < 100_000
+    # What comes and goes with every operator waits for Python's collector: some 50 to 100 KB.
+    assert traced_peak(lambda: metered(5_000, history=False)) < 200_000
     assert traced_peak(lambda: metered(5_000, history=True)) > 600_000
 
 
 def test_measure_call_keeps_none() -> None:
     measured = partial(measure_call, operators, device="cpu", track=[X])
     measured(100)
-    assert traced_peak(lambda: measured(5_000)) < 100_000
+    assert traced_peak(lambda: measured(5_000)) < 200_000
 
 
 def test_the_figures_are_the_same() -> None:

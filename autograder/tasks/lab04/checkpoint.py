@@ -81,7 +81,7 @@ def _same(inputs: dict[str, Any], value: Any) -> Finding:
         value["outputs"], expected["outputs"]
     ):
         return Finding(False, _OUTPUTS, ("outputs",))
-    if value["failed"]:
+    if value["failed"] != "":
         return Finding(False, f"{_REFUSED}{value['failed']!s:.600}", _refusals(value["failed"]))
     if value["requires_grad"] != expected["requires_grad"]:
         return Finding(False, _NO_GRAPH if kind != "no_grad" else _UNDER_NO_GRAD)

@@ -81,6 +81,11 @@ def _within(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     if answer.breaks_budget(rise_bytes, _LARGE_TENSORS * _LARGE_TENSOR):
         said = f"With {n} layers in segments of {k}: more outputs are live at once than segments "
         return Finding(False, f"{said}need.", (*_explain(n, k, value), "layer_by_layer"))
+    if value["forward"] != list(range(n)) or sorted(value["backward"]) != list(
+        range(_backward(n, k))
+    ):
+        said = f"With {n} layers in segments of {k}: other layers were called than expected."
+        return Finding(False, said, _explain(n, k, value))
     if not near(value.get("sums"), _large_sums(inputs["seed"])):
         said = f"With {n} layers in segments of {k}: the result or its gradient is not the layers'."
         return Finding(False, said, _explain(n, k, value))

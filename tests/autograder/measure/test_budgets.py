@@ -70,7 +70,7 @@ def test_right_answers_need_less_than_the_budget_and_mistakes_of_memory_more(
     copytree(repository / "labs" / "lab03_adam", tmp_path / "labs" / "lab03_adam")
     right, no_step, zeroed = measure_needs([with_budget(find_lab("lab03_adam"))], tmp_path)
     assert right.right
-    assert -3 < right.beyond_mib < 0
+    assert -5 < right.beyond_mib < 0
     assert zeroed.of_memory
     assert zeroed.beyond_mib > 1
     assert not no_step.of_memory
