@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, TypeVar
 
-__all__ = ["Answer", "pack", "together"]
+__all__ = ["Answer", "bound_names", "pack", "together"]
 
 
 class Answer(Protocol):
@@ -50,6 +50,11 @@ def pack(entries: Iterable[Some], given: Sequence[str] = ()) -> list[list[Some]]
         else:
             packs.append([entry])
     return packs
+
+
+def bound_names(source: str) -> frozenset[str]:
+    """Return the names that a cell's code binds at its top level."""
+    return frozenset(_names(source).bound)
 
 
 def together(entries: Sequence[Answer], given: Sequence[str] = ()) -> bool:

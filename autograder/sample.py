@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.bank import Entry, given_sources, read_bank, submission_with
-from autograder.packing import together
+from autograder.packing import bound_names, together
 from autograder.released import release_of
 from autograder.task import Lab, Status, Task
 
@@ -127,7 +127,10 @@ def _work(
     answerable = [
         task
         for task in lab.tasks
-        if not task.needs_gpu and any(e.task == task.id and e.kind == "right" for e in entries)
+        if not task.needs_gpu
+        and any(
+            e.task == task.id and e.kind == "right" and not _helps_others(lab, e) for e in entries
+        )
     ]
     mess = _MESSES.get(kind) if answerable else None
     spoiled = draw.choice(answerable) if mess else None
@@ -165,9 +168,37 @@ def _answers(
             and (entry.kind == "right" or entry.mistake)
             and together([*answers.values(), entry], given)
         ]
+        if task is surely:
+            fitting = [entry for entry in fitting if not _helps_others(lab, entry)]
         if fitting:
             answers[task.id] = draw.choice(fitting)
-    return answers
+    return _without_strangers(lab, answers, surely)
+
+
+def _helps_others(lab: Lab, entry: Entry) -> bool:
+    """Tell whether an answer defines what another exercise asks for."""
+    others = {name for task in lab.tasks if task.id != entry.task for name in task.defines}
+    return bool(bound_names(entry.source) & others)
+
+
+def _without_strangers(
+    lab: Lab, answers: Mapping[str, Entry], surely: Task | None
+) -> dict[str, Entry]:
+    """Leave out each answer that defines what an unanswered exercise asks for, as a helper may."""
+    kept = dict(answers)
+    while True:
+        # The answer that is surely there may be spoiled yet, so no other may stand in for it.
+        unsure = [task for task in lab.tasks if task.id not in kept or task is surely]
+        strangers = [
+            entry.task
+            for entry in kept.values()
+            for task in unsure
+            if task.id != entry.task and bound_names(entry.source) & set(task.defines)
+        ]
+        removable = [task for task in strangers if surely is None or task != surely.id]
+        if not removable:
+            return kept
+        del kept[removable[-1]]
 
 
 # What makes honest notebooks messy. Each changes the notebook at one rightly answered task.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 from collections import Counter
 from contextlib import redirect_stderr, suppress
 from io import StringIO
@@ -13,10 +14,14 @@ from typing import Any
 import nbformat
 import pytest
 
+from autograder.bank import read_bank
 from autograder.intake import find_submissions, take_in
-from autograder.sample import COLUMNS, KINDS, sample, sample_class
+from autograder.packing import bound_names
+from autograder.released import release_of
+from autograder.sample import COLUMNS, KINDS, _work, sample, sample_class
 from autograder.submission import Submission
 from autograder.task import Lab
+from autograder.tasks import find_lab
 from tests.autograder.release_by_hand import LAB, release
 from tests.autograder.small_lab import DOUBLE, SMALL_LAB, task, verdict_on, write, write_bank
 
@@ -163,3 +168,16 @@ def test_a_wrong_answer_that_is_named_for_no_mistake_is_not_drawn(
     for _, path in find_submissions(tmp_path / "out" / "submitted", LAB):
         sources = {"".join(c["source"]) for c in json.loads(path.read_text())["cells"]}
         assert not sources & unnamed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_answer_of_another_exercise_answers_one_that_is_open(
+    kind: str, repository: Path
+) -> None:
+    lab = find_lab("lab04_checkpointing")  # answers to three exercises bring a checkpoint of theirs
+    entries = read_bank(repository / "tests" / "bank", lab)
+    notebook = release_of(lab.name, repository / "labs")
+    for seed in range(10):
+        _, answers = _work(lab, notebook, entries, kind, random.Random(seed))
+        missing = {name for t in lab.tasks if t.id not in answers for name in t.defines}
+        assert not [e for e in answers.values() if bound_names(e.source) & missing]
