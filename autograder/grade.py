@@ -158,9 +158,44 @@ def collect(
             sandbox.part_with(student)
     if not finished and isinstance(spent := left.spent(), MachineBusy):
         run.busy = str(spent)
+    _run_doubted_alone(submission, sandbox, tasks, waiting, run, left)
     if lost:
         sandbox.open().close()  # raises where the whole sandbox was lost, by no fault of theirs
     return run
+
+
+def _run_doubted_alone(
+    submission: Submission,
+    sandbox: Sandbox,
+    tasks: Sequence[Task],
+    waiting: Mapping[str, Sequence[Case]],
+    run: Run,
+    left: Allowance,
+) -> None:
+    """Run each case that is in doubt once more, in a process where no other exercise has run.
+
+    What another exercise's calls left behind must not count as held before this one's.
+    """
+    for task in tasks:
+        answers = run.answers.get(task.id, {})
+        for index, doubted in list(answers.items()):
+            if not doubted.doubt or left.spent():
+                continue
+            student = sandbox.open()
+            try:
+                student.share(left)
+                student.place(submission.files)
+                with suppress(ProcessLost):
+                    _run_cells(submission.cells, student, run)
+                    case = waiting[task.id][index]
+                    ask = task.ask(case) if task.ask else None
+                    answer = student.run(
+                        task.probe_path, case.inputs, ask, seconds=task.seconds, budget=case.budget
+                    )
+                    if answer.lost is None:
+                        answers[index] = answer
+            finally:
+                sandbox.part_with(student)
 
 
 def _run_tasks(
