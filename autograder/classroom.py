@@ -67,7 +67,7 @@ class Classroom:
 
     `root` is the course's folder, with labs/ and solutions/ in it. `isolated=False` runs the
     students' code without the sandbox, and marks every result. With `keeps_old` a grade stays that
-    was made under other terms, or for want of a GPU left something out: what `autograder grade`
+    was made under other terms, or lacked a GPU and left something out: what `autograder grade`
     does, since only `regrade` shows what changes, and asks.
     """
 

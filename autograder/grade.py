@@ -49,7 +49,7 @@ class Run:
 
     `outputs` and `lost_cells`, with the reasons, go by the cell's place in the notebook. Of a cell
     that ran several times the first outputs are kept. `busy` says why the machine was too busy to
-    run all of it; then what failed may have failed for want of the rest.
+    run all of it; then what failed may have failed because the rest is missing.
     """
 
     outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
@@ -179,7 +179,7 @@ def _run_doubted_alone(
     for task in tasks:
         answers = run.answers.get(task.id, {})
         for index, doubted in list(answers.items()):
-            if not doubted.doubt or left.spent():
+            if not doubted.doubt or doubted.memory != "within" or left.spent():
                 continue
             student = sandbox.open()
             try:

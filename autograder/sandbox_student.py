@@ -181,7 +181,7 @@ class SandboxStudent:
     def _run(
         self, probe: str, inputs: Mapping[str, Any], ask: Ask | None, seconds: float
     ) -> tuple[Answer, bool]:
-        """Run a probe; return its answer, and whether it failed for want of memory."""
+        """Run a probe; return its answer, and whether the kernel refused it memory."""
         asked: list[tuple[Any, Any]] = []
         request = {"probe": probe, "inputs": dict(inputs), "seconds": seconds}
         try:

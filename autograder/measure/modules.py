@@ -146,7 +146,7 @@ def allocated_bytes(build: BuildStep) -> int:
 
 
 def summary(rows: Sequence[Row]) -> list[str]:
-    """Return in words how many are exact, refused or off."""
+    """Return a sentence on how many are exact, refused or off."""
     lines = []
     for kind in ("module", "operator"):
         there = [row for row in rows if row.kind == kind]

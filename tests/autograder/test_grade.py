@@ -401,3 +401,29 @@ def test_a_sandbox_that_ends_in_the_very_last_call_is_no_fault_of_the_students()
         ending = replace(task, ask=lambda _case: end_sandbox)
         with pytest.raises(IsolationError, match="gone"):
             collect(submission, sandbox, [ending], {task.id: [case]})
+
+
+def test_what_one_exercise_leaves_behind_is_not_held_against_another(
+    repository, monkeypatch
+) -> None:
+    # Its copies of the parameters, 40 MiB, stay in a global while the next exercise is measured.
+    bank = repository / "tests" / "bank" / "lab03_adam"
+    work = released("lab03_adam")
+    for task, file in (
+        ("lean_adam_step", "wrong_hidden_in_globals.py"),
+        ("step_in_backward", "right_closure.py"),
+    ):
+        source = (bank / task / file).read_text(encoding="utf-8")
+        cell_of(work, f"lab03-{task}-solution")["source"] = source
+    release = released("lab03_adam")
+    submission = take_in_bytes("s1", "lab03_adam", json.dumps(work).encode(), release)
+    lab = find_lab("lab03_adam")
+    kept = tuple(t for t in lab.tasks if t.name in ("lean_adam_step", "step_in_backward"))
+    statuses = []
+    with Sandbox(lab.hides) as sandbox:
+        for alone in (True, False):
+            if not alone:
+                monkeypatch.setattr("autograder.grade._run_doubted_alone", lambda *_: None)
+            result = grade(replace(lab, tasks=kept), submission, sandbox, b"secret").result
+            statuses.append(result.verdicts[1].status)
+    assert statuses == ["right", "could_not_judge"]
