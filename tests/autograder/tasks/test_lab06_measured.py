@@ -141,7 +141,7 @@ def test_the_budget_is_the_bound_and_what_the_probe_itself_takes(name: str) -> N
         "saved": lambda: 256 * inputs["rows"],
     }[name]()
     assert case.budget is not None
-    assert 1.5 * MIB <= case.budget.bytes - given - _rise(name) <= 2.2 * MIB
+    assert 1.5 * MIB <= case.budget.bytes - given - _rise(name) <= 2.3 * MIB
     # Less than what the next mistake takes more: a layer, two activations, the other moments.
     more = {
         "adam": lambda: 8 * sum(n for (n,) in inputs["large"]["shapes"]) - _rise("adam"),
