@@ -142,6 +142,7 @@ def test_five_runs_give_byte_identical_grades_and_pages(graded, tmp_path, worker
     assert pages(other) == pages(graded)
 
 
+@pytest.mark.slow
 def test_a_class_that_was_killed_goes_on_where_it_stopped(graded, tmp_path):
     room = elsewhere(graded, tmp_path)
     # Somebody whose code waits keeps one worker in the middle, while the other one goes on.
