@@ -153,6 +153,6 @@ def _tally(task: str, gradings: Sequence[Grading]) -> Tally:
         lost=len(failed) - doubtful,
         could_not_judge=doubtful,
         failures=tuple(
-            f"{one.entry.path.name}: {one.verdict.status}, {one.verdict.message}" for one in failed
+            f"{one.entry.label}: {one.verdict.status}, {one.verdict.message}" for one in failed
         ),
     )

@@ -257,8 +257,8 @@ def test_the_worked_example_works_as_it_stands(scratch: Path) -> None:
         "from autograder.tasks.lab02 import LAB\n"
         f"print([path.name for path in build(Path({str(scratch)!r}), ['lab02_sizing'])])\n"
         "task = LAB.tasks[-1]\n"
-        f"for file, verdict in graded_bank(LAB, task, Path({str(scratch / 'tests/bank')!r})):\n"
-        "    print(file.name, verdict.status, verdict.mistake)\n"
+        f"for entry, verdict in graded_bank(LAB, task, Path({str(scratch / 'tests/bank')!r})):\n"
+        "    print(entry.label, verdict.status, verdict.mistake)\n"
     )
     repository = Path(__file__).resolve().parents[1]
     paths = os.pathsep.join(map(str, [scratch, scratch / "src"]))
@@ -277,6 +277,6 @@ def test_the_worked_example_works_as_it_stands(scratch: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "['lab02_sizing.ipynb', 'lab02_sizing.ipynb']",
-        "right_loop.py right None",
-        "wrong_keys_only.py wrong keys_only",
+        "lab02-kv_cache_bytes/right_loop right None",
+        "lab02-kv_cache_bytes/wrong_keys_only wrong keys_only",
     ]

@@ -83,7 +83,7 @@ def _need(task: Task, case: Case, entry: Entry, cells: Sequence[RunCell], sandbo
     refused = outcome(own.bytes if found > 0 else 0)
     return Need(
         task=task.id,
-        answer=entry.path.name,
+        answer=f"{entry.kind}_{entry.name}",
         right=entry.kind == "right",
         of_memory=_is_of_memory(task, case, entry, refused, found > 0),
         budget_mib=round(own.bytes / _MIB, 2),

@@ -62,11 +62,10 @@ def problems(bank: Path, lab: Lab = SMALL_LAB) -> tuple[str, ...]:
 def test_reading_gives_what_the_files_say(bank: Path) -> None:
     entries = read_bank(bank, SMALL_LAB)
     assert [entry.task for entry in entries] == ["lab05-double"] * 8 + ["lab05-halve"] * 8
-    (path,) = (bank / LAB / "double").glob("wrong_adds_one.py")
     assert entries[7] == Entry(
         task="lab05-double",
-        path=path,
         kind="wrong",
+        name="adds_one",
         mistake="adds_one",
         source=returning("double", 9),
         earns=1.0,
@@ -74,6 +73,38 @@ def test_reading_gives_what_the_files_say(bank: Path) -> None:
     )
     assert (entries[0].kind, entries[0].mistake, entries[0].earns) == ("right", None, 2)
     assert (entries[3].kind, entries[3].mistake, entries[3].earns) == ("wrong", None, 0)
+
+
+def test_one_file_a_task_says_the_same_as_a_folder(bank: Path, tmp_path: Path) -> None:
+    home = tmp_path / "percent" / LAB
+    home.mkdir(parents=True)
+    for folder in (bank / LAB).iterdir():
+        cells = [
+            f"# %% {file.stem.replace('_', ': ', 1)}\n{file.read_text()}\n"
+            for file in sorted(folder.iterdir())
+        ]
+        (home / f"{folder.name}.py").write_text("\n".join(cells))
+    assert read_bank(tmp_path / "percent", SMALL_LAB) == read_bank(bank, SMALL_LAB)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('# %%\n"""A."""\n', "`# %%`: expected an answer under"),
+        ('# %% correct: a\n"""A."""\n', "`# %% correct: a`: expected an answer under"),
+        ('# %% right: a b\n"""A."""\n', "`# %% right: a b`: expected an answer under"),
+        ("# %% right: a\nx = 1\n", "`# %% right: a`: expected a docstring of one line"),
+        ("import math\n", "before its first cell: expected an answer under"),
+        ('# %% right: a\n"""A."""\n' * 2, "2 answers are lab05-double/right_a"),
+    ],
+)
+def test_a_cell_that_is_not_of_the_form_is_named(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / LAB / "double.py"
+    file.parent.mkdir()
+    file.write_text(text)
+    with pytest.raises(ValueError, match="double") as caught:
+        read_bank(tmp_path, SMALL_LAB)
+    assert said in str(caught.value)
 
 
 def test_a_docstring_may_have_quotes(tmp_path: Path) -> None:
@@ -111,7 +142,7 @@ def test_what_is_not_of_the_form_is_named(bank: Path, name: str, text: str, said
 
 
 def test_no_bank_is_an_error_that_names_the_layout(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="right_<name>"):
+    with pytest.raises(FileNotFoundError, match="right: <name>"):
         read_bank(tmp_path, SMALL_LAB)
 
 
@@ -135,8 +166,7 @@ def test_a_submission_is_the_release_with_answers_in_it() -> None:
 
 
 def entry(task: str, source: str, kind: str = "right") -> Entry:
-    path = Path(f"{task}_{len(source)}.py")
-    return Entry(task, path, kind, None, source, 0, "")  # type: ignore[arg-type]
+    return Entry(task, kind, str(len(source)), None, source, 0, "")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -189,8 +219,8 @@ def test_a_good_bank_passes_in_few_notebooks(bank: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "about", "value", "said"),
     [
-        ("right_0", "Right.", 9, "right_0.py is right, but earned 1 of 2"),
-        ("wrong_0", "Wrong.", 9, "wrong_0.py is wrong and may earn 0, but earned 1"),
+        ("right_0", "Right.", 9, "right_0 is right, but earned 1 of 2"),
+        ("wrong_0", "Wrong.", 9, "wrong_0 is wrong and may earn 0, but earned 1"),
         ("wrong_0", "Wrong. [earns 1]", 8, "may earn 1, but earned 2"),
         ("wrong_forgets", "Wrong. [earns 1]", 9, "not recognised as forgets, but as adds_one"),
         ("wrong_forgets", "Wrong.", None, "not recognised as forgets, but as None"),
@@ -216,7 +246,7 @@ def test_a_notebook_that_was_not_graded_is_a_problem(bank: Path) -> None:
 
     found = check_bank(release(), read_bank(bank, SMALL_LAB), failing).problems
     assert len(found) == 16
-    assert "right_0.py was not judged: it was failed: the sandbox is gone" in found[0]
+    assert "right_0 was not judged: it was failed: the sandbox is gone" in found[0]
 
 
 def test_what_needs_a_gpu_is_not_run_and_not_passed(bank: Path) -> None:
@@ -231,9 +261,7 @@ def test_a_wrong_answer_may_earn_less_and_that_is_told(bank: Path) -> None:
     write(bank, "wrong_0", "Wrong. [earns 1]", returning("double", None))
     report = check_bank(release(), read_bank(bank, SMALL_LAB), in_process(SMALL_LAB))
     assert report.problems == ()
-    assert report.inexact == (
-        "lab05_accumulation/double/wrong_0.py earned 0, less than the 1 it says.",
-    )
+    assert report.inexact == ("lab05-double/wrong_0 earned 0, less than the 1 it says.",)
 
 
 def test_the_release_itself_solves_nothing() -> None:

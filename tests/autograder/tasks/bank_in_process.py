@@ -1,12 +1,7 @@
-"""The bank of answers, graded in this process: quick, and without a sandbox around it.
-
-`tests/bank/<lab>/<task>/right_*.py` and `wrong_*.py` hold one solution cell each. The first line
-of a file says what is particular about it; a wrong one may end it in `[earns 2]`.
-"""
+"""The answer bank, graded in this process: quick, and without a sandbox around it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +9,7 @@ import pytest
 import torch
 
 from autograder.ban import banned_uses
+from autograder.bank import Entry, read_bank
 from autograder.judge import could_not_judge, draw, judge, refuse
 from autograder.student import LocalStudent
 from autograder.task import Lab, Task, Verdict
@@ -26,14 +22,15 @@ _SECRET = b"the bank's secret"
 
 def graded_bank(
     lab: Lab, task: Task, bank: Path = BANK, secret: bytes = _SECRET
-) -> Iterator[tuple[Path, Verdict]]:
-    """Yield each file of the task's folder in the bank, with the verdict on it."""
-    for file in sorted((bank / lab.name / task.name).glob("*.py")):
-        yield file, _grade(task, file, secret)
+) -> Iterator[tuple[Entry, Verdict]]:
+    """Yield each answer to the task in the bank, with the verdict on it."""
+    for entry in read_bank(bank, lab):
+        if entry.task == task.id:
+            yield entry, _grade(task, entry, secret)
 
 
 def check_bank(lab: Lab, task: Task, bank: Path = BANK, secret: bytes = _SECRET) -> None:
-    """Assert that every answer of the task's folder is graded as its name and first line say.
+    """Assert that every answer to the task is graded as its heading and docstring say.
 
     A right one loses nothing; a wrong one earns at most what it says. Where its name is that of a
     mistake, it is recognised as that and earns exactly what it says, for sampled classes take that
@@ -42,22 +39,22 @@ def check_bank(lab: Lab, task: Task, bank: Path = BANK, secret: bytes = _SECRET)
     if task.needs_gpu and not torch.cuda.is_available():
         pytest.skip(f"the answers to {task.id} are not run: they need a GPU, and there is none")
     graded = list(graded_bank(lab, task, bank, secret))
-    assert sum(file.name.startswith("right_") for file, _ in graded) >= 3, "3 right ones at least"
-    assert sum(file.name.startswith("wrong_") for file, _ in graded) >= 5, "5 wrong ones at least"
-    complaints = [text for file, verdict in graded for text in _complaints(task, file, verdict)]
+    assert sum(entry.kind == "right" for entry, _ in graded) >= 3, "3 right ones at least"
+    assert sum(entry.kind == "wrong" for entry, _ in graded) >= 5, "5 wrong ones at least"
+    complaints = [text for entry, verdict in graded for text in _complaints(entry, verdict)]
     assert not complaints, "\n".join(complaints)
 
 
-def _grade(task: Task, file: Path, secret: bytes) -> Verdict:
-    source = file.read_text(encoding="utf-8")
+def _grade(task: Task, entry: Entry, secret: bytes) -> Verdict:
+    source = entry.source
     if used := banned_uses(task.ban, task.defines, [source]):
         return refuse(task, used)
     if task.needs_gpu and not torch.cuda.is_available():
         return could_not_judge(task, "This exercise needs a GPU.", "needs_gpu")
     names: dict[str, object] = {}
-    exec(compile(source, f"<{file.name}>", "exec"), names)
+    exec(compile(source, f"<{entry.label}>", "exec"), names)
     student = LocalStudent(names)
-    cases = draw(task, secret, file.stem, source.encode())
+    cases = draw(task, secret, entry.label, source.encode())
     try:
         answers = [
             student.run(task.probe_path, case.inputs, task.ask(case) if task.ask else None)
@@ -74,19 +71,15 @@ def _remove_hooks() -> None:
         torch._C._autograd._pop_saved_tensors_default_hooks()
 
 
-def _complaints(task: Task, file: Path, verdict: Verdict) -> Iterator[str]:
-    kind, _, name = file.stem.partition("_")
+def _complaints(entry: Entry, verdict: Verdict) -> Iterator[str]:
     got = f"earned {verdict.points:g} as {verdict.mistake}: {verdict.message}"
-    if kind == "right":
+    if entry.kind == "right":
         if verdict.status != "right":
-            yield f"{file.name} is right, but {got}"
+            yield f"{entry.label} is right, but {got}"
         return
-    first_line = file.read_text(encoding="utf-8").partition("\n")[0]
-    earns = re.search(r"\[earns ([\d.]+)\]", first_line)
-    most = float(earns[1]) if earns else 0.0
-    if verdict.status == "right" or verdict.points > most:
-        yield f"{file.name} is wrong, but {got}"
-    if name in task.mistakes and verdict.points < most:
-        yield f"{file.name} says that it earns {most:g}, but {got}"
-    if name in task.mistakes and verdict.mistake != name:
-        yield f"{file.name} is not recognised: it {got}"
+    if verdict.status == "right" or verdict.points > entry.earns:
+        yield f"{entry.label} is wrong, but {got}"
+    if entry.mistake and verdict.points < entry.earns:
+        yield f"{entry.label} says that it earns {entry.earns:g}, but {got}"
+    if entry.mistake and verdict.mistake != entry.mistake:
+        yield f"{entry.label} is not recognised: it {got}"

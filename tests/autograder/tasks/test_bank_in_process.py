@@ -47,7 +47,7 @@ def _returns(value: int, doc: str = '"""An answer."""') -> str:
 
 def test_an_answer_leaves_autograd_as_it_was(tmp_path: Path) -> None:
     hooks = "torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t).__enter__()"
-    source = f"import torch\n{_returns(1)}{hooks}\n"
+    source = f"{_returns(1)}import torch\n{hooks}\n"
     check_bank(LAB, TASK, _bank(tmp_path, right_1=source))
     saved = torch.ones(1, requires_grad=True).exp()
     assert saved.grad_fn is not None
@@ -61,10 +61,10 @@ def test_a_bank_graded_as_it_says_passes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "source", "complaint"),
     [
-        ("right_1", _returns(0), "right_1.py is right, but earned 1"),
-        ("wrong_1", _returns(0), "wrong_1.py is wrong, but earned 1"),
-        ("wrong_1", _returns(1, '"""Wrong. [earns 2]"""'), "wrong_1.py is wrong, but earned 2"),
-        ("wrong_off", "largest_micro_batch = None", "wrong_off.py is not recognised"),
+        ("right_1", _returns(0), "right_1 is right, but earned 1"),
+        ("wrong_1", _returns(0), "wrong_1 is wrong, but earned 1"),
+        ("wrong_1", _returns(1, '"""Wrong. [earns 1]"""'), "wrong_1 is wrong, but earned 2"),
+        ("wrong_off", '"""Wrong."""\nlargest_micro_batch = None', "wrong_off is not recognised"),
         ("wrong_off", _returns(-1, '"""Wrong. [earns 1]"""'), "says that it earns 1, but earned 0"),
     ],
 )

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.ban import banned_uses
+from autograder.bank import read_bank
 from autograder.judge import judge
 from autograder.student import LocalStudent
 from autograder.task import Task, Verdict
@@ -28,7 +29,7 @@ from autograder.tasks.lab01 import LAB
 from autograder.tasks.lab01.stall import stalls_at
 from autograder.tasks.lab01.updates import is_lost
 from peakmem.probes.lab01 import Float16Adder
-from tests.autograder.tasks.bank_in_process import check_bank
+from tests.autograder.tasks.bank_in_process import BANK, check_bank
 
 TASKS = {task.name: task for task in LAB.tasks}
 
@@ -74,9 +75,8 @@ def test_the_bank_is_graded_as_it_says(task: Task) -> None:
 
 
 @pytest.mark.parametrize("task", LAB.tasks, ids=lambda task: task.name)
-def test_every_mistake_is_in_the_bank(task: Task, repository: Path) -> None:
-    bank = repository / "tests" / "bank" / LAB.name / task.name
-    there = {file.stem.removeprefix("wrong_") for file in bank.glob("wrong_*.py")}
+def test_every_mistake_is_in_the_bank(task: Task) -> None:
+    there = {e.mistake for e in read_bank(BANK, LAB) if e.task == task.id}
     assert set(task.mistakes) - there <= {"no_number"}
 
 
