@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from autograder.commands import building, grading, platforms, reviewing, trying
+from autograder.commands import building, formgrading, grading, platforms, reviewing, trying
 from autograder.commands.report import STATUSES, STOPPED, USAGE, Report, show
 from autograder.questions import COURSE
 
@@ -24,6 +24,7 @@ _COMMANDS = (
     grading.add_regrade,
     reviewing.add_rejudge,
     reviewing.add_explain,
+    formgrading.add_formgrade,
     reviewing.add_export,
     reviewing.add_audit,
     trying.add_bank,

@@ -61,7 +61,7 @@ def _require_graded_by_code(out: Path, task_id: str) -> None:
             if question.by_person and full_id(lab, question.id) == task_id:
                 raise ValueError(
                     f"{task_id} is read by a person, whose points and comment are in Formgrader: "
-                    f"jupyter lab {shlex.quote(str(out))}"
+                    f"autograder formgrade {shlex.quote(str(out))}"
                 )
 
 

@@ -55,9 +55,9 @@ _KINDS: dict[Kind, tuple[str, str]] = {
     ),
     "second_look": (
         "Given points by a person, then handed in anew or judged anew; look again in Formgrader",
-        "jupyter lab {out}",
+        "autograder formgrade {out}",
     ),
-    "in_words": ("Answers in words; give points in Formgrader", "jupyter lab {out}"),
+    "in_words": ("Answers in words; give points in Formgrader", "autograder formgrade {out}"),
     "needs_gpu": (
         "Left out of the points for want of a GPU; on a machine with one",
         "autograder{course} regrade {lab} --submitted SUBMITTED --out {out}",

@@ -131,7 +131,7 @@ def test_each_has_the_command_to_run_next_ready_to_be_pasted(root: Path) -> None
     by_kind = {need.kind: need.next for need in needs(results, out, root)}
     explain = f"explain '{out}' 'kim l' {DOUBLE}"
     assert by_kind["could_not_judge"] == f"autograder --course {root} {explain}"
-    assert by_kind["in_words"] == f"jupyter lab '{out}'"
+    assert by_kind["in_words"] == f"autograder formgrade '{out}'"
     text = told(needs(results, out, root), out, root)
     assert f"    -> autograder --course {root} explain" in text
 
