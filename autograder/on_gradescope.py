@@ -30,6 +30,7 @@ from autograder.notebook import MAX_FILE_BYTES
 from autograder.questions import questions_of
 from autograder.result import Result
 from autograder.sandbox import Sandbox
+from autograder.terminal import say
 
 __all__ = ["grade_one", "main"]
 
@@ -45,7 +46,7 @@ def main() -> None:
     try:
         result = grade_one(base, about["lab"], root)
     except Exception as error:
-        traceback.print_exc()  # instructors see this, and students do not
+        say(traceback.format_exc(), to=sys.stderr)  # instructors see this, and students do not
         reason = f"The grader failed: {type(error).__name__}: {error}"
         result = Result("", about["lab"], "failed", reason)
     questions = questions_of([about["lab"]], root)[about["lab"]]
@@ -53,7 +54,7 @@ def main() -> None:
     results["extra_data"]["release"] = about["release"]
     write_whole(base / "results/results.json", json.dumps(results, indent=1).encode())
     said = f"{result.end} {result.reason}".strip()
-    print(f"{about['lab']}, release {about['release']}: {results['score']:g} points, {said}")
+    say(f"{about['lab']}, release {about['release']}: {results['score']:g} points, {said}")
 
 
 def grade_one(base: Path, lab: str, root: Path) -> Result:
@@ -101,7 +102,7 @@ def _sandbox(secret_paths: list[Path]) -> Callable[..., Sandbox]:
     missing = missing_user(secret_paths)
     if missing:
         raise IsolationError(" ".join([*refused, *missing]))
-    print(f"Namespaces are refused here, so code runs as a user of its own. {refused[0]}")
+    say(f"Namespaces are refused here, so code runs as a user of its own. {refused[0]}")
     return partial(UidSandbox, secret_paths=secret_paths)
 
 
