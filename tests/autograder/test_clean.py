@@ -122,8 +122,8 @@ def requests_of(page: str) -> list[str]:
 
 MARKDOWN = "![~!~[~](~)~]~[1]: ~attachment:a.png~http://e.example/x~\n\n~\\~ ~`~<~>~&#33;~&lt;~$~x"
 HTML = (
-    "<img src=~http://e.example~<svg~<style>~url(~ onload=~>~<a href=~javascript:~\"~'~</~<b>~<math>"
-    "~<mtext>~&lt;~x~<link rel=stylesheet href="
+    "<img src=~http://e.example~<svg~<style>~url(~ onload=~>~<a href=~javascript:~\"~'~</~<b>~"
+    "<math>~<mtext>~&lt;~x~<link rel=stylesheet href="
 )
 
 
