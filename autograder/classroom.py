@@ -343,15 +343,23 @@ class Grader:
         except (IsolationError, MemoryError):
             raise  # this worker cannot go on; another one may
         except Exception as error:
-            reason = f"The grader failed at this submission: {type(error).__name__}: {error}"
-            graded = _ended(room, student, "failed", reason)
-        _keep(room, graded, raw, self._terms)
+            graded = _ended(room, student, "failed", _failed_at(error))
+        try:
+            _keep(room, graded, raw, self._terms)
+        except (OSError, MemoryError):
+            raise  # no fault of what is to be written
+        except Exception as error:
+            _keep(room, _ended(room, student, "failed", _failed_at(error)), raw, self._terms)
 
 
 def _keep(room: Classroom, graded: Graded, raw: bytes, terms: Mapping[str, Any]) -> None:
     """Write what follows from a result, then the result: where that is, the rest is there too."""
     _write_derived(waive(graded.result, waivers(room.out)), room.out, room.root)
     Journal(room.out).keep(graded.result, raw, graded.answers, terms, graded.asked)
+
+
+def _failed_at(error: Exception) -> str:
+    return f"The grader failed at this submission: {type(error).__name__}: {error}"
 
 
 def drop_pages(result: Result, out: Path) -> None:

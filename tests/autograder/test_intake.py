@@ -449,7 +449,7 @@ def test_pictures_stay_and_nothing_else_that_is_attached() -> None:
     words["attachments"] = {"a.png": {"image/png": "A" * 9_000_000}}
     submission = taken(notebook)
     assert "attachments" not in submission.notebook["cells"][-1]
-    assert "too large" in submission.notes[0]
+    assert "all pictures together may take 1 MiB" in submission.notes[0]
 
 
 # Whatever happens to a notebook.
