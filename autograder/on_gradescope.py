@@ -15,12 +15,14 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 from autograder.by_uid import UidSandbox
 from autograder.by_uid import missing_layers as missing_user
 from autograder.classroom import Classroom, Grader
+from autograder.engine import Failure, Solo, Work
 from autograder.files import write_whole
 from autograder.gradescope import results_of
 from autograder.intake import find_submissions
@@ -76,9 +78,12 @@ def grade_one(base: Path, lab: str, root: Path) -> Result:
         _hand_in(base / "submission", out / "submitted" / student / lab, lab)
         room = Classroom(lab, out / "graded", root, secret)
         (handed,) = find_submissions(out / "submitted", lab)
-        with Grader(room, 0, make_sandbox) as grader:
-            grader(handed)
+        made = partial(Grader, room, make_sandbox=make_sandbox)
+        with closing(Solo(Work(made), slot=0)) as grader:
+            outcome = grader.do(handed)
         result = Journal(room.out).read(lab, student)
+        if isinstance(outcome, Failure) and result is None:
+            result = Result(student, lab, "failed", outcome.reason)
     if result is None:
         raise RuntimeError("the grader kept no result")
     return result

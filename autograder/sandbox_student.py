@@ -257,6 +257,7 @@ class SandboxStudent:
             raise self._lost
         number = secrets.randbits(62)  # which nobody can reply to in advance
         turn = Turn(self._pid, self._handle, seconds, self._left)
+        answer_bytes = self._left.answer_bytes
 
         def look() -> None:
             with turn.at_our_cost():
@@ -280,6 +281,11 @@ class SandboxStudent:
             raise self._give_up(
                 "Your code ended its own process (os._exit, a crash, or no memory left)."
             ) from None
+        except MessageTooLong as error:
+            if replies is None:
+                raise self._give_up(f"What your code shows could not be taken: {error}.") from None
+            self._left.answer_bytes, asked[:] = answer_bytes, []  # for nothing of it is kept
+            raise self._give_up(_TOO_LARGE) from None
         except (WireError, PlainError, TimeoutError) as error:
             raise self._give_up(f"Your code's answer could not be taken: {error}.") from None
 
@@ -291,12 +297,7 @@ class SandboxStudent:
         """Receive one message. What a process may send in all is bounded: this side keeps it."""
         left = self._left
         most = min(MAX_MESSAGE, left.sent_bytes, *([left.answer_bytes] if answers else []))
-        try:
-            data = take(self._connection, most, look)
-        except MessageTooLong:
-            if answers:
-                raise ProcessLost(_TOO_LARGE) from None
-            raise
+        data = take(self._connection, most, look)
         left.sent_bytes -= len(data)
         left.answer_bytes -= len(data) if answers else 0
         return decode(data)

@@ -63,7 +63,7 @@ def only(result, task):
         "return 'x' * 15_000_000",
         "return [0.123456789] * 900_000",
         "import numpy\n    return numpy.ones(10**6)",
-        "for _ in range(9_000): run(10**3_000)\n    return 1",
+        "for _ in range(9_000):\n        try: run(10**3_000)\n        except Exception: pass",
     ],
     ids=["bytes", "text", "numbers", "array", "questions"],
 )
