@@ -61,9 +61,9 @@ def find_submissions(
     `labs` are the names of all that the course gives.
 
     Everything in `submitted` is listed but what programs hide there and students who handed in
-    other labs only: what is no plain notebook at its place is listed too, so that `take_in` quarantines it
-    with a reason and nobody's work is passed over in silence. A folder whose name cannot be a
-    student's id is listed under a made-up one.
+    other labs only: what is no plain notebook at its place is listed too, so that `take_in`
+    quarantines it with a reason and nobody's work is passed over in silence. A folder whose name
+    cannot be a student's id is listed under a made-up one.
 
     Raises NotADirectoryError where there is no such folder.
     """
