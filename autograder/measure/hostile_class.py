@@ -164,7 +164,8 @@ def main() -> int:
         f"{figures.submissions} hostile submissions in {figures.seconds:.0f} s: a worker's peak "
         f"{figures.worker_peak_bytes / _MIB:.0f} MiB (at most {_MOST_WORKER_BYTES / _MIB:.0f}), "
         f"the controller's {figures.controller_peak_bytes / _MIB:.0f} MiB, on disk "
-        f"{figures.disk_bytes / _MIB:.0f} MiB, {each_bytes / 1e6:.2f} MB each (at most {_MOST_DISK_BYTES / 1e6:.2f}), the largest "
+        f"{figures.disk_bytes / _MIB:.0f} MiB, {each_bytes / 1e6:.2f} MB each "
+        f"(at most {_MOST_DISK_BYTES / 1e6:.2f}), the largest "
         f"{figures.largest_bytes / 1e6:.2f} MB ({figures.largest_kind}); {figures.ends}",
         flush=True,
     )
