@@ -364,7 +364,7 @@ _WHILE_MEASURED = (
 )
 _GONE = "Your code ended its own process."
 _TOO_LARGE = (
-    f"Your code's answers are too large to be kept: all answers of a notebook may take "
+    f"Your code's answer could not be taken: all answers of a notebook may take "
     f"{ANSWER_BYTES / 2**20:g} MiB together."
 )
 _NOT_TO_ASK = "Your code's process asked what it had no business to ask."
