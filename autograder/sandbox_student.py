@@ -285,7 +285,9 @@ class SandboxStudent:
             if replies is None:
                 raise self._give_up(f"What your code shows could not be taken: {error}.") from None
             self._left.answer_bytes, asked[:] = answer_bytes, []  # for nothing of it is kept
-            raise self._give_up(_TOO_LARGE) from None
+            raise self._give_up(
+                f"Your code's answer could not be taken: {error}, since {_ALL_ANSWERS}."
+            ) from None
         except (WireError, PlainError, TimeoutError) as error:
             raise self._give_up(f"Your code's answer could not be taken: {error}.") from None
 
@@ -363,10 +365,7 @@ _WHILE_MEASURED = (
     "While its memory is measured, your code can start no thread or process and write to no file."
 )
 _GONE = "Your code ended its own process."
-_TOO_LARGE = (
-    f"Your code's answer could not be taken: all answers of a notebook may take "
-    f"{ANSWER_BYTES / 2**20:g} MiB together."
-)
+_ALL_ANSWERS = f"all answers of a notebook may take {ANSWER_BYTES / 2**20:g} MiB together"
 _NOT_TO_ASK = "Your code's process asked what it had no business to ask."
 
 
