@@ -290,6 +290,7 @@ BENCHES = {
     "calculators": "autograder.measure.calculators",
     "class": "autograder.measure.one_class",
     "grader": "autograder.bench",
+    "hostile": "autograder.measure.hostile_class",
     "meter": "autograder.measure.meter_cost",
     "modules": "autograder.measure.modules",
     "others": "autograder.measure.others",
@@ -299,6 +300,7 @@ GRADING = (
     "budgets",
     "class",
     "grader",
+    "hostile",
     "thousand",
 )  # these run the sandbox, and nothing of transformers
 

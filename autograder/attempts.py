@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from autograder.classroom import Classroom, Handed, drop_pages, note_taken, take
+from autograder.classroom import Classroom, Handed, note_taken, take
 from autograder.export import JUDGED
 from autograder.files import write_whole
 from autograder.journal import Journal
+from autograder.pages import drop_pages
 from autograder.policy import Attempt, counting, percent_off, sentence
 from autograder.result import Result
 from autograder.semester import Receipt, Semester

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from autograder.binder import bind
 from autograder.classroom import absent, taken
+from autograder.csv_table import cell_text
 from autograder.database import scores_in
-from autograder.export import FOR_A_PERSON, JUDGED, NOT_HANDED_IN, cell_text, points
+from autograder.export import FOR_A_PERSON, JUDGED, NOT_HANDED_IN, points
 from autograder.files import inside
 from autograder.layout import read_notebooks
 from autograder.questions import Question, questions_in

@@ -57,6 +57,9 @@ _LOOP_CALLS = frozenset({"vectorize", "apply_along_axis", "frompyfunc", "map", "
 # format codes are short, and a pattern or a sum of texts could be made to take hours.
 _MAX_TEXTS = 20
 _MAX_TEXT = 200
+# Of a dotted name; no module's has so many. Each attribute of a chain is the end of a name of its
+# own, and all of them in full take time that grows with the square of the chain's length.
+_MAX_PARTS = 20
 
 # Calls that ask about a type and convert nothing.
 _QUESTIONS = frozenset({"isinstance", "issubdtype", "issubclass", "finfo"})
@@ -180,8 +183,9 @@ def _imports(node: ast.AST) -> Iterator[str]:
 
 
 def _dotted(node: ast.AST) -> str:
+    """A dotted name; empty for what is none, or has over _MAX_PARTS parts."""
     parts: list[str] = []
-    while isinstance(node, ast.Attribute):
+    while isinstance(node, ast.Attribute) and len(parts) < _MAX_PARTS:
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""

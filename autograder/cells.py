@@ -15,7 +15,7 @@ __all__ = ["Recorder", "make_shell"]
 MAX_TEXT = 20_000  # characters of one cell's text that are kept
 MAX_END = 2_000  # characters of the end of what was cut: a test says there what failed
 MAX_OUTPUTS = 200  # outputs of one cell
-MAX_DATA = 4 * 2**20  # bytes of one cell's figures and rich outputs
+MAX_DATA = 2**20  # bytes of one cell's figures and rich outputs
 
 _CUT = f"\n[the output is cut after {MAX_TEXT:,} characters or {MAX_OUTPUTS} pieces; it ends:]\n"
 

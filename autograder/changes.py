@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autograder.export import JUDGED, cell_text, points
+from autograder.csv_table import csv_bytes
+from autograder.export import JUDGED, points
 from autograder.files import write_whole
 from autograder.result import Result
 from autograder.task import Verdict
@@ -86,15 +85,9 @@ def note_down(changes: Sequence[Change], out: Path) -> None:
 
 def _write(changes: Sequence[Change], path: Path, old: bytes = b"") -> None:
     """Write the changes to a CSV file, after the rows that it has."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    if not old:
-        writer.writerow(_COLUMNS)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    for c in changes:
-        cells = (c.student, c.lab, c.task, c.old, c.new, c.why, c.before)
-        writer.writerow((now, *map(cell_text, cells)))
-    write_whole(path, old + text.getvalue().encode(errors="replace"))
+    rows = [(now, c.student, c.lab, c.task, c.old, c.new, c.why, c.before) for c in changes]
+    write_whole(path, old + csv_bytes(rows if old else [_COLUMNS, *rows]))
 
 
 def _lines(change: Change) -> list[str]:

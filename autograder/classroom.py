@@ -18,19 +18,17 @@ from types import TracebackType
 from typing import Any, Self
 
 from autograder import engine
-from autograder.by_hand import NOTHING, Given
+from autograder.by_hand import NOTHING
 from autograder.demands import demanded
 from autograder.export import write_grades
-from autograder.feedback import feedback_path, shows, write_feedback
 from autograder.files import write_whole
-from autograder.formgrader import formgrader_pages, formgrader_path, write_for_formgrader
 from autograder.grade import Graded
 from autograder.intake import find_submissions
 from autograder.isolation import IsolationError
 from autograder.journal import Journal
 from autograder.labs import CourseLab, find_lab, lab_names
 from autograder.limits import Limits
-from autograder.questions import source_names
+from autograder.pages import Shown, are_there, write_missing, write_pages
 from autograder.result import End, Result
 from autograder.sandbox import Sandbox
 from autograder.scoring import SANE, Rules
@@ -45,7 +43,6 @@ __all__ = [
     "Handed",
     "absent",
     "course_secret",
-    "drop_pages",
     "grade_all",
     "grade_notebooks",
     "note_taken",
@@ -214,18 +211,16 @@ def publish(out: Path, root: Path) -> list[Result]:
     from autograder.gradebook import look_again, write_gradebook
 
     journal, waived, people = Journal(out), waivers(out), given_by_people(out)
-    results = []
+    results, wanted = [], []
     for student, lab in taken(out):
         result = journal.verdicts(lab, student)
         if result is None:
             continue
         results.append(waive(result, waived))
         given = people.get((student, lab), NOTHING)
-        there = all(path.is_file() for path in _derived(result, out, root))
-        if not there or not shows(feedback_path(result, out), given):
-            whole = journal.read(lab, student)
-            if whole is not None:
-                _write_derived(waive(whole, waived), out, root, given)
+        if not are_there(result, out, root, given):
+            wanted.append(Shown(student, lab, given))
+    write_missing(wanted, out, root)
     write_gradebook(results, out, root)
     look_again(
         {
@@ -343,31 +338,23 @@ class Grader:
         except (IsolationError, MemoryError):
             raise  # this worker cannot go on; another one may
         except Exception as error:
-            reason = f"The grader failed at this submission: {type(error).__name__}: {error}"
-            graded = _ended(room, student, "failed", reason)
-        _keep(room, graded, raw, self._terms)
+            graded = _ended(room, student, "failed", _failed_at(error))
+        try:
+            _keep(room, graded, raw, self._terms)
+        except (OSError, MemoryError):
+            raise  # no fault of what is to be written
+        except Exception as error:
+            _keep(room, _ended(room, student, "failed", _failed_at(error)), raw, self._terms)
 
 
 def _keep(room: Classroom, graded: Graded, raw: bytes, terms: Mapping[str, Any]) -> None:
     """Write what follows from a result, then the result: where that is, the rest is there too."""
-    _write_derived(waive(graded.result, waivers(room.out)), room.out, room.root)
+    write_pages(waive(graded.result, waivers(room.out)), room.out, room.root)
     Journal(room.out).keep(graded.result, raw, graded.answers, terms, graded.asked)
 
 
-def drop_pages(result: Result, out: Path) -> None:
-    """Remove the pages of a submission, so that `publish` writes them anew."""
-    for path in (feedback_path(result, out), *formgrader_pages(result, out)):
-        path.unlink(missing_ok=True)
-
-
-def _write_derived(result: Result, out: Path, root: Path, given: Given = NOTHING) -> None:
-    write_feedback(result, out, root, given)
-    write_for_formgrader(result, out, root)
-
-
-def _derived(result: Result, out: Path, root: Path) -> tuple[Path, ...]:
-    names = source_names(result.lab, root)
-    return feedback_path(result, out), *(formgrader_path(result, out, name) for name in names)
+def _failed_at(error: Exception) -> str:
+    return f"The grader failed at this submission: {type(error).__name__}: {error}"
 
 
 def _terms(room: Classroom) -> dict[str, Any]:

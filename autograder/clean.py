@@ -169,13 +169,22 @@ def _safe_data(data: Mapping[str, Any]) -> dict[str, str]:
 
 _RAW_HTML = re.compile(r"<[a-z/!?]")
 _ACTIVE_LINK = re.compile(r"(javascript|vbscript|data):")
+# A picture that is in the notebook; any other makes the reader's browser ask for an address.
+_ATTACHED = re.compile(r"!\[[^\[\]]*\]\(attachment:[^()\s<>]*\)")
+# What makes MathJax set a style, an attribute or a link, load more of itself, or read its commands
+# under other names.
+_ACTIVE_MATH = re.compile(
+    r"\\(style|class|cssid|href|url|html|mmltoken|bbox|texttip|action|toggle|includegraphics|"
+    r"require|unicode|csname|let|[gex]?def|(re)?newcommand|(re)?newenvironment)(?![a-z])"
+)
 
 
 def inert_markdown(source: str) -> str:
     """Return markdown that renders as no HTML of its own, whatever shows it.
 
-    Formgrader renders markdown unsanitised, inside the instructor's session. So text with raw HTML
-    or a link that runs code is shown there as its source.
+    Formgrader renders markdown unsanitised, inside the instructor's session. So text with raw HTML,
+    a link that runs code, a picture from elsewhere, or a formula that does more than show itself is
+    shown there as its source.
 
     >>> inert_markdown("so *it* fits")
     'so *it* fits'
@@ -186,9 +195,15 @@ def inert_markdown(source: str) -> str:
     <script>alert(1)</script>
     ```
     """
-    read = html.unescape(source).replace("\\", "").lower()
+    unescaped = html.unescape(source).lower()
+    read = unescaped.replace("\\", "")
     unbroken = re.sub(r"[\s\x00-\x1f]", "", read)  # browsers pass over both within a scheme
-    if not (_RAW_HTML.search(read) or _ACTIVE_LINK.search(unbroken)):
+    if not (
+        _RAW_HTML.search(read)
+        or _ACTIVE_LINK.search(unbroken)
+        or "![" in _ATTACHED.sub("", read)
+        or _ACTIVE_MATH.search(unescaped)
+    ):
         return source
     longest = max((len(run) for run in re.findall("`+", source)), default=0)
     fence = "`" * max(3, longest + 1)

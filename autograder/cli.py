@@ -15,6 +15,7 @@ from typing import NoReturn
 from autograder.commands import building, formgrading, grading, platforms, reviewing, trying
 from autograder.commands.report import STATUSES, STOPPED, USAGE, Report, show
 from autograder.questions import COURSE
+from autograder.terminal import say
 
 __all__ = ["main"]
 
@@ -107,7 +108,7 @@ def _run(options: argparse.Namespace) -> Report:
         if isinstance(error, OperationalError):
             said = f"the gradebook cannot be read or written: {error.orig}"
         else:
-            traceback.print_exc()
+            say(traceback.format_exc(), to=sys.stderr)
         return Report(USAGE, problems=(f"autograder {options.command}: {said}",))
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one must not cut off what is said

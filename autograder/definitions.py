@@ -9,9 +9,10 @@ import ast
 import math
 import re
 import symtable
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 __all__ = ["DEFINITIONS", "forget", "reachable", "redefined"]
 
@@ -32,6 +33,14 @@ class _Statement:
     changes: frozenset[str]
     takes: frozenset[str]
 
+    @cached_property
+    def text(self) -> str:
+        """The statement as Python writes it, made once: notebooks define a name over and over."""
+        try:
+            return ast.unparse(self.node)
+        except RecursionError:
+            return ""
+
 
 def reachable(names: Sequence[str], cells: Iterable[str]) -> tuple[list[ast.stmt], set[str]]:
     """Return the top-level statements that make up `names`, and every name that they go by.
@@ -41,18 +50,24 @@ def reachable(names: Sequence[str], cells: Iterable[str]) -> tuple[list[ast.stmt
     it under a condition, counts along with what it was before. A cell that does not parse defines
     nothing.
     """
-    binders: dict[str, list[tuple[int, _Statement]]] = {}
-    for place, statement in enumerate(s for cell in cells for s in _statements(cell)):
+    statements = [s for cell in cells for s in _statements(cell)]
+    binders: dict[str, list[int]] = {}
+    for place, statement in enumerate(statements):
         for name in statement.binds | statement.changes:
-            binders.setdefault(name, []).append((place, statement))
+            binders.setdefault(name, []).append(place)
     reached: dict[int, ast.stmt] = {}
     waiting = [(name, math.inf) for name in names]
     seen = set(waiting)
+    followed: set[tuple[str, int]] = set()
     while waiting:
         name, before = waiting.pop()
-        for place, statement in reversed(binders.get(name, ())):
-            if place >= before:
-                continue
+        places = binders.get(name, [])
+        for index in range(bisect_left(places, before) - 1, -1, -1):
+            place = places[index]
+            if (name, place) in followed:
+                break  # and so has been all that comes before it
+            followed.add((name, place))
+            statement = statements[place]
             reached[place] = statement.node
             limit = math.inf if isinstance(statement.node, DEFINITIONS) else place
             more = {(other, limit) for other in statement.takes} - seen
@@ -68,24 +83,18 @@ def redefined(cells: Iterable[str]) -> list[str]:
 
     Code that called the first finds the last once all cells have run.
     """
-    defined: dict[str, ast.stmt] = {}
+    before: dict[str, _Statement] = {}
     found: set[str] = set()
     for cell in cells:
-        before = dict(defined)
+        here: dict[str, _Statement] = {}
         for statement in _statements(cell):
-            for name in statement.binds:
-                if name in before and _text(before[name]) != _text(statement.node):
+            for name in statement.binds - found:
+                if name in before and before[name].text != statement.text:
                     found.add(name)
                 if isinstance(statement.node, DEFINITIONS):
-                    defined[name] = statement.node
+                    here[name] = statement
+        before |= here
     return sorted(found)
-
-
-def _text(node: ast.stmt) -> str:
-    try:
-        return ast.unparse(node)
-    except RecursionError:
-        return ""
 
 
 def forget() -> None:
@@ -111,6 +120,8 @@ def _source(node: ast.stmt, lines: Sequence[bytes]) -> str:
     first = min(part.lineno for part in (node, *decorators))
     last = node.end_lineno or first
     begin = node.col_offset if first == node.lineno else 0  # a decorator has a line of its own
+    if first == last:  # one slice: a line may hold a hundred thousand statements
+        return lines[last - 1][begin : node.end_col_offset].decode()
     own = [*lines[first - 1 : last - 1], lines[last - 1][: node.end_col_offset]]
     own[0] = own[0][begin:]
     return b"\n".join(own).decode()

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from autograder.grading_process import TRIES, Broken, GradingProcess, Work, first_ready
 
-__all__ = ["Failure", "Solo", "Work", "run_all"]
+__all__ = ["Failure", "Solo", "Work", "alone", "run_all"]
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -46,7 +48,7 @@ def run_all(
                 if not isinstance(outcome, Broken):
                     yield item, outcome
                 else:
-                    if process.tries < TRIES:
+                    if outcome.again and process.tries < TRIES:
                         waiting.append((item, process.tries + 1))
                     else:
                         yield item, Failure(outcome.reason)
@@ -76,8 +78,7 @@ class Solo(Generic[Item, Outcome]):
         """Return what came of the item, after as many tries as `run_all` gives it."""
         for tries in range(1, TRIES + 1):
             self._process.hand(item, tries)
-            while not first_ready([self._process]):
-                pass
+            first_ready([self._process])
             outcome = self._process.outcome()
             if not isinstance(outcome, Broken):
                 self._process.item = None
@@ -87,6 +88,8 @@ class Solo(Generic[Item, Outcome]):
                 if self._closed:
                     return Failure("It was given up, as its run had ended.")
                 self._process = GradingProcess(self._work, self._process.slot)
+            if not outcome.again:
+                break
         return Failure(outcome.reason)
 
     def close(self) -> None:
@@ -94,3 +97,14 @@ class Solo(Generic[Item, Outcome]):
         with self._lock:
             self._closed = True
             self._process.give_up()
+
+
+def alone(function: Callable[[Item], Outcome], item: Item) -> Outcome | Failure:
+    """Return what the function makes of the item, in a process of its own, within its bounds."""
+    with closing(Solo(Work(partial(_only, function)), slot=0)) as solo:
+        return solo.do(item)
+
+
+@contextmanager
+def _only(function: Callable[[Item], Outcome], _slot: int) -> Iterator[Callable[[Item], Outcome]]:
+    yield function

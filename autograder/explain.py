@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
+from autograder import engine
 from autograder.audit import questions_then
 from autograder.classroom import taken
 from autograder.export import JUDGED, points
@@ -44,14 +46,23 @@ def explain(
     Raises ValueError where there is no such task, or no result of this student.
     """
     _require_graded_by_code(out, task_id)
-    found, task = find_task(task_id, root, rules)
-    lab = found.name
-    result = Journal(out).read(lab, student)
-    if result is None:
+    lab = find_task(task_id, root, rules)[0].name
+    if Journal(out).verdicts(lab, student) is None:
         near = [name for name, _ in taken(out) if name.casefold() == student.casefold()]
         hint = f"is it {near[0]}?" if near else "grades.csv says who handed in"
         raise ValueError(f"{out} has no result of {student} in {lab}; {hint}")
-    waived = waivers(out).get(full_id(lab, task.id))
+    told = engine.alone(partial(_explained, out, secret, root, rules), (student, task_id))
+    if isinstance(told, engine.Failure):
+        return f"{student}, {task_id}: this cannot be explained. {told.reason}"
+    return told
+
+
+def _explained(out: Path, secret: bytes, root: Path, rules: Rules, of: tuple[str, str]) -> str:
+    student, task_id = of
+    found, task = find_task(task_id, root, rules)
+    result = Journal(out).read(found.name, student)
+    assert result is not None, "which it was when this was asked for"
+    waived = waivers(out).get(full_id(found.name, task.id))
     return "\n".join(_lines(task, result, Journal(out), secret, waived))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
+from autograder.csv_table import csv_bytes
 from autograder.files import write_whole
 from autograder.questions import COURSE, Question, questions_of
 from autograder.result import Result
@@ -16,8 +16,6 @@ __all__ = [
     "FOR_A_PERSON",
     "JUDGED",
     "NOT_HANDED_IN",
-    "cell_text",
-    "no_formula",
     "points",
     "said",
     "write_grades",
@@ -31,8 +29,6 @@ FOR_A_PERSON = "for_a_person"
 NOT_HANDED_IN = "not_handed_in"
 JUDGED = frozenset({"right", "partly", "wrong"})  # the others have no score
 
-# The full-width ones begin a formula where a spreadsheet is set to Japanese or Chinese.
-_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 _NOTHING = "Nothing was handed in."
 _NO_VERDICT = "The grader returned no verdict on this exercise; a person has to look."
 
@@ -54,22 +50,13 @@ def write_grades(
     ran outside the sandbox begin with "NOT ISOLATED: ". `release` is the one that the submission
     says it is of, empty where it does not say. `root` holds the course's `solutions`.
 
-    The file is UTF-8, with a line feed after each row; the same results give the same bytes. A
-    text that begins with = + - or @, as wide as usual or full width, which a spreadsheet would run
-    as a formula, has an apostrophe put before it; tabs, returns and other control characters are
-    spaces, none at its ends. Scores are plain numbers.
+    The same results give the same bytes, in the form of `csv_table`: no text is a formula to a
+    spreadsheet. Scores are plain numbers.
     """
     questions = questions_of((result.lab for result in results), root)
-    data = io.BytesIO()  # StringIO would take four bytes a character
-    text = io.TextIOWrapper(data, "utf-8", newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
     rows = {(r.student, r.lab): _rows(r, questions[r.lab]) for r in results}
     rows |= {key: _missing_rows(*key, questions[key[1]]) for key in missing}
-    for key in sorted(rows):
-        writer.writerows(rows[key])
-    text.flush()
-    write_whole(path, data.getvalue())
+    write_whole(path, csv_bytes(chain([COLUMNS], *(rows[key] for key in sorted(rows)))))
 
 
 def said(result: Result, message: str) -> str:
@@ -96,28 +83,14 @@ def _rows(result: Result, questions: Sequence[Question]) -> Iterator[tuple[str, 
         else:
             status, message, mistake = verdict.status, verdict.message, verdict.mistake or ""
             score = points(verdict.points) if status in JUDGED else ""
-        texts = (cell_text(t) for t in (status, mistake, said(result, message)))
-        names = (cell_text(t) for t in (result.student, result.lab, question.id))
-        yield (*names, score, points(question.points), *texts, cell_text(result.release))
+        names = (result.student, result.lab, question.id)
+        texts = (status, mistake, said(result, message), result.release)
+        yield (*names, score, points(question.points), *texts)
 
 
 def _missing_rows(
     student: str, lab: str, questions: Sequence[Question]
 ) -> Iterator[tuple[str, ...]]:
     for question in questions:
-        names = (cell_text(t) for t in (student, lab, question.id))
-        yield (*names, "0", points(question.points), NOT_HANDED_IN, "", _NOTHING, "")
-
-
-def cell_text(text: str) -> str:
-    r"""Return a text on one line that no spreadsheet takes for a formula, as grades.csv holds it.
-
-    >>> cell_text("=1+1"), cell_text("\t@a\nb"), cell_text("a - b")
-    ("'=1+1", "'@a b", 'a - b')
-    """
-    return no_formula("".join(c if c.isprintable() else " " for c in text).strip())
-
-
-def no_formula(text: str) -> str:
-    """Return the text with an apostrophe before it where a spreadsheet would run it."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+        of = points(question.points)
+        yield (student, lab, question.id, "0", of, NOT_HANDED_IN, "", _NOTHING, "")

@@ -36,6 +36,7 @@ __all__ = ["feedback_html", "feedback_path", "shows", "write_feedback"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LONGEST_TEXT = 20_000  # characters of one output; code above this is not coloured either
+_LONGEST_PAGE = 1_500_000  # characters of all cells; a lab's solved notebook has 250,000
 _KEPT = 256  # rendered cells that are kept: a lab's own are the same on every page
 
 # Icon and words of each status, so that no meaning hangs on a colour.
@@ -246,6 +247,7 @@ def _cells(
     # In a lab what students leave as it was is theirs too: a prediction, for one.
     theirs = {cell["source"] for cell in source["cells"]} if shows_tests else set()
     cells = []
+    left = _LONGEST_PAGE
     for cell in graded_notebook(result, source)["cells"]:
         nbgrader = marks_of(cell)
         mark = marks.get(nbgrader.get("grade_id", ""))
@@ -265,8 +267,23 @@ def _cells(
             else:
                 shown["code"] = _coloured(cell["source"])
                 shown["outputs"] = [_output(output) for output in cell["outputs"]]
+        size = _size(shown)
+        if size > left:
+            shown |= {"text": _LEFT_OUT, "code": "", "outputs": []}
+        else:
+            left -= size
         cells.append(shown)
     return cells
+
+
+_LEFT_OUT = "This cell is left out: the page would be too long with it. Your notebook has it."
+
+
+def _size(shown: Mapping[str, Any]) -> int:
+    """Characters that a cell takes on the page; what is Markup is not escaped again."""
+    texts = [shown["text"], shown["code"]]
+    texts += [text for output in shown["outputs"] for text in output.values()]
+    return sum(len(Markup.escape(text)) for text in texts)
 
 
 def _rendered(source: str, attachments: Mapping[str, Any] | None) -> Markup:

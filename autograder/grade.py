@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import time
 from collections import defaultdict
@@ -15,7 +16,7 @@ from autograder.ban import banned_uses
 from autograder.clean import safe_output
 from autograder.definitions import forget
 from autograder.judge import could_not_judge, draw, judge_safely, refuse
-from autograder.limits import Allowance, MachineBusy, ProcessLost
+from autograder.limits import OUTPUT_BYTES, Allowance, MachineBusy, ProcessLost
 from autograder.result import Result
 from autograder.sandbox import Sandbox
 from autograder.sandbox_student import SandboxStudent
@@ -26,7 +27,6 @@ __all__ = ["LOST", "Graded", "Run", "collect", "grade", "judge_run", "with_outpu
 
 _MAX_TIMED_OUT = 2  # cases of a task that may use up their time; one that loops mostly always does
 _MAX_OUTPUTS = 300  # of one cell
-_MAX_OUTPUT = 6_000_000  # characters of one cell's outputs as JSON, figures included
 _MAX_TAGS = 200_000  # signs < in the outputs of all cells: HTML is cleaned, which takes time
 LOST = "Your notebook used up its time, or what it may send, before this was run."
 
@@ -57,6 +57,7 @@ class Run:
     answers: dict[str, dict[int, Answer]] = field(default_factory=dict)  # by task, by case
     busy: str = ""
     tags_left: int = _MAX_TAGS
+    output_bytes_left: int = OUTPUT_BYTES
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # by task
 
 
@@ -304,23 +305,27 @@ def with_outputs(submission: Submission, run: Run) -> dict[str, Any]:
 def _kept(outputs: Sequence[Any], run: Run) -> list[dict[str, Any]]:
     """A cell's outputs as its process sent them, made safe, and within bounds."""
     kept: list[dict[str, Any]] = []
-    left = _MAX_OUTPUT
+    left = run.output_bytes_left
     for output in outputs[:_MAX_OUTPUTS]:
         try:
             text = json.dumps(output)
         except (TypeError, ValueError):
             continue  # no output that the recorder makes
-        left -= len(text)
         run.tags_left -= text.count("<")
-        if left < 0 or run.tags_left < 0:
+        if len(text) > left or run.tags_left < 0:
             return [_error_output("TooMuchOutput", _TOO_MUCH)]
         if isinstance(output, Mapping):
             kept.append(safe_output(json.loads(text)))
+            left -= len(html.escape(json.dumps(kept[-1])))  # what it takes wherever it is kept
+    if left < 0:
+        return [_error_output("TooMuchOutput", _TOO_MUCH)]
+    run.output_bytes_left = left
     return kept
 
 
 _TOO_MUCH = (
-    f"over {_MAX_OUTPUT:,} characters of output, or {_MAX_TAGS:,} tags of HTML in the notebook"
+    f"This cell's output was left out: the outputs of a notebook may take "
+    f"{OUTPUT_BYTES / 2**20:g} MiB together, and hold {_MAX_TAGS:,} tags of HTML."
 )
 
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from autograder.clean import plain_text
-from autograder.export import JUDGED, no_formula, points, said
+from autograder.csv_table import no_formula
+from autograder.export import JUDGED, points, said
 from autograder.questions import Question
 from autograder.result import Result
 from autograder.task import Verdict

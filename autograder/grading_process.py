@@ -1,4 +1,10 @@
-"""A grading process: made and watched by a controller, and what goes on inside it."""
+"""A grading process: made and watched by a controller, and what goes on inside it.
+
+It is the one gate by which the bytes of a submission come in: whatever reads them, or what was made
+of them, runs in such a process, within bounds of computing and memory, and is killed beyond them.
+Killed, and not interrupted: what takes for ever may be code in C that no exception reaches, and
+what was read in part must not count as read.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +16,14 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
+
+from autograder import memory
 
 __all__ = ["TRIES", "Broken", "GradingProcess", "Work", "first_ready"]
 
@@ -23,6 +32,7 @@ Outcome = TypeVar("Outcome")
 MakeWorker = Callable[[int], AbstractContextManager[Callable[[Item], Outcome]]]
 
 TRIES = 2  # processes that one item may end
+_LOOK = 0.1  # seconds between looks at the memory
 
 
 @dataclass(frozen=True)
@@ -32,21 +42,23 @@ class Work(Generic[Item, Outcome]):
     `make_worker(slot)` is called in the worker's process, with a slot number that no other worker
     has at that time; its context is left when the work is done, and when the controller dies.
     `preload` are modules that the processes share. A worker that computes on one item for over
-    `cpu_seconds`, the time of processes that it started left out, or that has it for over
-    `wall_seconds`, is ended.
+    `cpu_seconds` or holds over `memory_bytes` of its own, processes that it started left out, or
+    that has an item for over `wall_seconds`, is ended.
     """
 
     make_worker: MakeWorker[Item, Outcome]
     preload: Sequence[str] = ()
-    cpu_seconds: float = 120.0  # hours of work may hide in a few hostile bytes
+    cpu_seconds: float = 60.0  # hours of work may hide in a few hostile bytes
+    memory_bytes: int = 2**30
     wall_seconds: float = 3600.0
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A process's last word: what ended it."""
+    """A process's last word: what ended it, and whether another process may fare better."""
 
     reason: str
+    again: bool = True
 
 
 class GradingProcess(Generic[Item]):
@@ -66,7 +78,8 @@ class GradingProcess(Generic[Item]):
         self.deadline = math.inf
         self.connection, theirs = context.Pipe()
         self._wall_seconds = work.wall_seconds
-        self._late = False
+        self._memory_bytes = work.memory_bytes
+        self._killed_for: Broken | None = None
         arguments = (theirs, work.make_worker, slot, work.cpu_seconds)
         self._process: Any = context.Process(target=_work, args=arguments, daemon=True)
         self._process.start()
@@ -79,12 +92,23 @@ class GradingProcess(Generic[Item]):
         with suppress(OSError):  # one that is dead already shows when it is waited for
             self.connection.send(item)
 
-    def kill_if_late(self) -> None:
-        """End it where its time for the item is over."""
+    def kill_beyond_bounds(self) -> None:
+        """End it where its time for the item is over, or its memory."""
         if time.monotonic() >= self.deadline:
-            self._late = True
-            self._process.kill()  # one that is stopped, not busy, would never see a kinder signal
-            self._process.join()
+            self._kill_for(_LATE)
+        elif self._own_bytes() > self._memory_bytes:
+            self._kill_for(_TOO_LARGE)
+
+    def _own_bytes(self) -> int:
+        try:
+            return memory.status_bytes(self._process.pid, "RssAnon")
+        except OSError:  # it has just ended
+            return 0
+
+    def _kill_for(self, reason: Broken) -> None:
+        self._killed_for = reason
+        self._process.kill()  # one that is stopped, not busy, would never see a kinder signal
+        self._process.join()
 
     def outcome(self) -> Any:
         """What it has to say once it is ready; `Broken` where it is no more after that."""
@@ -92,7 +116,7 @@ class GradingProcess(Generic[Item]):
             outcome = self.connection.recv()
         except (EOFError, OSError):
             self.stop()
-            return Broken(_LATE if self._late else _death(self._process.exitcode))
+            return self._killed_for or _death(self._process.exitcode)
         if isinstance(outcome, Broken):
             self.stop()
         return outcome
@@ -115,14 +139,15 @@ class GradingProcess(Generic[Item]):
 
 
 def first_ready(busy: Sequence[GradingProcess[Item]]) -> list[GradingProcess[Item]]:
-    """Wait for the first to have something to say, which one that is killed for its time has."""
-    first = min(process.deadline for process in busy)
-    left = None if first == math.inf else max(0.0, first - time.monotonic())
-    ready = wait([process.connection for process in busy], left)
-    for process in busy:
-        if process.connection not in ready:
-            process.kill_if_late()
-    return [process for process in busy if process.connection in ready]
+    """Wait for the first to have something to say, which one that is killed has."""
+    ready: list[GradingProcess[Item]] = []
+    while not ready:
+        there = wait([process.connection for process in busy], _LOOK)
+        ready = [process for process in busy if process.connection in there]
+        for process in busy:
+            if process not in ready:
+                process.kill_beyond_bounds()
+    return ready
 
 
 def _start_server() -> None:
@@ -140,14 +165,21 @@ def _start_server() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-_LATE = "The grader itself took too long for this submission, and was stopped."
+_BY_HAND = "This submission alone waits for an instructor, who may grade it by hand."
+_LATE = Broken("The grader itself took too long for this submission, and was stopped.")
+_TOO_LARGE = Broken(
+    f"Reading this took the grader too much memory, so it stopped. {_BY_HAND}", False
+)
+_TOO_HARD = Broken(
+    f"The grader itself computed for too long on this, so it stopped. {_BY_HAND}", again=False
+)
 
 
-def _death(exitcode: int) -> str:
+def _death(exitcode: int) -> Broken:
     if exitcode == -signal.SIGPROF:
-        return "The grader itself computed for too long on this submission, and was stopped."
+        return _TOO_HARD
     how = f"killed by signal {-exitcode}" if exitcode < 0 else f"ended with status {exitcode}"
-    return f"{TRIES} grading processes died at this submission; the last was {how}."
+    return Broken(f"{TRIES} grading processes died at this submission; the last was {how}.")
 
 
 # In the worker's process
@@ -159,6 +191,7 @@ def _work(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the controller's to act on
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, _leave)
+    warnings.simplefilter("ignore")  # Python's, on a student's code, would be printed and quote it
     threading.Thread(target=_end_with_the_controller, daemon=True).start()
     try:
         with make_worker(slot) as work, _leaving_undisturbed():
@@ -179,10 +212,7 @@ def _work(
 
 
 def _bound(cpu_seconds: float) -> None:
-    """Let the system kill this process after so much computing of its own; 0 takes that back.
-
-    Killed, and not interrupted: what takes for ever may be code in C that no exception reaches.
-    """
+    """Let the system kill this process after so much computing of its own; 0 takes that back."""
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
 
 

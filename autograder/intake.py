@@ -37,6 +37,11 @@ __all__ = [
 # Letters, digits, and what student numbers, e-mail addresses and Moodle's folders have besides.
 _STUDENT = re.compile(r"\w(?:[\w.@ -]{0,98}[\w.@-])?")
 _OTHER_LAB = re.compile(r"lab\d\d_\w+")
+# Hidden files and folders that programs leave, and no student hands in.
+_OF_PROGRAMS = re.compile(
+    r"\._.+|\.(DS_Store|ipynb_checkpoints|git\w*|hg|svn|idea|vscode|directory|localized|keep|"
+    r"AppleDouble|Spotlight-V100|fseventsd|Trash[\w-]*|nfs[0-9a-f]+|snapshots?|zfs)"
+)
 
 
 def is_student_id(name: str) -> bool:
@@ -55,10 +60,10 @@ def find_submissions(
 
     `labs` are the names of all that the course gives.
 
-    Everything in `submitted` is listed but hidden files and students who handed in other labs
-    only: what is no plain notebook at its place is listed too, so that `take_in` quarantines it
-    with a reason and nobody's work is passed over in silence. A folder whose name cannot be a
-    student's id is listed under a made-up one.
+    Everything in `submitted` is listed but what programs hide there and students who handed in
+    other labs only: what is no plain notebook at its place is listed too, so that `take_in`
+    quarantines it with a reason and nobody's work is passed over in silence. A folder whose name
+    cannot be a student's id is listed under a made-up one.
 
     Raises NotADirectoryError where there is no such folder.
     """
@@ -68,7 +73,7 @@ def find_submissions(
         )
     found = []
     for entry in sorted(os.scandir(submitted), key=lambda entry: entry.name):
-        if entry.name.startswith(".") or _handed_in_others_only(entry, lab, labs):
+        if _OF_PROGRAMS.fullmatch(entry.name) or _handed_in_others_only(entry, lab, labs):
             continue
         student = entry.name if is_student_id(entry.name) else _made_up_id(entry.name)
         found.append((student, submitted / entry.name / lab / f"{lab}.ipynb"))
@@ -214,7 +219,8 @@ def _read(file: int, max_bytes: int) -> bytes:
 
 
 def _made_up_id(name: str) -> str:
-    return f"unnamed-{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}"
+    """An id that is no student's, since theirs hold no `~`, and that no other name has."""
+    return f"unnamed~{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}"
 
 
 def _handed_in_others_only(entry: os.DirEntry[str], lab: str, labs: Collection[str]) -> bool:

@@ -26,6 +26,8 @@ __all__ = ["Journal"]
 
 _VERSION = 4
 _MAX_HEAD = 2**24  # bytes of a first line; a hundred times what verdicts take
+# Levels that an entry puts around an answer. Without them whatever came over the wire may be kept.
+_AROUND = 8
 
 Terms = Mapping[str, Any]
 
@@ -81,7 +83,7 @@ class Journal:
         """
         said = {task: [vars(answer) for answer in given] for task, given in answers.items()}
         notebook = json.dumps(result.notebook).encode()
-        rest = notebook + _packed(plain.encode(said))
+        rest = notebook + _packed(plain.encode(said, around=_AROUND))
         light = result_to_dict(dataclasses.replace(result, notebook=None))
         head = {
             "key": _key(raw, terms),
@@ -132,7 +134,7 @@ class Journal:
         if entry is None or entry[0]["key"].get("version") != _VERSION:
             return {}
         head, rest = entry
-        data = plain.decode(_unpacked(rest[head["notebook_bytes"] :]))
+        data = plain.decode(_unpacked(rest[head["notebook_bytes"] :]), around=_AROUND)
         return {
             task: [Answer(**{**one, "asked": tuple(map(tuple, one["asked"]))}) for one in given]
             for task, given in data.items()

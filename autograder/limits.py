@@ -5,10 +5,19 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-__all__ = ["Allowance", "Limits", "MachineBusy", "ProcessLost"]
+__all__ = [
+    *("ANSWER_BYTES", "OUTPUT_BYTES", "PICTURE_BYTES"),
+    *("Allowance", "Limits", "MachineBusy", "ProcessLost"),
+]
 
-_MAX_SENT = 128 * 2**20  # bytes of all messages that one submission may send
-_MAX_CPU = 60.0  # seconds that the grader may compute on one submission's messages
+# What one submission may leave behind, which the grader holds in memory and on disk. Of the labs'
+# solved notebooks and the bank's answers none takes 1.2 MB of answers or 1 kB of outputs.
+ANSWER_BYTES = 3 * 2**20  # of all answers, and of the questions that probes put
+OUTPUT_BYTES = 2**20  # of all cells' outputs, figures included, as a page shows them
+PICTURE_BYTES = 2**20  # of all pictures pasted into text
+
+_MAX_SENT = 32 * 2**20  # bytes of all messages; outputs are sent again after each lost process
+_MAX_CPU = 30.0  # seconds that the grader may compute on one submission's messages
 _PATIENCE = 3  # seconds by the clock for each that a submission may be charged
 _START = 0.1  # seconds that each process is charged for being started
 
@@ -42,13 +51,14 @@ class MachineBusy(ProcessLost):
 class Allowance:
     """What one submission may use in all, over the processes that it is given one by one.
 
-    `sent_bytes` are left of all messages. The rest of it is time: what its processes are charged,
-    the grader's own computing (what is sent may be made to keep the grader busy), and, for a busy
-    machine, time by the clock.
+    `answer_bytes` are left of its answers and `sent_bytes` of all messages. The rest of it is time:
+    what its processes are charged, the grader's own computing (what is sent may be made to keep the
+    grader busy), and, for a busy machine, time by the clock.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.sent_bytes = _MAX_SENT
+        self.answer_bytes = ANSWER_BYTES
         self._limits = limits
         self._seconds_left = limits.submission_seconds
         self._deadline = time.monotonic() + limits.wall_seconds
@@ -70,7 +80,7 @@ class Allowance:
         if time.process_time() >= self._cpu_deadline:
             return ProcessLost("What your code sent kept the grader itself busy for too long.")
         if self.sent_bytes <= 0:
-            sent = f"over {_MAX_SENT / 2**20:g} MiB of answers"
+            sent = f"over {_MAX_SENT / 2**20:g} MiB of answers and outputs"
             return ProcessLost(f"Your code's processes sent {sent}.")
         if time.monotonic() >= self._deadline:
             seconds = self._limits.wall_seconds

@@ -17,12 +17,14 @@ __all__ = ["markdown_to_html"]
 
 _LONGEST = 20_000  # characters; longer cells are shown as plain text, parsing them may take long
 _LONGEST_FORMULA = 2_000
+_MAX_INLINED = 2_000_000  # characters of the pictures of one cell, each as often as it is shown
 
 
 class _Renderer(mistune.HTMLRenderer):
     """mistune's HTML, with formulas as MathML and attached pictures inlined."""
 
     attachments: Mapping[str, Any] = {}
+    inlined_left = 0
 
     def inline_math(self, text: str) -> str:
         return _mathml(text, "inline")
@@ -35,7 +37,8 @@ class _Renderer(mistune.HTMLRenderer):
         if url.startswith("attachment:") and isinstance(pictures, Mapping):
             for kind, value in pictures.items():
                 data = safe_image(str(kind), value)
-                if data is not None:
+                if data is not None and len(data) <= self.inlined_left:
+                    self.inlined_left -= len(data)
                     url = f"data:{kind};base64,{data}"
         return f'<img src="{html.escape(url)}" alt="{html.escape(striptags(text))}">'
 
@@ -54,7 +57,7 @@ def markdown_to_html(source: str, attachments: Mapping[str, Any] | None = None) 
     """
     rendered: object = None
     if len(source) <= _LONGEST:
-        _RENDERER.attachments = attachments or {}
+        _RENDERER.attachments, _RENDERER.inlined_left = attachments or {}, _MAX_INLINED
         try:
             rendered = _MARKDOWN(source)
         except Exception:  # hostile text may break a parser; the page is still due

@@ -8,17 +8,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from autograder.limits import PICTURE_BYTES
 from autograder.submission import Quarantine
 
 __all__ = ["MAX_FILE_BYTES", "Cell", "Kind", "parse_notebook"]
 
-MAX_FILE_BYTES = 32 * 2**20
+MAX_FILE_BYTES = 20 * 2**20  # in memory it may be four times as much
 # Reading JSON takes most memory for small lists and dicts, about 200 bytes each.
 _MAX_CONTAINERS = 400_000
 _MAX_CELLS = 2_000
-# Characters of all cells together. Python's syntax tree takes a thousand bytes for each of some.
-_MAX_SOURCE = 500_000
-_MAX_IMAGES = 8_000_000  # characters of all images pasted into text, base64
+# Characters of all cells together, as JSON writes them. Python's syntax tree takes a thousand bytes
+# for each of some. The labs' solved notebooks have up to 70,000.
+_MAX_SOURCE = 200_000
 
 _CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TAG = re.compile(r"[^,\s]{1,60}")
@@ -68,7 +69,7 @@ def parse_notebook(raw: bytes) -> tuple[list[Cell], list[str], Any]:
             notes.append(f"Entry {number} of the file has no form of a cell and was left out.")
         else:
             cells.append(cell)
-    if sum(len(cell.source) for cell in cells) > _MAX_SOURCE:
+    if sum(len(json.dumps(cell.source)) for cell in cells) > _MAX_SOURCE:
         raise Quarantine(
             f"The notebook's cells hold over {_MAX_SOURCE:,} characters; an answer has far fewer. "
             "Take the data that was pasted into a cell out of it."
@@ -205,7 +206,7 @@ def _images(value: Any) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 
 def _bound_images(cells: list[Cell], notes: list[str]) -> list[Cell]:
-    left, dropped, kept = _MAX_IMAGES, 0, []
+    left, dropped, kept = PICTURE_BYTES, 0, []
     for cell in cells:
         size = sum(len(b) for bodies in cell.attachments.values() for b in bodies.values())
         left -= size
@@ -214,5 +215,8 @@ def _bound_images(cells: list[Cell], notes: list[str]) -> list[Cell]:
             dropped += 1
         kept.append(cell)
     if dropped:
-        notes.append(f"The pictures of {dropped} cells were left out: they are too large.")
+        notes.append(
+            f"The pictures of {dropped} cells were left out: all pictures together may take "
+            f"{PICTURE_BYTES / 2**20:g} MiB."
+        )
     return kept

@@ -15,12 +15,14 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 from autograder.by_uid import UidSandbox
 from autograder.by_uid import missing_layers as missing_user
 from autograder.classroom import Classroom, Grader
+from autograder.engine import Failure, Solo, Work
 from autograder.files import write_whole
 from autograder.gradescope import results_of
 from autograder.intake import find_submissions
@@ -30,6 +32,7 @@ from autograder.notebook import MAX_FILE_BYTES
 from autograder.questions import questions_of
 from autograder.result import Result
 from autograder.sandbox import Sandbox
+from autograder.terminal import say
 
 __all__ = ["grade_one", "main"]
 
@@ -45,7 +48,7 @@ def main() -> None:
     try:
         result = grade_one(base, about["lab"], root)
     except Exception as error:
-        traceback.print_exc()  # instructors see this, and students do not
+        say(traceback.format_exc(), to=sys.stderr)  # instructors see this, and students do not
         reason = f"The grader failed: {type(error).__name__}: {error}"
         result = Result("", about["lab"], "failed", reason)
     questions = questions_of([about["lab"]], root)[about["lab"]]
@@ -53,7 +56,7 @@ def main() -> None:
     results["extra_data"]["release"] = about["release"]
     write_whole(base / "results/results.json", json.dumps(results, indent=1).encode())
     said = f"{result.end} {result.reason}".strip()
-    print(f"{about['lab']}, release {about['release']}: {results['score']:g} points, {said}")
+    say(f"{about['lab']}, release {about['release']}: {results['score']:g} points, {said}")
 
 
 def grade_one(base: Path, lab: str, root: Path) -> Result:
@@ -75,9 +78,12 @@ def grade_one(base: Path, lab: str, root: Path) -> Result:
         _hand_in(base / "submission", out / "submitted" / student / lab, lab)
         room = Classroom(lab, out / "graded", root, secret)
         (handed,) = find_submissions(out / "submitted", lab)
-        with Grader(room, 0, make_sandbox) as grader:
-            grader(handed)
+        made = partial(Grader, room, make_sandbox=make_sandbox)
+        with closing(Solo(Work(made), slot=0)) as grader:
+            outcome = grader.do(handed)
         result = Journal(room.out).read(lab, student)
+        if isinstance(outcome, Failure) and result is None:
+            result = Result(student, lab, "failed", outcome.reason)
     if result is None:
         raise RuntimeError("the grader kept no result")
     return result
@@ -101,7 +107,7 @@ def _sandbox(secret_paths: list[Path]) -> Callable[..., Sandbox]:
     missing = missing_user(secret_paths)
     if missing:
         raise IsolationError(" ".join([*refused, *missing]))
-    print(f"Namespaces are refused here, so code runs as a user of its own. {refused[0]}")
+    say(f"Namespaces are refused here, so code runs as a user of its own. {refused[0]}")
     return partial(UidSandbox, secret_paths=secret_paths)
 
 

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,8 +12,9 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Literal
 
+from autograder.csv_table import csv_bytes
 from autograder.database import final_scores, second_looks
-from autograder.export import cell_text, said
+from autograder.export import said
 from autograder.files import write_whole
 from autograder.questions import COURSE, Question, questions_of
 from autograder.result import Result
@@ -141,11 +140,7 @@ def told(found: Sequence[Need], out: Path, root: Path = COURSE) -> str:
 
 def write_needs(found: Iterable[Need], path: Path) -> None:
     """Write all of it to a CSV file, in one step; no text in it is a formula to a spreadsheet."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows([cell_text(str(cell)) for cell in astuple(need)] for need in found)
-    write_whole(path, text.getvalue().encode(errors="replace"))
+    write_whole(path, csv_bytes([_COLUMNS, *map(astuple, found)]))
 
 
 def _need(

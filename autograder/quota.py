@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from autograder import memory
@@ -39,19 +42,30 @@ class Quota(memory.Watch):
         most = limits.tmp_bytes + limits.shm_bytes
         waiting = list(self._places)
         while waiting:
-            try:
-                with os.scandir(waiting.pop()) as entries:
-                    found = [(e, e.stat(follow_symlinks=False)) for e in entries]
-            except OSError:
-                continue  # removed in between, or nested too deep to be named
-            for entry, status in found:
-                if status.st_uid != self._user:
-                    continue
-                count, total = count + 1, total + 512 * status.st_blocks
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
+            for path, status in _entries(waiting.pop()):
+                own = status.st_uid == self._user
+                if own:
+                    count, total = count + 1, total + 512 * status.st_blocks
+                if stat.S_ISDIR(status.st_mode) and (own or status.st_mode & stat.S_IWOTH):
+                    waiting.append(path)
             if count > limits.files or total > most:
                 raise ProcessLost(
                     f"Your code wrote over {most / 2**20:g} MiB, or {limits.files} files, and "
                     "was stopped."
                 )
+
+
+def _entries(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """What lies in a folder; ProcessLost where that cannot be told, and so not be counted."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # it was removed in between
+                    yield entry.path, entry.stat(follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return  # so was the folder
+    except OSError as error:
+        raise ProcessLost(
+            f"Your code made a folder that cannot be looked into ({error.strerror}), such as one "
+            "nested too deep to have a path, and was stopped."
+        ) from None

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 from autograder.attempts import attempt_folders, counted, note_counted
 from autograder.changes import Change, between, note_down
-from autograder.classroom import Classroom, drop_pages, note_taken, publish, taken
+from autograder.classroom import Classroom, note_taken, publish, taken
 from autograder.database import save_cells
 from autograder.files import write_whole
 from autograder.journal import Journal
+from autograder.pages import drop_pages
 from autograder.questions import source_notebooks
 from autograder.result import Result
 from autograder.waive import waive, waivers

@@ -7,19 +7,23 @@ with the same inputs. Where the lab asks something else by now, only `regrade` c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from autograder import engine
 from autograder.asked import asked_of
 from autograder.attempts import attempt_folders
 from autograder.changes import Change, between, note_down
-from autograder.classroom import drop_pages, publish, taken
+from autograder.classroom import publish, taken
 from autograder.journal import Journal
 from autograder.judge import draw_again, judge_safely
 from autograder.labs import CourseLab, find_lab
 from autograder.limits import Limits
+from autograder.pages import drop_pages
 from autograder.result import Result
 from autograder.scoring import SANE, Rules
 from autograder.task import Answer, Case, Task, Verdict
@@ -39,7 +43,8 @@ class Proposal:
     to count with its old verdicts. `pages` are those whose pages say something else then. Counted
     by task, of what counts: the verdicts that were `judged` again, those that are `stale`, since
     something else would be asked today, and those that rest on no answers, `unasked`, such as of
-    what a solution may not use.
+    what a solution may not use. `given_up` has a sentence for each submission whose answers were
+    too hard to judge.
     """
 
     waived: Mapping[str, str]
@@ -49,6 +54,21 @@ class Proposal:
     judged: Counter[str] = field(default_factory=Counter)
     stale: Counter[str] = field(default_factory=Counter)
     unasked: Counter[str] = field(default_factory=Counter)
+    given_up: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Again:
+    """What judging one submission again came to: its verdicts, the counts, and if all could be."""
+
+    verdicts: tuple[Verdict, ...]
+    judged: Counter[str]
+    stale: Counter[str]
+    unasked: Counter[str]
+
+    @property
+    def whole(self) -> bool:
+        return not self.stale
 
 
 def propose(
@@ -76,20 +96,50 @@ def _amended(
     out: Path, root: Path, secret: bytes, rules: Rules, proposal: Proposal
 ) -> Iterator[tuple[Result, Result]]:
     """Judge the answers in `out` itself again; note down what comes of it, yield old and new."""
-    labs: dict[str, CourseLab] = {}
     journal = Journal(out)
-    for student, lab in taken(out):
-        old = journal.verdicts(lab, student)
-        if old is None or old.end != "graded":
+    graded = {
+        (student, lab): result
+        for student, lab in taken(out)
+        if (result := journal.verdicts(lab, student)) is not None and result.end == "graded"
+    }
+    work: engine.Work[tuple[str, str], _Again] = engine.Work(
+        partial(_judging, out, root, secret, rules), preload=(__name__,)
+    )
+    for (student, lab), again in engine.run_all(list(graded), work, workers=1):
+        old = graded[student, lab]
+        if isinstance(again, engine.Failure):
+            proposal.given_up.append(f"{student}, {lab}: the verdicts stay. {again.reason}")
             continue
-        if lab not in labs:
-            labs[lab] = find_lab(lab, root, rules)
-        new, whole = _judged_again(journal, old, secret, labs[lab], proposal)
+        for counts, more in (
+            (proposal.judged, again.judged),
+            (proposal.stale, again.stale),
+            (proposal.unasked, again.unasked),
+        ):
+            counts.update(more)
+        new = replace(old, verdicts=again.verdicts)
         held = journal.terms(lab, student) or {}
-        terms = _terms(held, lab, root, rules, whole=whole)
+        terms = _terms(held, lab, root, rules, whole=again.whole)
         if (new, terms) != (old, held):
             proposal.amended.append((journal, new, terms))
         yield old, new
+
+
+@contextmanager
+def _judging(
+    out: Path, root: Path, secret: bytes, rules: Rules, _slot: int
+) -> Iterator[Callable[[tuple[str, str]], _Again]]:
+    labs: dict[str, CourseLab] = {}
+    journal = Journal(out)
+
+    def judge(entry: tuple[str, str]) -> _Again:
+        student, lab = entry
+        old = journal.verdicts(lab, student)
+        assert old is not None, "which it was when this was handed out"
+        if lab not in labs:
+            labs[lab] = find_lab(lab, root, rules)
+        return _judged_again(journal, old, secret, labs[lab])
+
+    yield judge
 
 
 def remarks(proposal: Proposal) -> list[str]:
@@ -104,7 +154,7 @@ def remarks(proposal: Proposal) -> list[str]:
         f"{task}: {count} verdicts stay that rest on no answers (a banned name, or no GPU)."
         for task, count in sorted(proposal.unasked.items())
     ]
-    return lines
+    return lines + proposal.given_up
 
 
 def commit(proposal: Proposal, out: Path, root: Path) -> list[Result]:
@@ -137,28 +187,26 @@ def drawn_again(task: Task, secret: bytes, journal: Journal, result: Result) -> 
     return cases if same else None
 
 
-def _judged_again(
-    journal: Journal, old: Result, secret: bytes, lab: CourseLab, proposal: Proposal
-) -> tuple[Result, bool]:
-    """The result by today's judges, and whether all of its answers could be judged again."""
+def _judged_again(journal: Journal, old: Result, secret: bytes, lab: CourseLab) -> _Again:
+    """The verdicts of today's judges, and which of the answers could be judged again."""
     answers = journal.answers(old.lab, old.student)
     before = {verdict.task: verdict for verdict in old.verdicts}
-    verdicts, whole = [], True
+    verdicts: list[Verdict] = []
+    judged, stale, unasked = Counter[str](), Counter[str](), Counter[str]()
     for task in lab.tasks:
         verdict = before.pop(task.id, None)
         if task.id in answers:
             again = judge_again(task, secret, journal, old, answers[task.id])
             verdict = again or verdict
-            counts = proposal.judged if again else proposal.stale
+            counts = judged if again else stale
         else:
-            counts = proposal.unasked if verdict else proposal.stale
+            counts = unasked if verdict else stale
         counts[task.id] += 1
-        whole = whole and counts is not proposal.stale
         if verdict is not None:
             verdicts.append(verdict)
     if not has_tasks(old.lab):  # answers that a person reads, where there was nothing to read
         verdicts += before.values()
-    return replace(old, verdicts=tuple(verdicts)), whole
+    return _Again(tuple(verdicts), judged, stale, unasked)
 
 
 def _terms(

@@ -8,8 +8,6 @@ Exercises that need a GPU are answered rightly or not at all.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import random
 import re
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.bank import Entry, given_sources, read_bank, submission_with
+from autograder.csv_table import csv_bytes
 from autograder.packing import bound_names, together
 from autograder.released import release_of
 from autograder.task import Lab, Status, Task
@@ -76,11 +75,8 @@ def sample_class(
             _write_notebook(out / "submitted" / student / lab.name / f"{lab.name}.ipynb", notebook)
             rows += _truth(lab, student, answers, has_gpu=has_gpu)
     rows.sort(key=lambda row: (row["lab"], row["student"]))
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    (out / "truth.csv").write_text(text.getvalue(), encoding="utf-8")
+    table = [COLUMNS, *([row[name] for name in COLUMNS] for row in rows)]
+    (out / "truth.csv").write_bytes(csv_bytes(table))
 
 
 def _write_notebook(path: Path, notebook: Notebook) -> None:

@@ -25,10 +25,19 @@ from autograder.budget import Enforced, footprint
 from autograder.clean import plain_text
 from autograder.clock import Turn
 from autograder.isolation import IsolationError
-from autograder.limits import Allowance, Limits, MachineBusy, ProcessLost
+from autograder.limits import ANSWER_BYTES, Allowance, Limits, MachineBusy, ProcessLost
 from autograder.student import Ask
 from autograder.task import Answer, Budget
-from autograder.wire import MAX_MESSAGE, ConnectionClosed, WireError, decode, receive, send, take
+from autograder.wire import (
+    MAX_MESSAGE,
+    ConnectionClosed,
+    MessageTooLong,
+    WireError,
+    decode,
+    receive,
+    send,
+    take,
+)
 from peakmem.plain import PlainError
 
 __all__ = ["SandboxStudent"]
@@ -248,6 +257,7 @@ class SandboxStudent:
             raise self._lost
         number = secrets.randbits(62)  # which nobody can reply to in advance
         turn = Turn(self._pid, self._handle, seconds, self._left)
+        answer_bytes = self._left.answer_bytes
 
         def look() -> None:
             with turn.at_our_cost():
@@ -256,7 +266,7 @@ class SandboxStudent:
         try:
             self._send({"id": number, **request}, look)
             while True:
-                reply = self._take(look)
+                reply = self._take(look, answers=replies is not None)
                 if not isinstance(reply, dict) or not _is_same(reply.get("id"), number):
                     raise ProcessLost("Your code's process sent something that is no answer.")
                 if "ask" not in reply:
@@ -271,6 +281,13 @@ class SandboxStudent:
             raise self._give_up(
                 "Your code ended its own process (os._exit, a crash, or no memory left)."
             ) from None
+        except MessageTooLong as error:
+            if replies is None:
+                raise self._give_up(f"What your code shows could not be taken: {error}.") from None
+            self._left.answer_bytes, asked[:] = answer_bytes, []  # for nothing of it is kept
+            raise self._give_up(
+                f"Your code's answer could not be taken: {error}, since {_ALL_ANSWERS}."
+            ) from None
         except (WireError, PlainError, TimeoutError) as error:
             raise self._give_up(f"Your code's answer could not be taken: {error}.") from None
 
@@ -278,10 +295,13 @@ class SandboxStudent:
         self._connection.settimeout(_TICK)
         send(self._connection, message, look)
 
-    def _take(self, look: Callable[[], None]) -> Any:
+    def _take(self, look: Callable[[], None], *, answers: bool) -> Any:
         """Receive one message. What a process may send in all is bounded: this side keeps it."""
-        data = take(self._connection, min(MAX_MESSAGE, self._left.sent_bytes), look)
-        self._left.sent_bytes -= len(data)
+        left = self._left
+        most = min(MAX_MESSAGE, left.sent_bytes, *([left.answer_bytes] if answers else []))
+        data = take(self._connection, most, look)
+        left.sent_bytes -= len(data)
+        left.answer_bytes -= len(data) if answers else 0
         return decode(data)
 
     def _look(self, turn: Turn, replies: _Replies | None) -> None:
@@ -345,6 +365,7 @@ _WHILE_MEASURED = (
     "While its memory is measured, your code can start no thread or process and write to no file."
 )
 _GONE = "Your code ended its own process."
+_ALL_ANSWERS = f"all answers of a notebook may take {ANSWER_BYTES / 2**20:g} MiB together"
 _NOT_TO_ASK = "Your code's process asked what it had no business to ask."
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import re
@@ -13,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from autograder.export import JUDGED, cell_text, points
+from autograder.csv_table import csv_bytes
+from autograder.export import JUDGED, points
 from autograder.files import write_whole
 from autograder.result import Result
 from autograder.summary import cut
@@ -21,6 +21,7 @@ from autograder.summary import cut
 __all__ = ["TaskStatistics", "statistics_of", "write_picture", "write_table"]
 
 _COLUMNS = ("task", "judged", "right", "partly", "wrong", "not_judged", "pass_rate", "mean_points")
+_SECONDS = ("median_seconds", "p95_seconds")
 _MISTAKES = 3  # the commonest that are named
 _WIDEST = 26  # letters of a name in the picture
 # Okabe and Ito's colours, which colour-blind people tell apart; lightness falls along too.
@@ -90,18 +91,15 @@ def statistics_of(results: Iterable[Result]) -> dict[str, list[TaskStatistics]]:
 
 def write_table(labs: Mapping[str, Sequence[TaskStatistics]], path: Path) -> None:
     """Write one row a task to a CSV file: counts, rates, seconds, and the commonest mistakes."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("lab", *_COLUMNS, "max_points", "median_seconds", "p95_seconds", "mistakes"))
+    rows: list[tuple[object, ...]] = [("lab", *_COLUMNS, "max_points", *_SECONDS, "mistakes")]
     for lab, tasks in labs.items():
         for one in tasks:
             s = one.statuses
             counts = (one.judged, s["right"], s["partly"], s["wrong"], s.total() - one.judged)
             rates = (_or_empty(one.pass_rate), _or_empty(one.mean_points), points(one.max_points))
             times = map(_or_empty, (one.median_seconds, one.p95_seconds))
-            mistakes = cell_text(_common(one))
-            writer.writerow((lab, cell_text(one.task), *counts, *rates, *times, mistakes))
-    write_whole(path, text.getvalue().encode())
+            rows.append((lab, one.task, *counts, *rates, *times, _common(one)))
+    write_whole(path, csv_bytes(rows))
 
 
 def write_picture(lab: str, tasks: Sequence[TaskStatistics], path: Path) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, median
 
-from autograder.export import JUDGED, cell_text, points
+from autograder.csv_table import cell_text
+from autograder.export import JUDGED, points
 from autograder.result import Result
 
 __all__ = ["LabSummary", "cut", "summaries", "told"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import re
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from autograder.export import cell_text, points
+from autograder.csv_table import csv_bytes
+from autograder.export import points
 from autograder.files import write_whole
 from autograder.semester import Student
 from autograder.standing import Standing
@@ -18,7 +17,6 @@ __all__ = ["write_canvas", "write_feedback_zip", "write_students"]
 
 _CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 _POSSIBLE = "    Points Possible"  # Canvas knows the row by these very spaces
-_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _BEGINNING = (1980, 1, 1, 0, 0, 0)  # of all files' time in a zip: the same pages, the same bytes
 
 Standings = Mapping[tuple[str, str], Standing]
@@ -40,7 +38,7 @@ def write_students(standings: Standings, people: Mapping[str, Student], path: Pa
         for lab in labs:
             row += _columns(standings.get((name, lab)))
         rows.append(row)
-    _write(rows, path)
+    write_whole(path, csv_bytes(rows))
 
 
 def write_canvas(standings: Standings, people: Mapping[str, Student], path: Path) -> dict[str, int]:
@@ -63,7 +61,7 @@ def write_canvas(standings: Standings, people: Mapping[str, Student], path: Path
             empty[lab] += not done
             row.append(_scaled(standing, possible[lab]) if standing and done else "")
         rows.append(row)
-    _write(rows, path)
+    write_whole(path, csv_bytes(rows, as_is=[_POSSIBLE]))
     return empty
 
 
@@ -88,16 +86,3 @@ def _columns(standing: Standing | None) -> list[str]:
 
 def _scaled(standing: Standing, possible: float) -> str:
     return points(standing.final * possible / standing.of)
-
-
-def _write(rows: Iterable[Sequence[str]], path: Path) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    for row in rows:
-        writer.writerow(cell if _is_safe(cell) else cell_text(cell) for cell in row)
-    write_whole(path, text.getvalue().encode(errors="replace"))
-
-
-def _is_safe(cell: str) -> bool:
-    """Whether a cell stays as it is: a person may have given less than no points."""
-    return cell == _POSSIBLE or _NUMBER.fullmatch(cell) is not None

@@ -9,7 +9,10 @@ from typing import Any
 
 from peakmem import plain
 
-__all__ = ["MAX_MESSAGE", "ConnectionClosed", "WireError", "decode", "receive", "send", "take"]
+__all__ = [
+    *("MAX_MESSAGE", "ConnectionClosed", "MessageTooLong", "WireError"),
+    *("decode", "receive", "send", "take"),
+]
 
 MAX_MESSAGE = 16 * 2**20  # bytes of one message
 _MAX_CONTAINERS = 400_000  # lists and dicts in one: small ones take much memory, for few bytes
@@ -22,6 +25,10 @@ class WireError(ConnectionError):
 
 class ConnectionClosed(WireError):
     """The other side has gone."""
+
+
+class MessageTooLong(WireError):
+    """The other side announces more than is taken."""
 
 
 def send(connection: socket.socket, message: Any, look: Callable[[], None] | None = None) -> None:
@@ -63,7 +70,7 @@ def take(
     """
     (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size, look))
     if length > at_most:
-        raise WireError(f"a message of {length:,} bytes; at most {at_most:,} are taken")
+        raise MessageTooLong(f"a message of {length:,} bytes; at most {at_most:,} are taken")
     return _exactly(connection, length, look)
 
 

@@ -417,7 +417,7 @@ def test_bench_runs_the_named_part_or_all(
     [
         (
             ["speed"],
-            "no bench named speed; they are accuracy, budgets, calculators, class, grader, meter",
+            "no bench named speed; they are accuracy, budgets, calculators, class, grader, hostile",
         ),
         (["--quick"], "Say which bench takes --quick"),
     ],
@@ -429,7 +429,7 @@ def test_an_unknown_bench_gets_the_names(
     assert says in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["budgets", "class", "grader", "thousand"])
+@pytest.mark.parametrize("name", ["budgets", "class", "grader", "hostile", "thousand"])
 def test_benches_of_grading_ask_for_the_sandbox(
     folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autograder.commands.report import Report, found
+from autograder.terminal import say
 
 if TYPE_CHECKING:
     from autograder.commands.common import Commands
@@ -42,7 +43,7 @@ def _build(options: argparse.Namespace) -> Report:
 
         for source in find_sources(options.course, labs):
             changes = pull(options.course, source.stem) or ["no edits to pull"]
-            print(f"{source.stem}:", *changes, sep="\n  ", flush=True)
+            say("\n  ".join([f"{source.stem}:", *changes]))
     built = build(options.course, labs)
     text = "\n".join(f"built {path}" for path in built)
     return Report(text=text, data={"built": [str(path) for path in built]})

@@ -24,6 +24,7 @@ from autograder.commands.common import (
     has_gpu,
 )
 from autograder.commands.report import Report, found
+from autograder.terminal import say
 
 if TYPE_CHECKING:
     from autograder.classroom import Classroom
@@ -121,8 +122,8 @@ def _regrade(options: argparse.Namespace) -> Report:
     problems, _ = _grade_rounds(regrade.beside(room), room.out, options)
     comparison = regrade.compare(room)
     if comparison.new:
-        print(f"Graded for the first time: {', '.join(comparison.new)}")
-    print(changes.told(comparison.changes, room.out))
+        say(f"Graded for the first time: {', '.join(comparison.new)}")
+    say(changes.told(comparison.changes, room.out))
     asks = bool(comparison.changes or comparison.new)
     if asks and not changes.agreed():
         text = f"Nothing was written; the new results lie in {regrade.beside(room).out}."

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from autograder.terminal import say
+
 __all__ = ["OK", "PROBLEM", "SCHEMA", "STATUSES", "STOPPED", "USAGE", "Report", "found", "show"]
 
 OK, PROBLEM, USAGE, STOPPED = 0, 1, 2, 130
@@ -55,8 +57,7 @@ def show(report: Report, command: str, *, as_json: bool) -> int:
         _print(report, command, as_json=as_json)
     except BrokenPipeError:  # who reads it, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    for sentence in (*report.remarks, *report.problems):
-        print(sentence, file=sys.stderr)
+    say(*report.remarks, *report.problems, to=sys.stderr)
     return report.status
 
 
@@ -71,7 +72,6 @@ def _print(report: Report, command: str, *, as_json: bool) -> None:
             "paths": {name: str(path) for name, path in report.paths.items()},
             **report.data,
         }
-        print(json.dumps(data, indent=1, allow_nan=False))
+        say(json.dumps(data, indent=1, allow_nan=False))
     elif report.text:
-        print(report.text)
-    sys.stdout.flush()
+        say(report.text)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from autograder.commands.common import class_report, require_graded
 from autograder.commands.report import Report, found
+from autograder.terminal import say
 
 if TYPE_CHECKING:
     from autograder.commands.common import Commands
@@ -41,9 +42,7 @@ def _rejudge(options: argparse.Namespace) -> Report:
     rules = read_semester(options.out, options.course)
     secret = course_secret(options.course / ".course_secret")
     proposal = rejudge.propose(options.out, options.course, secret, rules.waived, rules.ordinary)
-    for sentence in rejudge.remarks(proposal):
-        print(sentence)
-    print(changes.told(proposal.changes, options.out))
+    say(*rejudge.remarks(proposal), changes.told(proposal.changes, options.out))
     if proposal.changes and not changes.agreed():
         return Report(text="Nothing was written.", data=_proposed(proposal, written=False))
     results = rejudge.commit(proposal, options.out, options.course)

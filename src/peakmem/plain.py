@@ -42,8 +42,11 @@ class PlainError(ValueError):
     """A value is not plain data, or bytes are not the encoding of any."""
 
 
-def encode(value: Any) -> bytes:
+def encode(value: Any, *, around: int = 0) -> bytes:
     """Return plain data as bytes; numpy scalars are written as the Python number they hold.
+
+    Of its levels, the outermost `around` do not count towards how deep data may be nested: they are
+    what somebody who keeps the data has put around it.
 
     >>> decode(encode({"loss": float("inf"), 3: (1, 2)}))
     {'loss': inf, 3: (1, 2)}
@@ -51,17 +54,17 @@ def encode(value: Any) -> bytes:
     Raises PlainError, naming the type, for anything else.
     """
     arrays: list[Any] = []
-    line = _ENCODER.encode(_to_json(value, 0, arrays)).encode()
+    line = _ENCODER.encode(_to_json(value, -around, arrays)).encode()
     return b"".join((line, b"\n", *arrays)) if arrays else line
 
 
-def decode(data: bytes | bytearray) -> Any:
+def decode(data: bytes | bytearray, *, around: int = 0) -> Any:
     """Return the plain data that `encode` wrote; PlainError where the bytes are anything else."""
     end = data.find(b"\n")
     end = len(data) if end < 0 else end
     arrays = _Arrays(data, end + 1)
     try:
-        value = _from_json(json.loads(data[:end]), 0, arrays)
+        value = _from_json(json.loads(data[:end]), -around, arrays)
     except PlainError:
         raise
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError, EOFError) as error:

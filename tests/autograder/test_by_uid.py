@@ -11,8 +11,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -189,6 +192,42 @@ def test_empty_files_count_too(look: Callable[[], None], tmp_path: Path) -> None
     look()
     (tmp_path / "21").symlink_to("/")
     with pytest.raises(ProcessLost, match="20 files"):
+        look()
+
+
+def test_files_too_deep_to_be_named_are_not_passed_over(
+    look: Callable[[], None], tmp_path: Path
+) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(18):
+        os.mkdir("d" * 250, dir_fd=folder)
+        below = os.open("d" * 250, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(folder)
+    with pytest.raises(ProcessLost, match="nested too deep"):
+        look()
+
+
+def test_a_file_that_is_removed_meanwhile_hides_no_other(
+    look: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "more").write_bytes(bytes(2**21))
+    scandir = os.scandir
+
+    class Fleeting:
+        path = "gone"
+
+        def stat(self, *, follow_symlinks: bool) -> os.stat_result:
+            raise FileNotFoundError
+
+    @contextmanager
+    def beside_it(folder: str) -> Iterator[Iterator[Any]]:
+        with scandir(folder) as entries:
+            yield chain([Fleeting()], entries)
+
+    monkeypatch.setattr(quota.os, "scandir", beside_it)
+    with pytest.raises(ProcessLost, match="1 MiB"):
         look()
 
 

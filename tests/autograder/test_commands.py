@@ -169,7 +169,7 @@ def test_the_demo_finds_a_score_that_is_not_true(
         class_ = prepare(*arguments, **options)
         truth = (class_ / "truth.csv").read_text()
         first = truth.splitlines()[1]
-        (class_ / "truth.csv").write_text(truth.replace(first, first.replace(",right", ",wrong")))
+        (class_ / "truth.csv").write_text(truth.replace(first, first.replace('"right"', '"wrong"')))
         return class_
 
     prepare = demo.prepare

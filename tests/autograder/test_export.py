@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.export import cell_text, points, write_grades
+from autograder.csv_table import cell_text
+from autograder.export import COLUMNS, points, write_grades
 from autograder.files import inside, write_whole
 from tests.autograder.class_by_hand import DOUBLE, HALVE, course, end_of, graded, verdict
 from tests.autograder.release_by_hand import LAB
@@ -31,19 +32,23 @@ def test_the_file_is_exactly_this(tmp_path: Path, root: Path) -> None:
         graded("ada", release="0.1.0+1f2e3d4c"),
     ]
     write_grades(results, tmp_path / "grades.csv", root)
-    assert (tmp_path / "grades.csv").read_text(encoding="utf-8") == (
-        "student,lab,task,score,max_score,status,mistake,message,release\n"
-        f"ada,{LAB},lab05-double,2,2,right,,Right.,0.1.0+1f2e3d4c\n"
-        f"ada,{LAB},lab05-halve,0,1,wrong,squares,It is x / 2.,0.1.0+1f2e3d4c\n"
-        f'ada,{LAB},lab05-explain,,2,for_a_person,,"An answer in words, which a person reads.",'
-        "0.1.0+1f2e3d4c\n"
-        f"bob,{LAB},lab05-double,,2,quarantined,,The file is no notebook: it is a PDF.,\n"
-        f"bob,{LAB},lab05-halve,,1,quarantined,,The file is no notebook: it is a PDF.,\n"
-        f"bob,{LAB},lab05-explain,,2,quarantined,,The file is no notebook: it is a PDF.,\n"
-        f"zoe,{LAB},lab05-double,1.5,2,partly,,Not earned: edges.,\n"
-        f"zoe,{LAB},lab05-halve,,1,needs_gpu,,Not earned: edges.,\n"
-        f'zoe,{LAB},lab05-explain,,2,for_a_person,,"An answer in words, which a person reads.",\n'
-    )
+    in_words = ("2", "for_a_person", "", "An answer in words, which a person reads.")
+    not_read = ("quarantined", "", "The file is no notebook: it is a PDF.", "")
+    release = "0.1.0+1f2e3d4c"
+    rows = [
+        COLUMNS,
+        ("ada", LAB, "lab05-double", "2", "2", "right", "", "Right.", release),
+        ("ada", LAB, "lab05-halve", "0", "1", "wrong", "squares", "It is x / 2.", release),
+        ("ada", LAB, "lab05-explain", "", *in_words, release),
+        ("bob", LAB, "lab05-double", "", "2", *not_read),
+        ("bob", LAB, "lab05-halve", "", "1", *not_read),
+        ("bob", LAB, "lab05-explain", "", "2", *not_read),
+        ("zoe", LAB, "lab05-double", "1.5", "2", "partly", "", "Not earned: edges.", ""),
+        ("zoe", LAB, "lab05-halve", "", "1", "needs_gpu", "", "Not earned: edges.", ""),
+        ("zoe", LAB, "lab05-explain", "", *in_words, ""),
+    ]
+    lines = [",".join(f'"{cell}"' for cell in row) for row in rows]
+    assert (tmp_path / "grades.csv").read_text(encoding="utf-8") == "\n".join([*lines, ""])
 
 
 def test_the_order_of_the_results_changes_no_byte(tmp_path: Path, root: Path) -> None:

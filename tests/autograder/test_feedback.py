@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page
 from autograder import clean, feedback
 from autograder.by_hand import NOTHING, Given
 from autograder.feedback import feedback_html, feedback_path, shows, write_feedback
+from autograder.markdown import markdown_to_html
 from autograder.result import Result
 from tests.autograder.class_by_hand import (
     DOUBLE,
@@ -370,3 +371,17 @@ def test_a_page_is_written_where_the_student_looks(tmp_path: Path, root: Path) -
 def test_text_that_no_encoding_has_is_no_reason_to_fail(tmp_path: Path, root: Path) -> None:
     write_feedback(graded(notes=("half a pair: \ud83d",)), tmp_path, root)
     assert (tmp_path / "feedback" / "ada" / f"{LAB}.html").read_bytes().endswith(b"</html>\n")
+
+
+def test_a_page_is_no_longer_than_one_may_be(root: Path) -> None:
+    full = [code(f"long-{number}", "'" * 30_000) for number in range(20)]
+    page = feedback_html(graded(notebook={"cells": full}), root)
+    assert "This cell is left out" in page
+    assert len(page) < 1_700_000
+
+
+def test_a_picture_that_is_shown_a_thousand_times_is_not_inlined_as_often() -> None:
+    picture = {"image/png": PNG.rstrip("=") + "A" * (480_000 - len(PNG.rstrip("=")))}
+    html = markdown_to_html("![a](attachment:a.png)\n\n" * 800, {"a.png": picture})
+    assert html.count("data:image") == 4
+    assert html.count("<img") == 800

@@ -16,7 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder.intake import find_submissions, read_submission, take_in, take_in_bytes
+from autograder.intake import (
+    find_submissions,
+    is_student_id,
+    read_submission,
+    take_in,
+    take_in_bytes,
+)
 from autograder.notebook import MAX_FILE_BYTES
 from autograder.submission import Quarantine, Submission
 from tests.autograder.release_by_hand import LAB, STUBS, code, markdown, own, release, solved
@@ -86,14 +92,38 @@ def test_no_folder_is_an_error_that_names_the_layout(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["=cmd", "-rf", "a\nb", "a;b", "x" * 101, "é+", os.fsdecode(b"\xff")]
+    "name",
+    ["=cmd", "-rf", "a\nb", "a;b", "x" * 101, "é+", "..a", ".a", "...", os.fsdecode(b"\xff")],
 )
 def test_a_name_that_is_no_student_id_is_listed_under_another(tmp_path: Path, name: str) -> None:
     hand_in(tmp_path, name, json.dumps(release()).encode())
     ((student, path),) = find_submissions(tmp_path, LAB)
-    assert student.startswith("unnamed-")
+    assert student.startswith("unnamed~")
     assert student.isascii()
     assert "Rename it" in reason(path)
+
+
+def test_a_made_up_id_is_nobody_elses(tmp_path: Path) -> None:
+    """Whatever a student calls the folder, no name that is taken as it is equals one made up."""
+    hand_in(tmp_path, "..a")
+    ((made_up, _),) = find_submissions(tmp_path, LAB)
+    for name in (made_up, made_up.replace("~", "-"), f"x{made_up}"):
+        hand_in(tmp_path, name)
+    students = [student for student, _ in find_submissions(tmp_path, LAB)]
+    assert len(set(students)) == 4
+    assert not is_student_id(made_up)
+
+
+@pytest.mark.parametrize("name", [".DS_Store", "._ada", ".ipynb_checkpoints", ".git", ".Trash-0"])
+def test_what_programs_hide_is_no_submission(tmp_path: Path, name: str) -> None:
+    hand_in(tmp_path, name)
+    assert find_submissions(tmp_path, LAB) == []
+
+
+def test_hidden_files_and_links_of_no_program_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "..file").write_bytes(b"{}")
+    (tmp_path / "..link").symlink_to("/")
+    assert len(find_submissions(tmp_path, LAB)) == 2
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
@@ -449,7 +479,7 @@ def test_pictures_stay_and_nothing_else_that_is_attached() -> None:
     words["attachments"] = {"a.png": {"image/png": "A" * 9_000_000}}
     submission = taken(notebook)
     assert "attachments" not in submission.notebook["cells"][-1]
-    assert "too large" in submission.notes[0]
+    assert "all pictures together may take 1 MiB" in submission.notes[0]
 
 
 # Whatever happens to a notebook.

@@ -7,6 +7,8 @@ import pytest
 
 from autograder.journal import Journal
 from autograder.task import Answer
+from autograder.wire import decode
+from peakmem import plain
 from tests.autograder.class_by_hand import DOUBLE, LAB, end_of, graded
 
 INSIDE, OUTSIDE = {"isolated": True}, {"isolated": False}
@@ -135,3 +137,38 @@ def test_verdicts_are_read_without_the_notebook(journal):
 def test_a_name_that_leads_elsewhere_is_refused(journal, student):
     with pytest.raises(ValueError, match="cannot name a file"):
         journal.read(LAB, student)
+
+
+def nested(levels, wrap):
+    value = 1
+    for _ in range(levels):
+        value = wrap(value)
+    return value
+
+
+def levels_on_the_wire(wrap):
+    """The deepest of these that a student's process can send, as an answer or in a question."""
+    levels = 0
+    while True:
+        try:
+            decode(plain.encode({"id": 1, "ask": nested(levels + 1, wrap)}))
+        except plain.PlainError:
+            return levels
+        levels += 1
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda v: [v], lambda v: (v,), lambda v: {1: v}, lambda v: [v, {}]]
+)
+def test_whatever_came_over_the_wire_is_kept_however_deep(journal, wrap):
+    deep = nested(levels_on_the_wire(wrap), wrap)
+    answers = {DOUBLE: [Answer(deep, asked=((deep, deep),))]}
+    journal.keep(graded(), RAW, answers, INSIDE)
+    assert journal.answers(LAB, "ada") == answers
+
+
+def test_without_room_of_its_own_the_journal_could_not_keep_it(journal, monkeypatch):
+    monkeypatch.setattr("autograder.journal._AROUND", 0)
+    deep = nested(levels_on_the_wire(lambda v: [v]), lambda v: [v])
+    with pytest.raises(plain.PlainError, match="deep"):
+        journal.keep(graded(), RAW, {DOUBLE: [Answer(deep)]}, INSIDE)

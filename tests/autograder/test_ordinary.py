@@ -313,7 +313,7 @@ def test_a_link_among_the_files_is_not_followed_and_a_person_is_told(beside):
     assert "secret" not in own_words(out, "links")
     said = "Files beside the notebooks that were not read: secret (a link)."
     assert said in page(out, "links")
-    assert f"links,{NAME}" in (out / "needs_a_person.csv").read_text()
+    assert f'"links","{NAME}"' in (out / "needs_a_person.csv").read_text()
 
 
 def test_other_files_are_another_submission(course, beside, tmp_path):

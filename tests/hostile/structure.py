@@ -198,7 +198,7 @@ FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "zip-bomb": (_zip_bomb, "a zip archive"),
     "too-many-lists": (_too_many_lists, "structure is far larger"),
     "too-deep": (_too_deep, "nested deeper"),
-    "too-large": (_too_large, "over 32 MiB"),
+    "too-large": (_too_large, "over 20 MiB"),
     "too-many-cells": (_too_many_cells, "cells; at most"),
     "too-much-code": (_too_much_code, "an answer has far fewer"),
     "packed": (lambda: gzip.compress(json.dumps(solved()).encode()), "no notebook"),

@@ -105,7 +105,7 @@ def test_what_is_no_file_of_its_own_is_quarantined(hostile, student):
 
 def _made_up(hostile):
     """What the student is called whose folder has a name that a spreadsheet would run."""
-    (name,) = {r["student"] for r in hostile.rows() if r["student"].startswith("unnamed-")}
+    (name,) = {r["student"] for r in hostile.rows() if r["student"].startswith("unnamed~")}
     return name
 
 

@@ -1,0 +1,57 @@
+"""All that leaves the grader passes one gate for each place it goes to: none is gone round."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# By the gate's module: the calls that only it may make.
+GATES = {
+    "terminal": {"print", "sys.stdout.write", "sys.stderr.write", "traceback.print_exc"},
+    "csv_table": {"csv.writer", "csv.DictWriter"},
+    "feedback": {"Markup", "Markup.escape"},  # HTML that is not escaped again: cleaned, or our own
+}
+# What runs beside a student, or tells of the machine alone; folders end in a slash.
+ELSEWHERE = (
+    "bench.py",  # seconds of our own runs
+    "measure/",
+    "release.py",  # what students get, made of the course's own pages
+    "stock.py",  # prints into a notebook, in the student's own kernel
+    "templates/",  # what students start
+)
+
+
+def calls_past_the_gates(package: Path) -> Iterator[str]:
+    """Yield `module: call` for each call that belongs to a gate and stands elsewhere."""
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).as_posix()
+        if name.startswith(ELSEWHERE):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        for gate, own in GATES.items():
+            if path.stem != gate:
+                yield from (f"{name}: {call}" for call in calls if call in own)
+
+
+def test_nothing_goes_round_a_gate(repository: Path) -> None:
+    assert list(calls_past_the_gates(repository / "autograder")) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "def f():\n    print('x')",
+        "import csv\ncsv.DictWriter(f, [])",
+        "from markupsafe import Markup\nMarkup(x)",
+        "import traceback\ntraceback.print_exc()",
+    ],
+)
+def test_a_way_round_a_gate_is_found(tmp_path: Path, line: str) -> None:
+    (tmp_path / "commands").mkdir()
+    (tmp_path / "commands/new.py").write_text(line)
+    (tmp_path / "terminal.py").write_text("print('x')")
+    assert [found.partition(":")[0] for found in calls_past_the_gates(tmp_path)] == [
+        "commands/new.py"
+    ]
