@@ -90,7 +90,19 @@ def _prepare() -> tuple[Any, Any]:
     # The matrix library keeps buffers from its first large product on, which no budget should pay.
     torch.mm(torch.ones(512, 512), torch.ones(512, 512))
     _import_library()
+    _let_databases_do_without_locks()
     return make_shell()
+
+
+def _let_databases_do_without_locks() -> None:
+    """Make SQLite's system without file locks, which the filter refuses, the one that it takes."""
+    import _sqlite3
+
+    sqlite = ctypes.CDLL(_sqlite3.__file__)  # finds the names of the library below it too
+    with contextlib.suppress(AttributeError):  # one that Python was built with hides its names
+        sqlite.sqlite3_vfs_find.restype = ctypes.c_void_p
+        found = sqlite.sqlite3_vfs_find(b"unix-none")
+        sqlite.sqlite3_vfs_register(ctypes.c_void_p(found), 1)
 
 
 def _import_library() -> None:

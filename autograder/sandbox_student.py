@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from autograder import memory
 from autograder.budget import Enforced, footprint
+from autograder.cgroup import Cgroup, enclosed
 from autograder.clean import plain_text
 from autograder.clock import Turn
 from autograder.isolation import IsolationError
@@ -39,6 +40,7 @@ _START = 120.0  # seconds that shutting itself in may take
 _END = 30.0  # seconds that killing may take
 _MAX_ASKED = 100_000  # questions of one probe
 _TRIAL_BYTES = 16 * 2**20
+_KERNEL_BYTES = 256 * 2**20  # of a submission's control group, for what no process maps
 
 
 class SandboxStudent:
@@ -74,8 +76,15 @@ class SandboxStudent:
         self._handle = os.pidfd_open(self._pid)
         self._left = Allowance(self._limits)
         self._memory = memory.Watch(self._pid, self._limits.memory_bytes)
+        self._cgroup = self._enclosed() if self._isolated else None
         self._stack = memory.stack_start(self._pid)
         self._budgets_hold = self._measured and self._tries_a_budget()
+
+    def _enclosed(self) -> Cgroup | None:
+        """A control group around the process, with room for all that other limits let it have."""
+        limits = self._limits
+        room = self._memory.start_bytes + limits.tmp_bytes + limits.shm_bytes + _KERNEL_BYTES
+        return enclosed(self._pid, limits.memory_bytes + room, limits.processes)
 
     def _tries_a_budget(self) -> bool:
         """Tell whether the kernel holds the process to one; no student code has run in it yet."""
@@ -109,6 +118,11 @@ class SandboxStudent:
     def is_lost(self) -> bool:
         """Whether the process is no more, or was given up."""
         return self._lost is not None
+
+    @property
+    def budgets_hold(self) -> bool:
+        """Whether the kernel held this process to a budget of memory when it was tried."""
+        return self._budgets_hold
 
     def share(self, left: Allowance) -> None:
         """Let this process use what is left of `left`, instead of an allowance of its own."""
@@ -208,6 +222,8 @@ class SandboxStudent:
         select.select([self._handle], [], [], _END)
         os.close(self._handle)
         self._connection.close()
+        if self._cgroup is not None:
+            self._cgroup.remove()
 
     def _places(self) -> list[str]:
         """The folders where the process may write, as they are seen from here."""
@@ -268,9 +284,8 @@ class SandboxStudent:
         except ProcessLost as error:
             raise self._give_up(error) from None
         except ConnectionClosed:
-            raise self._give_up(
-                "Your code ended its own process (os._exit, a crash, or no memory left)."
-            ) from None
+            ran_out = self._cgroup is not None and self._cgroup.ran_out()
+            raise self._give_up(self._too_much_memory() if ran_out else _ENDED) from None
         except (WireError, PlainError, TimeoutError) as error:
             raise self._give_up(f"Your code's answer could not be taken: {error}.") from None
 
@@ -297,10 +312,11 @@ class SandboxStudent:
             return
         self._next_look = now + _TICK
         if self._memory.exceeded():
-            limit = self._limits.memory_bytes / 2**30
-            raise ProcessLost(
-                f"Your code used more than {limit:.1f} GiB of memory and was stopped."
-            )
+            raise ProcessLost(self._too_much_memory())
+
+    def _too_much_memory(self) -> str:
+        limit = self._limits.memory_bytes / 2**30
+        return f"Your code used more than {limit:.1f} GiB of memory and was stopped."
 
     def _see_that_it_is_the_same(self) -> None:
         """ProcessLost where the process is another program now, with another peak of memory."""
@@ -344,6 +360,7 @@ _REFUSED_BESIDE = {
 _WHILE_MEASURED = (
     "While its memory is measured, your code can start no thread or process and write to no file."
 )
+_ENDED = "Your code ended its own process (os._exit, a crash, or no memory left)."
 _GONE = "Your code ended its own process."
 _NOT_TO_ASK = "Your code's process asked what it had no business to ask."
 
