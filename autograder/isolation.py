@@ -18,9 +18,8 @@ from pathlib import Path
 import peakmem
 from autograder.questions import COURSE
 
-__all__ = ["UMASK", "IsolationError", "command", "lay_out", "missing_layers"]
+__all__ = ["IsolationError", "command", "lay_out", "missing_layers"]
 
-UMASK = 0o022  # of the chain's programs: submissions run as another user than the one who made it
 _FIRST_USER = 61_000  # as root, sandboxes run as this user id and those after it
 _COURSE = "/course"  # where the course's own modules lie inside
 _PACKAGES = "/course/packages"  # where the installed packages lie inside
@@ -168,7 +167,6 @@ def _refused_layers() -> list[str]:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 errors="replace",
-                umask=UMASK,
             )
         ours.settimeout(_START)
         try:
@@ -253,7 +251,7 @@ def _hiding_binds(hides: Sequence[str], scratch: Path) -> Iterator[str]:
         refusal.chmod(0o755)  # another user reads it
         file = refusal / "__init__.py"
         file.write_text(f'raise ImportError("{name} holds answers of this lab")\n')
-        file.chmod(0o644)
+        file.chmod(0o644)  # whatever the shell's umask says
         if origin.name == file.name:  # a package: its modules go too, which load without it
             yield from ("--ro-bind", str(refusal), _seen_inside(origin.parent))
             continue

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from autograder.isolation import UMASK, IsolationError, command, lay_out
+from autograder.isolation import IsolationError, command, lay_out
 from autograder.limits import Limits
 from autograder.sandbox_student import SandboxStudent
 
@@ -85,7 +85,6 @@ class Sandbox:
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 start_new_session=True,
-                umask=UMASK,
             )
         self._next: SandboxStudent | None = None
         self._last: SandboxStudent | None = None

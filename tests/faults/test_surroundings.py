@@ -16,20 +16,20 @@ from autograder.isolation import IsolationError, missing_layers
 from autograder.sandbox import Sandbox
 from tests.faults.faulty import assert_as_undisturbed, elsewhere
 from tests.grading import REPOSITORY, Class, command_environment
+from tests.hostile.conftest import _as_user
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
 )
-USER = 61_998  # somebody who is not root
 AS = ["root", "a user"] if os.getuid() == 0 else ["a user"]
 
 
-def around(*, user: str, setting: str) -> list[str]:
+def around(user: str, setting: str, place: Path) -> list[str]:
     """A command that runs another one with a setting of the shell's, as root or as a user."""
     shell = ["bash", "-c", f'{setting} && exec "$@"', "bash"]
     if user == "root" or os.getuid() != 0:
         return shell
-    return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", *shell]
+    return [*_as_user(place), *shell]
 
 
 @pytest.fixture
@@ -41,11 +41,13 @@ def place() -> Iterator[Path]:
         yield folder
 
 
-def handed_down(user: str, setting: str, code: str) -> subprocess.CompletedProcess[str]:
+def handed_down(
+    user: str, setting: str, code: str, place: Path
+) -> subprocess.CompletedProcess[str]:
     """Run code in a Python of this environment."""
     return subprocess.run(
-        [*around(user=user, setting=setting), sys.executable, "-c", code],
-        env=command_environment() | {"HOME": "/nowhere"},
+        [*around(user, setting, place), sys.executable, "-c", code],
+        env=command_environment(),
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
@@ -53,11 +55,13 @@ def handed_down(user: str, setting: str, code: str) -> subprocess.CompletedProce
     )
 
 
-def doctor(user: str, setting: str, *, raised: bool = True) -> subprocess.CompletedProcess[str]:
+def doctor(
+    user: str, setting: str, place: Path, *, raised: bool = True
+) -> subprocess.CompletedProcess[str]:
     """Run `autograder doctor`, with limits raised as it does by itself, or not."""
     without = "" if raised else "cli._prepare = lambda: None; "
     code = f"from autograder import cli; {without}raise SystemExit(cli.main(['doctor']))"
-    return handed_down(user, setting, code)
+    return handed_down(user, setting, code, place)
 
 
 WORKS = "The sandbox works here"
@@ -65,21 +69,23 @@ WORKS = "The sandbox works here"
 
 @pytest.mark.parametrize("user", AS)
 @pytest.mark.parametrize("setting", ["ulimit -Sn 64", "ulimit -Sv 3000000", "umask 077"])
-def test_what_can_be_raised_is_raised(user: str, setting: str) -> None:
-    done = doctor(user, setting)
+def test_what_can_be_raised_is_raised(user: str, setting: str, place: Path) -> None:
+    done = doctor(user, setting, place)
     assert WORKS in done.stdout, done.stderr
     assert done.returncode == 0
 
 
 @pytest.mark.parametrize("setting", ["ulimit -Sn 64", "ulimit -Sv 3000000"])
-def test_control_without_raising_it_does_not_work(setting: str) -> None:
-    done = doctor("a user", setting, raised=False)
+def test_control_without_raising_it_does_not_work(setting: str, place: Path) -> None:
+    done = doctor("a user", setting, place, raised=False)
     assert WORKS not in done.stdout
     assert done.returncode == 1
 
 
 NAMED = {
-    "ulimit -n 64": "The limit of open files is 64, and the sandbox needs 256: give `ulimit -n 1024`",
+    "ulimit -n 64": (
+        "The limit of open files is 64, and the sandbox needs 256: give `ulimit -n 1024`"
+    ),
     "ulimit -v 3000000": (
         "The limit of address space in KiB is 3000000, and the sandbox needs 4194304: give "
         "`ulimit -v unlimited`"
@@ -90,20 +96,20 @@ NAMED = {
 
 
 @pytest.mark.parametrize("setting", NAMED)
-def test_what_cannot_be_raised_is_named_with_its_remedy(setting: str) -> None:
-    done = doctor("a user", setting)
+def test_what_cannot_be_raised_is_named_with_its_remedy(setting: str, place: Path) -> None:
+    done = doctor("a user", setting, place)
     assert NAMED[setting] in done.stderr
     assert "namespaces" not in done.stderr
     assert done.returncode == 1
 
 
-def test_limits_are_raised_as_far_as_they_go() -> None:
+def test_limits_are_raised_as_far_as_they_go(place: Path) -> None:
     code = (
         "import resource as r\nfrom autograder import ulimits\n"
         "r.setrlimit(r.RLIMIT_NOFILE, (64, 300))\n"
         "ulimits.raise_limits()\nprint(r.getrlimit(r.RLIMIT_NOFILE), ulimits.too_low())"
     )
-    assert handed_down("a user", "true", code).stdout == "(300, 300) []\n"
+    assert handed_down("a user", "true", code, place).stdout == "(300, 300) []\n"
 
 
 def test_a_class_is_graded_alike_with_nobody_else_allowed_to_read(
@@ -153,21 +159,36 @@ def test_a_server_of_workers_starts_with_a_long_name_and_without_the_guard_does_
     long = place / ("x" * 100)
     long.mkdir()
     long.chmod(0o777)
-    done = handed_down(user, f"export TMPDIR={long}", LONG.format(shortened=shortened))
+    done = handed_down(user, f"export TMPDIR={long}", LONG.format(shortened=shortened), place)
     assert done.stdout.splitlines()[0] == str(long)
     assert ("it runs" in done.stdout) is shortened
     assert ("AF_UNIX path too long" in done.stderr) is not shortened
 
 
+@pytest.fixture
+def mask() -> Iterator[None]:
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+HIDES = ("gfloat", "peakmem.formats")
+
+
+@pytest.mark.usefixtures("mask")
+def test_a_submission_reads_the_course_whatever_the_mask() -> None:
+    with Sandbox(HIDES, measured=False) as sandbox, sandbox.open() as student:
+        assert student.run_cell("import peakmem") == []
+
+
+@pytest.mark.usefixtures("mask")
 @pytest.mark.skipif(os.getuid() != 0, reason="submissions run as another user for root only")
-def test_control_with_the_shells_mask_a_submission_could_not_read_the_course(
+def test_control_with_rights_as_the_mask_has_them_it_could_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(isolation, "UMASK", 0o077)
-    assert missing_layers()
-    monkeypatch.setattr("autograder.sandbox.UMASK", 0o077)
-    with pytest.raises(IsolationError):
-        Sandbox()
+    monkeypatch.setattr(Path, "chmod", lambda *_: None)
+    with pytest.raises(IsolationError, match="Permission denied"):
+        Sandbox(HIDES, measured=False)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="submissions run as another user for root only")
