@@ -88,13 +88,13 @@ class SandboxStudent:
 
     def _tries_a_budget(self) -> bool:
         """Tell whether the kernel holds the process to one; no student code has run in it yet."""
-        seconds = self._limits.cell_seconds
         try:
-            self._request({"settle": 0}, seconds, None, [])
+            self._settle(shut=True)
             self._prepared = footprint(self._pid)
             enforced = Enforced(self._pid, Budget(_TRIAL_BYTES), self._prepared)
-            reply = self._request({"settle": 2 * _TRIAL_BYTES}, seconds, None, [])
+            reply = self._settle(2 * _TRIAL_BYTES, shut=True)
             enforced.lift()
+            self._settle(shut=False)
         except (OSError, ProcessLost):
             return False
         return reply.get("had") is False
@@ -179,18 +179,23 @@ class SandboxStudent:
     ) -> tuple[Answer, bool, str]:
         """Run a probe under a budget: its answer, whether memory was refused, and any doubt."""
         try:
-            self._request({"settle": 0}, self._limits.cell_seconds, None, [])
+            self._settle(shut=True)
             enforced = Enforced(self._pid, budget, self._prepared, self._places())
             answer, refused = self._run(probe, {**inputs, "metered": False}, ask, seconds)
             if not self.is_lost:
                 enforced.lift()
                 # Whatever else was sent meanwhile is no reply to this, and loses the process.
-                self._request({"settle": 0}, self._limits.cell_seconds, None, [])
+                self._settle(shut=False)
             return answer, refused, enforced.doubt
         except ProcessLost as error:
             return Answer(lost=str(error), busy=isinstance(error, MachineBusy)), False, ""
         except OSError:
             return Answer(lost=str(self._give_up(ProcessLost(_GONE)))), False, ""
+
+    def _settle(self, try_bytes: int = 0, *, shut: bool) -> dict[str, Any]:
+        """Have the process get ready for a budget, or go on without one where nothing is `shut`."""
+        request = {"settle": try_bytes, "shut": shut}
+        return self._request(request, self._limits.cell_seconds, None, [])
 
     def _run(
         self, probe: str, inputs: Mapping[str, Any], ask: Ask | None, seconds: float
