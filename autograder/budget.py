@@ -91,30 +91,34 @@ def _file_bytes(pid: int, places: Sequence[str]) -> int:
     """Return the lengths of all files of a process's user in `places`, or that it has open.
 
     Holes count: a process that maps such a file can fill them. Raises OSError if a folder can't be
-    read.
+    read. Other users' folders may go meanwhile.
     """
     user, _ = memory.owner(pid)
     lengths = {
         (status.st_dev, status.st_ino): status.st_size
-        for status in _statuses(pid, places)
+        for status in _statuses(pid, places, user)
         if stat.S_ISREG(status.st_mode) and status.st_uid == user
     }
     return sum(lengths.values())
 
 
-def _statuses(pid: int, places: Sequence[str]) -> Iterator[os.stat_result]:
+def _statuses(pid: int, places: Sequence[str], user: int) -> Iterator[os.stat_result]:
     for descriptor in _open_files(pid):
         # It may be closed in between, or the grader may lack CAP_SYS_PTRACE.
         with contextlib.suppress(FileNotFoundError, PermissionError):
             yield descriptor.stat()
-    waiting = list(places)
+    waiting = [(place, user) for place in places]
     while waiting:
-        with os.scandir(waiting.pop()) as entries:
+        folder, owner = waiting.pop()
+        # Another user's folder may be gone by now; one of the process's has no business to be.
+        gone = () if owner == user else (FileNotFoundError,)
+        with contextlib.suppress(*gone), os.scandir(folder) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
-                    yield entry.stat(follow_symlinks=False)
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
+                    status = entry.stat(follow_symlinks=False)
+                    yield status
+                    if stat.S_ISDIR(status.st_mode):
+                        waiting.append((entry.path, status.st_uid))
 
 
 def _open_files(pid: int) -> list[Path]:

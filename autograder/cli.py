@@ -58,11 +58,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except _Unreadable as error:
         command, said = error.args
         return show(Report(USAGE, problems=(said,)), command, as_json="--json" in given)
+    if sys.platform == "linux":
+        _prepare()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # many graders run at once
     # What is printed on the way is no part of the object that a program reads.
     with contextlib.redirect_stdout(sys.stderr if options.json else sys.stdout):
         report = _run(options)
     return show(report, options.command, as_json=options.json)
+
+
+def _prepare() -> None:
+    """Get what this process's children inherit ready, before it starts any."""
+    from autograder import cgroup, temporary, ulimits
+
+    ulimits.raise_limits()
+    temporary.shorten()
+    cgroup.claim()
 
 
 def parser() -> argparse.ArgumentParser:

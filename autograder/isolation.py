@@ -7,6 +7,7 @@ import importlib.util
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -126,12 +127,29 @@ def missing_layers() -> list[str]:
             "Grading safely needs Linux namespaces. Grade in a Linux virtual machine, or under "
             "WSL 2 on Windows."
         ]
-    missing = [
+    from autograder.ulimits import too_low  # Linux's too
+
+    missing = [*too_low(), *_unreadable()]
+    missing += [
         f"{program} is not installed: `apt-get install {package}` (as root) gets it."
         for program, package in (("bwrap", "bubblewrap"), ("setpriv", "util-linux"))
         if shutil.which(program) is None
     ]
     return missing or _refused_layers()
+
+
+def _unreadable() -> list[str]:
+    """A sentence for each place that only root reads, while root's submissions are another user."""
+    if os.getuid() != 0:
+        return []
+    library = Path(peakmem.__file__)
+    shown = (library.parent, library, Path(__file__), _installed(), Path(os.__file__))
+    return [
+        f"{place} can be read by its owner only, and submissions run as another user: "
+        f"`chmod -R go+rX {place if place.is_dir() else place.parent}`."
+        for place in shown
+        if not place.stat().st_mode & stat.S_IROTH
+    ]
 
 
 def _refused_layers() -> list[str]:
@@ -233,6 +251,7 @@ def _hiding_binds(hides: Sequence[str], scratch: Path) -> Iterator[str]:
         refusal.chmod(0o755)  # another user reads it
         file = refusal / "__init__.py"
         file.write_text(f'raise ImportError("{name} holds answers of this lab")\n')
+        file.chmod(0o644)  # whatever the shell's umask says
         if origin.name == file.name:  # a package: its modules go too, which load without it
             yield from ("--ro-bind", str(refusal), _seen_inside(origin.parent))
             continue

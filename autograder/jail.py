@@ -99,6 +99,7 @@ def set_limits(limits: Mapping[str, int]) -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_SIGPENDING, 256),
     ):
         resource.setrlimit(kind, (limit, limit))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 __all__ = ["Watch", "has_children", "owner", "stack_start", "status_bytes"]
 
@@ -11,21 +12,23 @@ __all__ = ["Watch", "has_children", "owner", "stack_start", "status_bytes"]
 class Watch:
     """Tells whether a process and all its descendants hold more than `limit_bytes`.
 
-    What the process held when the watch began (the libraries it was forked with) does not count.
+    What the process held when the watch began (the libraries it was forked with, `start_bytes`)
+    does not count. A socket counts as what it can hold, where a namespace keeps them apart.
     """
 
     def __init__(self, pid: int, limit_bytes: int) -> None:
         self._pid = pid
         self._limit = limit_bytes
-        self._start = _status_bytes(pid, "VmRSS") or 0
+        self.start_bytes = _status_bytes(pid, "VmRSS") or 0
 
     def exceeded(self) -> bool:
         tree = list(_tree(self._pid))
+        limit = self._limit + self.start_bytes - _socket_bytes(self._pid)
         # Resident sizes count a shared page once for each process. They are cheap to read; only
         # where they alarm are the proportional sizes read, which count it once in all.
-        if sum(_status_bytes(pid, "VmRSS") or 0 for pid in tree) - self._start <= self._limit:
+        if sum(_status_bytes(pid, "VmRSS") or 0 for pid in tree) <= limit:
             return False
-        return sum(map(_proportional_bytes, tree)) - self._start > self._limit
+        return sum(map(_proportional_bytes, tree)) > limit
 
 
 def has_children(pid: int) -> bool:
@@ -96,6 +99,19 @@ def _status_bytes(pid: int, field: str) -> int | None:
 def _proportional_bytes(pid: int) -> int:
     rollup = _field_bytes(f"/proc/{pid}/smaps_rollup", "Pss")
     return (_status_bytes(pid, "VmRSS") or 0) if rollup is None else rollup
+
+
+def _socket_bytes(pid: int) -> int:
+    """What the sockets of a process's network namespace can hold, unless that is the grader's."""
+    try:
+        if Path(f"/proc/{pid}/ns/net").samefile("/proc/self/ns/net"):
+            return 0
+        _, _, used = _text(f"/proc/{pid}/net/sockstat").partition("sockets: used ")
+        each = int(_text("/proc/sys/net/core/wmem_default"))
+    except OSError:
+        return 0  # the process is gone
+    # The last piece that is sent may go beyond the limit, but is not larger than that.
+    return int(used.split(maxsplit=1)[0]) * 2 * each
 
 
 def _field_bytes(path: str, field: str) -> int | None:

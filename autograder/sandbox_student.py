@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from autograder import memory
 from autograder.budget import Enforced, footprint
+from autograder.cgroup import Cgroup, enclosed
 from autograder.clean import plain_text
 from autograder.clock import Turn
 from autograder.isolation import IsolationError
@@ -48,6 +49,7 @@ _START = 120.0  # seconds that shutting itself in may take
 _END = 30.0  # seconds that killing may take
 _MAX_ASKED = 100_000  # questions of one probe
 _TRIAL_BYTES = 16 * 2**20
+_KERNEL_BYTES = 256 * 2**20  # of a submission's control group, for what no process maps
 
 
 class SandboxStudent:
@@ -83,18 +85,25 @@ class SandboxStudent:
         self._handle = os.pidfd_open(self._pid)
         self._left = Allowance(self._limits)
         self._memory = memory.Watch(self._pid, self._limits.memory_bytes)
+        self._cgroup = self._enclosed() if self._isolated else None
         self._stack = memory.stack_start(self._pid)
         self._budgets_hold = self._measured and self._tries_a_budget()
 
+    def _enclosed(self) -> Cgroup | None:
+        """A control group around the process, with room for all that other limits let it have."""
+        limits = self._limits
+        room = self._memory.start_bytes + limits.tmp_bytes + limits.shm_bytes + _KERNEL_BYTES
+        return enclosed(self._pid, limits.memory_bytes + room, limits.processes)
+
     def _tries_a_budget(self) -> bool:
         """Tell whether the kernel holds the process to one; no student code has run in it yet."""
-        seconds = self._limits.cell_seconds
         try:
-            self._request({"settle": 0}, seconds, None, [])
+            self._settle(shut=True)
             self._prepared = footprint(self._pid)
             enforced = Enforced(self._pid, Budget(_TRIAL_BYTES), self._prepared)
-            reply = self._request({"settle": 2 * _TRIAL_BYTES}, seconds, None, [])
+            reply = self._settle(2 * _TRIAL_BYTES, shut=True)
             enforced.lift()
+            self._settle(shut=False)
         except (OSError, ProcessLost):
             return False
         return reply.get("had") is False
@@ -118,6 +127,11 @@ class SandboxStudent:
     def is_lost(self) -> bool:
         """Whether the process is no more, or was given up."""
         return self._lost is not None
+
+    @property
+    def budgets_hold(self) -> bool:
+        """Whether the kernel held this process to a budget of memory when it was tried."""
+        return self._budgets_hold
 
     def share(self, left: Allowance) -> None:
         """Let this process use what is left of `left`, instead of an allowance of its own."""
@@ -174,18 +188,23 @@ class SandboxStudent:
     ) -> tuple[Answer, bool, str]:
         """Run a probe under a budget: its answer, whether memory was refused, and any doubt."""
         try:
-            self._request({"settle": 0}, self._limits.cell_seconds, None, [])
+            self._settle(shut=True)
             enforced = Enforced(self._pid, budget, self._prepared, self._places())
             answer, refused = self._run(probe, {**inputs, "metered": False}, ask, seconds)
             if not self.is_lost:
                 enforced.lift()
                 # Whatever else was sent meanwhile is no reply to this, and loses the process.
-                self._request({"settle": 0}, self._limits.cell_seconds, None, [])
+                self._settle(shut=False)
             return answer, refused, enforced.doubt
         except ProcessLost as error:
             return Answer(lost=str(error), busy=isinstance(error, MachineBusy)), False, ""
         except OSError:
             return Answer(lost=str(self._give_up(ProcessLost(_GONE)))), False, ""
+
+    def _settle(self, try_bytes: int = 0, *, shut: bool) -> dict[str, Any]:
+        """Have the process get ready for a budget, or go on without one where nothing is `shut`."""
+        request = {"settle": try_bytes, "shut": shut}
+        return self._request(request, self._limits.cell_seconds, None, [])
 
     def _run(
         self, probe: str, inputs: Mapping[str, Any], ask: Ask | None, seconds: float
@@ -217,6 +236,8 @@ class SandboxStudent:
         select.select([self._handle], [], [], _END)
         os.close(self._handle)
         self._connection.close()
+        if self._cgroup is not None:
+            self._cgroup.remove()
 
     def _places(self) -> list[str]:
         """The folders where the process may write, as they are seen from here."""
@@ -278,9 +299,8 @@ class SandboxStudent:
         except ProcessLost as error:
             raise self._give_up(error) from None
         except ConnectionClosed:
-            raise self._give_up(
-                "Your code ended its own process (os._exit, a crash, or no memory left)."
-            ) from None
+            ran_out = self._cgroup is not None and self._cgroup.ran_out()
+            raise self._give_up(self._too_much_memory() if ran_out else _ENDED) from None
         except MessageTooLong as error:
             if replies is None:
                 raise self._give_up(f"What your code shows could not be taken: {error}.") from None
@@ -317,10 +337,11 @@ class SandboxStudent:
             return
         self._next_look = now + _TICK
         if self._memory.exceeded():
-            limit = self._limits.memory_bytes / 2**30
-            raise ProcessLost(
-                f"Your code used more than {limit:.1f} GiB of memory and was stopped."
-            )
+            raise ProcessLost(self._too_much_memory())
+
+    def _too_much_memory(self) -> str:
+        limit = self._limits.memory_bytes / 2**30
+        return f"Your code used more than {limit:.1f} GiB of memory and was stopped."
 
     def _see_that_it_is_the_same(self) -> None:
         """ProcessLost where the process is another program now, with another peak of memory."""
@@ -364,6 +385,7 @@ _REFUSED_BESIDE = {
 _WHILE_MEASURED = (
     "While its memory is measured, your code can start no thread or process and write to no file."
 )
+_ENDED = "Your code ended its own process (os._exit, a crash, or no memory left)."
 _GONE = "Your code ended its own process."
 _ALL_ANSWERS = f"all answers of a notebook may take {ANSWER_BYTES / 2**20:g} MiB together"
 _NOT_TO_ASK = "Your code's process asked what it had no business to ask."

@@ -2,11 +2,12 @@
 
 Namespaces and limits leave gaps, which this closes. Memory that no process maps, of memory files
 and System V, counts in no process's size; nor do pages that processes share and let go of, huge
-pages, and what a process sends out to swap. What is written to a file without a write counts as
-written by nobody. A process that hides its memory, or forges where its stack begins, cannot be
-watched. One that chooses its processors crowds its neighbours'. Sockets to the host of a virtual
-machine belong to no network namespace. And the rest is what no honest notebook calls, but attacks
-on kernels do.
+pages, and what a process sends out to swap. The kernel's own memory counts nowhere either: for file
+locks, watches of files, timers, sockets that wait to be accepted. What is written to a file without
+a write counts as written by nobody. A process that hides its memory, or forges where its stack
+begins, cannot be watched. One that chooses its processors crowds its neighbours'. Sockets to the
+host of a virtual machine belong to no network namespace. And the rest is what no honest notebook
+calls, but attacks on kernels do.
 """
 
 from __future__ import annotations
@@ -30,11 +31,18 @@ REFUSED = {
     "msgget": (68, 186),
     "semget": (64, 190),
     "process_madvise": (440, 440),
+    # Memory of the kernel's own in any amount. Of watches, a user has only so many: the
+    # instructor's programs would get none.
+    "inotify_init": (253, 26),  # ARM has only the next one
+    "inotify_init1": (294, 26),
+    "inotify_add_watch": (254, 27),
+    "timer_create": (222, 107),
+    "listen": (50, 201),
+    "landlock_create_ruleset": (444, 444),
     # Bytes that are kept beside files: attributes, and what is on its way with a message.
     "setxattr": (188, 5),
     "lsetxattr": (189, 6),
     "fsetxattr": (190, 7),
-    "setxattrat": (463, 463),
     "sendmsg": (46, 211),
     "sendmmsg": (307, 269),
     # Writing that is not counted as written.
@@ -74,6 +82,7 @@ REFUSED = {
     "open_by_handle_at": (304, 265),
     # Wide doors into the kernel.
     "bpf": (321, 280),
+    "seccomp": (317, 277),
     "userfaultfd": (323, 282),
     "io_uring_setup": (425, 425),
     "fanotify_init": (300, 262),
@@ -86,16 +95,25 @@ REFUSED = {
 }
 _SOCKET, _CLONE, _PRCTL, _MMAP, _MADVISE = (41, 198), (56, 220), (157, 167), (9, 222), (28, 233)
 _PRLIMIT64, _FCNTL, _SETSOCKOPT = (302, 261), (72, 25), (54, 208)
+_NEWEST = 452  # fchmodat2; whatever kernels after 6.6 added, programs have to do without
 _LINKS = ((88, 36), (266, 36))  # symlink, which ARM lacks, and symlinkat
 _FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6: what a network namespace encloses
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW... flag
 _NO_CHILD = 0x8000  # CLONE_PARENT: a process that no tree of the student's holds
 _SHARED_BY_NO_FILE, _HUGE_PAGES = 0x21, 0x40000  # MAP_SHARED | MAP_ANONYMOUS, MAP_HUGETLB
 _STACK = 0x100  # MAP_GROWSDOWN: no limit of data counts it
-_PIPE_SIZE = 1031  # F_SETPIPE_SZ
+_LOCKS = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW: a lock for each two bytes
+_LEASE, _NOTIFY, _PIPE_SIZE = 1024, 1026, 1031  # F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ
 _SOCKET_SIZES = (7, 8)  # SO_SNDBUF, SO_RCVBUF
+_SOCKET_FILTERS = (26, 50, 51, 52)  # SO_ATTACH_FILTER, ..._BPF, ..._REUSEPORT_CBPF, ..._EBPF
 _TO_SWAP = (20, 21)  # MADV_COLD, MADV_PAGEOUT
-_HIDING = (4, 35)  # PR_SET_DUMPABLE, PR_SET_MM: after them the grader sees nothing, or anything
+# What a process may ask or say of itself: its name, its capabilities, the signal at its parent's
+# end, slack of timers, huge pages, vectors' length, filters such as this, names of mappings. Others
+# hide its memory from the grader, forge it, or have the kernel make a table of any size.
+_PROPERTIES = (
+    *(1, 2, 3, 7, 14, 15, 16, 21, 22, 23, 27, 29, 30, 36, 37, 38, 39, 40, 41, 42, 47, 50, 51),
+    0x53564D41,
+)
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH_...
 _X32 = 0x40000000  # the bit of the x86-64 calls that have another table
@@ -148,6 +166,8 @@ def _filter(column: int, architecture: int, *, gpu: bool) -> Iterator[Step]:
     yield _LOAD, 0, 0, _NUMBER
     yield _AT_LEAST, 0, 1, _X32
     yield _REFUSAL
+    yield _AT_LEAST, 0, 1, _NEWEST + 1
+    yield _REFUSAL
     for name, numbers in REFUSED.items():
         if gpu and name == "memfd_create":
             continue
@@ -155,8 +175,8 @@ def _filter(column: int, architecture: int, *, gpu: bool) -> Iterator[Step]:
         yield _REFUSAL
     families = [(_EQUAL, family) for family in _FAMILIES]
     yield from _by_argument(_SOCKET[column], 0, families, held=_PASS, else_=_REFUSAL)
-    hiding = [(_EQUAL, option) for option in _HIDING]
-    yield from _by_argument(_PRCTL[column], 0, hiding, held=_REFUSAL, else_=_PASS)
+    properties = [(_EQUAL, option) for option in _PROPERTIES]
+    yield from _by_argument(_PRCTL[column], 0, properties, held=_PASS, else_=_REFUSAL)
     namespaces = [(_ANY_BIT, _NEW_NAMESPACES | _NO_CHILD)]
     yield from _by_argument(_CLONE[column], 0, namespaces, held=_REFUSAL, else_=_PASS)
     unseen = [(_ANY_BIT, _HUGE_PAGES | _STACK)]
@@ -166,10 +186,10 @@ def _filter(column: int, architecture: int, *, gpu: bool) -> Iterator[Step]:
     yield from _by_argument(_MMAP[column], 3, unseen, held=_REFUSAL, else_=_PASS, mask=mask)
     to_swap = [(_EQUAL, advice) for advice in _TO_SWAP]
     yield from _by_argument(_MADVISE[column], 2, to_swap, held=_REFUSAL, else_=_PASS)
-    pipe_size = [(_EQUAL, _PIPE_SIZE)]
-    yield from _by_argument(_FCNTL[column], 1, pipe_size, held=_REFUSAL, else_=_PASS)
-    sizes = [(_EQUAL, option) for option in _SOCKET_SIZES]
-    yield from _by_argument(_SETSOCKOPT[column], 2, sizes, held=_REFUSAL, else_=_PASS)
+    held = [(_EQUAL, command) for command in (*_LOCKS, _LEASE, _NOTIFY, _PIPE_SIZE)]
+    yield from _by_argument(_FCNTL[column], 1, held, held=_REFUSAL, else_=_PASS)
+    kept = [(_EQUAL, option) for option in (*_SOCKET_SIZES, *_SOCKET_FILTERS)]
+    yield from _by_argument(_SETSOCKOPT[column], 2, kept, held=_REFUSAL, else_=_PASS)
     yield from _only_asking_limits(_PRLIMIT64[column])
     yield _PASS
 

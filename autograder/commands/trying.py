@@ -50,6 +50,7 @@ def add_doctor(commands: Commands) -> None:
 def _doctor(options: argparse.Namespace) -> Report:
     from autograder import by_uid
     from autograder.isolation import missing_layers
+    from autograder.protection import protection
 
     missing = missing_layers()
     text = "" if missing else "The sandbox works here: this machine can grade."
@@ -62,7 +63,12 @@ def _doctor(options: argparse.Namespace) -> Report:
         )
     way = "user ids" if missing and not lacking else None if missing else "namespaces"
     data = {"can_grade": not missing, "missing": missing, "way": way, "gpu": has_gpu()}
-    if options.measure is None or missing:
+    if missing:
+        return found(problems, text=text, data=data)
+    guarded = protection()
+    text = "\n".join([text, *guarded.lines])
+    data |= {"kernel_memory": guarded.kernel_memory, "budgets_hold": guarded.budgets_hold}
+    if options.measure is None:
         return found(problems, text=text, data=data)
     counted = _measure(options.course.resolve(), options.measure)
     return found(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -281,3 +284,18 @@ def test_a_process_that_is_gone_has_no_footprint() -> None:
     done.wait()
     with pytest.raises(OSError, match=str(done.pid)):
         footprint(done.pid)
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["its own", "another user's"])
+def test_only_another_users_folder_may_go_while_files_are_counted(
+    tmp_path: Path, own: bool
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    user = os.getuid() if own else os.getuid() + 1
+    expected = pytest.raises(FileNotFoundError) if own else contextlib.nullcontext()
+    with expected:
+        for status in budgets._statuses(os.getpid(), [str(tmp_path)], user):
+            if stat.S_ISDIR(status.st_mode) and folder.exists():
+                folder.rmdir()
+    assert not folder.exists()

@@ -144,6 +144,9 @@ def test_the_doctor_answers_a_program(tmp_path: Path) -> None:
     data = json.loads(done.stdout)
     assert data["can_grade"] is (done.returncode == OK)
     assert isinstance(data["gpu"], bool)
+    if data["can_grade"]:
+        assert data["kernel_memory"] in {"cgroup", "filter"}
+        assert isinstance(data["budgets_hold"], bool)
 
 
 @sandboxed

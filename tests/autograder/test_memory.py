@@ -65,7 +65,7 @@ def test_a_process_whose_first_thread_ended_has_sizes_and_is_a_child() -> None:
         while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
             os.sched_yield()
         assert memory.status_bytes(pid, "VmRSS") > 64 * MIB
-        assert memory.Watch(pid, 0)._start > 64 * MIB
+        assert memory.Watch(pid, 0).start_bytes > 64 * MIB
     with child(ends + "os.fork() or end()\ninput()") as pid:
         assert memory.has_children(pid)
 
@@ -83,7 +83,7 @@ def named():
 def test_a_process_cannot_tell_its_memory_by_its_name(named, end: bytes, field: bytes) -> None:
     named(end + field + b":\t1 kB")
     peak = memory.status_bytes(os.getpid(), "VmHWM")
-    resident = memory.Watch(os.getpid(), 0)._start
+    resident = memory.Watch(os.getpid(), 0).start_bytes
     assert peak >= resident > 10 * MIB
 
 

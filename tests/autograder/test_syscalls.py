@@ -39,7 +39,7 @@ def test_numbers_are_those_of_the_kernels_headers(column):
     text = header.read_text()
     found = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text))
     known = {name: own[column] for name, own in NUMBERS.items() if name in found}
-    assert len(known) >= len(NUMBERS) - 1
+    assert set(NUMBERS) - set(known) <= {"inotify_init", "symlink"}  # which ARM lacks
     assert known == {name: int(found[name]) for name in known}
 
 
@@ -79,17 +79,21 @@ def test_the_filter_refuses_its_calls_and_no_others(column, arch):
     refused = {own[column] for own in syscalls.REFUSED.values()}
     special = {syscalls._SOCKET[column], syscalls._CLONE[column], syscalls._PRCTL[column]}
     for number in set(range(500)) - special:
-        assert run(steps, number, 0, arch) == (REFUSE if number in refused else ALLOW)
+        expected = REFUSE if number in refused or number > 452 else ALLOW  # 452 is fchmodat2
+        assert run(steps, number, 0, arch) == expected
     for family in range(46):
         expected = ALLOW if family in {1, 2, 10} else REFUSE
         assert run(steps, syscalls._SOCKET[column], family, arch) == expected
 
 
 @pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
-def test_a_process_may_name_itself_but_not_hide_its_memory(column, arch):
+def test_a_process_may_name_itself_but_not_hide_its_memory_nor_have_tables_made(column, arch):
     steps, prctl = list(syscalls._filter(column, arch, gpu=False)), syscalls._PRCTL[column]
-    for option in range(80):  # PR_SET_DUMPABLE is 4, PR_SET_MM is 35
-        assert run(steps, prctl, option, arch) == (REFUSE if option in {4, 35} else ALLOW)
+    names = [15, 16, 0x53564D41]  # PR_SET_NAME, PR_GET_NAME, PR_SET_VMA
+    assert [run(steps, prctl, option, arch) for option in names] == [ALLOW] * len(names)
+    # PR_SET_DUMPABLE, PR_SET_MM, PR_FUTEX_HASH, and what a later kernel may add
+    for option in (4, 35, 78, *range(79, 200), 0x59616D61):
+        assert run(steps, prctl, option, arch) == REFUSE
 
 
 @pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
@@ -157,13 +161,16 @@ def test_limits_may_be_asked_for_but_not_set(column, arch):
 
 
 @pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
-def test_pipes_and_sockets_hold_what_they_hold_at_first(column, arch):
+def test_files_get_no_locks_and_pipes_and_sockets_hold_what_they_hold_at_first(column, arch):
     steps = list(syscalls._filter(column, arch, gpu=False))
-    for command in range(1100):  # F_SETPIPE_SZ is 1031
-        expected = REFUSE if command == 1031 else ALLOW
+    # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW, F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ
+    refused = {6, 7, 37, 38, 1024, 1026, 1031}
+    for command in range(1100):
+        expected = REFUSE if command in refused else ALLOW
         assert run(steps, syscalls._FCNTL[column], command, arch, place=1) == expected
-    for option in range(80):  # SO_SNDBUF is 7, SO_RCVBUF is 8
-        expected = REFUSE if option in {7, 8} else ALLOW
+    refused = {7, 8, 26, 50, 51, 52}  # SO_SNDBUF, SO_RCVBUF, SO_ATTACH_...
+    for option in range(80):
+        expected = REFUSE if option in refused else ALLOW
         assert run(steps, syscalls._SETSOCKOPT[column], option, arch, place=2) == expected
 
 

@@ -226,4 +226,68 @@ for fd in held: os.close(fd)
         points=4,
         shows="Too many open files",
     ),
+    Attack(
+        "locks-and-watches",
+        """
+import ctypes, fcntl, os, struct
+libc = ctypes.CDLL(None)
+try:
+    with open("/tmp/locked", "wb") as file:
+        for n in range(10**6): fcntl.lockf(file, fcntl.LOCK_EX, 1, 2 * n)
+    print("REACHED locks")
+except OSError: pass
+try:
+    file = open("/tmp/also-locked", "wb")
+    for n in range(10**6): fcntl.fcntl(file, 37, struct.pack("hhqqi4x", 1, 0, 2 * n, 1, 0))
+    print("REACHED locks of open files")
+except OSError: pass
+place = ctypes.c_void_p()
+if libc.inotify_init() >= 0 or libc.inotify_init1(0) >= 0: print("REACHED watches")
+if libc.timer_create(1, None, ctypes.byref(place)) == 0: print("REACHED timers")
+if libc.prctl(78, 1, 1 << 20, 0, 0) == 0: print("REACHED tables of futexes")
+""",
+        points=4,
+    ),
+    Attack(
+        "sockets-that-wait",
+        """
+import socket
+try:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind("/tmp/listener")
+    listener.listen(4096)
+    for _ in range(4096):
+        caller = socket.socket(socket.AF_UNIX)
+        caller.setblocking(False)
+        caller.connect("/tmp/listener")
+        try:
+            while True: caller.send(bytes(2**16))
+        except BlockingIOError: caller.close()
+    print("REACHED")
+except OSError as error: print(error)
+""",
+        points=4,
+        shows="Function not implemented",
+    ),
+    Attack(
+        "sockets-of-many-processes",
+        """
+import os, socket, time
+for _ in range(60):
+    if os.fork() == 0:
+        held = [socket.socketpair() for _ in range(110)]
+        for pair in held:
+            for end in pair:
+                end.setblocking(False)
+                try:
+                    while True: end.send(bytes(2**16))
+                except BlockingIOError: pass
+        time.sleep(600)
+while True: time.sleep(0.1)
+# %%
+def largest_micro_batch(run, upper): return 1
+""",
+        points=0,
+        shows="more than 1.0 GiB of memory",
+    ),
 ]

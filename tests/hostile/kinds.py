@@ -64,6 +64,7 @@ _KINDS = {
     "daemons that outlive": "daemon",
     "processors and priorities": "goes-before-others crowds-the-processors",
     "handles": "hoards-handles",
+    "the kernel's own memory": "locks-and-watches sockets-that-wait sockets-of-many-processes",
     # Files and notebooks.
     "symlinks": "link-to-secret link-to-peer link-of-a-folder link-of-the-labs-folder",
     "hard links and pipes": "hard-link pipe",

@@ -465,6 +465,27 @@ for line in open("/proc/self/maps"):
 """,
         off=("held",),
     ),
+    _beside(
+        "scratch-in-a-librarys-idle-memory",
+        "touch((ctypes.c_char * (24 << 20)).from_address(place))",
+        """
+for line in open("/proc/self/maps"):
+    first, end = (int(word, 16) for word in line.split()[0].split("-"))
+    if end - first == 32 << 20 and "rw-p" in line: place = first + (8 << 20)
+""",
+        off=("idle",),
+        says="ended its own process",
+    ),
+    _beside(
+        "opens-a-librarys-idle-memory",
+        "libc.mprotect(ctypes.c_void_p(place), ctypes.c_size_t(24 << 20), 3) and bytes(1 << 50)",
+        """
+for line in open("/proc/self/maps"):
+    first, end = (int(word, 16) for word in line.split()[0].split("-"))
+    if end - first == 32 << 20 and "rw-p" in line: place = first + (8 << 20)
+""",
+        off=("budget",),
+    ),
     MeasuredAttack(
         "gives-back-what-a-cell-held",
         """
