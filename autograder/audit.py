@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from autograder.binder import bind
 from autograder.classroom import absent, taken
+from autograder.damage import Damaged, is_there
 from autograder.database import scores_in
 from autograder.export import FOR_A_PERSON, JUDGED, NOT_HANDED_IN, cell_text, points
 from autograder.files import inside
+from autograder.gradebook_file import gradebook_path, has_tables
+from autograder.journal import Journal
 from autograder.layout import read_notebooks
 from autograder.questions import Question, questions_in
 from autograder.semester import read_semester
@@ -35,7 +39,20 @@ def audit(out: Path) -> list[str]:
     """
     submissions = taken(out)
     if not submissions:
-        return [f"{out} has no submission that was taken in; {_AGAIN} with the submissions' folder"]
+        return [
+            f"{out} holds no grades yet; expected the folder given to `autograder grade LAB "
+            f"--submitted SUBMITTED --out OUT`; {_AGAIN} with the submissions' folder"
+        ]
+    if not has_tables(out):
+        return [
+            f"{gradebook_path(out)} is missing or empty; expected the gradebook of "
+            f"{len(submissions)} submissions. `autograder repair {shlex.quote(str(out))}` "
+            "rebuilds it"
+        ]
+    journal = Journal(out)
+    for lab in sorted({lab for _, lab in submissions}):
+        if not questions_then(out, lab):
+            raise Damaged(out / "source" / lab, "is missing", "the lab as it was graded")
     rows = _rows(out / "grades.csv")
     scores = scores_in(out)
     questions = {lab: questions_then(out, lab) for lab in {lab for _, lab in submissions}}
@@ -48,6 +65,8 @@ def audit(out: Path) -> list[str]:
             *_gradebook_gaps(own, scores.get((student, lab), {}), questions[lab]),
             *_page_gaps(out, student, lab),
         ]
+        if journal.verdicts(lab, student) is None and is_there(journal.path(lab, student)):
+            found = [f"its entry {journal.path(lab, student)} is damaged", *found]
         problems += [f"{name}: {gap}; {_AGAIN}" for gap in found]
     for student, lab in absent(out, read_semester(out, None).roster):
         own = rows.pop((cell_text(student), cell_text(lab)), [])
@@ -62,7 +81,11 @@ def audit(out: Path) -> list[str]:
 
 def questions_then(out: Path, lab: str) -> tuple[Question, ...]:
     """Return the questions that a lab had when `out` was last written; none where it was not."""
-    notebooks = read_notebooks(inside(out, "source", lab))
+    folder = inside(out, "source", lab)
+    try:
+        notebooks = read_notebooks(folder)
+    except (ValueError, OSError, AttributeError, KeyError, TypeError) as error:
+        raise Damaged(folder, f"is damaged ({error})", "the lab as it was graded") from error
     return questions_in(bind(notebooks, alone=len(notebooks) == 1)) if notebooks else ()
 
 

@@ -25,8 +25,9 @@ from playwright.sync_api import Browser
 from sqlalchemy import insert, select
 from traitlets.config import Config
 
-from autograder.database import _session, save_cells, save_students, scores_in
+from autograder.database import save_cells, save_students, scores_in
 from autograder.gradebook import write_gradebook
+from autograder.gradebook_file import open_session
 from autograder.result import Result
 from tests.autograder.class_by_hand import (
     DOUBLE,
@@ -404,7 +405,7 @@ def test_what_fails_half_way_leaves_nothing_in_the_gradebook(root: Path) -> None
     write_gradebook([graded("ada")], out, root)
 
     def half_way() -> None:
-        with _session(out) as session:
+        with open_session(out) as session:
             session.execute(insert(api.Student), [{"id": "kim"}])
             raise LookupError
 
@@ -419,7 +420,7 @@ def test_nobody_else_writes_between_what_is_read_and_what_is_written(root: Path)
     out.mkdir()
     write_gradebook([graded("ada")], out, root)
     with (
-        _session(out) as session,
+        open_session(out) as session,
         closing(sqlite3.connect(out / "gradebook.db", timeout=0)) as other,
     ):
         assert session.scalars(select(api.Student.id)).all() == ["ada"]
