@@ -12,7 +12,7 @@ from autograder.binder import bind
 from autograder.classroom import absent, taken
 from autograder.damage import Damaged, is_there
 from autograder.database import scores_in
-from autograder.export import FOR_A_PERSON, JUDGED, NOT_HANDED_IN, cell_text, points
+from autograder.export import COLUMNS, FOR_A_PERSON, JUDGED, NOT_HANDED_IN, cell_text, points
 from autograder.files import inside
 from autograder.gradebook_file import gradebook_path, has_tables
 from autograder.journal import Journal
@@ -43,30 +43,28 @@ def audit(out: Path) -> list[str]:
             f"{out} holds no grades yet; expected the folder given to `autograder grade LAB "
             f"--submitted SUBMITTED --out OUT`; {_AGAIN} with the submissions' folder"
         ]
-    if not has_tables(out):
-        return [
-            f"{gradebook_path(out)} is missing or empty; expected the gradebook of "
-            f"{len(submissions)} submissions. `autograder repair {shlex.quote(str(out))}` "
-            "rebuilds it"
-        ]
+    questions = {lab: questions_then(out, lab) for lab in sorted({lab for _, lab in submissions})}
+    files = [out / "grades.csv", *(out / "source" / lab for lab in questions)]
+    lost = [path for path in files if not is_there(path)]
+    lost += [] if has_tables(out) else [gradebook_path(out)]
     journal = Journal(out)
-    for lab in sorted({lab for _, lab in submissions}):
-        if not questions_then(out, lab):
-            raise Damaged(out / "source" / lab, "is missing", "the lab as it was graded")
+    if lost and any(journal.verdicts(lab, student) for student, lab in submissions):
+        repair = f"`autograder repair {shlex.quote(str(out))}`"
+        return [f"{path} is missing or empty; {repair} rebuilds it" for path in lost]
     rows = _rows(out / "grades.csv")
     scores = scores_in(out)
-    questions = {lab: questions_then(out, lab) for lab in {lab for _, lab in submissions}}
     problems = []
     for student, lab in submissions:
         name = f"{student}, {lab}"
         own = rows.pop((cell_text(student), cell_text(lab)), [])
-        found = [
+        if journal.verdicts(lab, student) is None and is_there(journal.path(lab, student)):
+            problems.append(f"{name}: {journal.path(lab, student)} is damaged; {_AGAIN}")
+            continue
+        found = (
             *_table_gaps(own, questions[lab]),
             *_gradebook_gaps(own, scores.get((student, lab), {}), questions[lab]),
             *_page_gaps(out, student, lab),
-        ]
-        if journal.verdicts(lab, student) is None and is_there(journal.path(lab, student)):
-            found = [f"its entry {journal.path(lab, student)} is damaged", *found]
+        )
         problems += [f"{name}: {gap}; {_AGAIN}" for gap in found]
     for student, lab in absent(out, read_semester(out, None).roster):
         own = rows.pop((cell_text(student), cell_text(lab)), [])
@@ -91,13 +89,20 @@ def questions_then(out: Path, lab: str) -> tuple[Question, ...]:
 
 def _rows(path: Path) -> dict[Key, list[Row]]:
     rows: dict[Key, list[Row]] = {}
-    if path.is_file():
+    if not is_there(path):
+        return rows
+    try:
         with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
+            table = csv.DictReader(file)
+            if tuple(table.fieldnames or ()) != COLUMNS:
+                raise ValueError(f"its first row is {table.fieldnames}")
+            for row in table:
                 # A large class has many rows: what is not looked at is left out, the rest shared.
                 kept = {column: sys.intern(row.get(column) or "") for column in _LOOKED_AT}
                 key = (sys.intern(row.get("student") or ""), sys.intern(row.get("lab") or ""))
                 rows.setdefault(key, []).append(kept)
+    except (ValueError, OSError, csv.Error) as error:
+        raise Damaged(path, f"is damaged ({error})", "the table of all grades") from error
     return rows
 
 

@@ -22,7 +22,7 @@ from autograder.by_hand import NOTHING, Given
 from autograder.demands import demanded
 from autograder.export import write_grades
 from autograder.feedback import feedback_path, shows, write_feedback
-from autograder.files import drop_drafts, ends_with, write_whole
+from autograder.files import drop_drafts, is_between, write_whole
 from autograder.formgrader import formgrader_pages, formgrader_path, write_for_formgrader
 from autograder.grade import Graded
 from autograder.intake import find_submissions
@@ -372,8 +372,11 @@ def _has_pages(result: Result, out: Path, root: Path, given: Given) -> bool:
     """Whether all pages of a submission are there, and show what people gave."""
     page, names = feedback_path(result, out), source_names(result.lab, root)
     notebooks = (formgrader_path(result, out, name) for name in names)
-    whole = ends_with(page, b"</html>\n") and all(ends_with(one, b"}\n") for one in notebooks)
-    return whole and shows(page, given)
+    whole = (
+        is_between(page, b"<!doctype html>", b"</html>\n"),
+        *(is_between(notebook, b'{"cells": ', b"}\n") for notebook in notebooks),
+    )
+    return all(whole) and shows(page, given)
 
 
 def _terms(room: Classroom) -> dict[str, Any]:

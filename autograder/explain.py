@@ -48,8 +48,11 @@ def explain(
     lab = found.name
     result = Journal(out).read(lab, student)
     if result is None:
+        path = Journal(out).path(lab, student)
         near = [name for name, _ in taken(out) if name.casefold() == student.casefold()]
         hint = f"is it {near[0]}?" if near else "grades.csv says who handed in"
+        if (student, lab) in taken(out):
+            hint = f"{path} is damaged or missing, run `autograder grade` again"
         raise ValueError(f"{out} has no result of {student} in {lab}; {hint}")
     waived = waivers(out).get(full_id(lab, task.id))
     return "\n".join(_lines(task, result, Journal(out), secret, waived))

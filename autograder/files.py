@@ -13,7 +13,7 @@ from typing import IO
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["drop_drafts", "ends_with", "inside", "write_whole"]
+__all__ = ["drop_drafts", "inside", "is_between", "write_whole"]
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}")
 
@@ -68,13 +68,14 @@ def _claim(file: IO[bytes], *, wait: bool = True) -> None:
             raise
 
 
-def ends_with(path: Path, end: bytes) -> bool:
-    """Tell whether there is a file at `path` that ends so, as a whole one of its kind does."""
-    if not path.is_file() or path.stat().st_size < len(end):
+def is_between(path: Path, start: bytes, end: bytes) -> bool:
+    """Tell whether there is a file that starts and ends so, as a whole one of its kind does."""
+    if not path.is_file() or path.stat().st_size < len(start + end):
         return False
     with path.open("rb") as file:
+        first = file.read(len(start))
         file.seek(-len(end), os.SEEK_END)
-        return file.read() == end
+        return (first, file.read()) == (start, end)
 
 
 def inside(folder: Path, *names: str) -> Path:

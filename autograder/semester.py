@@ -194,7 +194,10 @@ class _Settings:
             raise self.wrong(key, name, "the path of a CSV file, as text")
         path = self.path.parent / name
         if not path.is_file():
-            raise FileNotFoundError(f"{self.path}: {key} is {name!r}; there is no file {path}")
+            raise FileNotFoundError(
+                f"{self.path}: {key} is {name!r}; there is no file {path}. Put it back, or take "
+                "the key out."
+            )
         return path
 
     def rules(self, table: Mapping[str, Any]) -> Rules:

@@ -41,9 +41,9 @@ class Results:
 
 def make_results(folder: Path) -> Results:
     """Grade, publish, give points by hand, and export."""
-    root, out = course(folder / "course"), folder / STRANGE
+    root, out = course(folder / "course"), folder / "graded" / STRANGE
     course_secret(root / ".course_secret")
-    out.mkdir()
+    out.mkdir(parents=True)
     (out / "semester.toml").write_text('roster = "roster.csv"\n')
     (out / "roster.csv").write_text("id,last_name\nada,Lovelace\nkim,\nlin,\nzoe,Absent\n")
     write_waivers({f"{HALVE}": "Its text was not clear."}, out)
@@ -79,11 +79,16 @@ def give_points(out: Path, student: str, cell: str, points: float, comment: str 
 
 
 def tables(out: Path) -> dict[str, bytes]:
-    """All that leaves a results folder, by its path there."""
+    """All that leaves a results folder, by its path there, but for where the folder lies."""
     whole = ("grades.csv", "needs_a_person.csv", "export/*.csv", "export/*.zip")
     patterns = (*whole, "feedback/*/*.html", "autograded/*/*/*.ipynb")
     files = (path for pattern in patterns for path in sorted(out.glob(pattern)))
-    return {str(path.relative_to(out)): path.read_bytes() for path in files if path.is_file()}
+    where = str(out.parent).encode()
+    return {
+        str(path.relative_to(out)): path.read_bytes().replace(where, b"")
+        for path in files
+        if path.is_file()
+    }
 
 
 def gradebook_rows(out: Path) -> list[tuple[Any, ...]]:
