@@ -373,7 +373,7 @@ def _has_pages(result: Result, out: Path, root: Path, given: Given) -> bool:
     page, names = feedback_path(result, out), source_names(result.lab, root)
     notebooks = (formgrader_path(result, out, name) for name in names)
     whole = (
-        is_between(page, b"<!doctype html>", b"</html>\n"),
+        is_between(page, b"<!DOCTYPE html>", b"</html>\n"),
         *(is_between(notebook, b'{"cells": ', b"}\n") for notebook in notebooks),
     )
     return all(whole) and shows(page, given)

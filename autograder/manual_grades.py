@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import quote
 
 from nbgrader import api
 from sqlalchemy import func, or_, select, update
@@ -202,14 +202,21 @@ def salvaged(out: Path) -> dict[Key, Manual]:
     path = gradebook_path(out)
     if not path.is_file():
         return {}
-    # Nothing is locked, rolled back or mended in the damaged file: it is only read.
-    where = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
-    try:
-        with closing(sqlite3.connect(where, uri=True)) as book:
-            book.text_factory = lambda raw: raw.decode(errors="replace")
-            return _salvaged(book)
-    except sqlite3.Error:
-        return {}
+    with TemporaryDirectory(prefix="autograder-salvage-") as folder:
+        copy = Path(folder, path.name)
+        copy.write_bytes(_in_full_length(path.read_bytes()))
+        try:
+            with closing(sqlite3.connect(copy)) as book:
+                book.text_factory = lambda raw: raw.decode(errors="replace")
+                return _salvaged(book)
+        except sqlite3.Error:
+            return {}
+
+
+def _in_full_length(data: bytes) -> bytes:
+    """A database file with zeros in place of what was cut off, without which SQLite reads none."""
+    size, pages = int.from_bytes(data[16:18]), int.from_bytes(data[28:32])
+    return data.ljust(min(size * pages, 2 * len(data)), b"\0")
 
 
 def _salvaged(book: sqlite3.Connection) -> dict[Key, Manual]:

@@ -279,6 +279,11 @@ def _mend_journals(work: Repair, folders: Sequence[Path]) -> list[tuple[str, str
 def _mend_gradebook(work: Repair) -> None:
     """Move a damaged gradebook, after its manual grades were written down to be put back."""
     out, record = work.out, published(work.out)
+    if any(place.name.startswith("gradebook.db") for place in work.moved):
+        work.lost.append(
+            f"{gradebook_path(out)} could not be read at all; manual grades are those of its last "
+            "copy, so give again in Formgrader what was given since the last command"
+        )
     try:
         require_gradebook(out)
     except Damaged:

@@ -16,7 +16,7 @@ from autograder.waive import write_waivers
 from tests.autograder.class_by_hand import DOUBLE, EXPLAIN, HALVE, course, end_of, graded, verdict
 from tests.autograder.release_by_hand import LAB
 
-__all__ = ["Results", "give_points", "gradebook_rows", "make_results", "tables"]
+__all__ = ["TERMS", "Results", "give_points", "gradebook_rows", "make_results", "tables"]
 
 STRANGE = "out #1 50%25? 'ü'"  # a name that a careless URL takes apart
 TERMS = {"lab": "a version", "limits": {}, "isolated": True}

@@ -24,16 +24,20 @@ from pathlib import Path
 
 import pytest
 
+from autograder.attempts import settle_again
+from autograder.classroom import Classroom, course_secret, note_taken, publish
 from autograder.cli import main
 from autograder.damage import Damaged
 from autograder.files import drop_drafts
 from autograder.journal import Journal
 from autograder.manual_grades import manual_in
 from autograder.published import PUBLISHED, published
+from autograder.semester import read_semester
 from autograder.small_files import COUNTED, SMALL_FILES, WAIVED
-from tests.autograder.class_by_hand import DOUBLE, EXPLAIN, graded
+from tests.autograder.class_by_hand import DOUBLE, EXPLAIN, course, graded
 from tests.autograder.release_by_hand import LAB
 from tests.autograder.results_by_hand import (
+    TERMS,
     Results,
     give_points,
     gradebook_rows,
@@ -356,3 +360,112 @@ def test_a_file_that_nobody_may_read_is_named(copy, name: str) -> None:
         assert done.returncode == status, done.stderr
         assert "Traceback" not in done.stderr
         assert status == 0 or Path(name).name in done.stderr
+
+
+def test_control_without_the_record_a_lost_gradebook_loses_manual_grades(copy, sound) -> None:
+    room = copy()
+    (room.out / "gradebook.db").unlink()
+    (room.out / PUBLISHED).unlink()
+    assert room.run("export") == 0
+    assert manual_in(room.out) == {}
+    assert manual_in(sound.out) != {}
+
+
+# Stops the command before the step of this number that changes a file, as a power cut would.
+KILLED_AT = """
+import os, sys
+from pathlib import Path
+steps = int(sys.argv.pop(1))
+def counting(change):
+    def step(*arguments, **options):
+        global steps
+        steps -= 1
+        if steps < 0:
+            os.kill(os.getpid(), 9)
+        return change(*arguments, **options)
+    return step
+for name in ("replace", "rename", "unlink"):
+    setattr(Path, name, counting(getattr(Path, name)))
+from autograder.cli import main
+raise SystemExit(main())
+"""
+
+
+@pytest.mark.slow
+def test_repair_killed_at_any_step_is_done_by_the_next_one(copy, sound) -> None:
+    begun, step = 0, 0
+    while True:
+        room = copy()
+        for name in ("taken.json", "waived.json", "gradebook.db", "grades.csv"):
+            (room.out / name).write_bytes(b"garbage")
+        arguments = ("--course", str(room.root), "repair", str(room.out))
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED_AT, str(step), *arguments],
+            env=command_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            break
+        assert done.returncode == -9, done.stderr
+        begun += (room.out / "damaged").is_dir()
+        assert room.run("repair") == 0, f"after step {step}"
+        assert_as_sound(room, sound)
+        step += 1
+    assert begun > 4
+
+
+RULES = f"""receipts = "receipts.csv"
+[due]
+{LAB} = 2026-11-20T12:00:00+00:00
+[late]
+percent_per_day = 10
+"""
+RECEIPTS = f"""student,lab,received,folder
+ada,{LAB},2026-11-19T12:00:00+00:00,first
+ada,{LAB},2026-11-21T11:00:00+00:00,second
+kim,{LAB},2026-11-19T12:00:00+00:00,first
+"""
+
+
+@pytest.fixture(scope="module")
+def attempted(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A class with attempts, of which the last counts; ada's was a day late."""
+    folder = tmp_path_factory.mktemp("attempted")
+    root, out = course(folder / "course"), folder / "graded" / "out"
+    course_secret(root / ".course_secret")
+    out.mkdir(parents=True)
+    (out / "semester.toml").write_text(RULES)
+    (out / "receipts.csv").write_text(RECEIPTS)
+    for attempt, students in (("first", ("ada", "kim")), ("second", ("ada",))):
+        own = out / "attempts" / attempt
+        note_taken(Classroom(LAB, own, root, b""), students)
+        for student in students:
+            Journal(own).keep(graded(student), attempt.encode(), {}, TERMS)
+    assert settle_again(Classroom(LAB, out, root, b""), read_semester(out, root)) == []
+    publish(out, root)
+    results = Results(out, root)
+    assert results.run("export") == 0
+    return results
+
+
+@pytest.mark.parametrize("harm", ["counted", "record too", "chosen entry", "attempt's list"])
+def test_what_counts_among_attempts_is_chosen_again(attempted, tmp_path, capsys, harm) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(attempted.out, out)
+    room = Results(out, attempted.root)
+    if harm == "chosen entry":
+        Journal(out).path(LAB, "ada").write_bytes(b"garbage")
+    elif harm == "attempt's list":
+        (out / "attempts" / "second" / "taken.json").write_bytes(b"[")
+    else:
+        COUNTED.path(out).unlink()
+    if harm == "record too":
+        (out / PUBLISHED).unlink()
+    assert room.run("export") in (1, 2)
+    assert "repair" in capsys.readouterr().err or harm == "chosen entry"
+    assert room.run("repair") == 0, capsys.readouterr().err
+    assert_as_sound(room, attempted)
+    assert COUNTED.read(out)[LAB]["ada"]["percent_off"] == 10
+    assert COUNTED.read(out) == COUNTED.read(attempted.out)
