@@ -7,25 +7,31 @@ made, with a note that says when it came and what being late costs.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from autograder.classroom import Classroom, Handed, note_taken, take
+from autograder.classroom import Classroom, Handed, note_taken, take, taken
 from autograder.export import JUDGED
-from autograder.files import write_whole
 from autograder.journal import Journal
 from autograder.pages import drop_pages
 from autograder.policy import Attempt, counting, percent_off, sentence
 from autograder.result import Result
 from autograder.semester import Receipt, Semester
+from autograder.small_files import COUNTED
 from autograder.waive import waive, waivers
 
-__all__ = ["Round", "attempt_folders", "counted", "note_counted", "rounds", "settle"]
+__all__ = [
+    "Round",
+    "attempt_folders",
+    "counted",
+    "note_counted",
+    "rounds",
+    "settle",
+    "settle_again",
+]
 
-_COUNTED = "counted.json"
 _FOLDER = "attempts"
 _NO_RECEIPT = "There is no receipt of when this came, so it does not count as late."
 
@@ -81,6 +87,22 @@ def settle(room: Classroom, graded: Sequence[Round], semester: Semester) -> list
     return problems
 
 
+def settle_again(room: Classroom, semester: Semester) -> list[str]:
+    """Do as `settle` does, with the attempts that were taken in before; no submission is read."""
+    folders = sorted({r.folder for r in semester.receipts if r.lab == room.lab})
+    if not folders:
+        return [
+            f"{room.lab}: {room.out / _FOLDER} holds attempts, but no receipt says which of them "
+            "counts; put the receipts back, and repair again"
+        ]
+    graded = []
+    for folder in folders:
+        own = replace(room, out=room.out / _FOLDER / (folder or "submitted"))
+        handed = [(student, Path()) for student, lab in taken(own.out) if lab == room.lab]
+        graded.append(Round(folder, own, handed))
+    return settle(room, graded, semester)
+
+
 def attempt_folders(out: Path) -> list[Path]:
     """Return the folders in which attempts are graded, each laid out as `out`; none without."""
     return sorted(path for path in out.glob(f"{_FOLDER}/*") if path.is_dir())
@@ -88,14 +110,12 @@ def attempt_folders(out: Path) -> list[Path]:
 
 def counted(out: Path) -> dict[str, dict[str, dict[str, Any]]]:
     """Return, by lab and student, which attempt counts: `folder`, `received`, `percent_off`."""
-    path = out / _COUNTED
-    return dict(json.loads(path.read_bytes())) if path.is_file() else {}
+    return dict(COUNTED.read(out))
 
 
 def note_counted(out: Path, chosen: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
     """Write down which attempts count at these labs; other labs' stay as they are."""
-    data = json.dumps({**counted(out), **chosen}, indent=1, sort_keys=True)
-    write_whole(out / _COUNTED, data.encode())
+    COUNTED.write(out, {**counted(out), **chosen})
 
 
 def _settle_one(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,9 +11,12 @@ from pathlib import Path
 from autograder.binder import bind
 from autograder.classroom import absent, taken
 from autograder.csv_table import cell_text
+from autograder.damage import Damaged, is_there
 from autograder.database import scores_in
-from autograder.export import FOR_A_PERSON, JUDGED, NOT_HANDED_IN, points
+from autograder.export import COLUMNS, FOR_A_PERSON, JUDGED, NOT_HANDED_IN, points
 from autograder.files import inside
+from autograder.gradebook_file import gradebook_path, has_tables
+from autograder.journal import Journal
 from autograder.layout import read_notebooks
 from autograder.questions import Question, questions_in
 from autograder.semester import read_semester
@@ -36,19 +40,32 @@ def audit(out: Path) -> list[str]:
     """
     submissions = taken(out)
     if not submissions:
-        return [f"{out} has no submission that was taken in; {_AGAIN} with the submissions' folder"]
+        return [
+            f"{out} holds no grades yet; expected the folder given to `autograder grade LAB "
+            f"--submitted SUBMITTED --out OUT`; {_AGAIN} with the submissions' folder"
+        ]
+    questions = {lab: questions_then(out, lab) for lab in sorted({lab for _, lab in submissions})}
+    files = [out / "grades.csv", *(out / "source" / lab for lab in questions)]
+    lost = [path for path in files if not is_there(path)]
+    lost += [] if has_tables(out) else [gradebook_path(out)]
+    journal = Journal(out)
+    if lost and any(journal.verdicts(lab, student) for student, lab in submissions):
+        repair = f"`autograder repair {shlex.quote(str(out))}`"
+        return [f"{path} is missing or empty; {repair} rebuilds it" for path in lost]
     rows = _rows(out / "grades.csv")
     scores = scores_in(out)
-    questions = {lab: questions_then(out, lab) for lab in {lab for _, lab in submissions}}
     problems = []
     for student, lab in submissions:
         name = f"{student}, {lab}"
         own = rows.pop((cell_text(student), cell_text(lab)), [])
-        found = [
+        if journal.verdicts(lab, student) is None and is_there(journal.path(lab, student)):
+            problems.append(f"{name}: {journal.path(lab, student)} is damaged; {_AGAIN}")
+            continue
+        found = (
             *_table_gaps(own, questions[lab]),
             *_gradebook_gaps(own, scores.get((student, lab), {}), questions[lab]),
             *_page_gaps(out, student, lab),
-        ]
+        )
         problems += [f"{name}: {gap}; {_AGAIN}" for gap in found]
     for student, lab in absent(out, read_semester(out, None).roster):
         own = rows.pop((cell_text(student), cell_text(lab)), [])
@@ -63,19 +80,30 @@ def audit(out: Path) -> list[str]:
 
 def questions_then(out: Path, lab: str) -> tuple[Question, ...]:
     """Return the questions that a lab had when `out` was last written; none where it was not."""
-    notebooks = read_notebooks(inside(out, "source", lab))
+    folder = inside(out, "source", lab)
+    try:
+        notebooks = read_notebooks(folder)
+    except (ValueError, OSError, AttributeError, KeyError, TypeError) as error:
+        raise Damaged(folder, f"is damaged ({error})", "the lab as it was graded") from error
     return questions_in(bind(notebooks, alone=len(notebooks) == 1)) if notebooks else ()
 
 
 def _rows(path: Path) -> dict[Key, list[Row]]:
     rows: dict[Key, list[Row]] = {}
-    if path.is_file():
+    if not is_there(path):
+        return rows
+    try:
         with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
+            table = csv.DictReader(file)
+            if tuple(table.fieldnames or ()) != COLUMNS:
+                raise ValueError(f"its first row is {table.fieldnames}")
+            for row in table:
                 # A large class has many rows: what is not looked at is left out, the rest shared.
                 kept = {column: sys.intern(row.get(column) or "") for column in _LOOKED_AT}
                 key = (sys.intern(row.get("student") or ""), sys.intern(row.get("lab") or ""))
                 rows.setdefault(key, []).append(kept)
+    except (ValueError, OSError, csv.Error) as error:
+        raise Damaged(path, f"is damaged ({error})", "the table of all grades") from error
     return rows
 
 

@@ -80,7 +80,8 @@ def note_down(changes: Sequence[Change], out: Path) -> None:
     (out / PROPOSED).unlink(missing_ok=True)
     if changes:
         path = out / LOG
-        _write(changes, path, path.read_bytes() if path.is_file() else b"")
+        old = path.read_bytes() if path.is_file() else b""
+        _write(changes, path, old if old.endswith(b"\n") or not old else old + b"\n")
 
 
 def _write(changes: Sequence[Change], path: Path, old: bytes = b"") -> None:

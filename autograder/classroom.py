@@ -21,7 +21,7 @@ from autograder import engine
 from autograder.by_hand import NOTHING
 from autograder.demands import demanded
 from autograder.export import write_grades
-from autograder.files import write_whole
+from autograder.files import drop_drafts, write_whole
 from autograder.grade import Graded
 from autograder.intake import find_submissions
 from autograder.isolation import IsolationError
@@ -33,6 +33,7 @@ from autograder.result import End, Result
 from autograder.sandbox import Sandbox
 from autograder.scoring import SANE, Rules
 from autograder.semester import Student, read_semester
+from autograder.small_files import TAKEN
 from autograder.submission import Quarantine
 from autograder.terms import changed, files_of, terms_of
 from autograder.waive import waive, waivers
@@ -54,7 +55,6 @@ __all__ = [
 
 Handed = tuple[str, Path]  # a student, and the notebook that the student handed in
 
-_TAKEN = "taken.json"
 _SPARE_SECONDS = 300.0  # of a submission, beyond what its code may take
 
 
@@ -92,15 +92,12 @@ def note_taken(room: Classroom, students: Iterable[str]) -> None:
     """Write down that these students' work on the lab, and no other's, was taken in."""
     others = [[student, lab] for student, lab in taken(room.out) if lab != room.lab]
     entries = sorted(others + [[student, room.lab] for student in students])
-    write_whole(room.out / _TAKEN, json.dumps(entries, indent=0).encode())
+    TAKEN.write(room.out, entries)
 
 
 def taken(out: Path) -> list[tuple[str, str]]:
     """Return (student, lab) of all submissions that were taken in into `out`, of every lab."""
-    path = out / _TAKEN
-    return (
-        [(student, lab) for student, lab in json.loads(path.read_bytes())] if path.exists() else []
-    )
+    return [(student, lab) for student, lab in TAKEN.read(out)]
 
 
 def grade_all(
@@ -198,30 +195,30 @@ def grade_notebooks(
     return [result for result in results if result is not None]
 
 
-def publish(out: Path, root: Path) -> list[Result]:
+def publish(out: Path, root: Path, *, anew: bool = False) -> list[Result]:
     """Write grades.csv, the gradebook and all pages that are missing; return the results.
 
-    A page that does not show what people gave in formgrader counts as missing.
+    A page that does not show what people gave in formgrader counts as missing; with `anew` each
+    page is written again. They hold every submission that was taken in and has its result, of all
+    labs. The results come without their notebooks: those of a large class are read one by one, and
+    never held together.
 
-    They hold every submission that was taken in and has its result, of all labs. The results come
-    without their notebooks: those of a large class are read one by one, and never held together.
+    Raises Damaged, before anything is written, for a damaged file in `out`.
     """
     # nbgrader, which no worker has to wait for
     from autograder.database import given_by_people, save_students
     from autograder.gradebook import look_again, write_gradebook
+    from autograder.published import await_gradebook, note_published, put_back
+    from autograder.wholeness import require_whole
 
-    journal, waived, people = Journal(out), waivers(out), given_by_people(out)
-    results, wanted = [], []
-    for student, lab in taken(out):
-        result = journal.verdicts(lab, student)
-        if result is None:
-            continue
-        results.append(waive(result, waived))
-        given = people.get((student, lab), NOTHING)
-        if not are_there(result, out, root, given):
-            wanted.append(Shown(student, lab, given))
-    write_missing(wanted, out, root)
+    require_whole(out)
+    drop_drafts(out)
+    journal, waived = Journal(out), waivers(out)
+    judged = (journal.verdicts(lab, student) for student, lab in taken(out))
+    results = [waive(result, waived) for result in judged if result is not None]
+    await_gradebook(out)
     write_gradebook(results, out, root)
+    put_back(out)
     look_again(
         {
             (r.student, r.lab): (journal.submission(r.lab, r.student) or "")[:16]
@@ -230,10 +227,18 @@ def publish(out: Path, root: Path) -> list[Result]:
         },
         out,
     )
+    people = given_by_people(out)
+    wanted = []
+    for result in results:
+        given = people.get((result.student, result.lab), NOTHING)
+        if anew or not are_there(result, out, root, given):
+            wanted.append(Shown(result.student, result.lab, given))
+    write_missing(wanted, out, root)
     roster = read_semester(out, None).roster
     if results:
         save_students(out, map(asdict, roster))
     write_grades(results, out / "grades.csv", root, absent(out, roster))
+    note_published(out)
     return results
 
 

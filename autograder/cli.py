@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import signal
 import sys
 import traceback
@@ -14,11 +15,13 @@ from typing import NoReturn
 
 from autograder.commands import building, formgrading, grading, platforms, reviewing, trying
 from autograder.commands.report import STATUSES, STOPPED, USAGE, Report, show
+from autograder.damage import Damaged
 from autograder.questions import COURSE
 from autograder.terminal import say
 
 __all__ = ["main"]
 
+_OUT_OF_PLACE = (FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 _COMMANDS = (
     building.add_build,
     grading.add_grade,
@@ -28,6 +31,7 @@ _COMMANDS = (
     formgrading.add_formgrade,
     reviewing.add_export,
     reviewing.add_audit,
+    reviewing.add_repair,
     trying.add_bank,
     trying.add_mutate,
     trying.add_sample,
@@ -111,7 +115,8 @@ def _run(options: argparse.Namespace) -> Report:
             )
         report: Report = options.run(options)
     except (ValueError, OSError, RuntimeError) as error:
-        return Report(USAGE, problems=(f"autograder {options.command}: {error}",))
+        said = f"{error}{_remedy(options, error)}"
+        return Report(USAGE, problems=(f"autograder {options.command}: {said}",))
     except Exception as error:
         from sqlalchemy.exc import OperationalError  # that takes too long where all goes well
 
@@ -125,3 +130,17 @@ def _run(options: argparse.Namespace) -> Report:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one must not cut off what is said
         return Report(STOPPED, problems=("\nStopped. The same command goes on from here.",))
     return report
+
+
+def _remedy(options: argparse.Namespace, error: Exception) -> str:
+    """What mends a damaged file of a results folder, or one with something else in its place."""
+    out, path = getattr(options, "out", None), None
+    if isinstance(error, Damaged):
+        path = error.path
+    elif isinstance(error, _OUT_OF_PLACE) and isinstance(error.filename, str | os.PathLike):
+        path = Path(error.filename)
+    if out is None or path is None or out.resolve() not in path.absolute().parents:
+        return ""
+    course = [] if options.course == COURSE else ["--course", str(options.course)]
+    command = shlex.join(["autograder", *course, "repair", str(out)])
+    return f". `{command}` moves it away and rebuilds what the journal has"

@@ -10,35 +10,26 @@ import logging
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import nbformat
-import nbgrader
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from nbgrader import api
 from nbgrader.preprocessors import SaveCells
-from sqlalchemy import (
-    Connection,
-    and_,
-    create_engine,
-    event,
-    func,
-    insert,
-    inspect,
-    or_,
-    select,
-    true,
-    update,
-)
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import and_, func, insert, or_, select, true, update
 from sqlalchemy.orm import Session
 
 from autograder.binder import full_name
 from autograder.by_hand import Given
+from autograder.gradebook_file import (
+    create_tables,
+    damage_told,
+    database_url,
+    gradebook_path,
+    has_tables,
+    open_session,
+)
 
 __all__ = [
     "Entries",
@@ -46,6 +37,7 @@ __all__ = [
     "given_by_people",
     "has_cells",
     "put_up_again",
+    "rows_of",
     "save_cells",
     "save_entries",
     "save_students",
@@ -55,8 +47,6 @@ __all__ = [
 
 _INERT = str.maketrans("<>&\"'`", "\u2039\u203a\uff06\u201d\u2019\u2018")
 Places = dict[tuple[str, str], str]  # (student, notebook) -> submitted notebook
-
-_WAIT_SECONDS = 60  # for another writer, such as a person in formgrader
 
 
 @dataclass(frozen=True)
@@ -77,33 +67,31 @@ def save_cells(out: Path, lab: str, sources: Mapping[str, Mapping[str, Any]]) ->
 
     Raises ValueError where the gradebook holds submissions of the lab from when it had other cells.
     """
-    _create(out)
+    create_tables(out)
     # What it raises, a full disk for one, it also logs, with a traceback; once is enough.
     logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
-    with api.Gradebook(_url(out)) as gradebook:
+    with damage_told(out), api.Gradebook(database_url(out)) as gradebook:
         if all(assignment.name != lab for assignment in gradebook.assignments):
             gradebook.add_assignment(lab)
     try:
         for name, source in sources.items():
-            where = {"notebook": name, "assignment": lab, "db_url": _url(out)}
-            SaveCells().preprocess(nbformat.from_dict(source), {"nbgrader": where})
+            where = {"notebook": name, "assignment": lab, "db_url": database_url(out)}
+            with damage_told(out):
+                SaveCells().preprocess(nbformat.from_dict(source), {"nbgrader": where})
     except RuntimeError as error:
         raise ValueError(
-            f"{out / 'gradebook.db'} holds submissions of {lab} from when the lab had other "
+            f"{gradebook_path(out)} holds submissions of {lab} from when the lab had other "
             "cells; grade into a new folder"
         ) from error
 
 
 def has_cells(out: Path, lab: str) -> bool:
     """Tell whether nbgrader has recorded the assignment `lab` in `out`/gradebook.db."""
-    if not (out / "gradebook.db").is_file():
+    if not has_tables(out):
         return False
     query = select(api.Assignment.id).where(api.Assignment.name == lab)
-    try:
-        with _session(out) as session:
-            return session.scalar(query) is not None
-    except OperationalError:  # it has no tables yet
-        return False
+    with open_session(out) as session:
+        return session.scalar(query) is not None
 
 
 def save_entries(out: Path, lab: str, entries: Mapping[str, Entries]) -> None:
@@ -112,7 +100,7 @@ def save_entries(out: Path, lab: str, entries: Mapping[str, Entries]) -> None:
     A person's scores and comments stay. Where the score under a person's changes, the grade is
     put up for a second look.
     """
-    with _session(out) as session:
+    with open_session(out) as session:
         notebooks = _notebooks(session, lab)
         places = _submissions(session, lab, notebooks, list(entries))
         _save_grades(session, notebooks, places, entries)
@@ -154,7 +142,7 @@ def given_by_people(out: Path) -> dict[tuple[str, str], Given]:
 def put_up_again(out: Path, submissions: Iterable[tuple[str, str]]) -> None:
     """Put all that people gave points for in these (student, lab) up for a second look."""
     submission, submitted = api.SubmittedAssignment, api.SubmittedNotebook
-    with _session(out) as session:
+    with open_session(out) as session:
         for student, lab in submissions:
             theirs = (
                 select(submitted.id)
@@ -187,7 +175,7 @@ def save_students(out: Path, students: Iterable[Mapping[str, str]]) -> None:
         for row in students
     ]
     rows = [{**row, "last_name": row["last_name"] or row["id"]} for row in rows]
-    with _session(out) as session:
+    with open_session(out) as session:
         known = set(session.scalars(select(api.Student.id)))
         _insert(session, api.Student, [row for row in rows if row["id"] not in known])
         changed = [row for row in rows if row["id"] in known]
@@ -208,18 +196,25 @@ def _final() -> Any:
 def _values(
     out: Path, table: Any, value: Any, where: Any = None
 ) -> dict[tuple[str, str], dict[str, Any]]:
-    """One value of the rows of `table`, which are grades or comments, by submission and cell.
-
-    `where` says of which rows; of all where it is None.
-    """
+    """One value of the rows of `table`, by submission and cell; see `rows_of`."""
     values: dict[tuple[str, str], dict[str, Any]] = defaultdict(dict)
-    if not (out / "gradebook.db").is_file():
+    if not has_tables(out):
         return values
+    with open_session(out) as session:
+        for student, lab, cell, held in rows_of(session, table, value, where=where):
+            values[student, lab][cell] = held
+    return values
+
+
+def rows_of(session: Session, table: Any, *columns: Any, where: Any = None) -> Iterator[Any]:
+    """Yield student, lab, the cell's name as `bind` has it, and these columns of each row.
+
+    `table` is that of grades or of comments; `where` says which of its rows, all if it is None.
+    """
     submission, notebook = api.SubmittedAssignment, api.SubmittedNotebook
+    names = (submission.student_id, api.Assignment.name, api.Notebook.name, api.BaseCell.name)
     query = (
-        select(
-            submission.student_id, api.Assignment.name, api.Notebook.name, api.BaseCell.name, value
-        )
+        select(*names, *columns)
         .select_from(submission)
         .join(api.Assignment, api.Assignment.id == submission.assignment_id)
         .join(notebook, notebook.assignment_id == submission.id)
@@ -233,53 +228,11 @@ def _values(
         .join(api.Notebook, api.Notebook.assignment_id == api.Assignment.id)
         .group_by(api.Assignment.id)
     )
-    with _session(out) as session:
-        if not inspect(session.connection()).has_table(api.Grade.__tablename__):
-            return values  # a first run was cut off before it made the tables
-        counts: dict[str, int] = dict(session.execute(counted).all())
-        by_parts = query.execution_options(yield_per=1000)  # a large class has many rows
-        for student, lab, name, cell, held in session.execute(by_parts):
-            task = sys.intern(full_name(name, cell, alone=counts[lab] == 1))
-            values[sys.intern(student), sys.intern(lab)][task] = held
-    return values
-
-
-def _url(out: Path) -> str:
-    return f"sqlite:///{out.resolve() / 'gradebook.db'}?timeout={_WAIT_SECONDS}"
-
-
-def _create(out: Path) -> None:
-    """Make the tables. nbgrader would run the command `alembic`, which may not be on the PATH."""
-    script = ScriptDirectory(str(Path(nbgrader.__file__).parent / "alembic"))
-    engine = create_engine(_url(out))
-    try:
-        with engine.begin() as connection:
-            api.Base.metadata.create_all(connection)
-            context = MigrationContext.configure(connection)
-            if context.get_current_revision() is None:
-                context.stamp(script, "head")
-    finally:
-        engine.dispose()
-
-
-@contextmanager
-def _session(out: Path) -> Iterator[Session]:
-    """One transaction that nobody else writes into: the lock is taken at its start."""
-    engine = create_engine(_url(out))
-
-    @event.listens_for(engine, "connect")
-    def _leave_begin_to_us(connection: Any, _record: object) -> None:
-        connection.isolation_level = None
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-    try:
-        with Session(engine) as session, session.begin():
-            yield session
-    finally:
-        engine.dispose()
+    counts: dict[str, int] = dict(session.execute(counted).all())
+    by_parts = query.execution_options(yield_per=1000)  # a large class has many rows
+    for student, lab, name, cell, *held in session.execute(by_parts):
+        task = sys.intern(full_name(name, cell, alone=counts[lab] == 1))
+        yield sys.intern(student), sys.intern(lab), task, *held
 
 
 def _notebooks(session: Session, lab: str) -> dict[str, str]:

@@ -48,8 +48,11 @@ def explain(
     _require_graded_by_code(out, task_id)
     lab = find_task(task_id, root, rules)[0].name
     if Journal(out).verdicts(lab, student) is None:
+        path = Journal(out).path(lab, student)
         near = [name for name, _ in taken(out) if name.casefold() == student.casefold()]
         hint = f"is it {near[0]}?" if near else "grades.csv says who handed in"
+        if (student, lab) in taken(out):
+            hint = f"{path} is damaged or missing, run `autograder grade` again"
         raise ValueError(f"{out} has no result of {student} in {lab}; {hint}")
     told = engine.alone(partial(_explained, out, secret, root, rules), (student, task_id))
     if isinstance(told, engine.Failure):

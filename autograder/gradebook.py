@@ -7,7 +7,6 @@ run a notebook there outside the sandbox; without one it only says no.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from autograder.formgrader import notebook_bytes, write_for_formgrader
 from autograder.graded import marks_of
 from autograder.questions import COURSE, questions_in, source_notebooks
 from autograder.result import Result
+from autograder.small_files import SHOWN
 from autograder.task import Verdict
 
 __all__ = ["look_again", "write_gradebook"]
@@ -35,16 +35,19 @@ _CONFIG = '''"""Written by `autograder grade`. To grade by hand, start JupyterLa
 
 from pathlib import Path
 
+from sqlalchemy import URL
+
 c = get_config()  # noqa: F821
 root = Path(__file__).resolve().parent
 c.CourseDirectory.root = str(root)
-# Wait up to a minute for another writer, where SQLite would give up after 5 seconds.
-c.CourseDirectory.db_url = f"sqlite:///{root / 'gradebook.db'}?timeout=60"
+# Wait up to a minute for another writer, where SQLite would give up after 5 seconds. `URL` puts up
+# with any character in the folder's name.
+url = URL.create("sqlite", database=str(root / "gradebook.db"), query={"timeout": "60"})
+c.CourseDirectory.db_url = url.render_as_string()
 # Formgrader shows the work of many people inside your own session.
 c.HTMLExporter.sanitize_html = True
 '''
 
-_SHOWN = "shown.json"  # a digest of each submission that the gradebook has shown to people
 _AT_ONCE = 100  # submissions a transaction: a formgrader beside it waits a moment only
 
 Json = dict[str, Any]
@@ -72,9 +75,7 @@ def look_again(submissions: Mapping[tuple[str, str], str], out: Path) -> None:
 
     `submissions` has the digest of each (student, lab) that `write_gradebook` was given.
     """
-    path = out / _SHOWN
-    before = json.loads(path.read_bytes()) if path.is_file() else {}
-    now: dict[str, dict[str, str]] = {lab: dict(of_lab) for lab, of_lab in before.items()}
+    now: dict[str, dict[str, str]] = {lab: dict(some) for lab, some in SHOWN.read(out).items()}
     anew = []
     for (student, lab), digest in submissions.items():
         if now.setdefault(lab, {}).setdefault(student, digest) != digest:
@@ -83,7 +84,7 @@ def look_again(submissions: Mapping[tuple[str, str], str], out: Path) -> None:
     if anew:
         with _alone(out):
             put_up_again(out, anew)
-    write_whole(path, json.dumps(now, sort_keys=True, indent=0).encode())
+    SHOWN.write(out, now)
 
 
 def _write_lab(lab: str, results: Iterator[Result], out: Path, root: Path) -> None:

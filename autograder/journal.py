@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from autograder.damage import Damaged
 from autograder.files import inside, write_whole
 from autograder.result import Result, result_from_dict, result_to_dict
 from autograder.task import Answer
@@ -25,6 +26,7 @@ from peakmem import plain
 __all__ = ["Journal"]
 
 _VERSION = 4
+_HEAD = {"asked", "digest", "key", "notebook_bytes", "result"}
 _MAX_HEAD = 2**24  # bytes of a first line; a hundred times what verdicts take
 # Levels that an entry puts around an answer. Without them whatever came over the wire may be kept.
 _AROUND = 8
@@ -92,24 +94,22 @@ class Journal:
             "notebook_bytes": len(notebook),
             "digest": _digest(rest),
         }
-        first = json.dumps(head, sort_keys=True).encode()
-        write_whole(self._path(result.lab, result.student), first + b"\n" + rest)
+        write_whole(self.path(result.lab, result.student), _sealed(head) + b"\n" + rest)
 
     def amend(self, result: Result, terms: Terms) -> None:
         """Write another result and other terms over those of a submission; its answers stay."""
-        entry = self._entry(result.lab, result.student)
-        if entry is None:
+        read = self._read(result.lab, result.student)
+        if read is None:
             raise KeyError(f"the journal has no entry of {result.student}, {result.lab}")
-        head, rest = entry
+        head, rest = read
         light = result_to_dict(dataclasses.replace(result, notebook=None))
         head |= {"key": head["key"] | {"terms": dict(terms)}, "result": light}
-        first = json.dumps(head, sort_keys=True).encode()
-        write_whole(self._path(result.lab, result.student), first + b"\n" + rest)
+        write_whole(self.path(result.lab, result.student), _sealed(head) + b"\n" + rest)
 
     def copy(self, lab: str, student: str, other: Journal) -> bool:
         """Make another journal's entry of this submission this one's; whether that changed it."""
-        data = other._path(lab, student).read_bytes()
-        path = self._path(lab, student)
+        data = other.path(lab, student).read_bytes()
+        path = self.path(lab, student)
         if path.is_file() and path.read_bytes() == data:
             return False
         write_whole(path, data)
@@ -124,6 +124,14 @@ class Journal:
         """Return the SHA-256 digest of the submission's bytes, None where there is no entry."""
         head = self._head(lab, student)
         return None if head is None else str(head["key"]["submission"])
+
+    def whole(self, lab: str, student: str) -> bool:
+        """Tell whether all of a submission's entry can be read."""
+        return self._entry(lab, student) is not None
+
+    def path(self, lab: str, student: str) -> Path:
+        """Return where a submission's entry lies."""
+        return inside(self._root, lab, f"{student}.entry")
 
     def answers(self, lab: str, student: str) -> dict[str, list[Answer]]:
         """Return what a graded submission answered, by task.
@@ -142,36 +150,56 @@ class Journal:
 
     def _entry(self, lab: str, student: str) -> tuple[dict[str, Any], bytes] | None:
         """An entry's first line, and the rest; one that is not whole any more counts as none."""
-        path = self._path(lab, student)
+        read = self._read(lab, student)
+        return read if read is not None and _digest(read[1]) == read[0]["digest"] else None
+
+    def _read(self, lab: str, student: str) -> tuple[dict[str, Any], bytes] | None:
+        """The same, whether the rest is whole or not."""
+        path = self.path(lab, student)
         try:
             first, _, rest = path.read_bytes().partition(b"\n")
-            head = _parsed(first)
+            return _parsed(first), rest
         except (FileNotFoundError, ValueError):
             return None
-        return (head, rest) if _digest(rest) == head["digest"] else None
+        except OSError as error:
+            raise _unreadable(path, error) from error
 
     def _head(self, lab: str, student: str) -> dict[str, Any] | None:
         """An entry's first line alone; None where it is not whole."""
-        path = self._path(lab, student)
+        path = self.path(lab, student)
         try:
             with path.open("rb") as file:
                 return _parsed(file.readline(_MAX_HEAD))
         except (FileNotFoundError, ValueError):
             return None
+        except OSError as error:
+            raise _unreadable(path, error) from error
 
-    def _path(self, lab: str, student: str) -> Path:
-        return inside(self._root, lab, f"{student}.entry")
+
+def _unreadable(path: Path, error: OSError) -> Damaged:
+    return Damaged(path, f"cannot be read ({error.strerror})", "a submission's entry")
+
+
+def _sealed(head: Mapping[str, Any]) -> bytes:
+    """An entry's first line, with a digest of itself: what damage left readable may not be so."""
+    return json.dumps({**head, "seal": _seal(head)}, sort_keys=True).encode()
+
+
+def _seal(head: Mapping[str, Any]) -> str:
+    return _digest(json.dumps(head, sort_keys=True).encode())
 
 
 def _parsed(first: bytes) -> dict[str, Any]:
     """An entry's first line; ValueError where it is none."""
-    head: dict[str, Any] = json.loads(first)
     try:
+        head: dict[str, Any] = json.loads(first)
+        seal = head.pop("seal", None)  # entries of older versions have none
+        sealed = seal in (None, _seal(head)) and head.keys() == _HEAD
         result_from_dict(head["result"])
         is_head = isinstance(head["key"]["terms"], dict) and isinstance(head["digest"], str)
         is_head = is_head and isinstance(head["asked"], dict)
-        whole = is_head and isinstance(head["notebook_bytes"], int)
-    except (KeyError, TypeError, AttributeError):
+        whole = sealed and is_head and isinstance(head["notebook_bytes"], int)
+    except (KeyError, TypeError, AttributeError, RecursionError):
         whole = False
     if not whole:
         raise ValueError("no first line of an entry")

@@ -12,6 +12,7 @@ from pathlib import Path
 from autograder import engine
 from autograder.by_hand import NOTHING, Given
 from autograder.feedback import feedback_path, shows, write_feedback
+from autograder.files import is_between
 from autograder.formgrader import formgrader_pages, formgrader_path, write_for_formgrader
 from autograder.journal import Journal
 from autograder.questions import source_names
@@ -67,10 +68,13 @@ def _writing(out: Path, root: Path, _slot: int) -> Iterator[Callable[[Shown], No
 
 def are_there(result: Result, out: Path, root: Path, given: Given) -> bool:
     """Tell whether a submission has all its pages, and they show what people gave."""
-    names = source_names(result.lab, root)
-    page = feedback_path(result, out)
-    paths = (page, *(formgrader_path(result, out, name) for name in names))
-    return all(path.is_file() for path in paths) and shows(page, given)
+    page, names = feedback_path(result, out), source_names(result.lab, root)
+    notebooks = (formgrader_path(result, out, name) for name in names)
+    whole = (
+        is_between(page, b"<!DOCTYPE html>", b"</html>\n"),
+        *(is_between(notebook, b'{"cells": ', b"}\n") for notebook in notebooks),
+    )
+    return all(whole) and shows(page, given)
 
 
 def drop_pages(result: Result, out: Path) -> None:

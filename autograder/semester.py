@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from autograder.damage import is_there
 from autograder.intake import is_student_id
 from autograder.labs import find_task, lab_names
 from autograder.questions import COURSE
@@ -102,12 +103,19 @@ def read_semester(out: Path, root: Path | None = COURSE) -> Semester:
     file that the settings name and that is not there.
     """
     path = out / SETTINGS
-    if not path.is_file():
+    if not is_there(path):
         return Semester()
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be read ({error.strerror}); expected a text file with your rules. Put "
+            "it back from a copy, or remove what is there if no rules are to hold."
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no TOML file: {error}") from error
+        raise ValueError(
+            f"{path} is no TOML file ({error}); mend it, or put it back from a copy"
+        ) from error
     settings = _Settings(path, root)
     ordinary = settings.rules(settings.table(data, "ordinary"))
     settings.known(data, _KEYS)
@@ -186,7 +194,10 @@ class _Settings:
             raise self.wrong(key, name, "the path of a CSV file, as text")
         path = self.path.parent / name
         if not path.is_file():
-            raise FileNotFoundError(f"{self.path}: {key} is {name!r}; there is no file {path}")
+            raise FileNotFoundError(
+                f"{self.path}: {key} is {name!r}; there is no file {path}. Put it back, or take "
+                "the key out."
+            )
         return path
 
     def rules(self, table: Mapping[str, Any]) -> Rules:

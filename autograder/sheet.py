@@ -63,6 +63,11 @@ def rows(
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be read ({error.strerror}); expected a CSV file. Put it back from a "
+            "copy, or let its owner give you the right to read it."
+        ) from error
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} is no UTF-8 text ({error.reason} at byte {error.start}); in a spreadsheet, "

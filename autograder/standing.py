@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.attempts import counted
+from autograder.attempts import attempt_folders, counted
+from autograder.classroom import taken
+from autograder.damage import Damaged
 from autograder.database import final_scores
 from autograder.export import NOT_HANDED_IN
 from autograder.semester import Student, read_semester
+from autograder.small_files import COUNTED
 
 __all__ = ["Standing", "people", "standings"]
 
@@ -46,8 +49,10 @@ def standings(out: Path) -> dict[tuple[str, str], Standing]:
     Points are the gradebook's: a person's where one gave any, the grader's else.
     """
     scores, off = final_scores(out), counted(out)
+    rows_of = _rows(out / "grades.csv")
+    _require_chosen(out, {lab for _, lab in rows_of}, off)
     found = {}
-    for (student, lab), rows in _rows(out / "grades.csv").items():
+    for (student, lab), rows in rows_of.items():
         own = scores.get((student, lab), {})
         percent = off.get(lab, {}).get(student, {}).get("percent_off", 0.0)
         found[student, lab] = _standing(student, lab, rows, own, percent)
@@ -58,6 +63,15 @@ def people(out: Path, students: Sequence[str]) -> dict[str, Student]:
     """Return the roster's row of each student; one with the id alone for those not on it."""
     roster = {student.id: student for student in read_semester(out, None).roster}
     return {name: roster.get(name, Student(name)) for name in students}
+
+
+def _require_chosen(out: Path, labs: Collection[str], off: Collection[str]) -> None:
+    """Raise Damaged if there are attempts at a lab, and nothing says which of them count."""
+    for folder in attempt_folders(out):
+        for _, lab in taken(folder):
+            if lab in labs and lab not in off:
+                why = f"does not say which attempts at {lab} count"
+                raise Damaged(COUNTED.path(out), why, COUNTED.expected)
 
 
 def _standing(

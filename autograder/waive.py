@@ -6,30 +6,26 @@ They are asked for in semester.toml, and hold once `autograder rejudge` has writ
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from autograder.files import write_whole
 from autograder.result import Result
+from autograder.small_files import WAIVED
 from autograder.task import Verdict
 from autograder.tasks import full_id
 
 __all__ = ["waive", "waivers", "write_waivers"]
 
-_FILE = "waived.json"
-
 
 def waivers(out: Path) -> dict[str, str]:
     """Return the reasons for which tasks are waived in `out`, by task."""
-    path = out / _FILE
-    return dict(json.loads(path.read_bytes())) if path.is_file() else {}
+    return dict(WAIVED.read(out))
 
 
 def write_waivers(given: Mapping[str, str], out: Path) -> None:
     """Make these the waivers that hold in `out`."""
-    write_whole(out / _FILE, json.dumps(dict(given), sort_keys=True, indent=1).encode())
+    WAIVED.write(out, dict(given))
 
 
 def waive(result: Result, given: Mapping[str, str]) -> Result:

@@ -139,9 +139,11 @@ def grade_with_progress(
 
 
 def require_graded(out: Path) -> None:
-    """Raise ValueError, with the remedy, where `out` is no folder that was graded into."""
+    """Raise ValueError where `out` is no whole folder that was graded into."""
     from autograder.classroom import taken
+    from autograder.wholeness import require_whole
 
+    require_whole(out)
     if not taken(out):
         raise ValueError(
             f"{out} holds no grades; expected the folder given to `autograder grade LAB --out OUT`"

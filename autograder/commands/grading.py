@@ -152,7 +152,9 @@ def _grade_rounds(
     """
     from autograder.attempts import rounds, settle
     from autograder.semester import read_semester
+    from autograder.wholeness import require_whole
 
+    require_whole(out)
     submitted = options.submitted.resolve()
     semester = read_semester(out, room.root)
     folders = {receipt.folder for receipt in semester.receipts if receipt.lab == room.lab}

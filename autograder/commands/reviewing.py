@@ -1,23 +1,24 @@
-"""Reviewing: `autograder rejudge`, `explain`, `audit` and `export`, on what is graded already."""
+"""Reviewing: `rejudge`, `explain`, `export`, `repair` and `audit`, on what is graded already."""
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autograder.commands.common import class_report, require_graded
-from autograder.commands.report import Report, found
+from autograder.commands.report import OK, PROBLEM, Report, found
 from autograder.terminal import say
 
 if TYPE_CHECKING:
     from autograder.commands.common import Commands
     from autograder.rejudge import Proposal
+    from autograder.result import Result
 
-__all__ = ["add_audit", "add_explain", "add_export", "add_rejudge"]
+__all__ = ["add_audit", "add_explain", "add_export", "add_rejudge", "add_repair"]
 
 
 def _add_out(command: argparse.ArgumentParser) -> None:
@@ -100,13 +101,19 @@ def add_export(commands: Commands) -> None:
 
 
 def _export(options: argparse.Namespace) -> Report:
+    from autograder.classroom import publish
+
+    require_graded(options.out)
+    return _exported(options, publish(options.out, options.course))
+
+
+def _exported(options: argparse.Namespace, results: Sequence[Result]) -> Report:
+    """Write OUT/export from what was just published."""
     from autograder import statistics, tables
-    from autograder.classroom import outdated, publish
+    from autograder.classroom import outdated
     from autograder.standing import people, standings
 
     out, folder = options.out, options.out / "export"
-    require_graded(out)
-    results = publish(out, options.course)
     report = class_report(options, results, out, remarks=outdated(out, options.course))
     standing = standings(out)
     students = people(out, sorted({student for student, _ in standing}))
@@ -146,6 +153,42 @@ def _left_empty(empty: Mapping[str, int], students: int) -> list[str]:
     ]
 
 
+def add_repair(commands: Commands) -> None:
+    """Add `repair`."""
+    command = commands.add_parser(
+        "repair",
+        help="rebuild gradebook, pages and tables from the journal, after a file was damaged",
+        description="Rebuild the gradebook, the pages and all tables in OUT from its journal. No "
+        "student's code runs and no grade is made. Manual grades are kept, as far as the old "
+        "gradebook or its last copy can be read. Damaged files are moved to OUT/damaged.",
+    )
+    _add_out(command)
+    command.set_defaults(run=_repair)
+
+
+def _repair(options: argparse.Namespace) -> Report:
+    from autograder.repair import repair
+
+    done = repair(options.out, options.course)
+    if not done.results:
+        raise ValueError(
+            f"{options.out} holds no entry of any submission; run `autograder grade` again"
+        )
+    report = _exported(options, done.results)
+    lines = [f"moved to {path}" for path in done.moved]
+    lines += [f"rebuilt {sentence}" for sentence in done.rebuilt]
+    text = "\n".join(lines or ["Nothing was damaged; everything was written anew."])
+    problems = [*done.lost, *report.problems]
+    data = {"moved": [str(path) for path in done.moved], "rebuilt": done.rebuilt}
+    return replace(
+        report,
+        status=PROBLEM if problems else OK,
+        text=f"{text}\n{report.text}",
+        data={**report.data, **data},
+        problems=problems,
+    )
+
+
 def add_audit(commands: Commands) -> None:
     """Add `audit`."""
     command = commands.add_parser("audit", help="check that no submission was lost")
@@ -156,7 +199,9 @@ def add_audit(commands: Commands) -> None:
 def _audit(options: argparse.Namespace) -> Report:
     from autograder.audit import audit
     from autograder.classroom import taken
+    from autograder.wholeness import require_whole
 
+    require_whole(options.out)
     problems = audit(options.out)
     counts = Counter(lab for _, lab in taken(options.out))
     text = "\n".join(f"{lab}: {count} submissions taken in" for lab, count in counts.items())

@@ -129,12 +129,19 @@ def test_a_row_of_nobody_who_was_taken_in_is_found(out: Path) -> None:
     assert problem.startswith(f"ada, {LAB}: grades.csv has rows of it, but it was never taken in")
 
 
-@pytest.mark.parametrize("lost", ["grades.csv", "gradebook.db"])
-def test_a_lost_file_is_a_gap_of_everybody(out: Path, lost: str) -> None:
-    (out / lost).unlink()
+def test_a_lost_table_is_a_gap_of_everybody(out: Path) -> None:
+    (out / "grades.csv").unlink()
     assert {problem.partition(",")[0] for problem in audit(out)} == {r.student for r in RESULTS}
+
+
+def test_a_lost_gradebook_is_named_with_the_remedy(out: Path) -> None:
+    (out / "gradebook.db").unlink()
+    (problem,) = audit(out)
+    assert f"{out / 'gradebook.db'} is missing" in problem
+    assert "`autograder repair " in problem
 
 
 def test_a_folder_in_which_nothing_was_graded_does_not_pass(tmp_path: Path) -> None:
     (problem,) = audit(tmp_path)
-    assert "has no submission that was taken in" in problem
+    assert "holds no grades yet" in problem
+    assert "`autograder grade LAB --submitted SUBMITTED --out OUT`" in problem

@@ -24,9 +24,11 @@ from nbgrader.coursedir import CourseDirectory
 from playwright.sync_api import Browser
 from sqlalchemy import insert, select
 from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
 
-from autograder.database import _session, save_cells, save_students, scores_in
+from autograder.database import save_cells, save_students, scores_in
 from autograder.gradebook import write_gradebook
+from autograder.gradebook_file import open_session
 from autograder.result import Result
 from tests.autograder.class_by_hand import (
     DOUBLE,
@@ -404,7 +406,7 @@ def test_what_fails_half_way_leaves_nothing_in_the_gradebook(root: Path) -> None
     write_gradebook([graded("ada")], out, root)
 
     def half_way() -> None:
-        with _session(out) as session:
+        with open_session(out) as session:
             session.execute(insert(api.Student), [{"id": "kim"}])
             raise LookupError
 
@@ -419,9 +421,25 @@ def test_nobody_else_writes_between_what_is_read_and_what_is_written(root: Path)
     out.mkdir()
     write_gradebook([graded("ada")], out, root)
     with (
-        _session(out) as session,
+        open_session(out) as session,
         closing(sqlite3.connect(out / "gradebook.db", timeout=0)) as other,
     ):
         assert session.scalars(select(api.Student.id)).all() == ["ada"]
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             other.execute("INSERT INTO student (id) VALUES ('kim')")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a#b", "a?b=c&d", "100%25", "%41", 'it\'s "so"', "two\nlines", "Ünï ☃", "[x]{y}*;"],
+)
+def test_formgrader_finds_the_gradebook_in_a_folder_of_any_name(root: Path, name: str) -> None:
+    out = root.parent / name
+    out.mkdir()
+    write_gradebook([graded("ada")], out, root)
+    assert (out / "gradebook.db").is_file()
+    assert scores_in(out)["ada", LAB][DOUBLE] == 2
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(out)).load_config()
+    (found,) = NbGraderAPI(CourseDirectory(config=config), config=config).get_submissions(LAB)
+    assert (found["student"], found["score"], found["autograded"]) == ("ada", 2, True)
+    assert sorted(path.name for path in root.parent.glob("*/gradebook.db*")) == ["gradebook.db"]

@@ -30,7 +30,7 @@ def journal(tmp_path):
 
 
 def path_of(journal):
-    return journal._path(LAB, "ada")
+    return journal.path(LAB, "ada")
 
 
 def test_what_was_kept_is_found_by_the_same_bytes_only(journal):

@@ -1,0 +1,42 @@
+"""Damage: a file of the results folder that cannot be read, told in one sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Damaged", "is_there", "read_json"]
+
+
+class Damaged(ValueError):
+    """A file that the grader wrote is missing, cut off or replaced; `path` is where it belongs.
+
+    The command line adds the remedy, which names the results folder as the user typed it.
+    """
+
+    def __init__(self, path: Path, why: str, expected: str) -> None:
+        super().__init__(f"{path} {why}; expected {expected}")
+        self.path = path
+
+
+def is_there(path: Path) -> bool:
+    """Tell whether anything has this name, a folder or a dangling link included."""
+    return path.is_symlink() or path.exists()
+
+
+def read_json(path: Path, is_valid: Callable[[Any], bool], expected: str) -> Any:
+    """Return the JSON of a file that the grader wrote.
+
+    Raises Damaged if it cannot be read, is no JSON, or holds what `is_valid` refuses.
+    """
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as error:
+        raise Damaged(path, f"cannot be read ({error.strerror})", expected) from error
+    except (ValueError, RecursionError) as error:
+        raise Damaged(path, f"is cut off or garbled ({error})", expected) from error
+    if not is_valid(data):
+        raise Damaged(path, "holds something else, or is of another version", expected)
+    return data
