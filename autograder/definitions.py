@@ -20,7 +20,7 @@ _REBINDING = (*DEFINITIONS, ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFro
 
 
 @dataclass(frozen=True)
-class _Statement:
+class Statement:
     """A statement at the top level of a cell.
 
     `binds` are the names that it sets, `changes` those that it sets an attribute or an item of,
@@ -41,8 +41,8 @@ def reachable(names: Sequence[str], cells: Iterable[str]) -> tuple[list[ast.stmt
     it under a condition, counts along with what it was before. A cell that does not parse defines
     nothing.
     """
-    binders: dict[str, list[tuple[int, _Statement]]] = {}
-    for place, statement in enumerate(s for cell in cells for s in _statements(cell)):
+    binders: dict[str, list[tuple[int, Statement]]] = {}
+    for place, statement in enumerate(s for cell in cells for s in statements(cell)):
         for name in statement.binds | statement.changes:
             binders.setdefault(name, []).append((place, statement))
     reached: dict[int, ast.stmt] = {}
@@ -72,7 +72,7 @@ def redefined(cells: Iterable[str]) -> list[str]:
     found: set[str] = set()
     for cell in cells:
         before = dict(defined)
-        for statement in _statements(cell):
+        for statement in statements(cell):
             for name in statement.binds:
                 if name in before and _text(before[name]) != _text(statement.node):
                     found.add(name)
@@ -90,11 +90,11 @@ def _text(node: ast.stmt) -> str:
 
 def forget() -> None:
     """Give back what is kept of cells that were read; a hostile one may take hundreds of MiB."""
-    _statements.cache_clear()
+    statements.cache_clear()
 
 
 @lru_cache(maxsize=1024)  # the same cells are asked about by every task
-def _statements(cell: str) -> list[_Statement]:
+def statements(cell: str) -> list[Statement]:
     # Magics and shell escapes are no Python: those lines are blanked, the rest is still read.
     lines = ["" if re.match(r"\s*[%!?]", line) else line for line in cell.splitlines()]
     try:
@@ -116,12 +116,12 @@ def _source(node: ast.stmt, lines: Sequence[bytes]) -> str:
     return b"\n".join(own).decode()
 
 
-def _statement(node: ast.stmt, source: str) -> _Statement:
+def _statement(node: ast.stmt, source: str) -> Statement:
     try:
         top = symtable.symtable(source, "cell", "exec")
     except (SyntaxError, ValueError, RecursionError):
         every = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
-        return _Statement(node, every, every, every)
+        return Statement(node, every, every, every)
     binds = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported()}
     takes = {s.get_name() for s in top.get_symbols() if s.is_referenced()}
     tables = list(top.get_children())
@@ -135,7 +135,7 @@ def _statement(node: ast.stmt, source: str) -> _Statement:
     changes = {
         _root(n) for n in ast.walk(node) if isinstance(n, targets) and isinstance(n.ctx, ast.Store)
     }
-    return _Statement(node, frozenset(binds), frozenset(changes & takes), frozenset(takes))
+    return Statement(node, frozenset(binds), frozenset(changes & takes), frozenset(takes))
 
 
 def _root(node: ast.AST) -> str:

@@ -232,7 +232,7 @@ def test_all_starts_share_the_time_of_one_submission(graded, notebook, starts, m
 
 def test_what_reading_a_submission_took_is_given_back(graded, notebook):
     graded(notebook)
-    assert definitions._statements.cache_info().currsize == 0
+    assert definitions.statements.cache_info().currsize == 0
 
 
 def test_html_without_end_is_cut_and_costs_no_exercise(graded, notebook):
