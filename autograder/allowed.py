@@ -21,7 +21,7 @@ _COMPUTING = (
     *("unicodedata", "warnings", "weakref"),
 )
 _HARMLESS_PARTS = (
-    *("gc.collect", "io.StringIO", "io.BytesIO", "inspect.signature", "os.PathLike"),
+    *("gc.collect", "io.StringIO", "io.BytesIO", "inspect.signature"),
     *("sys.byteorder", "sys.float_info", "sys.getsizeof", "sys.maxsize", "sys.version_info"),
     *("sys.setrecursionlimit", "sys.stderr", "sys.stdout"),
 )
@@ -83,6 +83,8 @@ def refused_part(name: str, entries: dict[str, bool], refused: Collection[str] =
     >>> refused_part("math.fsum", ENTRIES, {"math.fsum"})
     'math.fsum'
     """
+    if name.startswith("."):
+        return name  # a file beside the notebook
     parts = name.split(".")
     starts = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
     known = [start for start in starts if start in entries or start in refused]

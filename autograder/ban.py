@@ -203,8 +203,9 @@ def _add_assigned(aliases: Aliases, nodes: Iterable[ast.AST]) -> None:
 
 
 def _from(node: ast.ImportFrom, alias: ast.alias) -> str:
-    module = "." * node.level + (node.module or "")
-    return module if alias.name == "*" else f"{module}.{alias.name}"
+    if node.level:
+        return "." * node.level + (node.module or alias.name)
+    return f"{node.module}" if alias.name == "*" else f"{node.module}.{alias.name}"
 
 
 def _imported_on_the_way(statement: ast.stmt, nodes: Iterable[ast.AST]) -> Iterator[str]:

@@ -1,5 +1,3 @@
-import dataclasses
-
 from dataclasses import replace
 
 import numpy as np
@@ -97,7 +95,7 @@ def test_a_judge_that_fails_is_not_the_students_mistake():
 
 @pytest.mark.parametrize("said", [{}, {"easy": Finding(True)}, {"hrad": Finding(True)}])
 def test_a_part_that_the_judge_says_nothing_of_is_not_earned(said):
-    silent = dataclasses.replace(TASK, judge=lambda case, answer: said)
+    silent = replace(TASK, judge=lambda case, answer: said)
     both = Case(("easy", "hard"), {})
     verdict = judge_safely(silent, [both], [Answer(1)])
     assert (verdict.status, verdict.points) == ("could_not_judge", 0)
