@@ -32,9 +32,8 @@ def uses(body: str, *others: str, task: Task = TASK) -> list[str]:
         ("import os.path as p\nreturn p.join(x)", "os"),
         ("from ctypes import c_float", "ctypes"),
         ("import multiprocessing.sharedctypes as s", "multiprocessing"),
-        ("from plistlib import *", "plistlib"),
         ("import helper_of_mine", "helper_of_mine"),
-        ("from . import helper", "."),
+        ("from . import helper", ".helper"),
         ("import sys\nreturn sys.modules['torch']", "sys.modules"),
         ("import gc\nreturn gc.get_objects()", "gc.get_objects"),
         ("import torch\nreturn torch.load(x)", "torch.load"),
@@ -157,9 +156,7 @@ OWN = "def checkpoint(x): return x"
         ),
         pytest.param([("g", "import torch.utils.checkpoint"), ("f", CALLS)], 0, id="only a root"),
         pytest.param([("given", CHECKPOINT), ("f", CALLS)], 1, id="a given import is a use too"),
-        pytest.param(
-            [("given", f"{CHECKPOINT}\ndef h(): checkpoint()"), ("f", OWN)], 0, id="given"
-        ),
+        pytest.param([("given", f"{CHECKPOINT}\nh = 1"), ("f", "def f(): h")], 0, id="given"),
     ],
 )
 def test_cells_that_meet(rows: list[tuple[str, str]], found: int) -> None:
