@@ -199,7 +199,9 @@ def _add_assigned(aliases: Aliases, nodes: Iterable[ast.AST]) -> None:
         if isinstance(node, ast.Assign):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             for name in names:
-                aliases.setdefault(name, set()).update(_resolved(node.value, aliases))
+                known = aliases.setdefault(name, set())
+                more = [whole for whole in _resolved(node.value, aliases) if len(whole) < _MAX_TEXT]
+                known.update(more[: max(0, _MAX_TEXTS - len(known))])
 
 
 def _from(node: ast.ImportFrom, alias: ast.alias) -> str:

@@ -19,6 +19,9 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _REBINDING = (*DEFINITIONS, ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
 
 
+# Honest notebooks take some hundred steps; where each name leads to all others, there is no end.
+_MAX_STEPS = 50_000
+
 # Names that a statement goes by if it may bind any name at all, in a way that nobody can read.
 _BINDS_UNSEEN = frozenset({"exec", "eval", "get_ipython", "globals", "locals"})
 
@@ -76,6 +79,8 @@ def reachable(
     as it runs, so the last binding before it counts, and so do the names of a function that it may
     call. What only changes a name, or binds it under a condition, counts along with what it was
     before. A name that nothing seems to bind may come from any statement that binds unseen.
+
+    Raises RecursionError if the names lead to each other in too many ways to follow.
     """
     search = _Search(cells, range(len(cells))[::-1] if order is None else order)
     waiting: list[tuple[str, _Place | None]] = [(name, None) for name in names]
@@ -110,6 +115,7 @@ class _Search:
                 for name in statement.binds | statement.changes:
                     self._binders.setdefault(name, {}).setdefault(cell, []).append(line)
         self._reached: set[_Place] = set()
+        self._steps = 0
 
     def has(self, name: str) -> bool:
         return name in self._binders
@@ -124,6 +130,7 @@ class _Search:
         cells = self._order if before is None else sorted(by_cell, reverse=True)
         for cell in cells:
             for line in reversed(by_cell.get(cell, ())):
+                self._count(1)
                 if before is not None and (cell, line) >= before:
                     continue
                 found.append((cell, line))
@@ -147,11 +154,17 @@ class _Search:
         """
         statement = self._at(place)
         self._reached.add(place)
+        self._count(len(statement.takes))
         yield from ((name, place) for name in statement.now)
         for name in statement.later:
             yield name, None
             if before is not None:
                 yield name, before
+
+    def _count(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > _MAX_STEPS:
+            raise RecursionError("the names of this notebook lead to each other in too many ways")
 
     def _at(self, place: _Place) -> Statement:
         return self._cells[place[0]][place[1]]

@@ -54,7 +54,11 @@ def score(task_id: str, names: Mapping[str, Any]) -> float:
 
 
 def _verdict(task: Task, names: Mapping[str, Any], allows: Sequence[str] = ()) -> Verdict:
-    if uses := banned_uses(task, _cells(task, names), allows):
+    try:
+        uses = banned_uses(task, _cells(task, names), allows)
+    except RecursionError as error:
+        return could_not_judge(task, f"Not judged: {error}.")
+    if uses:
         return refuse(task, uses, allows)
     if task.needs_gpu and not _has_gpu():
         return could_not_judge(

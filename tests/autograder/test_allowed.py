@@ -1,6 +1,7 @@
 """What no solution may use, what every one may, and where the names in a notebook meet."""
 
 import importlib
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,10 +12,12 @@ import pytest
 
 from autograder.allowed import ENTRIES, refused_part
 from autograder.ban import Ban, banned_uses
+from autograder.intake import take_in_bytes
 from autograder.submission import RunCell
 from autograder.task import Task
 from autograder.tasks import find_lab, find_task, lab_names
 from tests.autograder.uses import names_used_by
+from tests.grading import cell_of, released, solved
 
 TASK = Task("lab01-f", {"part": 1}, ("f",), "f", lambda _: [], lambda *_: {})
 BANK = Path(__file__).parents[1] / "bank"
@@ -173,6 +176,21 @@ def test_what_runs_at_once_finds_the_names_of_its_time() -> None:
     assert used(*rows)
 
 
+def test_right_answers_that_meet_in_one_notebook_are_not_refused() -> None:
+    name = "lab04_checkpointing"
+    lab, release = find_lab(name), released(name)
+    torchs = (BANK / name / "recompute_attention/right_torchs_checkpoint.py").read_text("utf-8")
+    notebook = solved(name)
+    cell_of(notebook, "lab04-recompute_attention-solution")["source"] = torchs
+    cells = take_in_bytes("ada", name, json.dumps(notebook).encode(), release).cells
+    assert "import checkpoint" in torchs
+    assert [use for task in lab.tasks for use in banned_uses(task, cells, lab.allows)] == []
+    first = [cell for cell in cells if cell.task == "lab04-recompute_attention"]
+    moved = [*first, *(cell for cell in cells if cell not in first)]
+    moved = [replace(cell, index=place) for place, cell in enumerate(moved)]
+    assert [use for task in lab.tasks for use in banned_uses(task, moved, lab.allows)] == []
+
+
 # The course
 
 
@@ -226,3 +244,18 @@ def test_the_ways_around_an_exercise_are_refused(task: str, body: str) -> None:
     found = find_task(task)
     source = f"def {found.defines[0]}(x, *more):\n    " + body.replace("\n", "\n    ")
     assert names_used_by(found, source, allows=["peakmem.nn"])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if x: v = w; w = v\n" * 4000 + "def f(x): return v",
+        "\n".join(f"def g{i}(x): return g{i + 1}(x)" for i in range(1500))
+        + "\nv = g0(v)" * 1500
+        + "\ndef f(x): return v",
+    ],
+    ids=["conditions", "calls"],
+)
+def test_a_tangle_of_names_is_given_up(source: str) -> None:
+    with pytest.raises(RecursionError, match="too many ways"):
+        names_used_by(TASK, source)
