@@ -67,17 +67,16 @@ def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> 
     A cell or a probe that takes the process with it costs only itself: the rest is run again in a
     fresh process, without it.
     """
-    sources = [cell.source for cell in submission.cells if cell.kind != "given"]
     verdicts: dict[str, Verdict] = {}
     waiting: dict[str, list[Case]] = {}
     for task in lab.tasks:
         try:
-            uses = banned_uses(task.ban, task.defines, sources)
+            uses = banned_uses(task, submission.cells, lab.allows)
         except RecursionError:
             verdicts[task.id] = could_not_judge(task, _TOO_DEEP)
             continue
         if uses:
-            verdicts[task.id] = refuse(task, uses)
+            verdicts[task.id] = refuse(task, uses, lab.allows)
         elif task.needs_gpu and not sandbox.has_gpu:
             verdicts[task.id] = could_not_judge(task, _NEEDS_GPU, "needs_gpu")
         else:

@@ -164,6 +164,10 @@ def test_a_cell_that_fails_before_the_definition_costs_its_exercise_only(graded,
     assert "ZeroDivisionError" in verdicts[DECODE].message
 
 
+# No solution may import os: who wants to crash has to find it elsewhere.
+OS = "import logging\ndef os(): return vars(logging)['os']"
+
+
 @pytest.mark.parametrize("end", ["import os; os._exit(3)", "import ctypes; ctypes.string_at(0)"])
 def test_a_cell_that_takes_the_process_with_it_costs_its_exercise_only(graded, notebook, end):
     cell = solution(notebook, ENCODE)
@@ -174,15 +178,15 @@ def test_a_cell_that_takes_the_process_with_it_costs_its_exercise_only(graded, n
 
 
 def test_a_function_that_takes_the_process_with_it_costs_its_exercise_only(graded, notebook):
-    solution(notebook, DECODE)["source"] = "import os\ndef decode_fp32(bits): os._exit(0)"
-    solution(notebook, TO_BF16)["source"] = "import os\ndef to_bf16(x): os.abort()"
+    solution(notebook, DECODE)["source"] = f"{OS}\ndef decode_fp32(bits): os()._exit(0)"
+    solution(notebook, TO_BF16)["source"] = f"{OS}\ndef to_bf16(x): os().abort()"
     _, verdicts = graded(notebook)
     lost = {DECODE: "wrong", TO_BF16: "wrong"}
     assert statuses(verdicts) == dict.fromkeys(verdicts, "right") | lost
     assert "ended its own process" in verdicts[DECODE].message
 
 
-CRASH = "import ctypes\ndef {name}(*a, **k): ctypes.string_at(0)"
+CRASH = f"{OS}\ndef {{name}}(*a, **k): os().abort()"
 
 
 def test_any_number_of_functions_that_crash_cost_their_exercises_only(graded, notebook):
@@ -232,7 +236,7 @@ def test_all_starts_share_the_time_of_one_submission(graded, notebook, starts, m
 
 def test_what_reading_a_submission_took_is_given_back(graded, notebook):
     graded(notebook)
-    assert definitions._statements.cache_info().currsize == 0
+    assert definitions.statements.cache_info().currsize == 0
 
 
 def test_html_without_end_is_cut_and_costs_no_exercise(graded, notebook):

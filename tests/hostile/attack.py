@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from autograder.tasks import find_task
+from tests.autograder.uses import names_used_by
 from tests.grading import LAB05, Notebook, cell_of, code_cell, released, solved
 
 __all__ = ["FRAME", "Attack"]
 
 _EXERCISE = "largest_micro_batch"  # its answer speaks for itself; 4 points
+
+
+# What no solution may import stands where the reader of source text does not find it, so that the
+# attack meets the guards behind that one.
+_HIDE = '\nimport logging\nsetattr(logging.root, "attack", attack)\n'
+_CALL = f"import logging\ndef {_EXERCISE}(*runs): return logging.root.attack(*runs)"
+
+
+def _is_refused(task: str, sources: Sequence[str]) -> bool:
+    return bool(names_used_by(find_task(task), *sources))
 
 
 # What a cell needs to write to the socket that joins it with the grader.
@@ -69,6 +82,10 @@ class Attack:
                 solution["source"] = source
             else:
                 added.append(code_cell(source, tags=[f"added-{len(added)}"]))
+        if _is_refused(self.task, [*(cell["source"] for cell in added), solution["source"]]):
+            hidden = solution["source"].replace(_EXERCISE, "attack") + _HIDE
+            added.append(code_cell(hidden, tags=[f"added-{len(added)}"]))
+            solution["source"] = _CALL
         where = notebook["cells"].index(solution)
         for number, cell in enumerate(added):
             cell["id"] = f"added-{number}"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from autograder import budget as budgets
+from autograder import grade as grading
 from autograder import memory
 from autograder.grade import grade
 from autograder.isolation import missing_layers
@@ -46,6 +47,12 @@ def sandbox() -> Iterator[Sandbox]:
 def bare() -> Iterator[Sandbox]:
     with Sandbox(limits=LIMITS, isolated=False) as prepared:
         yield prepared
+
+
+@pytest.fixture(autouse=True)
+def _behind_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let solutions use everything: who hides a name from the reader meets the kernel's limits."""
+    monkeypatch.setattr(grading, "banned_uses", lambda *_: [])
 
 
 def graded(attack: MeasuredAttack, sandbox: Sandbox) -> tuple[Verdict, Verdict]:

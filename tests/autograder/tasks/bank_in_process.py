@@ -12,6 +12,7 @@ from autograder.ban import banned_uses
 from autograder.bank import Entry, read_bank
 from autograder.judge import could_not_judge, draw, judge, refuse
 from autograder.student import LocalStudent
+from autograder.submission import RunCell
 from autograder.task import Lab, Task, Verdict
 
 __all__ = ["BANK", "check_bank", "graded_bank"]
@@ -26,7 +27,7 @@ def graded_bank(
     """Yield each answer to the task in the bank, with the verdict on it."""
     for entry in read_bank(bank, lab):
         if entry.task == task.id:
-            yield entry, _grade(task, entry, secret)
+            yield entry, _grade(lab, task, entry, secret)
 
 
 def check_bank(lab: Lab, task: Task, bank: Path = BANK, secret: bytes = _SECRET) -> None:
@@ -45,10 +46,10 @@ def check_bank(lab: Lab, task: Task, bank: Path = BANK, secret: bytes = _SECRET)
     assert not complaints, "\n".join(complaints)
 
 
-def _grade(task: Task, entry: Entry, secret: bytes) -> Verdict:
+def _grade(lab: Lab, task: Task, entry: Entry, secret: bytes) -> Verdict:
     source = entry.source
-    if used := banned_uses(task.ban, task.defines, [source]):
-        return refuse(task, used)
+    if used := banned_uses(task, [RunCell(0, source, "solution", task.id)], lab.allows):
+        return refuse(task, used, lab.allows)
     if task.needs_gpu and not torch.cuda.is_available():
         return could_not_judge(task, "This exercise needs a GPU.", "needs_gpu")
     names: dict[str, object] = {}
