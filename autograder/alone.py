@@ -145,17 +145,22 @@ def _helpers(
 
 
 def _is_blank(cell: RunCell, names: Collection[str]) -> bool:
-    """Whether a cell has stubs only, and imports that bind none of `names`."""
+    """Whether a cell has only stubs, and imports and constants that bind none of `names`."""
     if any(line.lstrip().startswith(("%", "!")) for line in cell.source.splitlines()):
         return False
     return all(
         is_stub(statement.node)
-        or (
-            isinstance(statement.node, (ast.Import, ast.ImportFrom))
-            and statement.binds.isdisjoint(names)
-        )
+        or (_only_binds(statement.node) and statement.binds.isdisjoint(names))
         for statement in statements(cell.source)
     )
+
+
+def _only_binds(node: ast.stmt) -> bool:
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        plain = all(isinstance(target, ast.Name) for target in targets)
+        return plain and isinstance(node.value, (ast.Constant, type(None)))
+    return isinstance(node, (ast.Import, ast.ImportFrom))
 
 
 def _as_the_last_leaves_them(
