@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from autograder.definitions import reachable, statements
 from autograder.graded import marks_of
 from autograder.released import task_of
-from autograder.state import is_own, is_stub, is_written, later_cells, state_of
+from autograder.state import is_own, is_stub, is_written, order_of, state_of
 from autograder.submission import RunCell, Submission
 from autograder.task import Task
 
@@ -94,14 +94,11 @@ def alone(task: Task, submission: Submission, solutions: Mapping[str, str]) -> P
 
 def _reach(task: Task, cells: Sequence[RunCell]) -> tuple[list[ast.stmt], frozenset[str]]:
     """The statements that make up an exercise, and all names that it goes by."""
-    place = state_of(task, cells)
-    # Of several that bind a name the last counts: none from below does where one above is.
-    in_order = [*reversed(later_cells(task, cells)), *(c for c in cells if c.index <= place)]
     try:
-        reached, names = reachable(task.defines, [cell.source for cell in in_order])
+        found = reachable(task.defines, [c.source for c in cells], order_of(task, cells))
     except RecursionError:
         return [], frozenset(task.defines)
-    return reached, frozenset(names)
+    return found.statements, frozenset(found.names)
 
 
 def _bound(cell: RunCell) -> frozenset[str]:

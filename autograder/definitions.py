@@ -6,17 +6,21 @@ Source text is read and nothing runs.
 from __future__ import annotations
 
 import ast
-import math
+import builtins
 import re
 import symtable
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["DEFINITIONS", "forget", "reachable", "redefined"]
+__all__ = ["DEFINITIONS", "Reached", "Statement", "forget", "reachable", "redefined", "statements"]
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _REBINDING = (*DEFINITIONS, ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
+
+
+# Names that a statement goes by if it may bind any name at all, in a way that nobody can read.
+_BINDS_UNSEEN = frozenset({"exec", "eval", "get_ipython", "globals", "locals"})
 
 
 @dataclass(frozen=True)
@@ -24,43 +28,133 @@ class Statement:
     """A statement at the top level of a cell.
 
     `binds` are the names that it sets, `changes` those that it sets an attribute or an item of,
-    `takes` those that it finds at the top level; parameters and local variables are none of these.
+    `takes` those that it finds at the top level, parameters and local variables left out. Of these
+    it takes `now` as it runs, `later` when a function that it makes is called; some are in both.
     """
 
     node: ast.stmt
     binds: frozenset[str]
     changes: frozenset[str]
     takes: frozenset[str]
+    now: frozenset[str]
+    later: frozenset[str]
+
+    @property
+    def binds_unseen(self) -> bool:
+        """Whether it may bind names that its source does not tell."""
+        if isinstance(self.node, ast.ImportFrom):
+            return any(alias.name == "*" for alias in self.node.names)
+        return not self.takes.isdisjoint(_BINDS_UNSEEN)
 
 
-def reachable(names: Sequence[str], cells: Iterable[str]) -> tuple[list[ast.stmt], set[str]]:
-    """Return the top-level statements that make up `names`, and every name that they go by.
+@dataclass(frozen=True)
+class Reached:
+    """The top-level `statements` that names are made of, and all `names` that those go by.
 
-    A function finds its names when it is called, so the last binding counts; a statement at the
-    top finds them as it runs, so the last one before it does. What only changes a name, or binds
-    it under a condition, counts along with what it was before. A cell that does not parse defines
-    nothing.
+    `unbound` are the names among them that no statement binds, such as Python's own.
     """
-    binders: dict[str, list[tuple[int, Statement]]] = {}
-    for place, statement in enumerate(s for cell in cells for s in statements(cell)):
-        for name in statement.binds | statement.changes:
-            binders.setdefault(name, []).append((place, statement))
-    reached: dict[int, ast.stmt] = {}
-    waiting = [(name, math.inf) for name in names]
+
+    statements: list[ast.stmt]
+    names: set[str]
+    unbound: set[str]
+
+
+def reachable(
+    names: Iterable[str],
+    cells: Sequence[str],
+    order: Sequence[int] | None = None,
+    known: Collection[str] = (),
+) -> Reached:
+    """Return the statements that `names` are made of, with all that those lead to.
+
+    `cells` are sources in the order in which they run, and a cell that does not parse defines
+    nothing. `order` are the places of the cells in the order in which they are asked for a name:
+    the first that binds it gives it; left out, the last cell comes first. `known` are names that
+    are there without these cells.
+
+    A function finds its names when it is called, in that order; a statement at the top finds them
+    as it runs, so the last binding before it counts, and so do the names of a function that it may
+    call. What only changes a name, or binds it under a condition, counts along with what it was
+    before. A name that nothing seems to bind may come from any statement that binds unseen.
+    """
+    search = _Search(cells, range(len(cells))[::-1] if order is None else order)
+    waiting: list[tuple[str, _Place | None]] = [(name, None) for name in names]
     seen = set(waiting)
+    unbound: set[str] = set()
     while waiting:
         name, before = waiting.pop()
-        for place, statement in reversed(binders.get(name, ())):
-            if place >= before:
-                continue
-            reached[place] = statement.node
-            limit = math.inf if isinstance(statement.node, DEFINITIONS) else place
-            more = {(other, limit) for other in statement.takes} - seen
+        places = search.binders(name, before)
+        if not places and before is None and name not in known and not hasattr(builtins, name):
+            places = search.binding_unseen()
+        if not search.has(name):
+            unbound.add(name)
+        for place in places:
+            more = set(search.follow(place, before)) - seen
             seen |= more
             waiting += more
-            if name in statement.binds and isinstance(statement.node, _REBINDING):
-                break
-    return [reached[place] for place in sorted(reached)], {name for name, _ in seen}
+    return Reached(search.reached(), {name for name, _ in seen}, unbound)
+
+
+_Place = tuple[int, int]  # of a statement: its cell's, and its own in the cell
+
+
+class _Search:
+    """The statements of some cells by the names that they bind, and those reached so far."""
+
+    def __init__(self, cells: Sequence[str], order: Sequence[int]) -> None:
+        self._order = order
+        self._cells = [statements(cell) for cell in cells]
+        self._binders: dict[str, dict[int, list[int]]] = {}
+        for cell, lines in enumerate(self._cells):
+            for line, statement in enumerate(lines):
+                for name in statement.binds | statement.changes:
+                    self._binders.setdefault(name, {}).setdefault(cell, []).append(line)
+        self._reached: set[_Place] = set()
+
+    def has(self, name: str) -> bool:
+        return name in self._binders
+
+    def reached(self) -> list[ast.stmt]:
+        return [self._at(place).node for place in sorted(self._reached)]
+
+    def binders(self, name: str, before: _Place | None) -> list[_Place]:
+        """The statements that a name's value may come from, before a place or in the end."""
+        found: list[_Place] = []
+        by_cell = self._binders.get(name, {})
+        cells = self._order if before is None else sorted(by_cell, reverse=True)
+        for cell in cells:
+            for line in reversed(by_cell.get(cell, ())):
+                if before is not None and (cell, line) >= before:
+                    continue
+                found.append((cell, line))
+                statement = self._at((cell, line))
+                if name in statement.binds and isinstance(statement.node, _REBINDING):
+                    return found
+        return found
+
+    def binding_unseen(self) -> list[_Place]:
+        return [
+            (cell, line)
+            for cell, lines in enumerate(self._cells)
+            for line, statement in enumerate(lines)
+            if statement.binds_unseen
+        ]
+
+    def follow(self, place: _Place, before: _Place | None) -> Iterator[tuple[str, _Place | None]]:
+        """The names that the statement at `place` takes, with the place before which it does.
+
+        `before` is where what it makes is used.
+        """
+        statement = self._at(place)
+        self._reached.add(place)
+        yield from ((name, place) for name in statement.now)
+        for name in statement.later:
+            yield name, None
+            if before is not None:
+                yield name, before
+
+    def _at(self, place: _Place) -> Statement:
+        return self._cells[place[0]][place[1]]
 
 
 def redefined(cells: Iterable[str]) -> list[str]:
@@ -95,6 +189,7 @@ def forget() -> None:
 
 @lru_cache(maxsize=1024)  # the same cells are asked about by every task
 def statements(cell: str) -> list[Statement]:
+    """Return the statements at the top level of a cell; none if it does not parse."""
     # Magics and shell escapes are no Python: those lines are blanked, the rest is still read.
     lines = ["" if re.match(r"\s*[%!?]", line) else line for line in cell.splitlines()]
     try:
@@ -121,21 +216,39 @@ def _statement(node: ast.stmt, source: str) -> Statement:
         top = symtable.symtable(source, "cell", "exec")
     except (SyntaxError, ValueError, RecursionError):
         every = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
-        return Statement(node, every, every, every)
+        return Statement(node, every, every, every, every, every)
     binds = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported()}
-    takes = {s.get_name() for s in top.get_symbols() if s.is_referenced()}
-    tables = list(top.get_children())
+    now = {s.get_name() for s in top.get_symbols() if s.is_referenced()}
+    later: set[str] = set()
+    tables = [(table, False) for table in top.get_children()]
     while tables:
-        table = tables.pop()
-        tables += table.get_children()
+        table, in_function = tables.pop()
+        in_function = in_function or _runs_when_called(table)
+        tables += [(inner, in_function) for inner in table.get_children()]
         outer = [s for s in table.get_symbols() if s.is_global()]
         binds |= {s.get_name() for s in outer if s.is_declared_global() and s.is_assigned()}
-        takes |= {s.get_name() for s in outer if s.is_referenced()}
+        (later if in_function else now).update(s.get_name() for s in outer if s.is_referenced())
+    takes = frozenset(now | later)
     targets = (ast.Attribute, ast.Subscript)
     changes = {
         _root(n) for n in ast.walk(node) if isinstance(n, targets) and isinstance(n.ctx, ast.Store)
     }
-    return Statement(node, frozenset(binds), frozenset(changes & takes), frozenset(takes))
+    return Statement(
+        node,
+        frozenset(binds),
+        frozenset(changes & takes),
+        takes,
+        now=frozenset(now),
+        later=frozenset(later),
+    )
+
+
+def _runs_when_called(table: symtable.SymbolTable) -> bool:
+    """Whether these are the names of a function, and of no comprehension, which runs at once."""
+    return table.get_type() == "function" and table.get_name() not in _COMPREHENSIONS
+
+
+_COMPREHENSIONS = frozenset({"listcomp", "setcomp", "dictcomp", "genexpr"})
 
 
 def _root(node: ast.AST) -> str:

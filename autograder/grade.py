@@ -104,17 +104,16 @@ def _decided(
     lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes
 ) -> tuple[dict[str, Verdict], dict[str, list[Case]]]:
     """The verdicts that need no run, and the cases of all other tasks, by task."""
-    sources = [cell.source for cell in submission.cells if cell.kind != "given"]
     verdicts: dict[str, Verdict] = {}
     waiting: dict[str, list[Case]] = {}
     for task in lab.tasks:
         try:
-            uses = banned_uses(task.ban, task.defines, sources)
+            uses = banned_uses(task, submission.cells, lab.allows)
         except RecursionError:
             verdicts[task.id] = could_not_judge(task, _TOO_DEEP)
             continue
         if uses:
-            verdicts[task.id] = refuse(task, uses)
+            verdicts[task.id] = refuse(task, uses, lab.allows)
         elif task.needs_gpu and not sandbox.has_gpu:
             verdicts[task.id] = could_not_judge(task, _NEEDS_GPU, "needs_gpu")
         else:

@@ -9,12 +9,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from autograder.ban import Use
 from autograder.clean import plain_text
 from autograder.task import NOT_WRITTEN, Answer, Case, Finding, Status, Task, Verdict
 from peakmem.errors import NotDefined
 
 __all__ = ["could_not_judge", "draw", "draw_again", "findings", "judge", "judge_safely", "refuse"]
 
+_ALLOWED = (
+    "A solution may use torch, numpy, modules of Python that only compute (math, itertools, "
+    "functools, collections, dataclasses and such), and peakmem.errors, peakmem.units"
+)
+_REMEDY = "Write it with these. What stands in cells that this solution does not use costs nothing."
 _MAX_QUOTED = 1500  # characters
 _BESIDE_SOLUTIONS = (
     "This counts your work on this exercise alone: it was run beside the instructor's solutions of "
@@ -84,10 +90,19 @@ def judge_safely(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -
         )
 
 
-def refuse(task: Task, uses: Sequence[str]) -> Verdict:
-    """Return the verdict on work that uses what it may not: no points, whatever it answers."""
-    reason = task.ban.reason or "This exercise is about writing that yourself."
-    message = f"Your solution uses {_quotable(', '.join(uses))}, so it earns no points. {reason}"
+def refuse(task: Task, uses: Sequence[Use], allows: Sequence[str] = ()) -> Verdict:
+    """Return the verdict on work that uses what it may not: no points, whatever it answers.
+
+    `allows` are the names in modules that the lab allows.
+    """
+    names = _quotable(", ".join(use.name for use in uses))
+    sentences = [f"Your solution uses {names}, so it earns no points."]
+    if any(use.by_task for use in uses):
+        sentences.append(task.ban.reason or "This exercise is about writing that yourself.")
+    if not all(use.by_task for use in uses):
+        more = "".join(f", {name}" for name in sorted({*allows, *task.ban.allows}))
+        sentences.append(f"{_ALLOWED}{more}. {_REMEDY}")
+    message = " ".join(sentences)
     return Verdict(task.id, "wrong", dict.fromkeys(task.parts, 0.0), task.points, message)
 
 

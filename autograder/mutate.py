@@ -32,7 +32,7 @@ from autograder.questions import source_notebook
 from autograder.released import release_of
 from autograder.sandbox import Sandbox
 from autograder.submission import RunCell, Submission
-from autograder.task import Lab, Verdict
+from autograder.task import Verdict
 from autograder.tasks import find_lab, find_task
 
 __all__ = [
@@ -121,8 +121,8 @@ def solve(
 
 def _cut(whole: Submission, names: Sequence[str]) -> Submission:
     """The submission without the cells that these names do without, such as a lab's plots."""
-    statements, _ = reachable(names, [cell.source for cell in whole.cells])
-    needed = set(map(ast.dump, statements))
+    reached = reachable(names, [cell.source for cell in whole.cells])
+    needed = set(map(ast.dump, reached.statements))
 
     def is_needed(cell: RunCell) -> bool:
         try:
@@ -245,7 +245,7 @@ def _grading(solved: Solved, slot: int) -> Iterator[Callable[[Mutant], Verdict]]
     ) as sandbox:
 
         def verdict_on(mutant: Mutant) -> Verdict:
-            alone = Lab(lab.name, (find_task(mutant.task),), lab.hides)
+            alone = replace(lab, tasks=(find_task(mutant.task),))
             graded = grade(alone, solved.with_mutant(mutant), sandbox, _SECRET)
             (verdict,) = graded.result.verdicts
             return verdict

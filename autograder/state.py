@@ -17,7 +17,7 @@ from autograder.submission import RunCell
 if TYPE_CHECKING:
     from autograder.task import Task
 
-__all__ = ["is_own", "is_stub", "is_written", "later_cells", "state_of"]
+__all__ = ["is_own", "is_stub", "is_written", "later_cells", "order_of", "state_of"]
 
 
 def state_of(task: Task, cells: Sequence[RunCell]) -> int:
@@ -45,6 +45,14 @@ def later_cells(task: Task, cells: Sequence[RunCell]) -> list[RunCell]:
     state = state_of(task, cells)
     below = [cell for cell in cells if cell.index > state]
     return sorted(below, key=lambda cell: (_rank(task, cell), cell.index))
+
+
+def order_of(task: Task, cells: Sequence[RunCell]) -> list[int]:
+    """Return the places of `cells` in the order in which the exercise asks them for a name."""
+    state = state_of(task, cells)
+    places = {id(cell): place for place, cell in enumerate(cells)}
+    above = [cell for cell in reversed(cells) if cell.index <= state]
+    return [places[id(cell)] for cell in (*above, *later_cells(task, cells))]
 
 
 def is_written(task: Task, cells: Sequence[RunCell]) -> bool:

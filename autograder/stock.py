@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 from autograder.ban import banned_uses
 from autograder.judge import could_not_judge, draw, judge_safely, refuse
 from autograder.student import LocalStudent
+from autograder.submission import RunCell
 from autograder.task import Task, Verdict
 from peakmem.session import Refusal
 
@@ -43,19 +44,18 @@ def score(task_id: str, names: Mapping[str, Any]) -> float:
     """
     with _stderr_on_stdout():
         with _refusals_lifted():
-            from autograder.tasks import find_task
+            from autograder.tasks import find_task, lab_of
 
-            task = find_task(task_id)
-        verdict = _verdict(task, names)
+            task, lab = find_task(task_id), lab_of(task_id)
+        verdict = _verdict(task, names, lab.allows)
     points = float(verdict.points)
     print(f"{points:g} of {task.points:g} points. {verdict.message}")
     return points
 
 
-def _verdict(task: Task, names: Mapping[str, Any]) -> Verdict:
-    uses = banned_uses(task.ban, task.defines, _own_cells(task, names))
-    if uses:
-        return refuse(task, uses)
+def _verdict(task: Task, names: Mapping[str, Any], allows: Sequence[str] = ()) -> Verdict:
+    if uses := banned_uses(task, _cells(task, names), allows):
+        return refuse(task, uses, allows)
     if task.needs_gpu and not _has_gpu():
         return could_not_judge(
             task,
@@ -72,10 +72,13 @@ def _verdict(task: Task, names: Mapping[str, Any]) -> Verdict:
     return judge_safely(task, cases, answers)
 
 
-def _own_cells(task: Task, names: Mapping[str, Any]) -> Iterator[str]:
-    """The cells that have run so far, without those that the lab itself gives."""
+def _cells(task: Task, names: Mapping[str, Any]) -> list[RunCell]:
+    """The cells that have run so far. Of the student's, nobody knows which exercise they answer."""
     given = _given_cells(task.id.partition("-")[0])
-    return (cell for cell in names.get("In", ()) if cell.strip() not in given)
+    return [
+        RunCell(place, source, "given" if source.strip() in given else "own")
+        for place, source in enumerate(names.get("In", ()))
+    ]
 
 
 def _given_cells(number: str) -> set[str]:

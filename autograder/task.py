@@ -161,11 +161,14 @@ class Lab:
     """A lab's tasks, in the order of its notebook.
 
     `hides` are the modules that hold this lab's answers: in the sandbox they cannot be imported.
+    `allows` are modules, or names in modules, that its solutions may use beside those that all may
+    (`autograder.allowed`), such as what its given cells import of peakmem.
     """
 
     name: str
     tasks: tuple[Task, ...]
     hides: tuple[str, ...] = ()
+    allows: tuple[str, ...] = ()
 
     @property
     def number(self) -> str:

@@ -141,7 +141,7 @@ def test_what_a_call_binds_is_there_at_the_next_and_for_this_exercise_only(
     )
     cell = solution(notebook, ENCODE)
     cell["source"] = cell["source"].replace(
-        "### BEGIN SOLUTION", "if 'calls' not in globals() or calls != 0: raise ValueError(calls)"
+        "### BEGIN SOLUTION", "if calls != 0: raise ValueError(calls)"
     )
     without_alone(monkeypatch)
     verdicts = graded(notebook, DECODE, ENCODE)
@@ -272,6 +272,7 @@ def test_a_solution_that_is_beside_an_exercise_is_never_shown(
         "    raise ValueError(''.join(cell[:40] for cell in In if cell.startswith('# can')))"
     )
     task = next(task for task in LAB.tasks if task.id == FIXED)
+    monkeypatch.setattr(grading, "banned_uses", lambda *_: [])  # as of names built at run time
     monkeypatch.setattr(grading, "judge_run", _second_earns_more(task))
     if not guarded:
         monkeypatch.setattr(judge, "_without_values", lambda finding, _answer: finding)

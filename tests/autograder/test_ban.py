@@ -2,7 +2,8 @@
 
 import pytest
 
-from autograder.ban import NOTHING_BANNED, Ban, banned_uses
+from autograder.ban import NOTHING_BANNED, Ban
+from tests.autograder.uses import names_used
 
 CASTS = Ban(
     names=frozenset({"float32", ".half", "f4"}),
@@ -16,7 +17,7 @@ LOOPS = Ban(loops=True)
 
 def uses(body: str, *others: str, ban: Ban = CASTS) -> list[str]:
     indented = body.replace("\n", "\n    ")
-    return banned_uses(ban, ["f"], [*others, f"def f(x, half=0):\n    {indented}"])
+    return names_used(ban, ["f"], [*others, f"def f(x, half=0):\n    {indented}"])
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_only_the_imports_that_it_goes_by_count() -> None:
 def test_an_earlier_attempt_does_not_count() -> None:
     earlier = "def f(x): return np.float32(x)"
     assert uses("return x", earlier) == []
-    assert banned_uses(CASTS, ["f"], ["def f(x): return x", earlier]) == ["float32"]
+    assert names_used(CASTS, ["f"], ["def f(x): return x", earlier]) == ["float32"]
 
 
 def test_an_earlier_attempt_that_is_kept_under_another_name_counts() -> None:
@@ -126,7 +127,7 @@ def test_an_earlier_attempt_that_is_kept_under_another_name_counts() -> None:
 def test_what_is_bound_under_a_condition_counts_along_with_what_was() -> None:
     earlier = "def f(x): return np.float32(x)"
     late = "if False:\n    def f(x): return x"
-    assert banned_uses(CASTS, ["f"], [earlier, late]) == ["float32"]
+    assert names_used(CASTS, ["f"], [earlier, late]) == ["float32"]
 
 
 def test_what_changes_a_class_or_a_module_counts() -> None:

@@ -1,8 +1,9 @@
-import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from autograder.ban import Ban, Use
 from autograder.judge import could_not_judge, draw, judge, judge_safely, refuse
 from autograder.task import Answer, Case, Finding, Task
 from autograder.tasks import find_lab, lab_names
@@ -94,7 +95,7 @@ def test_a_judge_that_fails_is_not_the_students_mistake():
 
 @pytest.mark.parametrize("said", [{}, {"easy": Finding(True)}, {"hrad": Finding(True)}])
 def test_a_part_that_the_judge_says_nothing_of_is_not_earned(said):
-    silent = dataclasses.replace(TASK, judge=lambda case, answer: said)
+    silent = replace(TASK, judge=lambda case, answer: said)
     both = Case(("easy", "hard"), {})
     verdict = judge_safely(silent, [both], [Answer(1)])
     assert (verdict.status, verdict.points) == ("could_not_judge", 0)
@@ -117,11 +118,22 @@ def test_every_case_wants_its_answer():
 
 
 def test_refused_and_unjudged_work_earns_nothing():
-    refused = refuse(TASK, ["float32", "fromhex"])
+    refused = refuse(TASK, [Use("float32", by_task=True), Use("fromhex", by_task=True)])
     assert (refused.status, refused.points) == ("wrong", 0)
     assert "float32, fromhex" in refused.message
     unjudged = could_not_judge(TASK, "no GPU", "needs_gpu")
     assert (unjudged.status, unjudged.points, unjudged.max_points) == ("needs_gpu", 0, 3.5)
+
+
+def test_a_refusal_says_what_is_allowed_if_no_exercise_allows_the_name():
+    own = replace(TASK, ban=Ban(allows=frozenset({"threading"}), reason="Halve it yourself."))
+    by_task, by_list = Use("bisect", by_task=True), Use("ctypes", by_task=False)
+    assert refuse(own, [by_task]).message.endswith("no points. Halve it yourself.")
+    message = refuse(own, [by_list], ["peakmem.tiers"]).message
+    assert "Your solution uses ctypes" in message
+    assert "peakmem.units, peakmem.tiers, threading. Write it with these." in message
+    assert "Halve it yourself" not in message
+    assert "Halve it yourself. A solution may use" in refuse(own, [by_task, by_list]).message
 
 
 def test_cases_follow_from_secret_task_student_and_submission():
@@ -139,7 +151,7 @@ def test_what_a_message_quotes_is_short_and_can_be_written_anywhere():
     said = "said \x1b[2J" + chr(0xD800) + "x" * 10**6
     for message in (
         verdict_on((EASY, Finding(False, said))).message,
-        refuse(TASK, [said, said]).message,
+        refuse(TASK, [Use(said, by_task=True)] * 2).message,
     ):
         assert len(message.encode()) < 1700
         assert "said x" in message

@@ -14,11 +14,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from autograder.ban import Ban
 from autograder.task import NOT_WRITTEN, Answer, Case, Finding, Task
 
 __all__ = ["careful_sum"]
 
 Half = NDArray[np.float16]
+
+# What adds up exactly, or in more than 16 bits: with such a sum at hand, `add` only has to hit it.
+_NO_OTHER_SUM = Ban(
+    names=frozenset(
+        {".accumulate", ".cumsum", ".dot", ".einsum", ".inner", ".matmul", ".mean", ".average"}
+        | {".nancumsum", ".nanmean", ".nansum", ".reduceat", ".sum", ".trapezoid", ".vdot"}
+        | {".cumulative_sum", ".convolve", ".tensordot", ".vecdot"}
+    ),
+    modules=frozenset(
+        {"builtins.sum", "math.fsum", "math.sumprod", "operator.matmul", "itertools.accumulate"}
+        | {"decimal", "fractions", "statistics", "torch", "einops"}
+    ),
+    reason="Only add(a, b) may add here: a sum that something else makes tells where to end up.",
+)
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -172,6 +187,7 @@ careful_sum = Task(
     probe="careful_sum",
     cases=_cases,
     judge=_judge,
+    ban=_NO_OTHER_SUM,
     mistakes={
         "pairs": "A tree of additions loses up to half a gap at each of its log2(n) levels, and "
         "there are arrays where all these losses add up. Carry what each addition loses instead.",

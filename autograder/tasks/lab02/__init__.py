@@ -30,4 +30,5 @@ LAB = Lab(
         predict_training,
     ),
     hides=HIDDEN_MODULES["lab02_sizing"],
+    allows=("peakmem.hardware", "peakmem.nn"),
 )

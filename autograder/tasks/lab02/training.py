@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.ban import Ban
 from autograder.compare import show
 from autograder.task import NOT_WRITTEN, Answer, Case, Finding, Task
 from autograder.tasks.lab02.measured_step import measured_training
@@ -127,6 +128,19 @@ def _wrong(part: str, expected: Sizes, got: Mapping[str, float]) -> str:
     return ""
 
 
+_NO_RUN = Ban(
+    names=frozenset(
+        {".backward", ".register_forward_hook", ".register_forward_pre_hook", ".memory_allocated"}
+        | {".register_full_backward_hook", ".register_module_forward_hook", ".register_hook"}
+        | {".max_memory_allocated", ".training_step", "saved_tensors_hooks", "TorchDispatchMode"}
+    ),
+    modules=frozenset(
+        {"peakmem.nn.training_step", "torch.autograd", "torch.cuda", "torch.export", "torch.fx"}
+        | {"torch.optim", "torch.overrides", "torch.profiler", "torch.utils.flop_counter"}
+    ),
+    reason="Work the bytes out from the shape; do not run or measure a model in your function.",
+)
+
 predict_training = Task(
     id="lab02-predict_training",
     parts=_PARTS,
@@ -134,6 +148,7 @@ predict_training = Task(
     probe="predict_training",
     cases=_cases,
     judge=_judge,
+    ban=_NO_RUN,
     mistakes={
         # Those of the peak alone come first: they explain no answer whose components are wrong.
         "peak_is_sum": "Your peak is the sum of all components. But gradients and saved "

@@ -26,4 +26,5 @@ LAB = Lab(
         gpu_tradeoff,
     ),
     hides=HIDDEN_MODULES["lab04_checkpointing"],
+    allows=("peakmem.probes.lab04",),
 )

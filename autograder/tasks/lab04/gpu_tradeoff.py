@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.ban import Ban
 from autograder.compare import show
 from autograder.task import Answer, Case, Finding, Task
 from peakmem.probes.lab04 import GPU_LAYERS
@@ -156,6 +157,7 @@ gpu_tradeoff = Task(
     trust="measured",
     needs_gpu=True,
     seconds=120.0,
+    ban=Ban(allows=frozenset({"peakmem.meter", "torch.utils.benchmark"})),
     mistakes={
         "not_synchronized": "You timed how long it takes to ask for a step, not to make it. Call "
         "torch.cuda.synchronize() before you read the clock, both times.",

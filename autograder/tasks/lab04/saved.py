@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.ban import Ban
 from autograder.compare import by_reference, same
 from autograder.task import Case, Task
 
@@ -179,6 +180,7 @@ saved_bytes = Task(
         equal=_equal,
         write=lambda name, r, c: f"{_WRITTEN[name]} ({r} rows, {c} columns)",
     ),
+    ban=Ban(allows=frozenset({"gc"})),
     mistakes={
         "dropped_too": "You count what was saved on the way, but part of the graph was dropped "
         "before the function returned, with all that it had saved. Count what is still held.",

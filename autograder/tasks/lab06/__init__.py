@@ -24,4 +24,5 @@ LAB = Lab(
         gpu_overlap,
     ),
     hides=HIDDEN_MODULES["lab06_swap"],
+    allows=("peakmem.swapping", "peakmem.tiers"),
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.ban import Ban
 from autograder.task import Answer, Case, Finding, Task
 from peakmem.probes.lab06 import COPY_BYTES
 
@@ -73,6 +74,7 @@ gpu_overlap = Task(
     trust="measured",
     needs_gpu=True,
     seconds=60.0,
+    ban=Ban(allows=frozenset({"threading"})),
     mistakes={
         "compute_left_out": "Call compute() once.",
         "copies_left_out": "Not all targets hold their sources' values. Copy every pair: "

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.ban import Ban
 from autograder.compare import show
 from autograder.task import Answer, Case, Finding, Task
 from peakmem.probes.lab07 import PRODUCT_SIZE
@@ -130,6 +131,7 @@ gpu_speed = Task(
     trust="measured",
     needs_gpu=True,
     seconds=60.0,
+    ban=Ban(allows=frozenset({"torch.utils.benchmark"})),
     mistakes={
         "not_synchronized": "You timed how long it takes to ask for a product, not to make it: a "
         "GPU works on while Python goes on. Call torch.cuda.synchronize() before you read the "

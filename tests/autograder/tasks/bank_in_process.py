@@ -16,6 +16,7 @@ import torch
 from autograder.ban import banned_uses
 from autograder.judge import could_not_judge, draw, judge, refuse
 from autograder.student import LocalStudent
+from autograder.submission import RunCell
 from autograder.task import Lab, Task, Verdict
 
 __all__ = ["BANK", "check_bank", "graded_bank"]
@@ -29,7 +30,7 @@ def graded_bank(
 ) -> Iterator[tuple[Path, Verdict]]:
     """Yield each file of the task's folder in the bank, with the verdict on it."""
     for file in sorted((bank / lab.name / task.name).glob("*.py")):
-        yield file, _grade(task, file, secret)
+        yield file, _grade(lab, task, file, secret)
 
 
 def check_bank(lab: Lab, task: Task, bank: Path = BANK, secret: bytes = _SECRET) -> None:
@@ -48,10 +49,10 @@ def check_bank(lab: Lab, task: Task, bank: Path = BANK, secret: bytes = _SECRET)
     assert not complaints, "\n".join(complaints)
 
 
-def _grade(task: Task, file: Path, secret: bytes) -> Verdict:
+def _grade(lab: Lab, task: Task, file: Path, secret: bytes) -> Verdict:
     source = file.read_text(encoding="utf-8")
-    if used := banned_uses(task.ban, task.defines, [source]):
-        return refuse(task, used)
+    if used := banned_uses(task, [RunCell(0, source, "solution", task.id)], lab.allows):
+        return refuse(task, used, lab.allows)
     if task.needs_gpu and not torch.cuda.is_available():
         return could_not_judge(task, "This exercise needs a GPU.", "needs_gpu")
     names: dict[str, object] = {}

@@ -19,7 +19,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.ban import banned_uses
 from autograder.judge import judge
 from autograder.student import LocalStudent
 from autograder.task import Task, Verdict
@@ -29,6 +28,7 @@ from autograder.tasks.lab01.stall import stalls_at
 from autograder.tasks.lab01.updates import is_lost
 from peakmem.probes.lab01 import Float16Adder
 from tests.autograder.tasks.bank_in_process import check_bank
+from tests.autograder.uses import names_used
 
 TASKS = {task.name: task for task in LAB.tasks}
 
@@ -397,13 +397,13 @@ def solution(name: str, body: str) -> str:
 @pytest.mark.parametrize("name", DECODERS)
 @pytest.mark.parametrize("body", ROUTES)
 def test_no_route_around_the_exercise(name: str, body: str) -> None:
-    assert banned_uses(TASKS[name].ban, [name], [solution(name, body)])
+    assert names_used(TASKS[name].ban, [name], [solution(name, body)])
 
 
 @pytest.mark.parametrize("name", DECODERS)
 @pytest.mark.parametrize("body", ALLOWED)
 def test_what_is_allowed_passes(name: str, body: str) -> None:
-    assert banned_uses(TASKS[name].ban, [name], [solution(name, body)]) == []
+    assert names_used(TASKS[name].ban, [name], [solution(name, body)]) == []
 
 
 @pytest.mark.parametrize(
@@ -416,8 +416,8 @@ def test_what_is_allowed_passes(name: str, body: str) -> None:
     ],
 )
 def test_loops_are_for_the_others(body: str) -> None:
-    assert banned_uses(TASKS["to_bf16"].ban, ["to_bf16"], [solution("to_bf16", body)])
-    assert not banned_uses(TASKS["encode_fp32"].ban, ["encode_fp32"], [solution("f", body)])
+    assert names_used(TASKS["to_bf16"].ban, ["to_bf16"], [solution("to_bf16", body)])
+    assert not names_used(TASKS["encode_fp32"].ban, ["encode_fp32"], [solution("f", body)])
 
 
 def test_the_notebooks_own_cells_are_no_use(repository: Path) -> None:
@@ -426,7 +426,7 @@ def test_the_notebooks_own_cells_are_no_use(repository: Path) -> None:
     notebook = jupytext.read(repository / "solutions" / f"{LAB.name}.py")
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     for task in LAB.tasks:
-        assert banned_uses(task.ban, task.defines, cells) == []
+        assert names_used(task.ban, task.defines, cells) == []
 
 
 # Cost, and what the notebook says

@@ -15,7 +15,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.ban import banned_uses
 from autograder.isolation import missing_layers
 from autograder.judge import judge
 from autograder.sandbox import Sandbox
@@ -44,6 +43,7 @@ from peakmem.planners import kept_set_optimal, optimal
 from peakmem.probes import Namespace, lab04
 from peakmem.simulate import simulate
 from tests.autograder.tasks.bank_in_process import BANK, check_bank
+from tests.autograder.uses import names_used
 
 MIB = 2**20
 
@@ -473,12 +473,12 @@ def test_garbled_answers_are_wrong_and_break_nothing(task: Task, value: Any) -> 
     ],
 )
 def test_torchs_checkpoint_is_banned_by_every_plain_route(source: str) -> None:
-    assert banned_uses(NO_TORCH_CHECKPOINT, ("checkpoint",), [source])
+    assert names_used(NO_TORCH_CHECKPOINT, ("checkpoint",), [source])
 
 
 def test_own_names_are_not_banned() -> None:
     source = "def checkpoint(f): return f\ndef run_in_segments(a): return checkpoint(a)"
-    assert not banned_uses(NO_TORCH_CHECKPOINT, ("checkpoint", "run_in_segments"), [source])
+    assert not names_used(NO_TORCH_CHECKPOINT, ("checkpoint", "run_in_segments"), [source])
 
 
 # gpu_tradeoff: the judge on figures as a large GPU gives them

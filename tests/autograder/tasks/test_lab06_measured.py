@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.ban import banned_uses
 from autograder.isolation import missing_layers
 from autograder.judge import findings
 from autograder.sandbox import Sandbox
@@ -28,6 +27,7 @@ from autograder.tasks.lab06.gpu_overlap import gpu_overlap
 from autograder.tasks.lab06.saved import saved_by, swap_saved_tensors
 from autograder.tasks.lab06.stream import stream_forward
 from peakmem.probes.lab06 import PROGRAMS, run_program
+from tests.autograder.uses import names_used
 
 MIB = 2**20
 
@@ -413,7 +413,7 @@ def test_bytes_that_the_meter_does_not_see_are_refused_by_the_kernel(
 ) -> None:
     task, part, _ = MEASURED[name.partition(",")[0]]
     case = _measured_case(task)
-    assert not banned_uses(task.ban, task.defines, [_HIDING[name]])
+    assert not names_used(task.ban, task.defines, [_HIDING[name]])
     with sandbox.open() as student:
         student.run_cell(_HIDING[name])
         answer = student.run(task.probe_path, case.inputs, budget=case.budget)
@@ -436,4 +436,4 @@ def test_bytes_that_the_meter_does_not_see_are_refused_by_the_kernel(
 )
 def test_naming_what_hides_is_refused(task: Task, line: str) -> None:
     name = task.defines[0]
-    assert banned_uses(task.ban, task.defines, [f"def {name}(*args):\n    {line}\n"])
+    assert names_used(task.ban, task.defines, [f"def {name}(*args):\n    {line}\n"])

@@ -1,4 +1,4 @@
-"""Computes whole tensors in a thread of its own, where the meter does not look. [earns 2]"""
+"""Computes whole tensors in a thread of its own, where the meter does not look."""
 import threading
 
 import torch

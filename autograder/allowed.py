@@ -1,0 +1,107 @@
+"""Allowed: the modules, and the names within them, that a solution may use.
+
+What is not named here is refused. A lab or a task widens the list by dotted names, or narrows it.
+Of two entries that fit a name the longer one counts: `torch` allows all of torch, and `torch.load`
+takes that one function out again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+
+__all__ = ["BUILTINS", "ENTRIES", "REFLECTION", "refused_part"]
+
+# Python's own modules that compute, and have neither files, processes nor the interpreter at hand.
+_COMPUTING = (
+    *("__future__", "abc", "array", "bisect", "calendar", "cmath", "collections", "contextlib"),
+    *("copy", "dataclasses", "datetime", "decimal", "enum", "fractions", "functools", "graphlib"),
+    *("heapq", "itertools", "json", "logging", "math", "numbers", "operator", "pprint", "queue"),
+    *("random", "re", "statistics", "string", "struct", "textwrap", "time", "types", "typing"),
+    *("unicodedata", "warnings", "weakref"),
+)
+_HARMLESS_PARTS = (
+    *("gc.collect", "io.StringIO", "io.BytesIO", "inspect.signature"),
+    *("sys.byteorder", "sys.float_info", "sys.getsizeof", "sys.maxsize", "sys.version_info"),
+    *("sys.setrecursionlimit", "sys.stderr", "sys.stdout"),
+)
+_LIBRARIES = ("IPython.display", "einops", "matplotlib", "numpy", "torch", "tqdm")
+_TYPING = ("typing_extensions",)
+_PEAKMEM = (
+    *("peakmem.Infeasible", "peakmem.OutOfMemory", "peakmem.errors", "peakmem.plots"),
+    "peakmem.units",
+)
+
+# What allowed modules have beside computing: files, processes, code in C, code from text.
+_TAKEN_OUT = (
+    *("logging.config", "logging.handlers", "types.CodeType", "types.FunctionType"),
+    *("numpy.ctypeslib", "numpy.distutils", "numpy.f2py", "numpy.fromfile", "numpy.load"),
+    *("numpy.lib.format", "numpy.lib.npyio", "numpy.memmap", "numpy.test", "numpy.testing"),
+    *("numpy.fromregex", "numpy.genfromtxt", "numpy.loadtxt", "numpy.save", "numpy.savetxt"),
+    *("numpy.savez", "numpy.savez_compressed"),
+    *("torch._C", "torch.classes", "torch.distributed", "torch.from_file", "torch.hub"),
+    *("torch.jit.fork", "torch.jit.load", "torch.load", "torch.multiprocessing"),
+    *("torch.ops.load_library", "torch.package", "torch.save", "torch.testing"),
+    *("torch.utils._python_dispatch", "torch.utils.benchmark", "torch.utils.cpp_extension"),
+    *("torch.utils.dlpack", "torch.UntypedStorage.from_file", "torch.FloatStorage.from_file"),
+)
+
+#: Each entry of the list that all exercises share: True if it allows, False if it takes out.
+ENTRIES: dict[str, bool] = {
+    **dict.fromkeys((*_COMPUTING, *_HARMLESS_PARTS, *_LIBRARIES, *_TYPING, *_PEAKMEM), True),
+    **dict.fromkeys(_TAKEN_OUT, False),
+}
+
+#: Python's functions that run text, open files, or hand out the names of others.
+BUILTINS = frozenset(
+    {"__builtins__", "__import__", "__loader__", "__spec__", "breakpoint", "compile", "eval"}
+    | {"exec", "get_ipython", "globals", "input", "open", "In", "Out", "_dh", "_ih", "_oh"}
+)
+
+#: Attributes that lead from an object to the interpreter, and from there to everything.
+REFLECTION = frozenset(
+    {"__builtins__", "__closure__", "__code__", "__globals__", "__import__", "__loader__"}
+    | {"ctypes", "__spec__", "__subclasses__", "f_back", "f_builtins", "f_globals", "f_locals"}
+    | {"gi_frame", "cr_frame", "ag_frame", "tb_frame", "load_module", "exec_module"}
+)
+
+# A module of Python's that another one has imported stands there as an attribute: `random._os`.
+# Some have the name of a function that numpy or torch offers, which a test looks for.
+_NAMESAKES = frozenset({"array", "chunk", "profile", "select", "signal", "trace"})
+_FOREIGN = sys.stdlib_module_names - _NAMESAKES - set(_COMPUTING)
+
+
+def refused_part(name: str, entries: dict[str, bool], refused: Collection[str] = ()) -> str:
+    """Return the part of a dotted name that may not be used; empty if all of it may.
+
+    `entries` are those of the list, `refused` what is taken out besides.
+
+    >>> refused_part("math.sqrt", ENTRIES), refused_part("os.path.join", ENTRIES)
+    ('', 'os')
+    >>> refused_part("sys.maxsize", ENTRIES), refused_part("sys.modules", ENTRIES)
+    ('', 'sys.modules')
+    >>> refused_part("math.fsum", ENTRIES, {"math.fsum"})
+    'math.fsum'
+    """
+    if name.startswith("."):
+        return name  # a file beside the notebook
+    parts = name.split(".")
+    starts = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    known = [start for start in starts if start in entries or start in refused]
+    if known and (known[-1] in refused or not entries[known[-1]]):
+        return known[-1]
+    if not known:
+        return _first_unknown(starts, entries)
+    inner = starts[starts.index(known[-1]) + 1 :]
+    return next((start for start in inner if _leads_out(start.rpartition(".")[2])), "")
+
+
+def _first_unknown(starts: list[str], entries: dict[str, bool]) -> str:
+    """The first of these that no entry is about, or about a part of."""
+    return next(
+        (s for s in starts if not any(entry.startswith(f"{s}.") for entry in entries)), starts[-1]
+    )
+
+
+def _leads_out(part: str) -> bool:
+    return part in REFLECTION or part == "__dict__" or part.lstrip("_") in _FOREIGN
