@@ -84,8 +84,17 @@ class Lost:
         return f"{verdict.task}: {points}, {verdict.status}: {verdict.message}\n    {beside}"
 
 
-def mix(lab: Lab, release: Mapping[str, Any], entries: Sequence[Entry], draw: random.Random) -> Mix:
-    """Return a notebook in which each of the lab's exercises has an answer of its own, or none."""
+def mix(
+    lab: Lab,
+    release: Mapping[str, Any],
+    entries: Sequence[Entry],
+    draw: random.Random,
+    careless: Sequence[str] = CARELESS,
+) -> Mix:
+    """Return a notebook in which each of the lab's exercises has an answer of its own, or none.
+
+    `careless` are what may stand below a wrong one.
+    """
     chosen: dict[str, Entry] = {}
     for task in lab.tasks:
         kind = draw.choices(("right", "wrong", "none"), (0.45, 0.4, 0.15))[0]
@@ -93,40 +102,48 @@ def mix(lab: Lab, release: Mapping[str, Any], entries: Sequence[Entry], draw: ra
         if fitting and not task.needs_gpu:
             chosen[task.id] = draw.choice(fitting)
     notebook = submission_with(release, {task: e.source for task, e in chosen.items()})
-    made = [f"{entry.label}{_put(notebook, entry, entries, draw)}" for entry in chosen.values()]
+    made = []
+    for entry in chosen.values():
+        said = ""
+        if entry.kind == "wrong" and draw.random() < _CARELESS_SHARE:
+            line = draw.choice(careless)
+            _cell_of(notebook, entry)["source"] += f"\n\n{line}"
+            said = f", careless ({line.splitlines()[-1]})"
+        if draw.random() < _MESSY_SHARE:
+            tries = [e for e in entries if e.task == entry.task and e.kind == "wrong"]
+            said += _make_a_mess(notebook, entry, tries, draw)
+        made.append(entry.label + said)
     right = frozenset(task for task, entry in chosen.items() if entry.kind == "right")
     return Mix(notebook, right, tuple(made))
 
 
-def _put(notebook: Notebook, entry: Entry, entries: Sequence[Entry], draw: random.Random) -> str:
-    """Make a mess of an answer's cell, sometimes; say what it is."""
-    cells = notebook["cells"]
-    cell = next(c for c in cells if _grade_id(c) == f"{entry.task}-solution")
-    said = ""
-    if entry.kind == "wrong" and draw.random() < _CARELESS_SHARE:
-        careless = draw.choice(CARELESS)
-        cell["source"] += f"\n\n{careless}"
-        said = f", careless ({careless.splitlines()[-1]})"
-    if draw.random() >= _MESSY_SHARE:
-        return said
+def _make_a_mess(
+    notebook: Notebook, entry: Entry, tries: Sequence[Entry], draw: random.Random
+) -> str:
+    """Do to an answer's cell what students do; say what it is. `tries` are wrong answers to it."""
+    cells, cell = notebook["cells"], _cell_of(notebook, entry)
     place = cells.index(cell)
-    mess = draw.choice(("deleted", "copied", "added", "second try"))
-    if mess == "deleted" and entry.kind == "wrong":
+    right = ("copied", "in an added cell", "a second try")
+    mess = draw.choice(right if entry.kind == "right" else (*right, "deleted"))
+    if mess == "deleted":
         del cells[place]
-        return f"{said}, deleted"
-    if mess == "copied":
+    elif mess == "copied":
         cells.insert(place + 1, deepcopy(cell) | {"id": "copied"})
-        return f"{said}, copied"
-    if mess == "added":
+    elif mess == "in an added cell":
         cells.insert(draw.randrange(place + 1, len(cells) + 1), _added(cell["source"], entry.task))
         cell["source"] = "# See below."
-        return f"{said}, in an added cell"
-    if mess == "second try":
-        tries = [e for e in entries if e.task == entry.task and e.kind == "wrong"]
+    else:
         first = draw.choice(tries)
         cells.insert(place, deepcopy(cell) | {"id": "first-try", "source": first.source})
-        return f"{said}, after {first.label}"
-    return said
+        return f", after {first.label}"
+    return f", {mess}"
+
+
+def _cell_of(notebook: Notebook, entry: Entry) -> dict[str, Any]:
+    found: dict[str, Any] = next(
+        cell for cell in notebook["cells"] if _grade_id(cell) == f"{entry.task}-solution"
+    )
+    return found
 
 
 def _grade_id(cell: Mapping[str, Any]) -> str:
