@@ -18,7 +18,8 @@ from autograder.tasks import find_lab
 from tests.grading import LAB01
 
 LAB = find_lab(LAB01)
-QUICK = tuple(line for line in CARELESS if "while" not in line and "Thread" not in line)
+SLOW = ("while", "Thread", "1900")
+QUICK = tuple(line for line in CARELESS if not any(word in line for word in SLOW))
 
 
 def mixes(count: int, seed: int) -> list[Mix]:
@@ -45,6 +46,6 @@ def test_a_right_answer_keeps_its_points_in_every_mix(
     if not guarded:
         monkeypatch.setattr(grading, "alone", lambda *_: None)
         monkeypatch.setattr("autograder.run.together", lambda _tasks, cells: Plan(cells, {}))
-    drawn = mixes(5, 2)
+    drawn = mixes(3, 4)
     lost = [one for found in lost_points(LAB, drawn) for one in found]
     assert (lost == []) == guarded, "\n".join(map(str, lost))
