@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from autograder.allowed import BUILTINS, ENTRIES, REFLECTION, refused_part
 from autograder.definitions import DEFINITIONS, Reached, reachable, statements
-from autograder.state import later_cells, state_of
+from autograder.state import order_of
 from autograder.submission import RunCell
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def banned_uses(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()
     """
     own = [cell for cell in cells if cell.kind in ("own", "solution")]
     given = _given_names(cell.source for cell in cells if cell.kind not in ("own", "solution"))
-    reached = reachable(task.defines, [c.source for c in own], _order(task, own), given)
+    reached = reachable(task.defines, [c.source for c in own], order_of(task, own), given)
     reader = _Reader(task, reached, given, allows)
     found: dict[Use, None] = {}
     for statement in reached.statements:
@@ -109,14 +109,6 @@ def banned_uses(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()
         elif name in BUILTINS:
             found.setdefault(Use(name, by_task=False))
     return list(found)
-
-
-def _order(task: Task, cells: Sequence[RunCell]) -> list[int]:
-    """The places of the cells, in the order in which the exercise asks them for a name."""
-    state = state_of(task, cells)
-    places = {id(cell): place for place, cell in enumerate(cells)}
-    above = [cell for cell in reversed(cells) if cell.index <= state]
-    return [places[id(cell)] for cell in (*above, *later_cells(task, cells))]
 
 
 def _given_names(sources: Iterable[str]) -> Aliases:

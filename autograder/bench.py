@@ -36,7 +36,7 @@ from typing import Any
 
 from autograder.bank import Entry, given_sources, read_bank, submission_with
 from autograder.classroom import Classroom, Grader, Handed, publish, take
-from autograder.engine import Solo, Work
+from autograder.engine import Failure, Solo, Work
 from autograder.intake import take_in_bytes
 from autograder.judge import draw
 from autograder.packing import together
@@ -268,15 +268,15 @@ class _Ours:
         room = Classroom(lab.name, out, COURSE, _SECRET)
         self._out = out
         self._handed = take(room, out / "submitted")
-        work: Work[Handed, None] = Work(partial(Grader, room), preload=("autograder.classroom",))
+        work: Work[Handed, str] = Work(partial(Grader, room), preload=("autograder.classroom",))
         self._worker = Solo(work, slot=0)
 
     def grade(self, number: int) -> float:
         begin = time.perf_counter()
-        failure = self._worker.do(self._handed[number])
+        outcome = self._worker.do(self._handed[number])
         seconds = time.perf_counter() - begin
-        if failure is not None:
-            raise RuntimeError(f"this grader failed: {failure.reason}")
+        if isinstance(outcome, Failure):
+            raise RuntimeError(f"this grader failed: {outcome.reason}")
         if number == 0:
             self.publish()
         return seconds

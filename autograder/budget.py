@@ -170,7 +170,11 @@ class Enforced:
 
         def lower() -> dict[int, tuple[int, int]]:
             before = {kind: resource.prlimit(self._pid, kind) for kind in lowered}
-            _set(self._pid, {kind: (limit, before[kind][1]) for kind, limit in lowered.items()})
+            # A notebook may hold so much that the budget would go beyond what it may have at all.
+            now = {
+                kind: (_at_most(hard, lowered[kind]), hard) for kind, (_, hard) in before.items()
+            }
+            _set(self._pid, now)
             return before
 
         return _as_owner(self._pid, lower)
@@ -193,6 +197,10 @@ class Enforced:
         if held_bytes > HELD_BYTES:
             return _HELD.format(held=held_bytes / 2**20, most=HELD_BYTES / 2**20)
         return ""
+
+
+def _at_most(hard: int, limit: int) -> int:
+    return limit if hard == resource.RLIM_INFINITY else min(limit, hard)
 
 
 def _set(pid: int, limits: Mapping[int, tuple[int, int]]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from IPython.core.displayhook import DisplayHook
@@ -10,7 +12,7 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-__all__ = ["Recorder", "make_shell"]
+__all__ = ["Recorder", "States", "make_shell"]
 
 MAX_TEXT = 20_000  # characters of one cell's text that are kept
 MAX_END = 2_000  # characters of the end of what was cut: a test says there what failed
@@ -137,6 +139,44 @@ class _Hook(DisplayHook):
         data, _ = self.compute_format_data(result)  # type: ignore[no-untyped-call]
         self.update_user_ns(result)  # type: ignore[no-untyped-call]
         _Shell.recorder.show("execute_result", data, execution_count=None)
+
+
+class States:
+    """The names of a shell as they stood at some of its cells, each state by a name of its own.
+
+    `names` are the shell's own: functions that its cells define look their globals up in there.
+    """
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self._names = names
+        self._states: dict[str, dict[str, Any]] = {}
+
+    def keep(self, wanted: Mapping[str, Sequence[str]]) -> None:
+        """Add what these names are now to each state; a name that a state has stays as it is."""
+        for state, names in wanted.items():
+            kept = self._states.setdefault(state, {})
+            for name in names:
+                if name in self._names:
+                    kept.setdefault(name, self._names[name])
+
+    @contextmanager
+    def at(self, state: str) -> Iterator[None]:
+        """Give the shell's names a state's values for a while; names that it has not kept stay.
+
+        What is bound meanwhile is part of the state from then on, and of no other.
+        """
+        kept = self._states.setdefault(state, {})
+        before = dict(self._names)
+        self._names.update(kept)
+        try:
+            yield
+        finally:
+            for name, value in list(self._names.items()):
+                if name not in before or value is not before[name]:
+                    kept[name] = value
+            self._names.update(before)
+            for name in self._names.keys() - before.keys():
+                del self._names[name]
 
 
 def make_shell() -> tuple[InteractiveShell, Recorder]:

@@ -55,6 +55,7 @@ __all__ = [
 
 Handed = tuple[str, Path]  # a student, and the notebook that the student handed in
 
+_BUSY = "busy"  # what a grader says of a submission that it has to be given again
 _SPARE_SECONDS = 300.0  # of a submission, beyond what its code may take
 
 
@@ -106,32 +107,55 @@ def grade_all(
     """Grade the submissions that the journal has no result of; yield each student when done.
 
     They are graded by `workers` processes of this machine, or by those of the Dask cluster whose
-    scheduler has the address `scheduler`.
+    scheduler has the address `scheduler`. What the machine was too busy for is graded once more,
+    one at a time, when all others are done.
     """
     lab = find_lab(room.lab, room.root, room.rules)
-    seconds = _SPARE_SECONDS + room.limits.wall_seconds * len(lab.notebooks)
-    work: engine.Work[Handed, None] = engine.Work(
-        partial(Grader, room),
+    busy: list[Handed] = []
+    for item, outcome in _outcomes(room, lab, handed, workers, scheduler, last_try=False):
+        if outcome == _BUSY:
+            busy.append(item)
+        else:
+            yield _noted(room, lab, item, outcome)
+    for item in busy:
+        for _, outcome in _outcomes(room, lab, [item], 1, scheduler, last_try=True):
+            yield _noted(room, lab, item, outcome)
+
+
+def _outcomes(
+    room: Classroom,
+    lab: CourseLab,
+    handed: Sequence[Handed],
+    workers: int,
+    scheduler: str | None,
+    *,
+    last_try: bool,
+) -> Iterator[tuple[Handed, Any]]:
+    work: engine.Work[Handed, str] = engine.Work(
+        partial(Grader, room, last_try=last_try),
         preload=(__name__, *lab.preload),
-        wall_seconds=seconds,
+        wall_seconds=_SPARE_SECONDS + room.limits.wall_seconds * len(lab.notebooks),
     )
-    done: Iterator[tuple[Handed, Any]]
     if scheduler is None:
-        done = engine.run_all(handed, work, workers)
+        yield from engine.run_all(handed, work, workers)
     else:
-        done = _on_cluster(room, lab, handed, work, scheduler)
-    for (student, path), failure in done:
-        if isinstance(failure, engine.Failure) and not _has_grade(room, lab, student, path):
-            failed = _ended(room, student, "failed", failure.reason)
-            _keep(room, failed, b"", _terms(room))
-        yield student
+        yield from _on_cluster(room, lab, handed, work, scheduler)
+
+
+def _noted(room: Classroom, lab: CourseLab, item: Handed, outcome: Any) -> str:
+    """The student of an item that is done; one that no worker could finish is written down."""
+    student, path = item
+    if isinstance(outcome, engine.Failure) and not _has_grade(room, lab, student, path):
+        failed = _ended(room, student, "failed", outcome.reason)
+        _keep(room, failed, b"", _terms(room))
+    return student
 
 
 def _on_cluster(
     room: Classroom,
     lab: CourseLab,
     handed: Sequence[Handed],
-    work: engine.Work[Handed, None],
+    work: engine.Work[Handed, str],
     scheduler: str,
 ) -> Iterator[tuple[Handed, Any]]:
     try:
@@ -274,13 +298,20 @@ class Grader:
     """Grades one submission after another, in one sandbox that starts when the first needs it.
 
     `slot` tells graders apart that work on one machine at the same time; `make_sandbox` is for
-    places where another kind of sandbox is called for.
+    places where another kind of sandbox is called for. Without `last_try`, nothing is kept of a
+    submission that the machine was too busy for, and it has to be graded again.
     """
 
     def __init__(
-        self, room: Classroom, slot: int, make_sandbox: Callable[..., Sandbox] = Sandbox
+        self,
+        room: Classroom,
+        slot: int,
+        make_sandbox: Callable[..., Sandbox] = Sandbox,
+        *,
+        last_try: bool = True,
     ) -> None:
         self._room = room
+        self._last_try = last_try
         self._make_sandbox = make_sandbox
         self._slot = slot
         self._lab = find_lab(room.lab, room.root, room.rules)
@@ -328,15 +359,18 @@ class Grader:
         lacks_gpu = any(verdict.status == "needs_gpu" for verdict in result.verdicts)
         return room.keeps_old or not lacks_gpu or not self.start().has_gpu
 
-    def __call__(self, item: Handed) -> None:
-        """Grade one submission into the journal; one that is there already is left alone."""
+    def __call__(self, item: Handed) -> str:
+        """Grade one submission into the journal; one that is there already is left alone.
+
+        Returns "busy" if nothing was kept since the machine was too busy, and else nothing.
+        """
         room, (student, path) = self._room, item
         raw = b""
         try:
             handed = self._lab.read(path)
             raw = handed.packed()
             if self._is_done(student, raw):
-                return
+                return ""
             graded = self._lab.grade(student, handed, self.start, room.secret)
         except Quarantine as refusal:
             graded = _ended(room, student, "quarantined", str(refusal))
@@ -344,12 +378,15 @@ class Grader:
             raise  # this worker cannot go on; another one may
         except Exception as error:
             graded = _ended(room, student, "failed", _failed_at(error))
+        if graded.busy and not self._last_try:
+            return _BUSY
         try:
             _keep(room, graded, raw, self._terms)
         except (OSError, MemoryError):
             raise  # no fault of what is to be written
         except Exception as error:
             _keep(room, _ended(room, student, "failed", _failed_at(error)), raw, self._terms)
+        return ""
 
 
 def _keep(room: Classroom, graded: Graded, raw: bytes, terms: Mapping[str, Any]) -> None:

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import html
-import json
-import time
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from autograder.alone import alone, together
 from autograder.asked import asked_of
 from autograder.ban import banned_uses
-from autograder.clean import safe_output
 from autograder.definitions import forget
 from autograder.judge import could_not_judge, draw, judge_safely, refuse
-from autograder.limits import OUTPUT_BYTES, Allowance, MachineBusy, ProcessLost
+from autograder.limits import Allowance
 from autograder.result import Result
+from autograder.run import LOST, Run, collect, collect_alone
 from autograder.sandbox import Sandbox
-from autograder.sandbox_student import SandboxStudent
 from autograder.submission import RunCell, Submission
 from autograder.task import Answer, Case, Lab, Task, Verdict
 
-__all__ = ["LOST", "Graded", "Run", "collect", "grade", "judge_run", "with_outputs"]
+__all__ = ["Graded", "grade", "judge_run", "with_outputs"]
 
-_MAX_TIMED_OUT = 2  # cases of a task that may use up their time; one that loops mostly always does
-_MAX_OUTPUTS = 300  # of one cell
-_MAX_TAGS = 200_000  # signs < in the outputs of all cells: HTML is cleaned, which takes time
-LOST = "Your notebook used up its time, or what it may send, before this was run."
+_HELD_BACK = 0.25  # of what a submission may use, for exercises that are run once more, alone
+
+Solutions = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -42,31 +36,74 @@ class Graded:
     answers: Mapping[str, Sequence[Answer]]
     asked: Mapping[str, str] = field(default_factory=dict)
 
-
-@dataclass
-class Run:
-    """What one submission has shown so far. It outlives the processes that are lost on the way.
-
-    `outputs` and `lost_cells`, with the reasons, go by the cell's place in the notebook. Of a cell
-    that ran several times the first outputs are kept. `busy` says why the machine was too busy to
-    run all of it; then what failed may have failed because the rest is missing.
-    """
-
-    outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-    lost_cells: dict[int, str] = field(default_factory=dict)
-    answers: dict[str, dict[int, Answer]] = field(default_factory=dict)  # by task, by case
-    busy: str = ""
-    tags_left: int = _MAX_TAGS
-    output_bytes_left: int = OUTPUT_BYTES
-    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # by task
+    @property
+    def busy(self) -> bool:
+        """Whether the machine was too busy to judge all of it."""
+        return any(answer.busy for given in self.answers.values() for answer in given)
 
 
-def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> Graded:
+def grade(
+    lab: Lab,
+    submission: Submission,
+    sandbox: Sandbox,
+    secret: bytes,
+    solutions: Solutions | None = None,
+) -> Graded:
     """Run a submission's cells and its tasks' probes in `sandbox`, and judge the answers.
 
-    A cell or a probe that takes the process with it costs only itself: the rest is run again in a
-    fresh process, without it.
+    An exercise that is not right with all that the notebook has beside it is run once more without
+    that, and gets what it earns then if this is more. `solutions` are the sources of the reference
+    solutions, by task, which stand in the place of the other exercises' code.
     """
+    try:
+        return _grade(lab, submission, sandbox, secret, solutions or {})
+    finally:
+        forget()
+
+
+def _grade(
+    lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes, solutions: Solutions
+) -> Graded:
+    verdicts, waiting = _decided(lab, submission, sandbox, secret)
+    left = Allowance(sandbox.limits)
+    with left.holding_back(_HELD_BACK):
+        run = collect(submission, sandbox, lab.tasks, waiting, left)
+    answers: dict[str, list[Answer]] = {}
+    doubtful: list[Task] = []
+    for task in lab.tasks:
+        if task.id not in waiting:
+            continue
+        cases = waiting[task.id]
+        said = _explain(task, run, submission.cells, len(cases))
+        answers[task.id], verdicts[task.id] = judge_run(task, cases, said, run.busy)
+        if verdicts[task.id].status != "right" and not any(a.busy for a in answers[task.id]):
+            doubtful.append(task)
+    while doubtful:
+        with left.holding_back(1 - 1 / len(doubtful)):
+            task = doubtful.pop(0)
+            first = answers[task.id], verdicts[task.id]
+            answers[task.id], verdicts[task.id] = _run_alone(
+                task, waiting[task.id], first, submission, sandbox, left, solutions
+            )
+    result = Result(
+        student=submission.student,
+        lab=lab.name,
+        end="graded",
+        verdicts=tuple(verdicts[task.id] for task in lab.tasks),
+        notebook=with_outputs(submission, run),
+        notes=(*submission.notes, *sandbox.notes),
+        isolated=sandbox.isolated,
+        release=submission.release,
+        seconds={task: round(seconds, 6) for task, seconds in run.seconds.items()},
+    )
+    asked = {task.id: asked_of(task, waiting[task.id]) for task in lab.tasks if task.id in waiting}
+    return Graded(result, answers, asked)
+
+
+def _decided(
+    lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes
+) -> tuple[dict[str, Verdict], dict[str, list[Case]]]:
+    """The verdicts that need no run, and the cases of all other tasks, by task."""
     verdicts: dict[str, Verdict] = {}
     waiting: dict[str, list[Case]] = {}
     for task in lab.tasks:
@@ -81,27 +118,38 @@ def grade(lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes) -> 
             verdicts[task.id] = could_not_judge(task, _NEEDS_GPU, "needs_gpu")
         else:
             waiting[task.id] = draw(task, secret, submission.student, submission.raw)
-    forget()
-    run = collect(submission, sandbox, lab.tasks, waiting)
-    answers: dict[str, list[Answer]] = {}
-    for task in lab.tasks:
-        if task.id in waiting:
-            cases = waiting[task.id]
-            said = _explain(task, run, submission.cells, len(cases))
-            answers[task.id], verdicts[task.id] = judge_run(task, cases, said, run.busy)
-    result = Result(
-        student=submission.student,
-        lab=lab.name,
-        end="graded",
-        verdicts=tuple(verdicts[task.id] for task in lab.tasks),
-        notebook=with_outputs(submission, run),
-        notes=(*submission.notes, *sandbox.notes),
-        isolated=sandbox.isolated,
-        release=submission.release,
-        seconds={task: round(seconds, 6) for task, seconds in run.seconds.items()},
+    return verdicts, waiting
+
+
+def _run_alone(
+    task: Task,
+    cases: Sequence[Case],
+    first: tuple[list[Answer], Verdict],
+    submission: Submission,
+    sandbox: Sandbox,
+    left: Allowance,
+    solutions: Solutions,
+) -> tuple[list[Answer], Verdict]:
+    """Run an exercise that is not right once more without the others; what counts of both runs."""
+    answers, verdict = first
+    if any(answer.doubt and not answer.memory for answer in answers):
+        return first  # this machine enforces no budgets, whatever else is left out
+    plan = alone(task, submission, solutions)
+    if plan is None and any(answer.is_held_against for answer in answers):
+        plan = together([task], submission.cells)
+    if plan is None:
+        return first
+    run = collect_alone(task, cases, answers, plan, submission, sandbox, left)
+    again = [run.answers[task.id].get(n, Answer(lost=LOST)) for n in range(len(cases))]
+    again, second = judge_run(task, cases, again, run.busy)
+    # What was in doubt may be plainly wrong without the others, but not for want of an answer.
+    settled = second.status != "could_not_judge" and not any(a.lost is not None for a in again)
+    counts = (
+        second.points > verdict.points
+        or (verdict.status == "could_not_judge" and settled)
+        or any(answer.busy for answer in again)
     )
-    asked = {task.id: asked_of(task, waiting[task.id]) for task in lab.tasks if task.id in waiting}
-    return Graded(result, answers, asked)
+    return (again, second) if counts else first
 
 
 _NEEDS_GPU = (
@@ -127,142 +175,6 @@ def judge_run(
         answers = [Answer(lost=busy, busy=True)] * len(cases)
         verdict = judge_safely(task, cases, answers)
     return list(answers), verdict
-
-
-def collect(
-    submission: Submission,
-    sandbox: Sandbox,
-    tasks: Sequence[Task],
-    waiting: Mapping[str, Sequence[Case]],
-) -> Run:
-    """Run a submission's cells and all waiting cases of `tasks`, starting again after each loss."""
-    run = Run(answers={task: {} for task in waiting})
-    # Fixed cases come last: what is shown of a drawn case that failed cannot tell of them.
-    todo = [(t, fixed) for fixed in (False, True) for t in tasks if t.id in waiting]
-    left = Allowance(sandbox.limits)
-    finished = lost = False
-    # Each start but the last one loses a cell or a task, which are not run again. So there are
-    # no more starts than these, and all share one allowance of time.
-    while not finished and left.spent() is None:
-        left.use_start()
-        student = sandbox.open()
-        try:
-            student.share(left)
-            student.place(submission.files)
-            with suppress(ProcessLost):
-                _run_cells(submission.cells, student, run)
-                finished = _run_tasks(todo, waiting, student, run)
-            lost = student.is_lost
-            sandbox.make_ready()
-        finally:
-            sandbox.part_with(student)
-    if not finished and isinstance(spent := left.spent(), MachineBusy):
-        run.busy = str(spent)
-    _run_doubted_alone(submission, sandbox, tasks, waiting, run, left)
-    if lost:
-        sandbox.open().close()  # raises where the whole sandbox was lost, by no fault of theirs
-    return run
-
-
-def _run_doubted_alone(
-    submission: Submission,
-    sandbox: Sandbox,
-    tasks: Sequence[Task],
-    waiting: Mapping[str, Sequence[Case]],
-    run: Run,
-    left: Allowance,
-) -> None:
-    """Run each case that is in doubt once more, in a process where no other exercise has run.
-
-    What another exercise's calls left behind must not count as held before this one's.
-    """
-    for task in tasks:
-        answers = run.answers.get(task.id, {})
-        for index, doubted in list(answers.items()):
-            if not doubted.doubt or doubted.memory != "within" or left.spent():
-                continue
-            student = sandbox.open()
-            try:
-                student.share(left)
-                student.place(submission.files)
-                with suppress(ProcessLost):
-                    _run_cells(submission.cells, student, run)
-                    case = waiting[task.id][index]
-                    ask = task.ask(case) if task.ask else None
-                    answer = student.run(
-                        task.probe_path, case.inputs, ask, seconds=task.seconds, budget=case.budget
-                    )
-                    if answer.lost is None:
-                        answers[index] = answer
-            finally:
-                sandbox.part_with(student)
-
-
-def _run_tasks(
-    todo: list[tuple[Task, bool]],
-    waiting: Mapping[str, Sequence[Case]],
-    student: SandboxStudent,
-    run: Run,
-) -> bool:
-    """Run what is to do, until all is done, or a task takes the process; whether all is done."""
-    lost = False
-    while todo and not lost:
-        task, fixed = todo.pop(0)
-        begun = time.perf_counter()
-        lost = _run_cases(task, waiting[task.id], fixed, run.answers[task.id], student)
-        run.seconds[task.id] += time.perf_counter() - begun
-    return not todo
-
-
-def _run_cells(cells: Sequence[RunCell], student: SandboxStudent, run: Run) -> None:
-    for cell in cells:
-        if cell.index in run.lost_cells:
-            continue
-        try:
-            outputs = student.run_cell(cell.source)
-            if cell.index not in run.outputs:
-                run.outputs[cell.index] = _kept(outputs, run)
-        except ProcessLost as error:
-            run.lost_cells[cell.index] = str(error)
-            if isinstance(error, MachineBusy):
-                run.busy = str(error)
-            run.outputs[cell.index] = [_error_output("Stopped", str(error))]
-            raise
-
-
-def _run_cases(
-    task: Task,
-    cases: Sequence[Case],
-    fixed: bool,
-    answers: dict[int, Answer],
-    student: SandboxStudent,
-) -> bool:
-    """Add the answers to the fixed cases, or to the others; whether that lost the process.
-
-    After such a loss, or too many cases that used up their time, the cases that were not run yet
-    fail for the same reason.
-    """
-    for index, case in enumerate(cases):
-        if case.fixed != fixed or index in answers:
-            continue
-        ask = task.ask(case) if task.ask else None
-        answer = answers[index] = student.run(
-            task.probe_path,
-            case.inputs,
-            ask,
-            seconds=task.seconds,
-            budget=case.budget,
-        )
-        if answer.lost is not None or _timed_out(answers.values()) == _MAX_TIMED_OUT:
-            rest = Answer(raised=answer.raised, lost=answer.lost, busy=answer.busy)
-            for other in range(len(cases)):
-                answers.setdefault(other, rest)
-            return answer.lost is not None
-    return False
-
-
-def _timed_out(answers: Iterable[Answer]) -> int:
-    return sum(a.raised is not None and a.raised[0] == "TimeLimit" for a in answers)
 
 
 def _explain(task: Task, run: Run, cells: Sequence[RunCell], count: int) -> list[Answer]:
@@ -299,34 +211,3 @@ def with_outputs(submission: Submission, run: Run) -> dict[str, Any]:
     for index, outputs in run.outputs.items():
         cells[index] = {**cells[index], "outputs": outputs}
     return {**submission.notebook, "cells": cells}
-
-
-def _kept(outputs: Sequence[Any], run: Run) -> list[dict[str, Any]]:
-    """A cell's outputs as its process sent them, made safe, and within bounds."""
-    kept: list[dict[str, Any]] = []
-    left = run.output_bytes_left
-    for output in outputs[:_MAX_OUTPUTS]:
-        try:
-            text = json.dumps(output)
-        except (TypeError, ValueError):
-            continue  # no output that the recorder makes
-        run.tags_left -= text.count("<")
-        if len(text) > left or run.tags_left < 0:
-            return [_error_output("TooMuchOutput", _TOO_MUCH)]
-        if isinstance(output, Mapping):
-            kept.append(safe_output(json.loads(text)))
-            left -= len(html.escape(json.dumps(kept[-1])))  # what it takes wherever it is kept
-    if left < 0:
-        return [_error_output("TooMuchOutput", _TOO_MUCH)]
-    run.output_bytes_left = left
-    return kept
-
-
-_TOO_MUCH = (
-    f"This cell's output was left out: the outputs of a notebook may take "
-    f"{OUTPUT_BYTES / 2**20:g} MiB together, and hold {_MAX_TAGS:,} tags of HTML."
-)
-
-
-def _error_output(name: str, message: str) -> dict[str, Any]:
-    return {"output_type": "error", "ename": name, "evalue": message, "traceback": [message]}

@@ -168,6 +168,9 @@ def _work_beside(folder: Path, bare: bool) -> None:
 
 
 def _serve(connection: socket.socket, shell: Any, recorder: Any) -> None:
+    from autograder.cells import States
+
+    states = States(shell.user_ns)
     send(connection, {"ready": True})
     while True:
         request = receive(connection)
@@ -175,10 +178,11 @@ def _serve(connection: socket.socket, shell: Any, recorder: Any) -> None:
             reply = _place(Path(request["file"]), request["data"])
         elif "cell" in request:
             reply = _cell(request, shell, recorder)
+            states.keep(request["keep"])
         elif "settle" in request:
             reply = _settle(request["settle"], shut=request["shut"])
         else:
-            reply = _probe(request, shell, connection)
+            reply = _probe(request, shell, states, connection)
         try:
             send(connection, {"id": request["id"], **reply})
         except PlainError as error:
@@ -246,13 +250,15 @@ def _cell(request: dict[str, Any], shell: Any, recorder: Any) -> dict[str, Any]:
     return {"outputs": recorder.outputs()}
 
 
-def _probe(request: dict[str, Any], shell: Any, connection: socket.socket) -> dict[str, Any]:
+def _probe(
+    request: dict[str, Any], shell: Any, states: Any, connection: socket.socket
+) -> dict[str, Any]:
     def ask(question: Any) -> Any:
         send(connection, {"id": request["id"], "ask": question})
         return receive(connection)["reply"]
 
     try:
-        with _time_limit():
+        with states.at(request["state"]), _time_limit():
             value = call_probe(request["probe"], shell.user_ns, request["inputs"], ask)
     except WireError:
         raise

@@ -102,14 +102,14 @@ def take_in_bytes(
 
 
 def _redefined_note(sources: Sequence[str]) -> list[str]:
-    """Say which names mean something else once all cells have run, as they have when graded."""
+    """Say which names mean something else once all cells have run."""
     names = redefined(sources)
     if not names:
         return []
     shown = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
     return [
-        f"Defined again in a later cell: {shown}. The last definition counted for all exercises; "
-        "give each helper a name of its own."
+        f"Defined again in a later cell: {shown}. Each exercise was judged with the names as its "
+        "own cell left them."
     ]
 
 

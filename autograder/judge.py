@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +22,11 @@ _ALLOWED = (
 )
 _REMEDY = "Write it with these. What stands in cells that this solution does not use costs nothing."
 _MAX_QUOTED = 1500  # characters
+_BESIDE_SOLUTIONS = (
+    "This counts your work on this exercise alone: it was run beside the instructor's solutions of "
+    "the other exercises, since it earned less beside yours."
+)
+_DOUBT = "What was measured cannot be confirmed. An instructor will look at this."
 
 
 def draw(task: Task, secret: bytes, student: str, submission: bytes) -> list[Case]:
@@ -57,15 +63,16 @@ def judge(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdi
     for _, part, finding in failed:
         left[part] = min(finding.points, left.get(part, finding.points))
     earned = {part: left.get(part, points) for part, points in task.parts.items()}
+    beside = f" {_BESIDE_SOLUTIONS}" if any(a.beside_solutions for a in answers) else ""
     if not failed:
-        return Verdict(task.id, "right", earned, task.points, "Right.")
+        return Verdict(task.id, "right", earned, task.points, f"Right.{beside}")
     doubts = [finding.doubt for _, _, finding in failed if finding.doubt]
     if doubts and all(finding.doubt for _, _, finding in failed):
         return Verdict(task.id, "could_not_judge", earned, task.points, doubts[0])
     wrong = [entry for entry in failed if not entry[2].doubt]
     mistake = _recognise(task, [finding for _, _, finding in wrong])
     status: Status = "partly" if any(earned.values()) else "wrong"
-    message = _message(task, wrong, mistake, earned)
+    message = f"{_message(task, wrong, mistake, earned)}{beside}"
     return Verdict(task.id, status, earned, task.points, message, mistake)
 
 
@@ -106,6 +113,19 @@ def could_not_judge(task: Task, message: str, status: Status = "could_not_judge"
 
 def findings(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
     """Return what there is to say of one answer, for each part that its case decides."""
+    found = _findings(task, case, answer)
+    if not answer.beside_solutions:
+        return found
+    # Code that ran beside solutions could have its answer, or an exception, tell what they are.
+    return {part: _without_values(finding, answer) for part, finding in found.items()}
+
+
+def _without_values(finding: Finding, answer: Answer) -> Finding:
+    ours = answer.busy or finding.doubt in ("", answer.doubt)
+    return replace(finding, said="", doubt=finding.doubt if ours else _DOUBT)
+
+
+def _findings(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
     if answer.lost is not None:
         lost = Finding(False, doubt=answer.lost) if answer.busy else Finding(False, answer.lost)
         return dict.fromkeys(case.parts, lost)

@@ -6,6 +6,7 @@ Both are graded by the same commands, and all that follows a grade is the same f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,8 +19,8 @@ from autograder.grade import Graded, grade
 from autograder.intake import read_handed, take_in_bytes
 from autograder.layout import assignment_names
 from autograder.ordinary import grade_ordinary, tasks_of
-from autograder.questions import COURSE
-from autograder.released import release_of
+from autograder.questions import COURSE, source_notebook
+from autograder.released import release_of, solution_sources
 from autograder.sandbox import Sandbox
 from autograder.scoring import SANE, Rules
 from autograder.submission import Contents
@@ -101,9 +102,16 @@ class TaskLab:
     def _release(self) -> dict[str, Any]:
         return release_of(self.name, self.root / "labs")
 
+    @cached_property
+    def _solutions(self) -> dict[str, str]:
+        """The sources of the reference solutions, by task; empty where the course has none here."""
+        with suppress(FileNotFoundError):
+            return solution_sources(source_notebook(self.name, self.root))
+        return {}
+
     def prepare(self) -> None:
-        """Read the released notebook."""
-        _ = self._release  # which is read on first use
+        """Read the released notebook, and the solutions."""
+        _ = self._release, self._solutions  # which are read on first use
 
     def read(self, path: Path) -> Contents:
         return Contents(read_handed(path, self.notebooks))
@@ -111,7 +119,7 @@ class TaskLab:
     def grade(self, student: str, handed: Contents, start: Start, secret: bytes) -> Graded:
         raw = handed.notebooks[self.name]
         submission = take_in_bytes(student, self.name, raw, self._release)
-        return grade(self.lab, submission, start(), secret)
+        return grade(self.lab, submission, start(), secret, self._solutions)
 
 
 @dataclass(frozen=True)

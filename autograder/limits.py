@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 __all__ = [
@@ -71,6 +73,22 @@ class Allowance:
     def use_start(self) -> None:
         """Charge the start of a process, which costs the machine about the same each time."""
         self.use(_START)
+
+    @contextmanager
+    def holding_back(self, share: float) -> Iterator[None]:
+        """Leave this share of what there is for later: of the time, and of what may be sent."""
+        seconds = share * self._seconds_left
+        sent_bytes = int(share * self.sent_bytes)
+        cpu_seconds = share * (self._cpu_deadline - time.process_time())
+        self._seconds_left -= seconds
+        self.sent_bytes -= sent_bytes
+        self._cpu_deadline -= cpu_seconds
+        try:
+            yield
+        finally:
+            self._seconds_left += seconds
+            self.sent_bytes += sent_bytes
+            self._cpu_deadline += cpu_seconds
 
     def spent(self) -> ProcessLost | None:
         """Return the loss that follows if something is used up; None while there is some of all."""

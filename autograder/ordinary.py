@@ -13,13 +13,14 @@ from typing import Any
 from autograder.asked import asked_of
 from autograder.assignment import Assignment, Question, Sheet
 from autograder.binder import bind, full_name
-from autograder.grade import LOST, Graded, Run, collect, judge_run, with_outputs
+from autograder.grade import Graded, judge_run, with_outputs
 from autograder.graded import marks_of
 from autograder.hidden import withheld, without
 from autograder.judge import draw
 from autograder.notebook import parse_notebook
 from autograder.restore import DELETED, restore
 from autograder.result import Result
+from autograder.run import LOST, Run, collect
 from autograder.sandbox import Sandbox
 from autograder.scoring import Rules, score
 from autograder.submission import Contents, Quarantine, Submission

@@ -19,6 +19,7 @@ __all__ = [
     "plain",
     "read_release",
     "release_of",
+    "solution_sources",
     "task_of",
 ]
 
@@ -87,6 +88,16 @@ def release_of(lab: str, labs: Path) -> dict[str, Any]:
 def task_of(grade_id: str) -> str:
     """Return the task that a solution cell answers: `lab01-f` of `lab01-f-solution`."""
     return grade_id.removesuffix("-solution")
+
+
+def solution_sources(notebook: Mapping[str, Any]) -> dict[str, str]:
+    """Return the solution cells of an instructor's notebook, nbformat 4's JSON, by task."""
+    found = {}
+    for cell in notebook["cells"]:
+        grade_id = cell["metadata"].get("nbgrader", {}).get("grade_id", "")
+        if cell["cell_type"] == "code" and task_of(grade_id) != grade_id:
+            found[task_of(grade_id)] = "".join(cell["source"])
+    return found
 
 
 def read_release(notebook: Mapping[str, Any], tests: Mapping[str, str] | None = None) -> Release:

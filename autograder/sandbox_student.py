@@ -15,8 +15,8 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -148,10 +148,17 @@ class SandboxStudent:
             except ProcessLost as error:  # none of the student's code has run yet
                 raise IsolationError(f"{path} could not be written: {error}") from None
 
-    def run_cell(self, source: str) -> list[dict[str, Any]]:
-        """Run one cell and return its outputs as sent; ProcessLost where it took the process."""
+    def run_cell(
+        self, source: str, keep: Mapping[str, Sequence[str]] | None = None
+    ) -> list[dict[str, Any]]:
+        """Run one cell and return its outputs as sent; ProcessLost where it took the process.
+
+        `keep` maps the names of states to variables, which belong to that state as they are after
+        this cell, unless an earlier cell gave them to it.
+        """
         seconds = self._limits.cell_seconds
-        reply = self._request({"cell": source, "seconds": seconds}, seconds, None, [])
+        request = {"cell": source, "seconds": seconds, "keep": dict(keep or {})}
+        reply = self._request(request, seconds, None, [])
         outputs = reply.get("outputs")
         return outputs if isinstance(outputs, list) else []
 
@@ -163,34 +170,34 @@ class SandboxStudent:
         *,
         seconds: float | None = None,
         budget: Budget | None = None,
+        state: str = "",
     ) -> Answer:
         """Run a probe and return what came back; a process that is lost makes a lost answer.
 
         With a `budget` the kernel refuses the call memory beyond it. Then the call is made once
-        more, metered and without a budget, so that the judge can name the mistake.
+        more, metered and without a budget, so that the judge can name the mistake. `state` is
+        which of the states that were kept the notebook's names are put into.
         """
-        seconds = seconds or self._limits.cell_seconds
+        call = _Call(probe, inputs, ask, seconds or self._limits.cell_seconds, state)
         if budget is None:
-            return self._run(probe, inputs, ask, seconds)[0]
+            return self._run(call)[0]
         if not self._budgets_hold:
-            return replace(self._run(probe, inputs, ask, seconds)[0], doubt=_NO_BUDGETS)
-        answer, refused, doubt = self._run_within(budget, probe, inputs, ask, seconds)
+            return replace(self._run(call)[0], doubt=_NO_BUDGETS)
+        answer, refused, doubt = self._run_within(budget, call)
         if refused:
-            metered, _ = self._run(probe, inputs, ask, seconds)
+            metered, _ = self._run(call)
             return replace(metered, memory="refused")
         if answer.raised is not None and answer.raised[:2] in _REFUSED_BESIDE:
             kind, message, trace = answer.raised
             answer = replace(answer, raised=(kind, f"{message}. {_WHILE_MEASURED}", trace))
         return replace(answer, memory="within", doubt=doubt)
 
-    def _run_within(
-        self, budget: Budget, probe: str, inputs: Mapping[str, Any], ask: Ask | None, seconds: float
-    ) -> tuple[Answer, bool, str]:
+    def _run_within(self, budget: Budget, call: _Call) -> tuple[Answer, bool, str]:
         """Run a probe under a budget: its answer, whether memory was refused, and any doubt."""
         try:
             self._settle(shut=True)
             enforced = Enforced(self._pid, budget, self._prepared, self._places())
-            answer, refused = self._run(probe, {**inputs, "metered": False}, ask, seconds)
+            answer, refused = self._run(replace(call, inputs={**call.inputs, "metered": False}))
             if not self.is_lost:
                 enforced.lift()
                 # Whatever else was sent meanwhile is no reply to this, and loses the process.
@@ -206,14 +213,11 @@ class SandboxStudent:
         request = {"settle": try_bytes, "shut": shut}
         return self._request(request, self._limits.cell_seconds, None, [])
 
-    def _run(
-        self, probe: str, inputs: Mapping[str, Any], ask: Ask | None, seconds: float
-    ) -> tuple[Answer, bool]:
+    def _run(self, call: _Call) -> tuple[Answer, bool]:
         """Run a probe; return its answer, and whether the kernel refused it memory."""
         asked: list[tuple[Any, Any]] = []
-        request = {"probe": probe, "inputs": dict(inputs), "seconds": seconds}
         try:
-            reply = self._request(request, seconds, _Replies(ask, asked), asked)
+            reply = self._request(call.request(), call.seconds, _Replies(call.ask, asked), asked)
             self._see_that_it_is_the_same()
         except ProcessLost as error:
             busy = isinstance(error, MachineBusy)
@@ -352,6 +356,25 @@ class SandboxStudent:
         self._lost = ProcessLost(reason) if isinstance(reason, str) else reason
         self.kill()
         return self._lost
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One call of a probe, in the state of the notebook's names that is called `state`."""
+
+    probe: str
+    inputs: Mapping[str, Any]
+    ask: Ask | None
+    seconds: float
+    state: str
+
+    def request(self) -> dict[str, Any]:
+        return {
+            "probe": self.probe,
+            "inputs": dict(self.inputs),
+            "seconds": self.seconds,
+            "state": self.state,
+        }
 
 
 class _Replies:

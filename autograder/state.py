@@ -17,7 +17,7 @@ from autograder.submission import RunCell
 if TYPE_CHECKING:
     from autograder.task import Task
 
-__all__ = ["later_cells", "state_of"]
+__all__ = ["is_own", "is_stub", "is_written", "later_cells", "order_of", "state_of"]
 
 
 def state_of(task: Task, cells: Sequence[RunCell]) -> int:
@@ -30,7 +30,7 @@ def state_of(task: Task, cells: Sequence[RunCell]) -> int:
     """
     binding = [cell for cell in cells if _sets(task, cell)]
     written = [cell for cell in binding if not _is_stub(task, cell)]
-    own = [cell for cell in written if _is_own(task, cell)]
+    own = [cell for cell in written if is_own(task, cell)]
     others = [cell for cell in written if cell.kind == "solution"]
     candidates = own or others or binding or list(cells)
     return max((cell.index for cell in candidates), default=-1)
@@ -47,13 +47,27 @@ def later_cells(task: Task, cells: Sequence[RunCell]) -> list[RunCell]:
     return sorted(below, key=lambda cell: (_rank(task, cell), cell.index))
 
 
+def order_of(task: Task, cells: Sequence[RunCell]) -> list[int]:
+    """Return the places of `cells` in the order in which the exercise asks them for a name."""
+    state = state_of(task, cells)
+    places = {id(cell): place for place, cell in enumerate(cells)}
+    above = [cell for cell in reversed(cells) if cell.index <= state]
+    return [places[id(cell)] for cell in (*above, *later_cells(task, cells))]
+
+
+def is_written(task: Task, cells: Sequence[RunCell]) -> bool:
+    """Tell whether a cell says more of the exercise's names than that they are not written yet."""
+    return any(_sets(task, cell) and not _is_stub(task, cell) for cell in cells)
+
+
 def _rank(task: Task, cell: RunCell) -> int:
-    if _is_own(task, cell):
+    if is_own(task, cell):
         return 0
     return 2 if cell.kind == "solution" else 1
 
 
-def _is_own(task: Task, cell: RunCell) -> bool:
+def is_own(task: Task, cell: RunCell) -> bool:
+    """Tell whether a cell is the exercise's own or an added one, and no other exercise's."""
     return cell.kind == "own" or (cell.kind == "solution" and cell.task == task.id)
 
 
@@ -69,15 +83,16 @@ def _setting(task: Task, cell: RunCell) -> Iterator[ast.stmt]:
 
 def _is_stub(task: Task, cell: RunCell) -> bool:
     """Whether all that the cell says of the exercise's names is that they are not written yet."""
-    return all(_raises_only(node) for node in _setting(task, cell))
+    return all(is_stub(node) for node in _setting(task, cell))
 
 
-def _raises_only(node: ast.stmt) -> bool:
+def is_stub(node: ast.stmt) -> bool:
+    """Tell whether this defines a function or a class that only raises NotImplementedError."""
     if not isinstance(node, DEFINITIONS):
         return False
     body = [part for part in node.body if not _is_text(part)]
     if isinstance(node, ast.ClassDef):
-        return bool(body) and all(_raises_only(part) for part in body)
+        return bool(body) and all(is_stub(part) for part in body)
     return len(body) == 1 and _raises_not_implemented(body[0])
 
 

@@ -61,7 +61,8 @@ class Answer:
     `memory` says what became of the case's budget: "within" it, or "refused" memory by the kernel,
     and then the value is that of a second, metered call without it. It is empty where no kernel
     enforced it, so that only the meter's figures tell. `doubt` says why a call that stayed within
-    its budget proves nothing.
+    its budget proves nothing. `beside_solutions` tells that other exercises' reference solutions
+    were in the process, so that nothing that came back may be shown to students.
     """
 
     value: Any = None
@@ -71,6 +72,12 @@ class Answer:
     asked: tuple[tuple[Any, Any], ...] = ()
     memory: Memory = ""
     doubt: str = ""
+    beside_solutions: bool = field(default=False, kw_only=True)
+
+    @property
+    def is_held_against(self) -> bool:
+        """Whether what was there before the call, not the call itself, leaves it in doubt."""
+        return bool(self.doubt) and self.memory == "within"
 
     def metered(self, *names: str) -> int | None:
         """Return the sum of figures that the meter put into the value; None if one is missing."""

@@ -1,5 +1,6 @@
 """A class as a whole, by the real command: cut off in the middle, run again, run five times."""
 
+import json
 import os
 import shutil
 import signal
@@ -281,3 +282,31 @@ def test_a_grade_stays_where_every_worker_dies(tmp_path, monkeypatch):
     assert list(grade_all(room, handed, 2)) == ["ada", "lin"]
     ends = [Journal(room.out).verdicts(LAB05, student).end for student, _ in handed]
     assert ends == ["graded", "failed"]
+
+
+@pytest.mark.parametrize("busy", [{1}, {1, 4}], ids=["once", "again"])
+def test_what_the_machine_was_too_busy_for_is_graded_again_after_the_others(
+    tmp_path, monkeypatch, busy
+):
+    graded = []
+
+    def in_this_process(items, work, workers):
+        with work.make_worker(0) as grade:
+            for student, path in items:
+                graded.append((student, workers))
+                patience = 0 if len(graded) in busy else 3
+                monkeypatch.setattr("autograder.limits._PATIENCE", patience)
+                yield (student, path), grade((student, path))
+
+    monkeypatch.setattr(engine, "run_all", in_this_process)
+    room = Classroom(LAB05, tmp_path / "out", REPOSITORY, b"secret")
+    handed = []
+    for student in ("ada", "kay", "lin"):
+        path = tmp_path / "in" / student / LAB05 / f"{LAB05}.ipynb"
+        write_whole(path, json.dumps(submission("right")).encode())
+        handed.append((student, path))
+    assert list(grade_all(room, handed, 2)) == ["kay", "lin", "ada"]
+    assert graded == [("ada", 2), ("kay", 2), ("lin", 2), ("ada", 1)]
+    ada, kay = (Journal(room.out).verdicts(LAB05, student).verdicts for student in ("ada", "kay"))
+    assert {verdict.status for verdict in kay} == {"right"}
+    assert {verdict.status for verdict in ada} == {"could_not_judge" if 4 in busy else "right"}

@@ -10,11 +10,12 @@ import psutil
 import pytest
 
 from autograder import definitions
-from autograder.grade import collect, grade
+from autograder.grade import grade
 from autograder.intake import take_in_bytes
 from autograder.isolation import IsolationError, missing_layers
 from autograder.judge import draw
 from autograder.limits import Limits, MachineBusy
+from autograder.run import collect
 from autograder.sandbox import Sandbox
 from autograder.sandbox_student import SandboxStudent
 from autograder.task import Answer
@@ -217,7 +218,8 @@ def test_cells_that_all_end_the_process_are_each_started_once(graded, notebook, 
     result, verdicts = graded(notebook)
     assert set(statuses(verdicts).values()) == {"wrong"}
     assert all("defined nothing. Your code ended" in v.message for v in verdicts.values())
-    assert len(starts) == len(cells) + 1
+    # Then each exercise is run alone, with its own cell and again without.
+    assert len(starts) == len(cells) + 1 + 2 * len(cells)
     shown = [json.dumps(c["outputs"]) for c in result.notebook["cells"] if c.get("outputs")]
     assert sum("ended its own process" in text for text in shown) == len(cells)
 
@@ -225,6 +227,7 @@ def test_cells_that_all_end_the_process_are_each_started_once(graded, notebook, 
 def test_all_starts_share_the_time_of_one_submission(graded, notebook, starts, monkeypatch):
     box = graded.sandboxes[LAB01]
     monkeypatch.setattr(box, "limits", replace(LIMITS, submission_seconds=2))
+    monkeypatch.setattr("autograder.grade._HELD_BACK", 0.0)
     first = notebook["cells"][0]
     for _ in range(1000):
         insert(notebook, first, "import os; os._exit(0)")
@@ -340,7 +343,7 @@ def test_an_input_that_is_the_same_for_everybody_is_never_shown(graded, notebook
     assert not [word for word in fixed if word in json.dumps(result.notebook["cells"][-1])]
 
 
-def test_a_function_that_loops_is_stopped_after_two_cases_with_a_kind_message(
+def test_a_function_that_loops_is_stopped_after_two_cases_and_one_alone_with_a_kind_message(
     sandboxes, monkeypatch
 ):
     notebook = solved(LAB05)
@@ -355,7 +358,7 @@ def test_a_function_that_loops_is_stopped_after_two_cases_with_a_kind_message(
     (verdict,) = grade(impatient, submission, sandboxes[LAB05], SECRET).result.verdicts
     assert verdict.points == 0
     assert "ran for over 0.5 s" in verdict.message
-    assert len(ran) == 2 < len(lab.tasks[0].cases(np.random.default_rng(0)))
+    assert len(ran) == 2 + 1 < len(lab.tasks[0].cases(np.random.default_rng(0)))
 
 
 def test_the_cases_follow_from_the_submission_so_grading_again_says_the_same(graded):
@@ -427,7 +430,7 @@ def test_what_one_exercise_leaves_behind_is_not_held_against_another(
     with Sandbox(lab.hides) as sandbox:
         for alone in (True, False):
             if not alone:
-                monkeypatch.setattr("autograder.grade._run_doubted_alone", lambda *_: None)
+                monkeypatch.setattr("autograder.grade._run_alone", lambda *given: given[2])
             result = grade(replace(lab, tasks=kept), submission, sandbox, b"secret").result
             statuses.append(result.verdicts[1].status)
     assert statuses == ["right", "could_not_judge"]
