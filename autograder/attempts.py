@@ -12,27 +12,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from autograder.classroom import Classroom, Handed, note_taken, take, taken
+from autograder.classroom import Classroom, Handed, take
 from autograder.export import JUDGED
 from autograder.journal import Journal
 from autograder.pages import drop_pages
 from autograder.policy import Attempt, counting, percent_off, sentence
 from autograder.result import Result
+from autograder.roll import ATTEMPTS, note_counted, note_taken, taken
 from autograder.semester import Receipt, Semester
-from autograder.small_files import COUNTED
 from autograder.waive import waive, waivers
 
 __all__ = [
     "Round",
-    "attempt_folders",
-    "counted",
-    "note_counted",
     "rounds",
     "settle",
     "settle_again",
 ]
 
-_FOLDER = "attempts"
 _NO_RECEIPT = "There is no receipt of when this came, so it does not count as late."
 
 
@@ -54,7 +50,7 @@ def rounds(room: Classroom, submitted: Path, semester: Semester) -> list[Round]:
         raise ValueError(
             f"some receipts of {room.lab} name a folder and some do not; expected all or none"
         )
-    rooms = [replace(room, out=room.out / _FOLDER / (f or "submitted")) for f in folders]
+    rooms = [replace(room, out=room.out / ATTEMPTS / (f or "submitted")) for f in folders]
     return [
         Round(folder, own, take(own, submitted / folder if folder else submitted))
         for folder, own in zip(folders, rooms, strict=True)
@@ -78,7 +74,7 @@ def settle(room: Classroom, graded: Sequence[Round], semester: Semester) -> list
         f"{student}, {room.lab}: there is a submission in {folder or 'the folder'}, but no receipt"
         for student, folder in sorted(there.keys() - receipts.keys())
     ]
-    note_taken(room, {student for student, _ in there})
+    note_taken(room.out, room.lab, {student for student, _ in there})
     chosen = {}
     for student in sorted({student for student, _ in there}):
         own = {folder: r for (name, folder), r in there.items() if name == student}
@@ -92,30 +88,15 @@ def settle_again(room: Classroom, semester: Semester) -> list[str]:
     folders = sorted({r.folder for r in semester.receipts if r.lab == room.lab})
     if not folders:
         return [
-            f"{room.lab}: {room.out / _FOLDER} holds attempts, but no receipt says which of them "
+            f"{room.lab}: {room.out / ATTEMPTS} holds attempts, but no receipt says which of them "
             "counts; put the receipts back, and repair again"
         ]
     graded = []
     for folder in folders:
-        own = replace(room, out=room.out / _FOLDER / (folder or "submitted"))
+        own = replace(room, out=room.out / ATTEMPTS / (folder or "submitted"))
         handed = [(student, Path()) for student, lab in taken(own.out) if lab == room.lab]
         graded.append(Round(folder, own, handed))
     return settle(room, graded, semester)
-
-
-def attempt_folders(out: Path) -> list[Path]:
-    """Return the folders in which attempts are graded, each laid out as `out`; none without."""
-    return sorted(path for path in out.glob(f"{_FOLDER}/*") if path.is_dir())
-
-
-def counted(out: Path) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return, by lab and student, which attempt counts: `folder`, `received`, `percent_off`."""
-    return dict(COUNTED.read(out))
-
-
-def note_counted(out: Path, chosen: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
-    """Write down which attempts count at these labs; other labs' stay as they are."""
-    COUNTED.write(out, {**counted(out), **chosen})
 
 
 def _settle_one(

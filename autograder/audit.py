@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from autograder.binder import bind
-from autograder.classroom import absent, taken
 from autograder.csv_table import cell_text
 from autograder.damage import Damaged, is_there
 from autograder.database import scores_in
@@ -19,6 +18,7 @@ from autograder.gradebook_file import gradebook_path, has_tables
 from autograder.journal import Journal
 from autograder.layout import read_notebooks
 from autograder.questions import Question, questions_in
+from autograder.roll import absent, taken
 from autograder.semester import read_semester
 
 __all__ = ["audit", "questions_then"]
@@ -67,7 +67,7 @@ def audit(out: Path) -> list[str]:
             *_page_gaps(out, student, lab),
         )
         problems += [f"{name}: {gap}; {_AGAIN}" for gap in found]
-    for student, lab in absent(out, read_semester(out, None).roster):
+    for student, lab in absent(out, [student.id for student in read_semester(out, None).roster]):
         own = rows.pop((cell_text(student), cell_text(lab)), [])
         if {row["status"] for row in own} != {NOT_HANDED_IN}:
             problems.append(f"{student}, {lab}: on the roster, but not in grades.csv; {_AGAIN}")

@@ -35,11 +35,12 @@ from pathlib import Path
 from typing import Any
 
 from autograder.bank import Entry, given_sources, read_bank, submission_with
-from autograder.classroom import Classroom, Grader, Handed, publish, take
+from autograder.classroom import Classroom, Grader, Handed, take
 from autograder.engine import Failure, Solo, Work
 from autograder.intake import take_in_bytes
 from autograder.judge import draw
 from autograder.packing import together
+from autograder.publishing import publish
 from autograder.questions import COURSE
 from autograder.released import release_of
 from autograder.student import Ask

@@ -1,7 +1,8 @@
 """Classroom: one lab's submissions of a whole class, from a folder of notebooks to an out folder.
 
-Three steps: `take` writes down who handed in, `grade_all` grades what the journal has not yet,
-`publish` turns the journal into all that leaves. Each may be cut off at any point and done again.
+Three steps: `take` writes down who handed in, `grade_all` grades what the journal has not yet, and
+`publish` (of `publishing`) turns the journal into all that leaves. Each may be cut off at any point
+and done again.
 """
 
 from __future__ import annotations
@@ -10,47 +11,41 @@ import json
 import os
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from autograder import engine
-from autograder.by_hand import NOTHING
-from autograder.demands import demanded
-from autograder.export import write_grades
-from autograder.files import drop_drafts, write_whole
+from autograder.files import write_whole
 from autograder.grade import Graded
 from autograder.intake import find_submissions
 from autograder.isolation import IsolationError
 from autograder.journal import Journal
 from autograder.labs import CourseLab, find_lab, lab_names
 from autograder.limits import Limits
-from autograder.pages import Shown, are_there, write_missing, write_pages
+from autograder.pages import write_pages
 from autograder.result import End, Result
+from autograder.roll import note_taken, taken
 from autograder.sandbox import Sandbox
 from autograder.scoring import SANE, Rules
-from autograder.semester import Student, read_semester
-from autograder.small_files import TAKEN
+from autograder.semester import read_semester
 from autograder.submission import Quarantine
-from autograder.terms import changed, files_of, terms_of
+from autograder.terms import changed, terms_of
 from autograder.waive import waive, waivers
 
 __all__ = [
     "Classroom",
+    "Elsewhere",
     "Grader",
     "Handed",
-    "absent",
     "course_secret",
     "grade_all",
     "grade_notebooks",
-    "note_taken",
     "outdated",
-    "publish",
     "take",
-    "taken",
 ]
 
 Handed = tuple[str, Path]  # a student, and the notebook that the student handed in
@@ -79,46 +74,41 @@ class Classroom:
     rules: Rules = SANE
 
 
+# What has submissions graded on other machines: it yields each with its outcome.
+Elsewhere = Callable[
+    [Classroom, CourseLab, Sequence[Handed], engine.Work[Handed, str]],
+    Iterator[tuple[Handed, Any]],
+]
+
+
 def take(room: Classroom, submitted: Path) -> list[Handed]:
     """Return the submissions below `submitted`, after writing down that they were taken in.
 
     From then on `autograder audit` asks for the end of each of them.
     """
     handed = find_submissions(submitted, room.lab, lab_names(room.root))
-    note_taken(room, [student for student, _ in handed])
+    note_taken(room.out, room.lab, [student for student, _ in handed])
     return handed
 
 
-def note_taken(room: Classroom, students: Iterable[str]) -> None:
-    """Write down that these students' work on the lab, and no other's, was taken in."""
-    others = [[student, lab] for student, lab in taken(room.out) if lab != room.lab]
-    entries = sorted(others + [[student, room.lab] for student in students])
-    TAKEN.write(room.out, entries)
-
-
-def taken(out: Path) -> list[tuple[str, str]]:
-    """Return (student, lab) of all submissions that were taken in into `out`, of every lab."""
-    return [(student, lab) for student, lab in TAKEN.read(out)]
-
-
 def grade_all(
-    room: Classroom, handed: Sequence[Handed], workers: int, scheduler: str | None = None
+    room: Classroom, handed: Sequence[Handed], workers: int, elsewhere: Elsewhere | None = None
 ) -> Iterator[str]:
     """Grade the submissions that the journal has no result of; yield each student when done.
 
-    They are graded by `workers` processes of this machine, or by those of the Dask cluster whose
-    scheduler has the address `scheduler`. What the machine was too busy for is graded once more,
-    one at a time, when all others are done.
+    They are graded by `workers` processes of this machine, or by what `elsewhere` spreads them
+    over. What the machine was too busy for is graded once more, one at a time, when all others are
+    done.
     """
     lab = find_lab(room.lab, room.root, room.rules)
     busy: list[Handed] = []
-    for item, outcome in _outcomes(room, lab, handed, workers, scheduler, last_try=False):
+    for item, outcome in _outcomes(room, lab, handed, workers, elsewhere, last_try=False):
         if outcome == _BUSY:
             busy.append(item)
         else:
             yield _noted(room, lab, item, outcome)
     for item in busy:
-        for _, outcome in _outcomes(room, lab, [item], 1, scheduler, last_try=True):
+        for _, outcome in _outcomes(room, lab, [item], 1, elsewhere, last_try=True):
             yield _noted(room, lab, item, outcome)
 
 
@@ -127,7 +117,7 @@ def _outcomes(
     lab: CourseLab,
     handed: Sequence[Handed],
     workers: int,
-    scheduler: str | None,
+    elsewhere: Elsewhere | None,
     *,
     last_try: bool,
 ) -> Iterator[tuple[Handed, Any]]:
@@ -136,10 +126,10 @@ def _outcomes(
         preload=(__name__, *lab.preload),
         wall_seconds=_SPARE_SECONDS + room.limits.wall_seconds * len(lab.notebooks),
     )
-    if scheduler is None:
+    if elsewhere is None:
         yield from engine.run_all(handed, work, workers)
     else:
-        yield from _on_cluster(room, lab, handed, work, scheduler)
+        yield from elsewhere(room, lab, handed, work)
 
 
 def _noted(room: Classroom, lab: CourseLab, item: Handed, outcome: Any) -> str:
@@ -149,24 +139,6 @@ def _noted(room: Classroom, lab: CourseLab, item: Handed, outcome: Any) -> str:
         failed = _ended(room, student, "failed", outcome.reason)
         _keep(room, failed, b"", _terms(room))
     return student
-
-
-def _on_cluster(
-    room: Classroom,
-    lab: CourseLab,
-    handed: Sequence[Handed],
-    work: engine.Work[Handed, str],
-    scheduler: str,
-) -> Iterator[tuple[Handed, Any]]:
-    try:
-        from autograder import cluster
-    except ModuleNotFoundError as error:
-        raise RuntimeError(
-            f"--scheduler needs the package {error.name}: `pip install distributed` gets it"
-        ) from None
-    gpu = any(task.needs_gpu for task in lab.tasks)
-    with demanded(room.out, files_of(room.lab, room.root), isolated=room.isolated) as demands:
-        yield from cluster.run_all(handed, work, scheduler, demands, wants_gpu=gpu)
 
 
 def _has_grade(room: Classroom, lab: CourseLab, student: str, path: Path) -> bool:
@@ -217,60 +189,6 @@ def grade_notebooks(
         pass
     results = [Journal(room.out).read(room.lab, student) for student, _ in handed]
     return [result for result in results if result is not None]
-
-
-def publish(out: Path, root: Path, *, anew: bool = False) -> list[Result]:
-    """Write grades.csv, the gradebook and all pages that are missing; return the results.
-
-    A page that does not show what people gave in formgrader counts as missing; with `anew` each
-    page is written again. They hold every submission that was taken in and has its result, of all
-    labs. The results come without their notebooks: those of a large class are read one by one, and
-    never held together.
-
-    Raises Damaged, before anything is written, for a damaged file in `out`.
-    """
-    # nbgrader, which no worker has to wait for
-    from autograder.database import given_by_people, save_students
-    from autograder.gradebook import look_again, write_gradebook
-    from autograder.published import await_gradebook, note_published, put_back
-    from autograder.wholeness import require_whole
-
-    require_whole(out)
-    drop_drafts(out)
-    journal, waived = Journal(out), waivers(out)
-    judged = (journal.verdicts(lab, student) for student, lab in taken(out))
-    results = [waive(result, waived) for result in judged if result is not None]
-    await_gradebook(out)
-    write_gradebook(results, out, root)
-    put_back(out)
-    look_again(
-        {
-            (r.student, r.lab): (journal.submission(r.lab, r.student) or "")[:16]
-            for r in results
-            if r.end != "failed"  # of which no content is kept
-        },
-        out,
-    )
-    people = given_by_people(out)
-    wanted = []
-    for result in results:
-        given = people.get((result.student, result.lab), NOTHING)
-        if anew or not are_there(result, out, root, given):
-            wanted.append(Shown(result.student, result.lab, given))
-    write_missing(wanted, out, root)
-    roster = read_semester(out, None).roster
-    if results:
-        save_students(out, map(asdict, roster))
-    write_grades(results, out / "grades.csv", root, absent(out, roster))
-    note_published(out)
-    return results
-
-
-def absent(out: Path, roster: Iterable[Student]) -> list[tuple[str, str]]:
-    """Return (student, lab) of those on the roster of whom nothing was taken in, by lab."""
-    there = set(taken(out))
-    labs = sorted({lab for _, lab in there})
-    return [(s.id, lab) for lab in labs for s in roster if (s.id, lab) not in there]
 
 
 def course_secret(path: Path) -> bytes:

@@ -23,11 +23,14 @@ from distributed import Client, Future, KilledWorker, wait
 from distributed.client import FuturesCancelledError
 from distributed.comm.addressing import get_address_host_port
 
-from autograder.demands import Demands
+from autograder.classroom import Classroom, Elsewhere, Handed
+from autograder.demands import Demands, demanded
 from autograder.engine import Failure, Work
+from autograder.labs import CourseLab
 from autograder.on_worker import Plan, do, release
+from autograder.terms import files_of
 
-__all__ = ["run_all"]
+__all__ = ["on_cluster", "run_all"]
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -72,6 +75,19 @@ def run_all(
             ) from None
         finally:
             run.release()
+
+
+def on_cluster(address: str) -> Elsewhere:
+    """Return what grades a class on the cluster whose scheduler has this address."""
+
+    def spread(
+        room: Classroom, lab: CourseLab, handed: Sequence[Handed], work: Work[Handed, str]
+    ) -> Iterator[tuple[Handed, Any]]:
+        gpu = any(task.needs_gpu for task in lab.tasks)
+        with demanded(room.out, files_of(room.lab, room.root), isolated=room.isolated) as demands:
+            yield from run_all(handed, work, address, demands, wants_gpu=gpu)
+
+    return spread
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from autograder import engine
 from autograder.audit import questions_then
-from autograder.classroom import taken
 from autograder.export import JUDGED, points
 from autograder.graded import marks_of
 from autograder.journal import Journal
@@ -21,6 +20,7 @@ from autograder.labs import find_task
 from autograder.questions import COURSE
 from autograder.rejudge import drawn_again
 from autograder.result import Result
+from autograder.roll import taken
 from autograder.scoring import SANE, Rules
 from autograder.task import Answer, Case, Finding, Task, Verdict
 from autograder.tasks import full_id

@@ -9,15 +9,16 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from autograder.attempts import attempt_folders, counted, note_counted
 from autograder.changes import Change, between, note_down
-from autograder.classroom import Classroom, note_taken, publish, taken
+from autograder.classroom import Classroom
 from autograder.database import save_cells
 from autograder.files import write_whole
 from autograder.journal import Journal
 from autograder.pages import drop_pages
+from autograder.publishing import publish
 from autograder.questions import source_notebooks
 from autograder.result import Result
+from autograder.roll import attempt_folders, counted, note_counted, note_taken, taken
 from autograder.waive import waive, waivers
 
 __all__ = ["Comparison", "beside", "commit", "compare"]
@@ -70,7 +71,7 @@ def commit(room: Classroom, comparison: Comparison) -> list[Result]:
         write_whole(room.out / path.relative_to(there), path.read_bytes())
     for folder in (there, *attempt_folders(there)):
         own = replace(room, out=room.out / folder.relative_to(there))
-        note_taken(own, {student for student, _ in taken(folder)})
+        note_taken(own.out, own.lab, {student for student, _ in taken(folder)})
     if chosen := counted(there):
         note_counted(room.out, chosen)
     results = publish(room.out, room.root)

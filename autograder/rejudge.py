@@ -16,15 +16,15 @@ from typing import Any
 
 from autograder import engine
 from autograder.asked import asked_of
-from autograder.attempts import attempt_folders
 from autograder.changes import Change, between, note_down
-from autograder.classroom import publish, taken
 from autograder.journal import Journal
 from autograder.judge import draw_again, judge_safely
 from autograder.labs import CourseLab, find_lab
 from autograder.limits import Limits
 from autograder.pages import drop_pages
+from autograder.publishing import publish
 from autograder.result import Result
+from autograder.roll import attempt_folders, taken
 from autograder.scoring import SANE, Rules
 from autograder.task import Answer, Case, Task, Verdict
 from autograder.tasks import has_tasks

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.attempts import attempt_folders, counted, settle_again
+from autograder.attempts import settle_again
 from autograder.audit import questions_then
-from autograder.classroom import Classroom, publish, taken
+from autograder.classroom import Classroom
 from autograder.damage import Damaged, is_there
 from autograder.database import put_up_again
 from autograder.files import write_whole
@@ -23,8 +23,10 @@ from autograder.gradebook_file import gradebook_path, require_gradebook
 from autograder.journal import Journal
 from autograder.manual_grades import from_json, manual_in, merged, salvaged
 from autograder.published import PUBLISHED, have_wait, published
+from autograder.publishing import publish
 from autograder.questions import questions_of
 from autograder.result import Result
+from autograder.roll import attempt_folders, counted, taken
 from autograder.semester import Semester, read_semester
 from autograder.small_files import SHOWN, SMALL_FILES, TAKEN, WAIVED, SmallFile
 

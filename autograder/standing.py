@@ -8,11 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.attempts import attempt_folders, counted
-from autograder.classroom import taken
 from autograder.damage import Damaged
 from autograder.database import final_scores
 from autograder.export import NOT_HANDED_IN
+from autograder.roll import attempt_folders, counted, taken
 from autograder.semester import Student, read_semester
 from autograder.small_files import COUNTED
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autograder.attempts import attempt_folders
 from autograder.damage import Damaged, is_there
 from autograder.gradebook_file import require_gradebook
 from autograder.published import published
+from autograder.roll import attempt_folders
 from autograder.semester import SETTINGS
 from autograder.small_files import SMALL_FILES, TAKEN
 

@@ -134,13 +134,26 @@ def grade_with_progress(
     from autograder import classroom
 
     with tqdm(total=len(handed), desc=room.lab, unit="submission", disable=None) as bar:
-        for _ in classroom.grade_all(room, handed, workers, scheduler):
+        for _ in classroom.grade_all(room, handed, workers, _elsewhere(scheduler)):
             bar.update()
+
+
+def _elsewhere(scheduler: str | None) -> classroom.Elsewhere | None:
+    """What grades on the cluster with this scheduler; this machine's processes do without one."""
+    if scheduler is None:
+        return None
+    try:
+        from autograder.cluster import on_cluster
+    except ModuleNotFoundError as error:
+        raise RuntimeError(
+            f"--scheduler needs the package {error.name}: `pip install distributed` gets it"
+        ) from None
+    return on_cluster(scheduler)
 
 
 def require_graded(out: Path) -> None:
     """Raise ValueError where `out` is no whole folder that was graded into."""
-    from autograder.classroom import taken
+    from autograder.roll import taken
     from autograder.wholeness import require_whole
 
     require_whole(out)
@@ -165,14 +178,16 @@ def class_report(
     """
     from autograder import person, summary
     from autograder.audit import audit
-    from autograder.classroom import absent
+    from autograder.roll import absent
     from autograder.semester import read_semester
 
     needs = person.needs(results, out, options.course)
     person.write_needs(needs, out / person.LIST)
     shown = [result for result in results if lab in (None, result.lab)]
     needs = [need for need in needs if lab in (None, need.lab)]
-    labs = summary.summaries(shown, absent(out, read_semester(out, None).roster))
+    labs = summary.summaries(
+        shown, absent(out, [student.id for student in read_semester(out, None).roster])
+    )
     paths = {
         "out": out,
         "grades": out / "grades.csv",

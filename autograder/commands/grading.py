@@ -76,7 +76,7 @@ def _add_class(command: argparse.ArgumentParser) -> None:
 
 
 def _grade(options: argparse.Namespace) -> Report:
-    from autograder.classroom import publish
+    from autograder.publishing import publish
 
     if (refused := cannot_run(options)) is not None:
         return refused

@@ -101,7 +101,7 @@ def add_export(commands: Commands) -> None:
 
 
 def _export(options: argparse.Namespace) -> Report:
-    from autograder.classroom import publish
+    from autograder.publishing import publish
 
     require_graded(options.out)
     return _exported(options, publish(options.out, options.course))
@@ -198,7 +198,7 @@ def add_audit(commands: Commands) -> None:
 
 def _audit(options: argparse.Namespace) -> Report:
     from autograder.audit import audit
-    from autograder.classroom import taken
+    from autograder.roll import taken
     from autograder.wholeness import require_whole
 
     require_whole(options.out)

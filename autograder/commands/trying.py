@@ -213,6 +213,7 @@ def add_demo(commands: Commands) -> None:
 
 def _demo(options: argparse.Namespace) -> Report:
     from autograder import classroom, demo
+    from autograder.publishing import publish
     from autograder.tasks import lab_names
 
     if (refused := cannot_run(options)) is not None:
@@ -223,7 +224,7 @@ def _demo(options: argparse.Namespace) -> Report:
         room = classroom_of(options, name, out)
         handed = classroom.take(room, class_ / "submitted")
         grade_with_progress(room, handed, options.workers)
-    results = classroom.publish(out, options.course)
+    results = publish(out, options.course)
     differences = demo.compare(class_ / "truth.csv", out / "grades.csv")
     report = class_report(options, results, out, problems=differences)
     verdict = demo.verdict(results, count, differences)

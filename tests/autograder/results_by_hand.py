@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from autograder.changes import Change, note_down
-from autograder.classroom import Classroom, course_secret, note_taken, publish
+from autograder.classroom import course_secret
 from autograder.cli import main
 from autograder.journal import Journal
+from autograder.publishing import publish
+from autograder.roll import note_taken
 from autograder.waive import write_waivers
 from tests.autograder.class_by_hand import DOUBLE, EXPLAIN, HALVE, course, end_of, graded, verdict
 from tests.autograder.release_by_hand import LAB
@@ -47,7 +49,7 @@ def make_results(folder: Path) -> Results:
     (out / "semester.toml").write_text('roster = "roster.csv"\n')
     (out / "roster.csv").write_text("id,last_name\nada,Lovelace\nkim,\nlin,\nzoe,Absent\n")
     write_waivers({f"{HALVE}": "Its text was not clear."}, out)
-    note_taken(Classroom(LAB, out, root, b""), [result.student for result in RESULTS])
+    note_taken(out, LAB, [result.student for result in RESULTS])
     for result in RESULTS:
         Journal(out).keep(result, result.student.encode(), {}, TERMS)
     publish(out, root)

@@ -10,11 +10,12 @@ from functools import partial
 import pytest
 
 from autograder import cli, engine
-from autograder.classroom import Classroom, grade_all, publish, take
+from autograder.classroom import Classroom, grade_all, take
 from autograder.engine import Failure, Work, run_all
 from autograder.feedback import feedback_html
 from autograder.isolation import missing_layers
 from autograder.journal import Journal
+from autograder.publishing import publish
 from tests.grading import LAB05, REPOSITORY, SEARCH, Class, course_copy, solved
 
 in_sandbox = pytest.mark.skipif(

@@ -15,8 +15,9 @@ import nbgrader
 import pytest
 from traitlets.config import Config
 
-from autograder.classroom import Classroom, grade_all, publish, take
+from autograder.classroom import Classroom, grade_all, take
 from autograder.limits import Limits
+from autograder.publishing import publish
 from autograder.scoring import SANE, STOCK
 from tests.autograder.assignment_by_hand import (
     NAME,

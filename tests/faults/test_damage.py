@@ -25,13 +25,15 @@ from pathlib import Path
 import pytest
 
 from autograder.attempts import settle_again
-from autograder.classroom import Classroom, course_secret, note_taken, publish
+from autograder.classroom import Classroom, course_secret
 from autograder.cli import main
 from autograder.damage import Damaged
 from autograder.files import drop_drafts
 from autograder.journal import Journal
 from autograder.manual_grades import manual_in
 from autograder.published import PUBLISHED, published
+from autograder.publishing import publish
+from autograder.roll import note_taken
 from autograder.semester import read_semester
 from autograder.small_files import COUNTED, SMALL_FILES, WAIVED
 from tests.autograder.class_by_hand import DOUBLE, EXPLAIN, course, graded
@@ -440,7 +442,7 @@ def attempted(tmp_path_factory: pytest.TempPathFactory) -> Results:
     (out / "receipts.csv").write_text(RECEIPTS)
     for attempt, students in (("first", ("ada", "kim")), ("second", ("ada",))):
         own = out / "attempts" / attempt
-        note_taken(Classroom(LAB, own, root, b""), students)
+        note_taken(own, LAB, students)
         for student in students:
             Journal(own).keep(graded(student), attempt.encode(), {}, TERMS)
     assert settle_again(Classroom(LAB, out, root, b""), read_semester(out, root)) == []

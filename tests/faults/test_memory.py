@@ -19,7 +19,7 @@ PUBLISH = """
 import os, sys
 from pathlib import Path
 from autograder import memory
-from autograder.classroom import publish
+from autograder.publishing import publish
 count = len(publish(Path(sys.argv[1]), Path(sys.argv[2])))
 print(count, memory.status_bytes(os.getpid(), "VmHWM"))
 """
