@@ -25,8 +25,7 @@ from autograder.manual_grades import (
     submissions_in,
     to_json,
 )
-from autograder.semester import SETTINGS
-from autograder.small_files import COUNTED, SHOWN, TAKEN, WAIVED, SmallFile
+from autograder.small_files import COUNTED, SETTINGS, SHOWN, TAKEN, WAIVED, SmallFile
 
 __all__ = [
     "PUBLISHED",

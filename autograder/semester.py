@@ -22,10 +22,10 @@ from autograder.labs import find_task, lab_names
 from autograder.questions import COURSE
 from autograder.scoring import SANE, STOCK, Rules
 from autograder.sheet import rows
+from autograder.small_files import SETTINGS
 
-__all__ = ["SETTINGS", "Late", "Receipt", "Semester", "Student", "read_semester"]
+__all__ = ["Late", "Receipt", "Semester", "Student", "read_semester"]
 
-SETTINGS = "semester.toml"
 
 Attempts = Literal["last", "best", "on_time"]
 _ATTEMPTS: tuple[Attempts, ...] = ("last", "best", "on_time")

@@ -12,7 +12,9 @@ from typing import Any
 from autograder.damage import is_there, read_json
 from autograder.files import write_whole
 
-__all__ = ["COUNTED", "SHOWN", "SMALL_FILES", "TAKEN", "WAIVED", "SmallFile"]
+__all__ = ["COUNTED", "SETTINGS", "SHOWN", "SMALL_FILES", "TAKEN", "WAIVED", "SmallFile"]
+
+SETTINGS = "semester.toml"  # the one file of a results folder that an instructor writes
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from autograder.damage import Damaged, is_there
 from autograder.gradebook_file import require_gradebook
 from autograder.published import published
 from autograder.roll import attempt_folders
-from autograder.semester import SETTINGS
-from autograder.small_files import SMALL_FILES, TAKEN
+from autograder.small_files import SETTINGS, SMALL_FILES, TAKEN
 
 __all__ = ["require_whole"]
 
