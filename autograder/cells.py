@@ -22,6 +22,12 @@ MAX_DATA = 2**20  # bytes of one cell's figures and rich outputs
 _CUT = f"\n[the output is cut after {MAX_TEXT:,} characters or {MAX_OUTPUTS} pieces; it ends:]\n"
 
 
+_LEFT_OUT = (
+    "[A figure or rich output of {:.1f} MB is left out here: those of one cell may take 1 MiB "
+    "together.]"
+)
+
+
 class Recorder:
     """Collects one cell's outputs in nbformat 4's form; a flood is cut, and says so."""
 
@@ -59,10 +65,13 @@ class Recorder:
 
     def show(self, kind: str, data: dict[str, Any], **more: Any) -> None:
         kept = {mime: body for mime, body in data.items() if isinstance(body, str)}
-        self._data_left -= sum(map(len, kept.values()))
-        if self._data_left >= 0:
-            output = {"output_type": kind, "data": kept, "metadata": {}, **more}
-            self._add(output, always=kind == "execute_result")
+        size = sum(map(len, kept.values()))
+        if size <= self._data_left:
+            self._data_left -= size
+        else:
+            kept = {"text/plain": _LEFT_OUT.format(size / 1e6)}
+        output = {"output_type": kind, "data": kept, "metadata": {}, **more}
+        self._add(output, always=kind == "execute_result")
 
     def error(self, name: str, value: str, trace: list[str]) -> None:
         kept = [line[:2000] for line in trace[:50]]

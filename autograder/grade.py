@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from autograder.alone import alone, together
 from autograder.asked import asked_of
 from autograder.ban import banned_uses
 from autograder.definitions import forget
-from autograder.judge import could_not_judge, draw, judge_safely, refuse
+from autograder.judge import could_not_judge, draw, findings, judge_safely, refuse
 from autograder.limits import Allowance
 from autograder.result import Result
 from autograder.run import LOST, Run, collect, collect_alone
@@ -139,6 +140,11 @@ def _run_alone(
         plan = together([task], submission.cells)
     if plan is None:
         return first
+    if verdict.status != "could_not_judge":
+        telling = _telling_cases(task, cases, answers)
+        run = collect_alone(task, cases, answers, plan, submission, sandbox, left, [*telling])
+        if not _may_gain(task, cases, telling, run):
+            return first
     run = collect_alone(task, cases, answers, plan, submission, sandbox, left)
     again = [run.answers[task.id].get(n, Answer(lost=LOST)) for n in range(len(cases))]
     again, second = judge_run(task, cases, again, run.busy)
@@ -150,6 +156,35 @@ def _run_alone(
         or any(answer.busy for answer in again)
     )
     return (again, second) if counts else first
+
+
+def _telling_cases(
+    task: Task, cases: Sequence[Case], answers: Sequence[Answer]
+) -> dict[int, dict[str, float]]:
+    """The cases that hold each lost part down the most: what they left of it, by number and part.
+
+    As long as these say the same, nothing is to be gained.
+    """
+    least: dict[str, tuple[float, int]] = {}
+    for number, (case, answer) in enumerate(zip(cases, answers, strict=True)):
+        for part, finding in findings(task, case, answer).items():
+            if not finding.ok:
+                least[part] = min(least.get(part, (math.inf, 0)), (finding.points, number))
+    telling: dict[int, dict[str, float]] = {}
+    for part, (points, number) in least.items():
+        telling.setdefault(number, {})[part] = points
+    return telling
+
+
+def _may_gain(
+    task: Task, cases: Sequence[Case], telling: Mapping[int, Mapping[str, float]], run: Run
+) -> bool:
+    """Whether a part that was lost is held down no more by the case that held it down the most."""
+    answers = [run.answers[task.id].get(number, Answer(lost=LOST)) for number in telling]
+    verdict = judge_safely(task, [cases[number] for number in telling], answers)
+    left = {part: points for lost in telling.values() for part, points in lost.items()}
+    gains = any(verdict.earned[part] > points for part, points in left.items())
+    return gains or verdict.status == "could_not_judge" or bool(run.busy)
 
 
 _NEEDS_GPU = (

@@ -90,17 +90,19 @@ def collect_alone(
     submission: Submission,
     sandbox: Sandbox,
     left: Allowance,
+    numbers: Sequence[int] | None = None,
 ) -> Run:
-    """Run all cases of one task once more, by a plan for this task alone.
+    """Run all cases of one task, or those with these `numbers`, by a plan for this task alone.
 
     A case that was in doubt `before` has a process of its own: what this task's other cases leave
     behind does not count as held before it either.
     """
     run = Run(answers={task.id: {}})
     apart = [number for number, answer in enumerate(before) if answer.is_held_against]
-    rest = [number for number in range(len(cases)) if number not in apart]
-    for numbers in [*([number] for number in apart), rest]:
-        todo = [_Batch(task, cases, numbers, most_timed_out=1)]
+    asked = range(len(cases)) if numbers is None else numbers
+    rest = [number for number in asked if number not in apart]
+    for batch in [*([number] for number in apart), rest]:
+        todo = [_Batch(task, cases, batch, most_timed_out=1)]
         _finish(todo, plan, submission.files, sandbox, left, run)
     if plan.has_solutions:
         for number, answer in run.answers[task.id].items():

@@ -40,7 +40,6 @@ def _formgrade(options: argparse.Namespace) -> NoReturn:
     hint = (
         f"Ctrl-C ends it; `autograder export {shlex.quote(str(options.out))}` then writes it all."
     )
-    print(hint, flush=True)
     # nbgrader finds its settings, and so the gradebook, in the folder that JupyterLab starts in. It
     # runs alembic by its bare name.
     os.chdir(options.out)

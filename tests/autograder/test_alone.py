@@ -16,9 +16,10 @@ from autograder.judge import draw, judge_safely
 from autograder.limits import Allowance, Limits
 from autograder.questions import source_notebook
 from autograder.released import solution_sources
+from autograder.run import collect_alone
 from autograder.sandbox import Sandbox
 from autograder.task import Answer, Case, Finding
-from autograder.tasks import find_lab
+from autograder.tasks import find_lab, find_task
 from tests.grading import LAB01, cell_of, code_cell, released, solved
 
 pytestmark = pytest.mark.skipif(
@@ -242,6 +243,28 @@ def test_an_exercise_that_is_not_written_or_is_all_there_is_is_run_once(
     assert len(opened) == 1
 
 
+@pytest.mark.parametrize(("helped", "runs"), [(False, 1), (True, 2)])
+def test_what_no_other_exercise_spoils_is_given_up_after_the_cases_that_tell(
+    graded, notebook, monkeypatch, helped, runs
+):
+    asked = []
+
+    def counted(task, cases, *rest):
+        asked.append(len(rest[-1]) if isinstance(rest[-1], list) else len(cases))
+        return collect_alone(task, cases, *rest)
+
+    monkeypatch.setattr(grading, "collect_alone", counted)
+    if helped:  # by the solution of what it goes by, which is wrong here
+        wrong = "def integer_value(bits, width, encoding): return bits"
+        solution(notebook, INTEGER)["source"] = wrong
+    else:
+        solution(notebook, FIXED)["source"] = "def fixed_point_value(*given): return -1"
+    graded(notebook, FIXED)
+    cases = len(draw(find_task(FIXED), b"", "", b""))
+    assert len(asked) == runs
+    assert asked[0] <= len(find_task(FIXED).parts) < cases
+
+
 @pytest.mark.parametrize("held_back", [0.25, 0.0])
 def test_a_loop_in_one_cell_leaves_time_for_the_others(
     graded, notebook, sandbox, monkeypatch, held_back
@@ -286,6 +309,7 @@ def test_a_solution_that_is_beside_an_exercise_is_never_shown(
     )
     task = next(task for task in LAB.tasks if task.id == FIXED)
     monkeypatch.setattr(grading, "banned_uses", lambda *_: [])  # as of names built at run time
+    monkeypatch.setattr(grading, "_may_gain", lambda *_: True)
     monkeypatch.setattr(grading, "judge_run", _second_earns_more(task))
     if not guarded:
         monkeypatch.setattr(judge, "_without_values", lambda finding, _answer: finding)

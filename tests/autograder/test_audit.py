@@ -63,29 +63,31 @@ _HALVE_CELL = f"cell_id IN (SELECT id FROM base_cell WHERE name = '{HALVE}')"
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
-        (lambda out: edit(out / "grades.csv", "^ada,.*\n", ""), "grades.csv has no row of it"),
+        (lambda out: edit(out / "grades.csv", '^"ada",.*\n', ""), "grades.csv has no row of it"),
         (
-            lambda out: edit(out / "grades.csv", f"^ada,{LAB},{HALVE},.*\n", ""),
+            lambda out: edit(out / "grades.csv", f'^"ada","{LAB}","{HALVE}",.*\n', ""),
             "grades.csv has rows of lab05-double, lab05-explain, but expected",
         ),
         (
-            lambda out: edit(out / "grades.csv", f"^(ada,{LAB},{HALVE},.*\n)", r"\1\1"),
+            lambda out: edit(out / "grades.csv", f'^("ada","{LAB}","{HALVE}",.*\n)', r"\1\1"),
             "grades.csv has rows of lab05-double, lab05-halve, lab05-halve, lab05-explain",
         ),
         (
-            lambda out: edit(out / "grades.csv", f"^(ada,{LAB},{HALVE}),0,", r"\1,,"),
+            lambda out: edit(out / "grades.csv", f'^("ada","{LAB}","{HALVE}"),"0",', r'\1,"",'),
             "the score '' of '1', which does not fit its status wrong",
         ),
         (
-            lambda out: edit(out / "grades.csv", f"^(ada,{LAB},{HALVE}),0,", r"\1,7,"),
+            lambda out: edit(out / "grades.csv", f'^("ada","{LAB}","{HALVE}"),"0",', r'\1,"7",'),
             "the score '7' of '1', which does not fit",
         ),
         (
-            lambda out: edit(out / "grades.csv", f"^(ada,{LAB},{HALVE}),0,", r"\1,1,"),
+            lambda out: edit(out / "grades.csv", f'^("ada","{LAB}","{HALVE}"),"0",', r'\1,"1",'),
             "the gradebook has the score '0' of lab05-halve, but grades.csv has '1'",
         ),
         (
-            lambda out: edit(out / "grades.csv", f"^(ada,{LAB},{HALVE},0,1),wrong", r"\1,lost"),
+            lambda out: edit(
+                out / "grades.csv", f'^("ada","{LAB}","{HALVE}","0","1"),"wrong"', r'\1,"lost"'
+            ),
             "the status 'lost', which is none",
         ),
         (lambda out: (out / "feedback/ada" / f"{LAB}.html").unlink(), "it has no feedback page"),

@@ -126,12 +126,12 @@ def test_a_lab_is_cut_down_to_its_cases_with_a_budget() -> None:
 
 def test_lost_points_and_doubts_are_counted_apart() -> None:
     one = task("one", 8)
-    entry = Entry(one.id, Path("bank/right_a.py"), "right", None, "", 1, "")
+    entry = Entry(one.id, "right", "a", None, "", 1, "")
     lost = Verdict(one.id, "partly", {}, 2, "It took too much.")
     verdicts = [Verdict(one.id, "right", {}, 2, ""), lost, could_not_judge(one, "Who knows?")]
     (tally,) = tallies(Grading(entry, verdict) for verdict in verdicts)
     assert (tally.gradings, tally.lost, tally.could_not_judge) == (3, 1, 1)
-    assert tally.failures[0] == "right_a.py: partly, It took too much."
+    assert tally.failures[0] == f"{one.id}/right_a: partly, It took too much."
     assert "1 lost points and 1 could not be judged" in tally.problem
     (good,) = tallies([Grading(entry, verdicts[0])])
     assert good.problem == ""

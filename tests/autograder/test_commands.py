@@ -161,7 +161,7 @@ def test_a_bank_says_which_answers_are_graded_otherwise(tmp_path: Path) -> None:
     assert (lab["lab"], lab["graded"]) == (LAB01, 2)
     (problem,) = data["problems"]
     assert problem in lab["problems"]
-    assert "right_none.py is right, but earned 0 of 2" in problem
+    assert "right_none is right, but earned 0 of 2" in problem
 
 
 @sandboxed

@@ -251,7 +251,7 @@ def largest_micro_batch(run, upper): raise NotDefined("=HYPERLINK(\\"http://x\\"
         "html-that-is-slow-to-clean",
         "from IPython.display import HTML\nHTML('<table><b>' * 400_000)",
         points=4,
-        shows="tags of HTML",
+        shows="rich output of 4.0 MB is left out",
     ),
     Attack(
         "forged-outputs",

@@ -314,7 +314,8 @@ def test_a_garbled_overlap_is_wrong() -> None:
 
 _OFF = """
 import torch.utils
-off = getattr(getattr(torch.utils, "_python" + "_dispatch"), "_disable_current" + "_modes")
+names = "_python", "_dispatch", "_disable_current", "_modes"
+off = getattr(getattr(torch.utils, "".join(names[:2])), "".join(names[2:]))
 """
 
 _HIDING = {
