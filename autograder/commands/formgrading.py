@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from autograder.commands.common import require_graded
+from autograder.terminal import say
 
 if TYPE_CHECKING:
     from autograder.commands.common import Commands
@@ -37,9 +38,8 @@ def _formgrade(options: argparse.Namespace) -> NoReturn:
     command = [sys.executable, "-m", "jupyter", "lab", "--LabApp.default_url=/formgrader"]
     if os.geteuid() == 0:
         command.append("--allow-root")
-    hint = (
-        f"Ctrl-C ends it; `autograder export {shlex.quote(str(options.out))}` then writes it all."
-    )
+    export = f"autograder export {shlex.quote(str(options.out))}"
+    say(f"Ctrl-C ends it. Then write it all: {export}")
     # nbgrader finds its settings, and so the gradebook, in the folder that JupyterLab starts in. It
     # runs alembic by its bare name.
     os.chdir(options.out)
