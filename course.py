@@ -285,16 +285,16 @@ def grade(course: Course, arguments: list[str]) -> int:
 
 
 BENCHES = {
-    "accuracy": "autograder.measure.accuracy",
-    "budgets": "autograder.measure.budgets",
-    "calculators": "autograder.measure.calculators",
-    "class": "autograder.measure.one_class",
-    "grader": "autograder.bench",
-    "hostile": "autograder.measure.hostile_class",
-    "meter": "autograder.measure.meter_cost",
-    "modules": "autograder.measure.modules",
-    "others": "autograder.measure.others",
-    "thousand": "autograder.measure.thousand",
+    "accuracy": "benchmarks.accuracy",
+    "budgets": "benchmarks.budgets",
+    "calculators": "benchmarks.calculators",
+    "class": "benchmarks.one_class",
+    "grader": "benchmarks.grader",
+    "hostile": "benchmarks.hostile_class",
+    "meter": "benchmarks.meter_cost",
+    "modules": "benchmarks.modules",
+    "others": "benchmarks.others",
+    "thousand": "benchmarks.thousand",
 }
 GRADING = (
     "budgets",
@@ -329,7 +329,7 @@ def gpu(course: Course, arguments: list[str]) -> int:
         )
     paths = [str(course.root / "src"), str(course.root), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    return course.run([sys.executable, "-m", "autograder.measure.gpu", *arguments], course.root)
+    return course.run([sys.executable, "-m", "benchmarks.gpu", *arguments], course.root)
 
 
 GPU_NEEDS = ("torch", "numpy", "matplotlib", "pytest", "transformers")

@@ -1,5 +1,5 @@
 """`python -m autograder` is the command `autograder`."""
 
-from autograder.cli import main
+from autograder.cli.app import main
 
 raise SystemExit(main())

@@ -167,7 +167,7 @@ print(f"-1 is 0b{minus_one:08b}; you predicted {shown}")
 # %% nbgrader={"grade": true, "grade_id": "lab01-integer_value", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 1.1, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab01-integer_value", globals())
 ### END HIDDEN TESTS
@@ -218,7 +218,7 @@ print(f"you predicted {predicted_largest_fixed} for the largest")
 # %% nbgrader={"grade": true, "grade_id": "lab01-fixed_point_value", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 # Exercise 1.2, 1 point: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab01-fixed_point_value", globals())
 ### END HIDDEN TESTS
@@ -323,7 +323,7 @@ print(f"NaN patterns: {2 * (2**23 - 1):,} of {2**32:,}; you predicted {predicted
 # %% nbgrader={"grade": true, "grade_id": "lab01-decode_fp32", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 # Exercise 1.3, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab01-decode_fp32", globals())
 ### END HIDDEN TESTS
@@ -421,7 +421,7 @@ print(f"fp32's 0.1 is off by {error:.1e} of its value; you predicted {predicted_
 # %% nbgrader={"grade": true, "grade_id": "lab01-encode_fp32", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 # Exercise 1.4, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab01-encode_fp32", globals())
 ### END HIDDEN TESTS
@@ -496,7 +496,7 @@ print(f"bf16's largest is {ratio:.1e} times fp16's; you predicted {predicted_rat
 # %% nbgrader={"grade": true, "grade_id": "lab01-format_limits", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 1.5, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab01-format_limits", globals())
 ### END HIDDEN TESTS
@@ -612,7 +612,7 @@ print(f"largest relative error {error:.2%}; you predicted {predicted_error_perce
 # %% nbgrader={"grade": true, "grade_id": "lab01-to_bf16", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 # Exercise 1.6, 3 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab01-to_bf16", globals())
 ### END HIDDEN TESTS
@@ -673,7 +673,7 @@ print(f"with infinity and NaN as IEEE has them it would be {ieee_like}")
 # %% nbgrader={"grade": true, "grade_id": "lab01-decode_e4m3", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 # Exercise 1.7, 1 point: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab01-decode_e4m3", globals())
 ### END HIDDEN TESTS
@@ -763,7 +763,7 @@ print(
 # %% nbgrader={"grade": true, "grade_id": "lab01-stall_value", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 # Exercise 1.8, 3 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab01-stall_value", globals())
 ### END HIDDEN TESTS
@@ -880,7 +880,7 @@ print(f"you predicted {predicted_plain_sum} for the plain sum of a thousand time
 # %% nbgrader={"grade": true, "grade_id": "lab01-careful_sum", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 1.9, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab01-careful_sum", globals())
 ### END HIDDEN TESTS
@@ -958,7 +958,7 @@ print(f"you predicted {predicted_share_lost} for bf16")
 # %% nbgrader={"grade": true, "grade_id": "lab01-update_lost", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 # Exercise 1.10, 1 point: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab01-update_lost", globals())
 ### END HIDDEN TESTS

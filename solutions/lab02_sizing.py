@@ -169,7 +169,7 @@ print(f"you predicted {predicted_weights_gb} GB for 2 bytes, on {predicted_machi
 # %% nbgrader={"grade": true, "grade_id": "lab02-weight_bytes", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 # Exercise 2.1, 1 point: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab02-weight_bytes", globals())
 ### END HIDDEN TESTS
@@ -285,7 +285,7 @@ print(f"you predicted {predicted_mlp_share_gpt3} (GPT-3) and {predicted_mlp_shar
 # %% nbgrader={"grade": true, "grade_id": "lab02-gpt_parameters", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 # Exercise 2.2, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab02-gpt_parameters", globals())
 ### END HIDDEN TESTS
@@ -365,7 +365,7 @@ print(f"you predicted {predicted_inconsistent_rows} rows")
 # %% nbgrader={"grade": true, "grade_id": "lab02-inconsistent_rows", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 # Exercise 2.3, 1 point: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab02-inconsistent_rows", globals())
 ### END HIDDEN TESTS
@@ -454,7 +454,7 @@ print(f"you predicted {predicted_growth}")
 # %% nbgrader={"grade": true, "grade_id": "lab02-activation_elements", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 # Exercise 2.4, 1 point: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab02-activation_elements", globals())
 ### END HIDDEN TESTS
@@ -512,7 +512,7 @@ print(f"boundaries / weights: {factor:.1f}; you predicted {predicted_factor}")
 # %% nbgrader={"grade": true, "grade_id": "lab02-boundary_bytes", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 # Exercise 2.5, 1 point: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab02-boundary_bytes", globals())
 ### END HIDDEN TESTS
@@ -621,7 +621,7 @@ print(f"you predicted that most is kept by {predicted_largest_part}")
 # %% nbgrader={"grade": true, "grade_id": "lab02-layer_activation_bytes", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 # Exercise 2.6, 3 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab02-layer_activation_bytes", globals())
 ### END HIDDEN TESTS
@@ -716,7 +716,7 @@ for training, predicted in [(False, predicted_live_inference), (True, predicted_
 # %% nbgrader={"grade": true, "grade_id": "lab02-lifetimes", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 # Exercise 2.7, 3 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab02-lifetimes", globals())
 ### END HIDDEN TESTS
@@ -781,7 +781,7 @@ print(f"ratio {peaks[True] / peaks[False]:.0f}; you predicted {predicted_ratio_o
 # %% nbgrader={"grade": true, "grade_id": "lab02-live_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 2.8, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab02-live_bytes", globals())
 ### END HIDDEN TESTS
@@ -917,7 +917,7 @@ print(f"you predicted {predicted_batch_1024} of 1024 tokens and {predicted_batch
 # %% nbgrader={"grade": true, "grade_id": "lab02-largest_batch", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 2.9, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab02-largest_batch", globals())
 ### END HIDDEN TESTS
@@ -1320,7 +1320,7 @@ for name, (shape, batch, measured) in steps.items():
 # %% nbgrader={"grade": true, "grade_id": "lab02-predict_training", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 # Exercise 2.10, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab02-predict_training", globals())
 ### END HIDDEN TESTS

@@ -191,7 +191,7 @@ print("The first step is as long as lr, however large the gradient is: it divide
 # %% nbgrader={"grade": true, "grade_id": "lab03-adam_step", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.1, 5 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab03-adam_step", globals())
 ### END HIDDEN TESTS
@@ -343,7 +343,7 @@ print("What is halved is paid back by the master weights: it is activations that
 # %% nbgrader={"grade": true, "grade_id": "lab03-bytes_per_parameter", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.2, 1 point: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab03-bytes_per_parameter", globals())
 ### END HIDDEN TESTS
@@ -441,7 +441,7 @@ print(f"You predicted {predicted_billions} for 'mixed'.")
 # %% nbgrader={"grade": true, "grade_id": "lab03-largest_model", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.3, 1 point: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab03-largest_model", globals())
 ### END HIDDEN TESTS
@@ -522,7 +522,7 @@ print(f"you predicted {predicted_ratio}.")
 # %% nbgrader={"grade": true, "grade_id": "lab03-state_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.4, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab03-state_bytes", globals())
 ### END HIDDEN TESTS
@@ -679,7 +679,7 @@ print(f"After a step Adam keeps {found} bytes; you predicted {predicted_bytes}."
 # %% nbgrader={"grade": true, "grade_id": "lab03-measured_state_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.5, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab03-measured_state_bytes", globals())
 ### END HIDDEN TESTS
@@ -762,7 +762,7 @@ print(f"Most is live in iteration {most}; you predicted {predicted_iteration}.")
 # %% nbgrader={"grade": true, "grade_id": "lab03-step_timeline", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.6, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab03-step_timeline", globals())
 ### END HIDDEN TESTS
@@ -979,7 +979,7 @@ print(f"For the for-loop you predicted {predicted_temporaries_mib} MiB above 4 P
 # %% nbgrader={"grade": true, "grade_id": "lab03-peak_of_step", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.7, 3 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab03-peak_of_step", globals())
 ### END HIDDEN TESTS
@@ -1091,7 +1091,7 @@ assert kept <= 2 * P + 64 * 1024, "more than two float32 moments a parameter is 
 # %% nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.8, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab03-lean_adam_step", globals())
 ### END HIDDEN TESTS
@@ -1206,7 +1206,7 @@ assert backward_rise(True) <= 2 * 2**20 + 64 * 1024, "gradients are kept for lon
 # %% nbgrader={"grade": true, "grade_id": "lab03-step_in_backward", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.9, 3 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab03-step_in_backward", globals())
 ### END HIDDEN TESTS

@@ -226,7 +226,7 @@ print(f"F.gelu saves           {fused:g} times x; you predicted {predicted_fused
 # %% nbgrader={"grade": true, "grade_id": "lab04-saved_bytes", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 # Exercise 4.1, 3 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab04-saved_bytes", globals())
 ### END HIDDEN TESTS
@@ -441,7 +441,7 @@ assert kept <= 8 * 1024, "something is kept: look for results in closures, lists
 # %% nbgrader={"grade": true, "grade_id": "lab04-checkpoint", "locked": true, "points": 6, "schema_version": 3, "solution": false, "task": false}
 # Exercise 4.2, 6 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab04-checkpoint", globals())
 ### END HIDDEN TESTS
@@ -623,7 +623,7 @@ print(f"16 layers in segments of 4: {len(calls)} calls; you predicted {predicted
 # %% nbgrader={"grade": true, "grade_id": "lab04-run_in_segments", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 4.3, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab04-run_in_segments", globals())
 ### END HIDDEN TESTS
@@ -718,7 +718,7 @@ for n in (16, 100, 1000, 10_000):
 # %% nbgrader={"grade": true, "grade_id": "lab04-sqrt_rule", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 # Exercise 4.4, 3 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab04-sqrt_rule", globals())
 ### END HIDDEN TESTS
@@ -889,7 +889,7 @@ print(f"With 592 MiB your plan takes {took}; you predicted {predicted_time}.")
 # %% nbgrader={"grade": true, "grade_id": "lab04-plan", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
 # Exercise 4.5, 5 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab04-plan", globals())
 ### END HIDDEN TESTS
@@ -1105,7 +1105,7 @@ print(f"{kept / own_kept:.1f} times fewer bytes; you predicted {predicted_ratio}
 # %% nbgrader={"grade": true, "grade_id": "lab04-recompute_attention", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 # Exercise 4.6, 3 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab04-recompute_attention", globals())
 ### END HIDDEN TESTS
@@ -1203,7 +1203,7 @@ else:
 # %% nbgrader={"grade": true, "grade_id": "lab04-gpu_tradeoff", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 4.7, 2 points: hidden cases are run here when your instructor grades the lab on a GPU.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab04-gpu_tradeoff", globals())
 ### END HIDDEN TESTS

@@ -249,7 +249,7 @@ print(f"Largest micro-batch found in at most {max(counts)} runs; you predicted {
 # %% nbgrader={"grade": true, "grade_id": "lab05-largest_micro_batch", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 # Exercise 5.1, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab05-largest_micro_batch", globals())
 ### END HIDDEN TESTS
@@ -348,7 +348,7 @@ print("The line is right.")
 # %% nbgrader={"grade": true, "grade_id": "lab05-memory_line", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 5.2, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab05-memory_line", globals())
 ### END HIDDEN TESTS
@@ -567,7 +567,7 @@ print(f"{wrong.weight.grad.item() / 15:g} times; you predicted {predicted_factor
 # %% nbgrader={"grade": true, "grade_id": "lab05-accumulate_gradients", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 # Exercise 5.3, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab05-accumulate_gradients", globals())
 ### END HIDDEN TESTS
@@ -767,7 +767,7 @@ print(f"The mean of means of the example is {(2 + 6) / 2:g}; you predicted {pred
 # %% nbgrader={"grade": true, "grade_id": "lab05-accumulate_token_mean", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 # Exercise 5.4, 3 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab05-accumulate_token_mean", globals())
 ### END HIDDEN TESTS
@@ -945,7 +945,7 @@ print(f"you predicted {predicted_updates}.")
 # %% nbgrader={"grade": true, "grade_id": "lab05-train_epoch", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 # Exercise 5.5, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab05-train_epoch", globals())
 ### END HIDDEN TESTS
@@ -1035,7 +1035,7 @@ print("There both micro-batches have the mean and the standard deviation of the 
 # %% nbgrader={"grade": true, "grade_id": "lab05-batch_norm_gap", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 5.6, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab05-batch_norm_gap", globals())
 ### END HIDDEN TESTS

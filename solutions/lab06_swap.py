@@ -292,7 +292,7 @@ print(f"you predicted {predicted_step_seconds}.")
 # %% nbgrader={"grade": true, "grade_id": "lab06-offloaded_adam", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 # Exercise 6.1, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab06-offloaded_adam", globals())
 ### END HIDDEN TESTS
@@ -393,7 +393,7 @@ print(f"without no_grad: {left.rise_bytes / MIB:.1f} MiB; you predicted {predict
 # %% nbgrader={"grade": true, "grade_id": "lab06-stream_forward", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 # Exercise 6.2, 3 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab06-stream_forward", globals())
 ### END HIDDEN TESTS
@@ -621,7 +621,7 @@ print(f"you predicted {predicted_activations_out}.")
 # %% nbgrader={"grade": true, "grade_id": "lab06-swap_saved_tensors", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
 # Exercise 6.3, 5 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab06-swap_saved_tensors", globals())
 ### END HIDDEN TESTS
@@ -793,7 +793,7 @@ print("Compute gets faster from one GPU to the next, and with it the hiding plac
 # %% nbgrader={"grade": true, "grade_id": "lab06-worth_swapping", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 6.4, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab06-worth_swapping", globals())
 ### END HIDDEN TESTS
@@ -1035,7 +1035,7 @@ print(f"you predicted {predicted_growth}")
 # %% nbgrader={"grade": true, "grade_id": "lab06-schedule", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
 # Exercise 6.5, 5 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab06-schedule", globals())
 ### END HIDDEN TESTS
@@ -1195,7 +1195,7 @@ else:
 # %% nbgrader={"grade": true, "grade_id": "lab06-gpu_overlap", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 6.6, 2 points: hidden cases are run here when your instructor grades the lab on a GPU.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab06-gpu_overlap", globals())
 ### END HIDDEN TESTS

@@ -121,7 +121,7 @@ print("Its kernel keeps the softmax in float32 inside, where nobody has to store
 # %% nbgrader={"grade": true, "grade_id": "lab07-autocast_dtype", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 2}
 # Exercise 7.1, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab07-autocast_dtype", globals())
 ### END HIDDEN TESTS
@@ -233,7 +233,7 @@ print(f"You predicted {predicted_flushed} for float16.")
 # %% nbgrader={"grade": true, "grade_id": "lab07-flushed_fraction", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 2}
 # Exercise 7.2, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab07-flushed_fraction", globals())
 ### END HIDDEN TESTS
@@ -288,7 +288,7 @@ print(f"With it {flushed_fraction(GRADIENTS, 'float16', scale):.1%} are flushed.
 # %% nbgrader={"grade": true, "grade_id": "lab07-best_scale", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 1}
 # Exercise 7.3, 1 point: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab07-best_scale", globals())
 ### END HIDDEN TESTS
@@ -472,7 +472,7 @@ print(f"The scales are {scales}; you predicted {predicted_scale} at the end.")
 # %% nbgrader={"grade": true, "grade_id": "lab07-loss_scaler", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
 # Exercise 7.4, 5 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab07-loss_scaler", globals())
 ### END HIDDEN TESTS
@@ -639,7 +639,7 @@ print(f"bfloat16 alone ends at {alone.item()}; you predicted {predicted_weight}.
 # %% nbgrader={"grade": true, "grade_id": "lab07-master_weights", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 4}
 # Exercise 7.5, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab07-master_weights", globals())
 ### END HIDDEN TESTS
@@ -714,7 +714,7 @@ print(f"'mixed' saves {saving / 1e9:.0f} GB of them; you predicted {predicted_sa
 # %% nbgrader={"grade": true, "grade_id": "lab07-training_bytes", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 2}
 # Exercise 7.6, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab07-training_bytes", globals())
 ### END HIDDEN TESTS
@@ -963,7 +963,7 @@ assert (moved == 0).all(), "after an overflow all weights have to be as they wer
 # %% nbgrader={"grade": true, "grade_id": "lab07-train", "locked": true, "schema_version": 3, "solution": false, "task": false, "points": 4}
 # Exercise 7.7, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab07-train", globals())
 ### END HIDDEN TESTS
@@ -1170,7 +1170,7 @@ else:
 # %% nbgrader={"grade": true, "grade_id": "lab07-gpu_speed", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 7.8, 2 points: hidden cases are run here when your instructor grades the lab on a GPU.
 ### BEGIN HIDDEN TESTS
-from autograder.stock import score
+from autograder.grading.stock import score
 
 score("lab07-gpu_speed", globals())
 ### END HIDDEN TESTS

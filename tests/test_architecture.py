@@ -193,7 +193,7 @@ def test_students_files_do_not_import(repository: Path, forbidden: set[str]) -> 
 @pytest.mark.parametrize(
     ("place", "source", "forbidden"),
     [
-        ("src/peakmem/units.py", "import autograder.task", {"autograder"}),
+        ("src/peakmem/units.py", "import autograder.model.task", {"autograder"}),
         ("src/peakmem/probes/lab01.py", "def f():\n    from fcntl import flock", POSIX_ONLY),
         ("course.py", "import pwd, os", POSIX_ONLY),
         ("autograder/templates/start.py", "import termios", POSIX_ONLY),

@@ -397,9 +397,9 @@ def test_test_goes_on_after_a_failure_and_says_what_failed(
     ("arguments", "modules"),
     [
         ([], list(course_module.BENCHES.values())),
-        (["accuracy", "--quick"], ["autograder.measure.accuracy"]),
-        (["meter"], ["autograder.measure.meter_cost"]),
-        (["thousand", "lab03_adam"], ["autograder.measure.thousand"]),
+        (["accuracy", "--quick"], ["benchmarks.accuracy"]),
+        (["meter"], ["benchmarks.meter_cost"]),
+        (["thousand", "lab03_adam"], ["benchmarks.thousand"]),
     ],
 )
 def test_bench_runs_the_named_part_or_all(
@@ -444,7 +444,7 @@ def test_a_failed_bench_does_not_stop_the_others(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Course, "missing", lambda self, wanted: "")
-    recorder = Recorder(fails="autograder.bench")
+    recorder = Recorder(fails="benchmarks.grader")
     assert main(["bench"], Course(folder, recorder)) == 1
     assert recorder.modules()[-1] == list(course_module.BENCHES.values())[-1]
 
@@ -453,7 +453,7 @@ def test_gpu_needs_no_environment_of_its_own(folder: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
     recorder = Recorder()
     assert main(["gpu", "--dry-run"], Course(folder, recorder)) == 0
-    assert recorder.commands == [[sys.executable, "-m", "autograder.measure.gpu", "--dry-run"]]
+    assert recorder.commands == [[sys.executable, "-m", "benchmarks.gpu", "--dry-run"]]
     paths = [str(folder / "src"), str(folder), "elsewhere"]
     assert os.environ["PYTHONPATH"].split(os.pathsep) == paths
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from autograder.cli import main as autograder
+from autograder.cli.app import main as autograder
 from course import COMMANDS
 from peakmem.session import HIDDEN_MODULES
 from peakmem.widgets import __all__ as calculators
@@ -207,13 +207,13 @@ def scratch(repository: Path, tmp_path: Path) -> Path:
     guide = (repository / "docs/instructors.md").read_text("utf-8")
     for about, block in _BLOCK.findall(guide):
         carry_out(root, about, block)
-    tasks = root / "autograder/tasks/lab02/__init__.py"
+    tasks = root / "autograder/content/lab02/__init__.py"
     edited = tasks.read_text("utf-8").replace(
         "        predict_training,\n", "        predict_training,\n        kv_cache_bytes,\n"
     )
-    line = "from autograder.tasks.lab02.batch"
+    line = "from autograder.content.lab02.batch"
     tasks.write_text(
-        edited.replace(line, f"from autograder.tasks.lab02.cache import kv_cache_bytes\n{line}"),
+        edited.replace(line, f"from autograder.content.lab02.cache import kv_cache_bytes\n{line}"),
         "utf-8",
     )
     return root
@@ -239,10 +239,10 @@ def carry_out(root: Path, about: str, block: str) -> None:
 def test_the_worked_example_fits_the_course(scratch: Path) -> None:
     source = (scratch / "solutions/lab02_sizing.py").read_text("utf-8")
     assert source.index("## 2.11") < source.index("## 2.12") < source.index("## Does it fit? A pre")
-    tasks = (scratch / "autograder/tasks/lab02/__init__.py").read_text("utf-8")
+    tasks = (scratch / "autograder/content/lab02/__init__.py").read_text("utf-8")
     assert tasks.count("kv_cache_bytes") == 2, "the names that the example stands beside are there"
     written = [scratch / "src/peakmem/probes/lab02.py", *scratch.rglob("*kv_cache_bytes/*.py")]
-    for path in [*written, scratch / "autograder/tasks/lab02/cache.py"]:
+    for path in [*written, scratch / "autograder/content/lab02/cache.py"]:
         ast.parse(path.read_text("utf-8"))
     assert len(written) == 3
 
@@ -251,10 +251,10 @@ def test_the_worked_example_fits_the_course(scratch: Path) -> None:
 def test_the_worked_example_works_as_it_stands(scratch: Path) -> None:
     program = (
         "from pathlib import Path\n"
-        "from autograder.build import build\n"
-        "from autograder.tasks import find_task\n"
-        "from tests.autograder.tasks.bank_in_process import graded_bank\n"
-        "from autograder.tasks.lab02 import LAB\n"
+        "from autograder.authoring.build import build\n"
+        "from autograder.content import find_task\n"
+        "from tests.autograder.content.bank_in_process import graded_bank\n"
+        "from autograder.content.lab02 import LAB\n"
         f"print([path.name for path in build(Path({str(scratch)!r}), ['lab02_sizing'])])\n"
         "task = LAB.tasks[-1]\n"
         f"for entry, verdict in graded_bank(LAB, task, Path({str(scratch / 'tests/bank')!r})):\n"
@@ -263,9 +263,9 @@ def test_the_worked_example_works_as_it_stands(scratch: Path) -> None:
     repository = Path(__file__).resolve().parents[1]
     paths = os.pathsep.join(map(str, [scratch, scratch / "src"]))
     # The tests' own helper comes from this repository, all else from the copy.
-    helper = scratch / "tests/autograder/tasks/bank_in_process.py"
+    helper = scratch / "tests/autograder/content/bank_in_process.py"
     helper.parent.mkdir(parents=True)
-    shutil.copy(repository / "tests/autograder/tasks/bank_in_process.py", helper)
+    shutil.copy(repository / "tests/autograder/content/bank_in_process.py", helper)
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,

@@ -248,7 +248,7 @@ def test_environment_yml_has_the_ranges_of_pyproject(repository: Path) -> None:
 
 def test_autograder_is_a_command_and_a_module(repository: Path) -> None:
     scripts = project(repository / "autograder")["scripts"]
-    assert scripts == {"autograder": "autograder.cli:main"}
+    assert scripts == {"autograder": "autograder.cli.app:main"}
     done = subprocess.run(
         [sys.executable, "-m", "autograder", "--help"],
         cwd=repository,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder.cli import main as autograder
-from autograder.questions import questions_of, source_notebook
-from autograder.tasks import lab_names
+from autograder.cli.app import main as autograder
+from autograder.content import lab_names
+from autograder.notebooks.questions import questions_of, source_notebook
 from course import COMMANDS
 
 _LAB_ROW = re.compile(r"^\| `(lab\w+)` \| .* \| (\d+) \| (\d+) \|$", re.MULTILINE)
@@ -61,4 +61,4 @@ def test_every_file_exists(readme: str, repository: Path) -> None:
         if not _LAB_ROW.match(name) and not name.startswith("lab0"):
             path = repository / name if "/" in name else folder / name
             assert path.exists(), name
-            folder = path.parent  # `autograder/task.py`, `judge.py`: beside the one before
+            folder = path.parent  # `autograder/model/task.py`, `judge.py`: beside the one before

@@ -4,4 +4,4 @@
 set -u
 exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/autograder LANG=C.UTF-8 \
     PYTHONPATH=/autograder/grader PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 \
-    /autograder/venv/bin/python -s -P -m autograder.on_gradescope /autograder
+    /autograder/venv/bin/python -s -P -m autograder.platforms.gradescope_container /autograder

@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 
 import peakmem
-from autograder.judge import judge_safely
-from autograder.student import LocalStudent
-from autograder.task import Case, Lab, Task
+from autograder.model.judge import judge_safely
+from autograder.model.task import Case, Lab, Task
+from autograder.sandbox.host.in_process import LocalStudent
 from peakmem import plain
 
 __all__ = ["answers_to", "public_names"]

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from autograder.result import Result
-from autograder.task import Verdict
+from autograder.model.result import Result
+from autograder.model.task import Verdict
 from tests.autograder.release_by_hand import LAB, release, solved
 
 __all__ = ["DOUBLE", "EXPLAIN", "HALVE", "PNG", "course", "end_of", "graded", "verdict"]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.changes import Change, note_down
-from autograder.classroom import course_secret
-from autograder.cli import main
-from autograder.journal import Journal
-from autograder.publishing import publish
-from autograder.roll import note_taken
-from autograder.waive import write_waivers
+from autograder.cli.app import main
+from autograder.publish.publishing import publish
+from autograder.review.changes import Change, note_down
+from autograder.rules.waivers import write_waivers
+from autograder.runs.classroom import course_secret
+from autograder.store.journal import Journal
+from autograder.store.roll import note_taken
 from tests.autograder.class_by_hand import DOUBLE, EXPLAIN, HALVE, course, end_of, graded, verdict
 from tests.autograder.release_by_hand import LAB
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from autograder.judge import could_not_judge, judge
-from autograder.task import Answer, Case, Finding, Lab, Task, Verdict
+from autograder.model.judge import could_not_judge, judge
+from autograder.model.task import Answer, Case, Finding, Lab, Task, Verdict
 from tests.autograder.release_by_hand import LAB
 
 __all__ = ["DOUBLE", "SMALL_LAB", "returning", "task", "verdict_on", "write", "write_bank"]

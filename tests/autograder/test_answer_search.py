@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.task import Task
-from autograder.tasks import find_lab, find_task, lab_names, lab_of
+from autograder.content import find_lab, find_task, lab_names, lab_of
+from autograder.model.task import Task
 from peakmem.session import HIDDEN_MODULES
 from tests.autograder.answer_search import answers_to, public_names
 

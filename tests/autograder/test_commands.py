@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from autograder import cli, demo
-from autograder.classroom import Classroom, Grader, course_secret
-from autograder.commands import grading, report
-from autograder.commands.report import OK, PROBLEM, SCHEMA, STOPPED, USAGE
-from autograder.isolation import missing_layers
-from autograder.journal import Journal
-from autograder.limits import Limits
-from autograder.result import Result
-from autograder.terms import terms_of
+from autograder.base.limits import Limits
+from autograder.cli import app, grading, report
+from autograder.cli.report import OK, PROBLEM, SCHEMA, STOPPED, USAGE
+from autograder.model.result import Result
+from autograder.runs.classroom import Classroom, Grader, course_secret
+from autograder.sandbox.host.isolation import missing_layers
+from autograder.store.fingerprint import terms_of
+from autograder.store.journal import Journal
+from autograder.trials import demo
 from tests.autograder.class_by_hand import DOUBLE, HALVE, graded, verdict
 from tests.grading import (
     LAB01,
@@ -176,11 +176,11 @@ def test_the_demo_finds_a_score_that_is_not_true(
         return class_
 
     prepare = demo.prepare
-    for module in ("autograder.tasks", "autograder.demo"):
+    for module in ("autograder.content", "autograder.trials.demo"):
         monkeypatch.setattr(f"{module}.lab_names", lambda: [LAB01])
     monkeypatch.setattr(demo, "prepare", spoil)
     out = ("--out", str(tmp_path / "demo"), "--workers", "1", "--json")
-    assert cli.main(["demo", "--students", "1", *out]) == PROBLEM
+    assert app.main(["demo", "--students", "1", *out]) == PROBLEM
     data = json.loads(capsys.readouterr().out)
     (difference,) = data["differences"]
     assert difference.endswith("status is 'right', and the truth is 'wrong'")
@@ -192,7 +192,7 @@ def test_the_demo_finds_a_score_that_is_not_true(
 def test_the_demo_of_all_labs_has_true_scores(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["demo", "--students", "14", "--out", str(tmp_path / "demo")]) == OK
+    assert app.main(["demo", "--students", "14", "--out", str(tmp_path / "demo")]) == OK
     assert "14 graded, 0 lost, scores equal the truth" in capsys.readouterr().out
 
 
@@ -218,8 +218,8 @@ def test_what_is_printed_on_the_way_is_not_in_the_object(
         print("on the way")
         return report.Report(text="done", data={"count": 1}, remarks=["a remark"])
 
-    monkeypatch.setattr("autograder.commands.reviewing._audit", run)
-    assert cli.main(["audit", "OUT", *(["--json"] if as_json else [])]) == OK
+    monkeypatch.setattr("autograder.cli.reviewing._audit", run)
+    assert app.main(["audit", "OUT", *(["--json"] if as_json else [])]) == OK
     out, err = capsys.readouterr()
     assert "a remark" in err
     if as_json:
@@ -235,11 +235,11 @@ def test_ctrl_c_ends_with_130_and_says_that_the_same_command_goes_on(
         signal.raise_signal(signal.SIGINT)  # to this thread, so that it comes at once
         raise AssertionError("the signal comes before this")
 
-    monkeypatch.setattr("autograder.commands.reviewing._audit", stop)
+    monkeypatch.setattr("autograder.cli.reviewing._audit", stop)
     # A shell starts what runs in the background with the signal ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        assert cli.main(["audit", "OUT", "--json"]) == STOPPED
+        assert app.main(["audit", "OUT", "--json"]) == STOPPED
     finally:
         signal.signal(signal.SIGINT, before)
     out, err = capsys.readouterr()
@@ -250,7 +250,7 @@ def test_ctrl_c_ends_with_130_and_says_that_the_same_command_goes_on(
 def test_every_commands_help_names_the_statuses(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--help"], ["grade", "--help"], ["audit", "--help"]):
         with pytest.raises(SystemExit):
-            cli.main(arguments)
+            app.main(arguments)
         out = capsys.readouterr().out
         assert all(f"\n  {status} " in out for status in (OK, PROBLEM, USAGE, STOPPED))
 
@@ -378,7 +378,7 @@ def test_a_gpu_that_there_is_now_is_told_of(
     result = Result("ada", LAB05, "graded", verdicts=(verdict(HALVE, "needs_gpu"),))
     room = Classroom(LAB05, tmp_path, REPOSITORY, b"secret" * 6)
     where = ["--submitted", "a class", "--out", str(tmp_path)]
-    options = cli.parser().parse_args(["grade", LAB05, *where])
+    options = app.parser().parse_args(["grade", LAB05, *where])
     told = grading._kept(room, [result], options)
     assert len(told) == gpu
     assert all(f"`autograder regrade {LAB05} --submitted 'a class'" in line for line in told)

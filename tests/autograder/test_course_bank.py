@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder.calibration import measured_labs
-from autograder.isolation import missing_layers
-from autograder.tasks import lab_names
+from autograder.content import lab_names
+from autograder.sandbox.host.isolation import missing_layers
+from autograder.trials.calibration import measured_labs
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or missing_layers() != [], reason="no sandbox here"

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.judge import findings
-from autograder.student import LocalStudent
-from autograder.task import Answer, Case, Finding, Task
-from autograder.tasks import find_lab, lab_names, lab_of
-from tests.autograder.tasks.bank_in_process import BANK
+from autograder.content import find_lab, lab_names, lab_of
+from autograder.model.judge import findings
+from autograder.model.task import Answer, Case, Finding, Task
+from autograder.sandbox.host.in_process import LocalStudent
+from tests.autograder.content.bank_in_process import BANK
 
 TASKS = [task for name in lab_names() for task in find_lab(name).tasks if not task.needs_gpu]
 LEAVES = 8  # of a case, drawn with a fixed seed

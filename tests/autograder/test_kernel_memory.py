@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from autograder import memory
-from autograder.isolation import missing_layers
-from autograder.limits import Limits, ProcessLost
-from autograder.sandbox import Sandbox
-from autograder.sandbox_student import SandboxStudent
+from autograder.base import memory
+from autograder.base.limits import Limits, ProcessLost
+from autograder.sandbox.host.isolation import missing_layers
+from autograder.sandbox.host.sandbox import Sandbox
+from autograder.sandbox.host.student import SandboxStudent
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"

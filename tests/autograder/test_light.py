@@ -6,7 +6,7 @@ import sys
 import pytest
 
 HEAVY = ["nbformat", "nbgrader", "torch", "IPython", "matplotlib", "jupytext"]
-WORKER = "autograder.classroom, autograder.tasks.lab01"
+WORKER = "autograder.runs.classroom, autograder.content.lab01"
 
 
 def heavy_after(imports: str) -> list[str]:
@@ -19,6 +19,6 @@ def test_a_worker_of_a_lab_without_torch_starts_light() -> None:
     assert heavy_after(WORKER) == []
 
 
-@pytest.mark.parametrize("heavy", ["nbformat", "autograder.database"])
+@pytest.mark.parametrize("heavy", ["nbformat", "autograder.store.database"])
 def test_a_heavy_import_would_show(heavy: str) -> None:
     assert "nbformat" in heavy_after(f"{WORKER}, {heavy}")

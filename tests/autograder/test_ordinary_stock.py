@@ -15,10 +15,10 @@ import nbgrader
 import pytest
 from traitlets.config import Config
 
-from autograder.classroom import Classroom, grade_all, take
-from autograder.limits import Limits
-from autograder.publishing import publish
-from autograder.scoring import SANE, STOCK
+from autograder.base.limits import Limits
+from autograder.model.scoring import SANE, STOCK
+from autograder.publish.publishing import publish
+from autograder.runs.classroom import Classroom, grade_all, take
 from tests.autograder.assignment_by_hand import (
     NAME,
     PROBLEM1,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.isolation import missing_layers
-from autograder.tasks import find_lab
+from autograder.content import find_lab
+from autograder.sandbox.host.isolation import missing_layers
 from tests.grading import Class, course_copy, solved
 
 pytestmark = [

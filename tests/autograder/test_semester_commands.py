@@ -12,13 +12,15 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder import cli, engine, sandbox
-from autograder.classroom import course_secret
-from autograder.commands.report import PROBLEM, USAGE
-from autograder.isolation import missing_layers
-from autograder.journal import Journal
-from autograder.task import Finding
-from autograder.tasks import lab05
+from autograder.base import pool
+from autograder.cli import app
+from autograder.cli.report import PROBLEM, USAGE
+from autograder.content import lab05
+from autograder.model.task import Finding
+from autograder.runs.classroom import course_secret
+from autograder.sandbox.host import sandbox
+from autograder.sandbox.host.isolation import missing_layers
+from autograder.store.journal import Journal
 from tests.grading import LAB05, SEARCH, Class, cell_of, course_copy, released, solved
 
 pytestmark = pytest.mark.skipif(
@@ -96,7 +98,7 @@ def no_code(monkeypatch):
 
 
 def command(room, capsys, *arguments):
-    status = cli.main(["--course", str(room.course), *map(str, arguments)])
+    status = app.main(["--course", str(room.course), *map(str, arguments)])
     return status, *capsys.readouterr()
 
 
@@ -105,14 +107,14 @@ def answer(monkeypatch, said):
 
 
 def in_this_process(items, work, workers):
-    """What `engine.run_all` does, in the only process that knows of a task put into a lab."""
+    """What `pool.run_all` does, in the only process that knows of a task put into a lab."""
     with work.make_worker(0) as do:
         yield from ((item, do(item)) for item in items)
 
 
 def with_search(monkeypatch, **changes):
     """Put another search task into the lab."""
-    monkeypatch.setattr(engine, "run_all", in_this_process)
+    monkeypatch.setattr(pool, "run_all", in_this_process)
     tasks = [replace(t, **changes) if t.id == SEARCH else t for t in lab05.LAB.tasks]
     monkeypatch.setattr(lab05, "LAB", replace(lab05.LAB, tasks=tuple(tasks)))
 

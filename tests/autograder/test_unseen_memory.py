@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from autograder.isolation import missing_layers
-from autograder.limits import Limits, ProcessLost
-from autograder.sandbox import Sandbox
+from autograder.base.limits import Limits, ProcessLost
+from autograder.sandbox.host.isolation import missing_layers
+from autograder.sandbox.host.sandbox import Sandbox
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"

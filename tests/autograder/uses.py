@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autograder.ban import Ban, banned_uses
-from autograder.submission import RunCell
-from autograder.task import Task
+from autograder.model.restrictions import Ban, banned_uses
+from autograder.model.submission import RunCell
+from autograder.model.task import Task
 
 __all__ = ["names_used", "names_used_by"]
 

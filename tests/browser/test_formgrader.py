@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from autograder.isolation import missing_layers
+from autograder.sandbox.host.isolation import missing_layers
 from tests.browser.conftest import JupyterLab
 from tests.grading import LAB05, SEARCH, Class, command_environment, course_copy, solved
 

@@ -12,8 +12,8 @@ import nbformat
 import pytest
 from playwright.sync_api import Page, expect
 
-from autograder.build import build, check
-from autograder.cli import main
+from autograder.authoring.build import build, check
+from autograder.cli.app import main
 from tests.browser.conftest import JupyterLab
 
 LAB = "lab05_accumulation"

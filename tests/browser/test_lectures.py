@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import course as course_module  # beside pyproject.toml
-from autograder.measure.calculators import measure_changes
+from benchmarks.calculators import measure_changes
 from peakmem import widgets
 from peakmem.chain import Chain, Stage
 from peakmem.planners import every_k

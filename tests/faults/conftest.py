@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.classroom import course_secret
-from autograder.isolation import missing_layers
+from autograder.runs.classroom import course_secret
+from autograder.sandbox.host.isolation import missing_layers
 from tests.faults.faulty import elsewhere, hand_in_all
 from tests.grading import LAB05, Class, course_copy, released
 

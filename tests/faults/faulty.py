@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from autograder.audit import audit
+from autograder.publish.audit import audit
 from tests.grading import (
     LAB05,
     SEARCH,
@@ -166,7 +166,7 @@ def grading(
 
 def without(guard: str, room: Class, *more: str) -> list[str]:
     """The command with one of its guards taken away by this statement: what a control runs."""
-    program = f"{guard}\nfrom autograder.cli import main\nraise SystemExit(main())"
+    program = f"{guard}\nfrom autograder.cli.app import main\nraise SystemExit(main())"
     _, _, _, *arguments = room.command("--workers", "2", *more)
     return [sys.executable, "-c", program, *arguments]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from autograder import classroom
-from autograder.classroom import Classroom
-from autograder.grade import Graded
-from autograder.journal import Journal
+from autograder.grading.grade import Graded
+from autograder.runs import classroom
+from autograder.runs.classroom import Classroom
+from autograder.store.journal import Journal
 
 __all__: list[str] = []
 

@@ -16,14 +16,14 @@ import psutil
 import pytest
 
 import autograder
-from autograder import cluster
-from autograder.classroom import course_secret
-from autograder.demands import Demands
-from autograder.demo import compare
-from autograder.engine import Failure, Work
-from autograder.isolation import missing_layers
-from autograder.sample import sample
-from autograder.tasks import find_lab
+from autograder.base.pool import Failure, Work
+from autograder.content import find_lab
+from autograder.platforms import dask_cluster
+from autograder.platforms.demands import Demands
+from autograder.runs.classroom import course_secret
+from autograder.sandbox.host.isolation import missing_layers
+from autograder.trials.demo import compare
+from autograder.trials.sampled_class import sample
 from tests.faults.faulty import (
     assert_as_undisturbed,
     elsewhere,
@@ -79,7 +79,7 @@ def folder(tmp_path: Path) -> Path:
 def run(dask, folder, items, **options):
     demands = Demands((folder,), isolated=False)
     work = Work(partial(toy, folder))
-    return cluster.run_all(items, work, dask.address, demands, **options)
+    return dask_cluster.run_all(items, work, dask.address, demands, **options)
 
 
 def begun(folder: Path, item: str) -> list[int]:
@@ -172,7 +172,7 @@ def test_a_machine_with_another_environment_gets_nothing(dask, folder, tmp_path)
 def test_a_machine_without_the_grader_ends_at_the_question_and_is_told_of(
     dask, folder, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(cluster, "_NOBODY", 2.0)
+    monkeypatch.setattr(dask_cluster, "_NOBODY", 2.0)
     empty = tmp_path / "other" / "autograder"
     empty.mkdir(parents=True)
     (empty / "__init__.py").write_text("raise ImportError('not installed')")
@@ -238,7 +238,7 @@ def test_gpu_work_waits_for_another_worker_with_a_gpu(standing, visitors, folder
     by = [json.loads(path.read_text()) for path in folder.glob("wait-*.*")]
     assert len(by) >= 3
     assert all(gpu in pids or another in pids for pids in by)
-    monkeypatch.setattr(cluster, "_NOBODY", 2.0)
+    monkeypatch.setattr(dask_cluster, "_NOBODY", 2.0)
     (folder / "go").unlink()
     doing = _in_a_thread(run(standing, folder, ["wait-c"], wants_gpu=True))
     doing.__enter__()
@@ -253,7 +253,7 @@ def test_work_without_a_gpu_is_done_where_the_cluster_has_none(standing, folder)
 
 
 def test_a_cluster_that_all_workers_leave_is_named(dask, folder, monkeypatch):
-    monkeypatch.setattr(cluster, "_NOBODY", 2.0)
+    monkeypatch.setattr(dask_cluster, "_NOBODY", 2.0)
     only = dask.worker()
     doing = _in_a_thread(run(dask, folder, ["wait-a"]))
     doing.__enter__()
@@ -282,20 +282,20 @@ def test_a_scheduler_that_dies_is_named(dask, folder, caplog):
 )
 def test_an_address_without_a_scheduler_is_named(folder, monkeypatch, address, seconds):
     """What cannot be an address is not tried for an hour."""
-    monkeypatch.setattr(cluster, "_CONNECT", seconds)
+    monkeypatch.setattr(dask_cluster, "_CONNECT", seconds)
     demands = Demands((folder,), isolated=False)
     with pytest.raises(RuntimeError, match=f"no Dask scheduler at {address}"):
-        list(cluster.run_all(["a"], Work(partial(toy, folder)), address, demands))
+        list(dask_cluster.run_all(["a"], Work(partial(toy, folder)), address, demands))
 
 
 def test_a_scheduler_of_another_dask_is_named(folder, monkeypatch):
     def connect(*_, **__):
         raise TypeError("Scheduler.identity() got an unexpected keyword argument 'n_workers'")
 
-    monkeypatch.setattr(cluster, "Client", connect)
+    monkeypatch.setattr(dask_cluster, "Client", connect)
     demands = Demands((folder,), isolated=False)
     with pytest.raises(RuntimeError, match=r"does not understand Dask 20.*n_workers"):
-        list(cluster.run_all(["a"], Work(partial(toy, folder)), "tcp://127.0.0.1:9", demands))
+        list(dask_cluster.run_all(["a"], Work(partial(toy, folder)), "tcp://127.0.0.1:9", demands))
 
 
 @pytest.mark.slow

@@ -24,18 +24,18 @@ from pathlib import Path
 
 import pytest
 
-from autograder.attempts import settle_again
-from autograder.classroom import Classroom, course_secret
-from autograder.cli import main
-from autograder.damage import Damaged
-from autograder.files import drop_drafts
-from autograder.journal import Journal
-from autograder.manual_grades import manual_in
-from autograder.published import PUBLISHED, published
-from autograder.publishing import publish
-from autograder.roll import note_taken
-from autograder.semester import read_semester
-from autograder.small_files import COUNTED, SMALL_FILES, WAIVED
+from autograder.base.damage import Damaged
+from autograder.base.files import drop_drafts
+from autograder.cli.app import main
+from autograder.publish.publishing import publish
+from autograder.rules.semester import read_semester
+from autograder.runs.attempts import settle_again
+from autograder.runs.classroom import Classroom, course_secret
+from autograder.store.journal import Journal
+from autograder.store.manual_backup import manual_in
+from autograder.store.published import PUBLISHED, published
+from autograder.store.roll import note_taken
+from autograder.store.small_files import COUNTED, SMALL_FILES, WAIVED
 from tests.autograder.class_by_hand import DOUBLE, EXPLAIN, course, graded
 from tests.autograder.release_by_hand import LAB
 from tests.autograder.results_by_hand import (
@@ -242,7 +242,7 @@ def test_an_entry_with_any_byte_changed_gives_no_other_grade(sound: Results, tmp
 def test_control_without_the_seal_a_changed_byte_is_another_grade(
     sound: Results, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr("autograder.journal._seal", lambda _head: "the same for all")
+    monkeypatch.setattr("autograder.store.journal._seal", lambda _head: "the same for all")
     journal = Journal(tmp_path)
     result = Journal(sound.out).verdicts(LAB, "kim")
     assert result is None, "the sealed entry is none to who seals otherwise"
@@ -388,7 +388,7 @@ def counting(change):
     return step
 for name in ("replace", "rename", "unlink"):
     setattr(Path, name, counting(getattr(Path, name)))
-from autograder.cli import main
+from autograder.cli.app import main
 raise SystemExit(main())
 """
 

@@ -27,10 +27,10 @@ from tests.faults.faulty import (
 )
 from tests.grading import LAB05, Class
 
-ONE_TRY = "from autograder import engine; engine.TRIES = 1"
+ONE_TRY = "from autograder.base import pool; pool.TRIES = 1"
 # Workers are forked from a process that loads what the controller names.
 PAGES_LAST = """
-from autograder import classroom
+from autograder.runs import classroom
 classroom.__name__ = "tests.faults.pages_last"
 """
 
@@ -105,7 +105,7 @@ def test_a_sandbox_killed_in_a_cell(undisturbed: Class, room: Class, level: str)
         innermost = next(
             process
             for process in outermost.children(recursive=True)
-            if "autograder.inside" in process.cmdline() and process.name() != "bwrap"
+            if "autograder.sandbox.guest.server" in process.cmdline() and process.name() != "bwrap"
         )
         {"outermost": outermost, "innermost": innermost}[level].kill()
         _, said = command.communicate()
@@ -203,7 +203,7 @@ def test_a_straggler_is_stopped_and_its_submission_done_by_another(
     undisturbed: Class, room: Class
 ) -> None:
     """A stopped process is deaf. The limit of twenty minutes is two here."""
-    short = "from autograder import classroom; classroom._SPARE_SECONDS = -780.0"
+    short = "from autograder.runs import classroom; classroom._SPARE_SECONDS = -780.0"
     with grading(room, command=without(short, room)) as command:
         worker = until(lambda: asleep(command.pid), command)
         worker.send_signal(signal.SIGSTOP)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.journal import Journal
+from autograder.store.journal import Journal
 from tests.autograder.class_by_hand import course, graded
 from tests.autograder.release_by_hand import LAB, own, solved
 from tests.grading import REPOSITORY, command_environment
@@ -18,8 +18,8 @@ from tests.grading import REPOSITORY, command_environment
 PUBLISH = """
 import os, sys
 from pathlib import Path
-from autograder import memory
-from autograder.publishing import publish
+from autograder.base import memory
+from autograder.publish.publishing import publish
 count = len(publish(Path(sys.argv[1]), Path(sys.argv[2])))
 print(count, memory.status_bytes(os.getpid(), "VmHWM"))
 """

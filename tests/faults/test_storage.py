@@ -26,7 +26,7 @@ from tests.faults.faulty import (
 from tests.grading import LAB05, Class
 
 LOCKED_SECONDS = 15.0
-IMPATIENT = "from autograder import gradebook_file; gradebook_file._WAIT_SECONDS = 1"
+IMPATIENT = "from autograder.store import gradebook_file; gradebook_file._WAIT_SECONDS = 1"
 
 # In a mount namespace of its own a small disk holds the class. A file fills it up to $1 bytes. The
 # command runs, the file goes, the same command runs again; what it left is copied off the disk.

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder import isolation
-from autograder.isolation import IsolationError, missing_layers
-from autograder.sandbox import Sandbox
+from autograder.sandbox.host import isolation
+from autograder.sandbox.host.isolation import IsolationError, missing_layers
+from autograder.sandbox.host.sandbox import Sandbox
 from tests.faults.faulty import assert_as_undisturbed, elsewhere
 from tests.grading import REPOSITORY, Class, command_environment
 from tests.hostile.conftest import _as_user
@@ -59,8 +59,8 @@ def doctor(
     user: str, setting: str, place: Path, *, raised: bool = True
 ) -> subprocess.CompletedProcess[str]:
     """Run `autograder doctor`, with limits raised as it does by itself, or not."""
-    without = "" if raised else "cli._prepare = lambda: None; "
-    code = f"from autograder import cli; {without}raise SystemExit(cli.main(['doctor']))"
+    without = "" if raised else "app._prepare = lambda: None; "
+    code = f"from autograder.cli import app; {without}raise SystemExit(app.main(['doctor']))"
     return handed_down(user, setting, code, place)
 
 
@@ -142,7 +142,7 @@ def leads(link: Path, folder: Path) -> bool:
 
 LONG = """
 import os, tempfile, multiprocessing
-from autograder import temporary
+from autograder.sandbox.host import temporary
 if {shortened}: temporary.shorten()
 print(os.path.realpath(tempfile.gettempdir()))
 from multiprocessing import forkserver

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
-from autograder.build import build
+from autograder.authoring.build import build
 from tests.grading import REPOSITORY, course_copy
 
 __all__ = ["Container", "course_to_zip", "why_not"]

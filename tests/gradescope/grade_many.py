@@ -11,11 +11,11 @@ import time
 from functools import partial
 from pathlib import Path
 
-from autograder.by_uid import UidSandbox, missing_layers
-from autograder.classroom import Classroom, Grader
-from autograder.intake import find_submissions
-from autograder.journal import Journal
-from autograder.limits import Limits
+from autograder.base.limits import Limits
+from autograder.notebooks.intake import find_submissions
+from autograder.runs.classroom import Classroom, Grader
+from autograder.sandbox.host.uid_isolation import UidSandbox, missing_layers
+from autograder.store.journal import Journal
 
 BASE = Path("/autograder")
 SECRETS = [BASE / name for name in ("source", "submission", "results", "grader")]

@@ -11,10 +11,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from autograder.by_uid import UidSandbox, UidStudent, readable_by
-from autograder.confine import processes_of
-from autograder.isolation import IsolationError
-from autograder.limits import ProcessLost
+from autograder.base.limits import ProcessLost
+from autograder.sandbox.guest.uid import processes_of
+from autograder.sandbox.host.isolation import IsolationError
+from autograder.sandbox.host.uid_isolation import UidSandbox, UidStudent, readable_by
 
 BASE = Path("/autograder")
 SECRETS = [BASE / name for name in ("source", "submission", "results", "grader")]
@@ -87,7 +87,7 @@ os.execv(sys.executable, [sys.executable, "-c", code])
 IMPOSTOR = """
 import socket, sys
 sys.path[:0] = {path!r}
-from autograder.wire import receive, send
+from autograder.sandbox.guest.wire import receive, send
 connection = socket.socket(fileno={fd})
 open("/proc/self/clear_refs", "w").write("5")
 send(connection, dict(id={number}, outputs=[]))
@@ -136,7 +136,7 @@ def guards_of_the_dead() -> list[int]:
     """Processes of the prepared kind whose grader is gone."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        if b"autograder.inside" in path.read_bytes():
+        if b"autograder.sandbox.guest.server" in path.read_bytes():
             found.append(int(path.parent.name))
     return found
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from autograder.by_uid import NOTE
-from autograder.cli import main
+from autograder.cli.app import main
+from autograder.sandbox.host.uid_isolation import NOTE
 from tests.autograder import assignment_by_hand as assignment
 from tests.gradescope.container import Container, course_to_zip, why_not
 from tests.grading import LAB05, Notebook, cell_of, code_cell, released, solved

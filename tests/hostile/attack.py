@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autograder.tasks import find_task
+from autograder.content import find_task
 from tests.autograder.uses import names_used_by
 from tests.grading import LAB05, Notebook, cell_of, code_cell, released, solved
 

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from autograder.isolation import missing_layers
+from autograder.sandbox.host.isolation import missing_layers
 from tests.grading import LAB05, REPOSITORY, Class, cell_of, course_copy, released, solved
 from tests.hostile.answers import ANSWERS
 from tests.hostile.deceive import DECEIVE

@@ -51,12 +51,14 @@ def largest_micro_batch(run, upper): return 1
         "patched-peakmem",
         """
 import peakmem, peakmem.plain, peakmem.probes, peakmem.probes.lab05 as probe
-from autograder import cells, inside, wire
+from autograder.sandbox.guest import shell
+from autograder.sandbox.guest import server
+from autograder.sandbox.guest import wire
 probe.largest_micro_batch = lambda student, upper, ask: ("value", upper)
-peakmem.probes.call_probe = inside.call_probe = lambda *a: ("raised", "ValueError")
+peakmem.probes.call_probe = server.call_probe = lambda *a: ("raised", "ValueError")
 peakmem.plain.encode = peakmem.plain.decode = lambda *a, **k: b"4"
 get_ipython().run_cell = lambda *a, **k: 4
-inside._cell = lambda *a: {"outputs": [], "score": 4, "points": 4, "status": "right"}
+server._cell = lambda *a: {"outputs": [], "score": 4, "points": 4, "status": "right"}
 # %%
 def largest_micro_batch(run, upper): return 4
 """,
@@ -257,7 +259,7 @@ def largest_micro_batch(run, upper): raise NotDefined("=HYPERLINK(\\"http://x\\"
         "forged-outputs",
         """
 import numpy
-from autograder.cells import Recorder
+from autograder.sandbox.guest.shell import Recorder
 Recorder.outputs = lambda self: [
     7, "text", {"output_type": numpy.zeros(2)}, {1: 2}, {"output_type": ["error"]},
     {"output_type": "error", "ename": None, "evalue": 3, "traceback": [None, 3, "<script>steal()"]},

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from autograder.submission import RunCell, Submission
+from autograder.model.submission import RunCell, Submission
 from tests.grading import cell_of, solved
 
 __all__ = ["LEAN", "MEASURED_ATTACKS", "OFFLOADED", "STREAM", "Exercise", "MeasuredAttack"]

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from autograder import budget as budgets
-from autograder import grade as grading
-from autograder import memory
-from autograder.grade import grade
-from autograder.isolation import missing_layers
-from autograder.limits import Limits
-from autograder.sandbox import Sandbox
-from autograder.sandbox_student import SandboxStudent
-from autograder.task import Budget, Lab, Verdict
-from autograder.tasks import find_lab
+from autograder.base import memory
+from autograder.base.limits import Limits
+from autograder.content import find_lab
+from autograder.grading import grade as grading
+from autograder.grading.grade import grade
+from autograder.model.task import Budget, Lab, Verdict
+from autograder.sandbox.host import budget as budgets
+from autograder.sandbox.host.isolation import missing_layers
+from autograder.sandbox.host.sandbox import Sandbox
+from autograder.sandbox.host.student import SandboxStudent
 from tests.hostile.measured import (
     LEAN,
     MEASURED_ATTACKS,

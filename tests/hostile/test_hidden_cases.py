@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autograder.judge import judge_safely
-from autograder.task import Answer, Case, Task
-from autograder.tasks import find_lab
+from autograder.content import find_lab
+from autograder.model.judge import judge_safely
+from autograder.model.task import Answer, Case, Task
 from tests.grading import REPOSITORY
 
 CANARY = "canary-of-a-hidden-case"

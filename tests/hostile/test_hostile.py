@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder.database import scores_in
-from autograder.limits import Limits
-from autograder.sandbox import Sandbox
+from autograder.base.limits import Limits
+from autograder.sandbox.host.sandbox import Sandbox
+from autograder.store.database import scores_in
 from tests.grading import LAB05, SEARCH, cell_of
 from tests.hostile.conftest import ATTACKS, CANARY, HIDDEN, SECRET
 from tests.hostile.kinds import KINDS, QUICK

@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from autograder.judge import judge_safely
-from autograder.task import Answer
+from autograder.model.judge import judge_safely
+from autograder.model.task import Answer
 from peakmem import plain
 from tests.hostile.test_hidden_cases import TASKS
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from autograder.isolation import missing_layers
-from autograder.sandbox import Sandbox
-from autograder.sandbox_student import SandboxStudent
-from autograder.task import Answer, Budget
+from autograder.model.task import Answer, Budget
+from autograder.sandbox.host.isolation import missing_layers
+from autograder.sandbox.host.sandbox import Sandbox
+from autograder.sandbox.host.student import SandboxStudent
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"

@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 
-from autograder.tasks import find_lab, lab_names
+from autograder.content import find_lab, lab_names
 from peakmem.doctor import GPU_EXERCISES, check_machine, labs_here
 
 

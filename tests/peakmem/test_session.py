@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import peakmem
-from autograder.tasks import find_lab
+from autograder.content import find_lab
 from peakmem.session import HIDDEN_MODULES
 
 

@@ -264,7 +264,7 @@ from peakmem.models import model
 from peakmem.nn import GPT, training_step
 from peakmem.trace import trace
 import os
-from autograder.memory import peak_bytes
+from autograder.base.memory import peak_bytes
 def build(device):
     gpt = GPT(model("gpt3-175b"))
     adam = torch.optim.AdamW(gpt.parameters())

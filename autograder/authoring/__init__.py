@@ -1,0 +1,1 @@
+"""From a lab's source to what students get: build, lint, pull, release."""

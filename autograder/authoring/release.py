@@ -1,0 +1,165 @@
+"""Release: what students get, as zips, and nothing of what they must not see.
+
+One zip with every lab, and for a learning platform one a lab. Each holds the same few things: the
+notebooks in `released/`, the library as a wheel, the versions it was tested with, a start page and
+`start.py`, which copies notebooks into `my-labs/`. No zip has a file in there, so that unpacking
+one over a student's folder overwrites no work. Everything is listed below by name; whatever else
+lies in the course's folder stays there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+
+import nbformat
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from autograder.authoring.build import check, find_sources
+from autograder.base.files import write_whole
+from autograder.base.markdown import markdown_to_html
+from autograder.notebooks.released import release_of
+from autograder.notebooks.stamp import release_version
+
+__all__ = [
+    "FOLDER",
+    "PLAIN",
+    "PRIVATE",
+    "PROGRAM",
+    "grader_wheel",
+    "library_wheel",
+    "make_release",
+    "pack",
+    "student_files",
+]
+
+FOLDER = "peakmem-labs"  # the folder that every zip unpacks to
+_TEMPLATES = Path(__file__).parent / "templates"
+_GUIDE = "docs/students.md"
+_WHEN = (1980, 1, 1, 0, 0, 0)  # the same content gives the same zip, whenever it is made
+PLAIN, PROGRAM, PRIVATE = 0o100644, 0o100755, 0o100600  # modes of a file in a zip
+
+
+def make_release(root: Path, labs: Sequence[str] | None, out: Path) -> dict[Path, list[str]]:
+    """Write the zips of these labs, of all for None, into `out`; return what each one holds.
+
+    Raises ValueError where a lab is unknown or a built notebook is not what its source builds,
+    and RuntimeError, with pip's own words, where the wheel cannot be built.
+    """
+    names = [source.stem for source in find_sources(root, labs)]
+    if stale := check(root, names):
+        raise ValueError("\n".join(stale))
+    versions, notebooks = {}, {}
+    for name in names:
+        versions[name], notebooks[name] = _notebook(root, name)
+    shared = student_files(root)
+    written = {}
+    for archive, held in [("peakmem-labs", names), *((name, [name]) for name in names)]:
+        files = {f"released/{name}/{name}.ipynb": notebooks[name] for name in held}
+        path = out / f"{archive}.zip"
+        write_whole(path, _zip({**shared, **files}))
+        written[path] = [versions[name] for name in held]
+    return written
+
+
+def student_files(root: Path) -> dict[str, bytes]:
+    """Return what every zip holds beside the notebooks: name -> content."""
+    wheel, library = library_wheel(root)
+    pins = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    conda = (root / "environment.yml").read_text(encoding="utf-8")
+    texts = {
+        "START-HERE.html": _start_page(root),
+        "start.py": (_TEMPLATES / "start.py").read_text(encoding="utf-8"),
+        "requirements.txt": f"-c constraints.txt\n./{wheel}[lab]\n",
+        "constraints.txt": "\n".join(pin for pin in pins if not pin.startswith("#")) + "\n",
+        "environment.yml": conda.replace("-e .[lab]", f"./{wheel}[lab]"),
+    }
+    return {wheel: library, **{name: text.encode() for name, text in texts.items()}}
+
+
+def _notebook(root: Path, lab: str) -> tuple[str, bytes]:
+    """The released notebook, saying in its metadata which release it is; and that release."""
+    notebook = nbformat.from_dict(release_of(lab, root / "labs"))
+    version = release_version(notebook)
+    notebook.metadata.setdefault("peakmem", nbformat.NotebookNode())["release"] = version
+    return version, (nbformat.writes(notebook) + "\n").encode()
+
+
+def _start_page(root: Path) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, autoescape=True
+    )
+    guide = (root / _GUIDE).read_text(encoding="utf-8")
+    # Other pages of the documentation are no part of the zip: their links become plain words.
+    guide = re.sub(r"\[([^]]*)\]\((?!https?:|#)[^)]*\)", r"\1", guide)
+    style = (_TEMPLATES / "feedback.css").read_text(encoding="utf-8")
+    return environment.get_template("start.html.j2").render(
+        style=Markup(style), guide=Markup(markdown_to_html(guide))
+    )
+
+
+def library_wheel(root: Path) -> tuple[str, bytes]:
+    """Return the library's wheel, name and content: what students install."""
+    return _wheel({"src/peakmem": root / "src/peakmem"}, root, ("pyproject.toml", "README.md"))
+
+
+def grader_wheel(root: Path) -> tuple[str, bytes]:
+    """Return the grader's wheel, name and content. It holds all tasks and answers."""
+    return _wheel({".": root / "autograder"}, root, ())
+
+
+def _wheel(folders: Mapping[str, Path], root: Path, names: Sequence[str]) -> tuple[str, bytes]:
+    """A wheel built from a copy of these folders and files: building litters its folder."""
+    with tempfile.TemporaryDirectory(prefix="peakmem-release-") as folder:
+        source, built = Path(folder, "source"), Path(folder, "built")
+        source.mkdir()
+        for place, original in folders.items():
+            shutil.copytree(
+                original,
+                source / place,
+                ignore=shutil.ignore_patterns("__pycache__", ".*", "*.egg-info", "build"),
+                dirs_exist_ok=True,
+            )
+        for name in names:
+            shutil.copy(root / name, source)
+        build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
+        build += ["--no-deps", "--no-build-isolation", "--wheel-dir", str(built), str(source)]
+        # SOURCE_DATE_EPOCH is the time that setuptools gives the wheel's files: 1980-01-01.
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}
+        done = subprocess.run(build, capture_output=True, text=True, check=False, env=environment)
+        wheels = sorted(built.glob("*.whl"))
+        if done.returncode != 0 or len(wheels) != 1:
+            raise RuntimeError(f"a wheel could not be built:\n{done.stderr.strip()}")
+        return wheels[0].name, wheels[0].read_bytes()
+
+
+def _zip(files: Mapping[str, bytes]) -> bytes:
+    return pack(
+        {
+            f"{FOLDER}/{name}": (data, PROGRAM if name == "start.py" else PLAIN)
+            for name, data in files.items()
+        }
+    )
+
+
+def pack(files: Mapping[str, tuple[bytes, int]]) -> bytes:
+    """Return a zip of these files, name -> content and mode; the same files, the same bytes."""
+    archive = BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in sorted(files):
+            data, mode = files[name]
+            entry = zipfile.ZipInfo(name, _WHEN)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3  # Unix, whose permissions follow, wherever this runs
+            entry.external_attr = mode << 16
+            packed.writestr(entry, data)
+    return archive.getvalue()

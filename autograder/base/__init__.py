@@ -1,0 +1,1 @@
+"""What everything stands on: files, cleaning, limits, where a course lies."""

@@ -1,0 +1,110 @@
+"""Engine: maps a piece of work over many items in several processes, and survives their deaths.
+
+A worker process is made by `make_worker(slot)`, once; it then takes one item after another. When a
+worker dies, its item is tried again in a new one; an item that ends two workers is handed back as
+failed, with the reason, and the others go on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+from autograder.base.grading_process import TRIES, Broken, GradingProcess, Work, first_ready
+
+__all__ = ["Failure", "Solo", "Work", "alone", "run_all"]
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An item that no worker could finish, and why."""
+
+    reason: str
+
+
+def run_all(
+    items: Sequence[Item], work: Work[Item, Outcome], workers: int
+) -> Iterator[tuple[Item, Outcome | Failure]]:
+    """Yield each item with its outcome, as they are finished. Closing this stops all workers."""
+    waiting = deque((item, 1) for item in items)
+    pool: list[GradingProcess[Item]] = []
+    try:
+        for slot in range(min(workers, len(items))):
+            pool.append(GradingProcess(work, slot))
+            _hand_out(pool[-1], waiting)
+        while busy := [process for process in pool if process.item is not None]:
+            for process in first_ready(busy):
+                item = process.item
+                assert item is not None
+                outcome = process.outcome()
+                if not isinstance(outcome, Broken):
+                    yield item, outcome
+                else:
+                    if outcome.again and process.tries < TRIES:
+                        waiting.append((item, process.tries + 1))
+                    else:
+                        yield item, Failure(outcome.reason)
+                    process = pool[process.slot] = GradingProcess(work, process.slot)
+                _hand_out(process, waiting)
+    finally:
+        for process in pool:
+            process.stop()
+
+
+def _hand_out(process: GradingProcess[Item], waiting: deque[tuple[Item, int]]) -> None:
+    process.item = None
+    if waiting:
+        process.hand(*waiting.popleft())
+
+
+class Solo(Generic[Item, Outcome]):
+    """One worker that is kept from item to item, for callers that have their own order of items."""
+
+    def __init__(self, work: Work[Item, Outcome], slot: int) -> None:
+        self._work = work
+        self._process: GradingProcess[Item] = GradingProcess(work, slot)
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def do(self, item: Item) -> Outcome | Failure:
+        """Return what came of the item, after as many tries as `run_all` gives it."""
+        for tries in range(1, TRIES + 1):
+            self._process.hand(item, tries)
+            first_ready([self._process])
+            outcome = self._process.outcome()
+            if not isinstance(outcome, Broken):
+                self._process.item = None
+                result: Outcome = outcome
+                return result
+            with self._lock:
+                if self._closed:
+                    return Failure("It was given up, as its run had ended.")
+                self._process = GradingProcess(self._work, self._process.slot)
+            if not outcome.again:
+                break
+        return Failure(outcome.reason)
+
+    def close(self) -> None:
+        """End the worker; what it is in the middle of, in another thread's `do`, is given up."""
+        with self._lock:
+            self._closed = True
+            self._process.give_up()
+
+
+def alone(function: Callable[[Item], Outcome], item: Item) -> Outcome | Failure:
+    """Return what the function makes of the item, in a process of its own, within its bounds."""
+    with closing(Solo(Work(partial(_only, function)), slot=0)) as solo:
+        return solo.do(item)
+
+
+@contextmanager
+def _only(function: Callable[[Item], Outcome], _slot: int) -> Iterator[Callable[[Item], Outcome]]:
+    yield function

@@ -1,0 +1,1 @@
+"""The command `autograder`, by what people do with it."""

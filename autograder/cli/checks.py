@@ -1,0 +1,149 @@
+"""Checks: what a person may have got wrong about the folders, said before any work is done."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from autograder.rules.semester import Semester
+    from autograder.runs.classroom import Classroom, Handed
+
+__all__ = ["misspelt", "other_notebooks", "require_folders", "strangers"]
+
+_NAMED = 5  # of those whom a sentence is about
+
+
+def require_folders(room: Classroom, submitted: Path, folders: Collection[str]) -> None:
+    """Raise ValueError or OSError for a wrong folder, before anything is written.
+
+    `submitted`, or those of its `folders` that receipts name, has to hold submissions of the lab,
+    and OUT has to be a folder of its own, and no course, that can be written, in which the lab had
+    the same questions.
+    """
+    from autograder.grading.registry import find_lab
+    from autograder.notebooks.questions import source_notebook
+
+    lab = find_lab(room.lab, room.root, room.rules)
+    lab.prepare()
+    source_notebook(room.lab, room.root)
+    out, files = room.out, [f"{room.lab}/{name}.ipynb" for name in lab.notebooks]
+    layout = f"expected one laid out as <student>/{files[0]}"
+    if not submitted.is_dir():
+        raise NotADirectoryError(f"{submitted} is no folder; {layout}")
+    if (submitted / "taken.json").is_file():
+        raise ValueError(f"{submitted} is a folder of grades, an OUT; {layout}")
+    if out == submitted or submitted in out.parents:
+        raise ValueError(
+            f"{out} lies in {submitted}, where every folder is a student's; give another OUT"
+        )
+    if (out / "nbgrader_config.py").is_file() and not (out / "taken.json").is_file():
+        raise ValueError(
+            f"{out} is an nbgrader course, and grading would write its own settings, sources and "
+            "gradebook over those there; give another OUT, a new folder for one"
+        )
+    bases = [submitted / folder for folder in folders or [""]]
+    if not any(any(base.glob(f"*/{file}")) for base in bases for file in files):
+        names = (entry.name for entry in os.scandir(submitted) if entry.name[0] != ".")
+        raise ValueError(
+            f"{submitted} holds no {files[0]} of any student; {layout}{_it_holds(names)}"
+        )
+    _require_writable(out)
+    _require_same_questions(room)
+
+
+def other_notebooks(room: Classroom, handed: Iterable[Handed]) -> list[str]:
+    """Return a sentence where students handed in notebooks that are not graded beside the lab's.
+
+    The work may be in one of those: JupyterLab names a copy `<lab>-Copy1.ipynb`.
+    """
+    from autograder.grading.registry import find_lab
+
+    own = {f"{name}.ipynb" for name in find_lab(room.lab, room.root, room.rules).notebooks}
+    who = []
+    for student, path in handed:
+        if not (path.parent.is_symlink() or path.parent.parent.is_symlink()):
+            others = sorted(p.name for p in path.parent.glob("*.ipynb") if p.name not in own)
+            who += [f"{student} ({', '.join(others[:2])})"] if others else []
+    if not who:
+        return []
+    names = " and ".join(sorted(own))
+    return [
+        f"{room.lab}: notebooks that were handed in beside {names} were not opened: {_some(who)}."
+    ]
+
+
+def misspelt(room: Classroom, students: Collection[str], semester: Semester) -> list[str]:
+    """Return a sentence for each id that would do harm unseen, since nobody has exactly this one.
+
+    Such are the id of a submission that the roster has in other letters, and in the extensions that
+    of somebody who is not on the roster. Without a roster, only other letters are told.
+    """
+    roster = [student.id for student in semester.roster]
+    by_letters = {_letters(name): name for name in (*students, *roster)}
+    problems = [
+        f"{name}, {room.lab}: handed in, but the roster has {by_letters[_letters(name)]}, who has "
+        "0 points; write the roster's id as the folder's name, or the other way round"
+        for name in sorted(set(students) - set(roster))
+        if roster and by_letters[_letters(name)] != name
+    ]
+    for student, lab in sorted(semester.extensions):
+        near = by_letters.get(_letters(student))
+        if lab != room.lab or student in students or student in roster or not (roster or near):
+            continue
+        hint = f"; is it {near}?" if near else ""
+        problems.append(
+            f"{student}, {lab}: has an extension, but nobody has this id: neither a submission nor "
+            f"the roster{hint}"
+        )
+    return problems
+
+
+def strangers(lab: str, students: Iterable[str], roster: Iterable[str]) -> list[str]:
+    """Return a sentence where somebody handed in who is not on the roster, if there is one."""
+    known = set(roster)
+    who = sorted(set(students) - known) if known else []
+    if not who:
+        return []
+    return [f"{lab}: not on the roster, but handed in: {_some(who)}."]
+
+
+def _letters(name: str) -> str:
+    """An id as people tell ids apart: capitals, spaces and ways to write an accent are the same."""
+    return "".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def _require_writable(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        why = "" if os.access(out, os.W_OK | os.X_OK) else "Permission denied"
+    except OSError as error:
+        why = error.strerror or str(error)
+    if why:
+        raise ValueError(f"{out} cannot be written ({why}); give another OUT, or mend that")
+
+
+def _require_same_questions(room: Classroom) -> None:
+    from autograder.notebooks.questions import questions_of
+    from autograder.publish.audit import questions_then
+
+    then = {question.id for question in questions_then(room.out, room.lab)}
+    now = {question.id for question in questions_of([room.lab], room.root)[room.lab]}
+    if then and then != now:
+        raise ValueError(
+            f"{room.out} holds grades of {room.lab} from when it had other questions "
+            f"({_some(sorted(then ^ now))}); grade into a new folder"
+        )
+
+
+def _it_holds(names: Iterable[str]) -> str:
+    there = sorted(names)
+    return f", but it holds {_some(there)}" if there else ", but it is empty"
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,68 @@
+"""The hidden half of each lab: one module a lab, each with its `LAB`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from autograder.model.task import Lab, Task
+
+__all__ = ["find_lab", "find_task", "full_id", "has_tasks", "lab_names", "lab_of"]
+
+
+def lab_names() -> list[str]:
+    """Return the names of all labs, in order: `lab01_formats`, ..."""
+    return [_load(module).name for module in _modules()]
+
+
+def find_lab(name: str) -> Lab:
+    """Return the lab of this name; ValueError, with the names there are, for any other."""
+    try:
+        lab = _load(name.partition("_")[0])
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith(__name__):
+            raise
+        lab = None
+    if lab is None or lab.name != name:
+        raise ValueError(f"there is no lab named {name!r}; the labs are {', '.join(lab_names())}")
+    return lab
+
+
+@cache
+def has_tasks(name: str) -> bool:
+    """Tell whether this is a lab with Tasks, and no ordinary assignment; no other is loaded."""
+    number = name.partition("_")[0]
+    return number in _modules() and _load(number).name == name
+
+
+def full_id(lab: str, task: str) -> str:
+    """Return a task's name in its course: its id, or `ps1/q1` of an ordinary assignment."""
+    return task if has_tasks(lab) else f"{lab}/{task}"
+
+
+def find_task(task_id: str) -> Task:
+    """Return the task of this id; ValueError, with the ids of its lab, for any other."""
+    lab = lab_of(task_id)
+    for task in lab.tasks:
+        if task.id == task_id:
+            return task
+    known = ", ".join(task.id for task in lab.tasks)
+    raise ValueError(f"{lab.name} has no task {task_id!r}; its tasks are {known}")
+
+
+def lab_of(task_id: str) -> Lab:
+    """Return the lab that a task of this id belongs to; ValueError where there is none."""
+    number = task_id.partition("-")[0]
+    if number not in _modules():
+        raise ValueError(f"there is no task {task_id!r}; the labs are {', '.join(lab_names())}")
+    return _load(number)
+
+
+def _modules() -> list[str]:
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name.startswith("lab"))
+
+
+def _load(module: str) -> Lab:
+    lab: Lab = importlib.import_module(f"{__name__}.{module}").LAB
+    return lab

@@ -1,0 +1,34 @@
+"""Hidden half of lab 1, how numbers are stored: one module for an exercise or two."""
+
+from __future__ import annotations
+
+from autograder.content.lab01.bf16 import to_bf16
+from autograder.content.lab01.decode import decode_fp32
+from autograder.content.lab01.e4m3 import decode_e4m3
+from autograder.content.lab01.encode import encode_fp32
+from autograder.content.lab01.integers import fixed_point_value, integer_value
+from autograder.content.lab01.limits import format_limits
+from autograder.content.lab01.stall import stall_value
+from autograder.content.lab01.sums import careful_sum
+from autograder.content.lab01.updates import update_lost
+from autograder.model.task import Lab
+from peakmem.session import HIDDEN_MODULES
+
+__all__ = ["LAB"]
+
+LAB = Lab(
+    name="lab01_formats",
+    tasks=(
+        integer_value,
+        fixed_point_value,
+        decode_fp32,
+        encode_fp32,
+        format_limits,
+        to_bf16,
+        decode_e4m3,
+        stall_value,
+        careful_sum,
+        update_lost,
+    ),
+    hides=HIDDEN_MODULES["lab01_formats"],
+)

@@ -1,0 +1,46 @@
+"""What the exercises that take numbers apart may not use: anything that does it for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autograder.model.restrictions import Ban
+
+__all__ = ["NO_CASTS", "NO_CASTS_NO_LOOPS"]
+
+# A leading dot: an attribute, an import or a dtype string, never a variable of that name.
+_NAMES = frozenset(
+    {"float16", "float32", "bfloat16", "c_float", ".half", ".single", "f2", "f4"}
+    | {f"float8_{kind}" for kind in ("e4m3", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
+    | {"torch", "ml_dtypes", "gfloat"}
+)
+_MODULES = frozenset({"torch", "ml_dtypes", "gfloat", "peakmem.formats"})
+
+# The first argument of these is a format code of `struct`, `array` or `memoryview`, or a dtype.
+_CODED = frozenset(
+    {"pack", "pack_into", "unpack", "unpack_from", "iter_unpack", "Struct", "calcsize", "cast"}
+    | {"array", "asarray", "astype", "view", "dtype", "frombuffer", "fromstring", "full"}
+    | {"zeros", "ones", "empty", "fromiter", "ndarray"}
+)
+# Only characters of such codes, an e or f among them. `f8` and the like are sizes of numpy's.
+_HALF_OR_SINGLE = r"[@=<>!|]?[\dxcbB?hHiIlLqQnNdspPef\s]*[ef](?!\d+$)[\dxcbB?hHiIlLqQnNdspPef\s]*"
+
+_REASON = (
+    "This exercise takes the bits apart by arithmetic. It may not use what does that for you: "
+    "float16, float32, bfloat16 or float8 as a cast or a view, struct's codes e and f, "
+    "float.hex and float.fromhex, torch or ml_dtypes."
+)
+
+NO_CASTS = Ban(
+    names=_NAMES,
+    modules=_MODULES,
+    called=_CODED,
+    arguments=_HALF_OR_SINGLE,
+    methods=frozenset({"hex", "fromhex"}),
+    reason=_REASON,
+)
+NO_CASTS_NO_LOOPS = replace(
+    NO_CASTS,
+    loops=True,
+    reason=_REASON + " Nor may it loop in Python: one numpy operation works on all elements.",
+)

@@ -1,0 +1,209 @@
+"""careful_sum: a sum in float16 whose error does not grow with the number of terms.
+
+The student's process sends each array's answer and the arguments of every addition. This side
+replays them: whatever happened over there, the answer counts only if these additions are allowed
+and one of them gives it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autograder.model.restrictions import Ban
+from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
+
+__all__ = ["careful_sum"]
+
+Half = NDArray[np.float16]
+
+# What adds up exactly, or in more than 16 bits: with such a sum at hand, `add` only has to hit it.
+_NO_OTHER_SUM = Ban(
+    names=frozenset(
+        {".accumulate", ".cumsum", ".dot", ".einsum", ".inner", ".matmul", ".mean", ".average"}
+        | {".nancumsum", ".nanmean", ".nansum", ".reduceat", ".sum", ".trapezoid", ".vdot"}
+        | {".cumulative_sum", ".convolve", ".tensordot", ".vecdot"}
+    ),
+    modules=frozenset(
+        {"builtins.sum", "math.fsum", "math.sumprod", "operator.matmul", "itertools.accumulate"}
+        | {"decimal", "fractions", "statistics", "torch", "einops"}
+    ),
+    reason="Only add(a, b) may add here: a sum that something else makes tells where to end up.",
+)
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def case(*arrays: Any, fixed: bool = False) -> Case:
+        return Case(("sum",), {"arrays": [np.asarray(a, np.float16) for a in arrays]}, fixed=fixed)
+
+    def power_tree(size: int) -> NDArray[Any]:
+        """One large number, which meets one small one at each level of a tree of additions."""
+        x = np.zeros(size)
+        x[0], x[2 ** np.arange(int(math.log2(size)))] = 1024, 0.498
+        return x
+
+    equal = np.full(int(rng.integers(700, 1000)), rng.uniform(5, 15))
+    large = [900.0, -700.0, 4000.0]
+    mixed = rng.permutation(np.concatenate([rng.uniform(0, 0.2, 300), large]))
+    return [
+        case(equal, rng.normal(0, 3, 300), mixed),
+        case([], [0.25], [-0.0], [1.5, -0.5], fixed=True),
+        case(np.full(1000, 0.3), np.full(50, 2.0**-24), fixed=True),
+        case(power_tree(512), power_tree(512)[::-1], fixed=True),
+    ]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    outcomes = answer.value
+    arrays = case.inputs["arrays"]
+    if not isinstance(outcomes, list) or len(outcomes) != len(arrays):
+        return {"sum": Finding(False, "The answers came back garbled.")}
+    findings = (_judge_one(x, outcome) for x, outcome in zip(arrays, outcomes, strict=True))
+    failed = [finding for finding in findings if not finding.ok]
+    if not failed:
+        return {"sum": Finding(True)}
+    shared = [m for m in failed[0].mistakes if all(m in f.mistakes for f in failed)]
+    return {"sum": Finding(False, failed[0].said, tuple(shared))}
+
+
+def _judge_one(x: Half, outcome: Any) -> Finding:
+    if not isinstance(outcome, dict) or outcome.keys() != {"outcome", "additions"}:
+        return Finding(False, "The answers came back garbled.")
+    which = f"For an array of {len(x)} numbers: "
+    kind, *rest = outcome["outcome"] or ("",)
+    if kind == "changed":
+        return Finding(False, f"{which}your function changed it in place.")
+    if kind == "raised" and rest[0] == "NotImplementedError":
+        return NOT_WRITTEN
+    if kind == "raised":
+        mistakes = ("empty_array",) if len(x) == 0 else ()
+        return Finding(False, f"{which}your function raised {rest[0]}: {rest[1]}", mistakes)
+    if kind != "value" or len(rest) != 1:
+        return Finding(False, "The answers came back garbled.")
+    sums = _replay(x, outcome["additions"])
+    if sums is None:
+        return Finding(False, f"{which}an argument of add was neither an element nor a sum.")
+    (value,) = rest
+    if not isinstance(value, (int, float)):
+        return Finding(False, f"{which}expected a number, got {value!r}.", ("no_number",))
+    return _judge_value(x, float(value), sums, which)
+
+
+def _judge_value(x: Half, value: float, sums: Half, which: str) -> Finding:
+    if len(x) == 0:
+        ok = value == 0 and len(sums) == 0
+        return Finding(ok, f"{which}expected 0.0 without an addition.", ("empty_array",))
+    if len(sums) > 4 * len(x):
+        said = f"{which}expected at most {4 * len(x)} additions, but it made {len(sums)}."
+        return Finding(False, said, ("too_many_additions",))
+    if value not in sums.astype(float):
+        said = f"{which}{value!r} is returned, but no call of add gave this number."
+        mistakes = ("one_element_not_added", "not_by_add")[len(x) > 1 :]
+        return Finding(False, said, mistakes)
+    exact, size = math.fsum(x.tolist()), math.fsum(np.abs(x).tolist())
+    allowed = 4 * 2.0**-11 * size + 2.0**-25
+    if abs(value - exact) <= allowed:
+        return Finding(True)
+    said = f"{which}expected {exact:.6g} within {allowed:.2g}, but got {value:.6g}."
+    return Finding(False, said, tuple(name for name, sum_ in _recognisable(x) if sum_ == value))
+
+
+def _replay(x: Half, additions: Any) -> Half | None:
+    """The sums of these pairs, added one after another; None if any was not allowed.
+
+    Allowed are the elements of x, earlier sums, the negatives of both, and 0.
+    """
+    pairs = np.asarray(additions)
+    if pairs.dtype != np.float16 or pairs.ndim != 2 or pairs.shape[1] != 2:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums: Half = pairs[:, 0] + pairs[:, 1]
+    # Since when each of the 65,536 patterns may be used: before which addition.
+    since = np.full(2**16, len(sums) + 1)
+    since[_magnitudes(sums)[::-1]] = np.arange(1, len(sums) + 1)[::-1]  # the first one stays
+    since[_magnitudes(x)] = 0
+    since[0] = 0
+    needed = since[_magnitudes(pairs)].max(axis=1, initial=0)
+    return sums if (needed <= np.arange(len(sums))).all() else None
+
+
+def _magnitudes(values: Half) -> NDArray[np.uint16]:
+    return np.ascontiguousarray(values).view(np.uint16) & np.uint16(0x7FFF)
+
+
+def _recognisable(x: Half) -> Iterator[tuple[str, float]]:
+    """What the usual mistakes make of an array."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        yield "one_after_another", float(np.add.accumulate(x, dtype=np.float16)[-1])
+        yield "one_after_another", float(np.add.accumulate(x[::-1], dtype=np.float16)[-1])
+        yield "sorted_first", float(np.add.accumulate(_by_size(x), dtype=np.float16)[-1])
+        yield "sorted_first", float(np.add.accumulate(np.sort(x), dtype=np.float16)[-1])
+        yield "pairs", float(_in_pairs(x))
+        yield "loss_summed_apart", float(_losses_apart(x))
+        yield "compensation_added", float(_compensation_added(x))
+
+
+def _by_size(x: Half) -> Half:
+    order: Half = x[np.argsort(np.abs(x), kind="stable")]
+    return order
+
+
+def _in_pairs(x: Half) -> np.float16:
+    while len(x) > 1:
+        odd = x[len(x) // 2 * 2 :]
+        x = np.concatenate([x[0 : len(x) // 2 * 2 : 2] + x[1::2], odd])
+    return np.float16(x[0])
+
+
+def _losses_apart(x: Half) -> np.float16:
+    """What each addition loses, added up in float16 and given back once at the end."""
+    total = losses = np.float16(0)
+    for element in x:
+        exact = float(total) + float(element)
+        total = np.float16(exact)
+        losses = np.float16(losses + np.float16(exact - float(total)))
+    return np.float16(total + losses)
+
+
+def _compensation_added(x: Half) -> np.float16:
+    """Kahan's sum, but what an addition gave too much is given once more."""
+    total = too_much = np.float16(0)
+    for element in x:
+        y = np.float16(element + too_much)
+        t = np.float16(total + y)
+        too_much = np.float16(np.float16(t - total) - y)
+        total = t
+    return total
+
+
+careful_sum = Task(
+    id="lab01-careful_sum",
+    parts={"sum": 2},
+    defines=("careful_sum",),
+    probe="careful_sum",
+    cases=_cases,
+    judge=_judge,
+    ban=_NO_OTHER_SUM,
+    mistakes={
+        "pairs": "A tree of additions loses up to half a gap at each of its log2(n) levels, and "
+        "there are arrays where all these losses add up. Carry what each addition loses instead.",
+        "sorted_first": "Sorting helps where sizes differ, but a thousand equal numbers stall all "
+        "the same. Carry what each addition loses to the next one.",
+        "one_after_another": "Adding one element after another stalls: once the sum is large, "
+        "small elements are less than half a gap. Carry what each addition loses to the next one.",
+        "loss_summed_apart": "Yours adds up in float16 what the additions lose, and gives it back "
+        "at the end. That second sum grows and stalls in its turn; give each loss back at once.",
+        "compensation_added": "Mind the sign: (t - total) - y is what t has too much, so it is "
+        "taken from the next element, not added to it.",
+        "too_many_additions": "At most 4 additions an element are allowed.",
+        "one_element_not_added": "The result has to be a sum that add returned, for an array of "
+        "one element too: add(x[0], 0).",
+        "not_by_add": "The result has to be a sum that add returned.",
+        "empty_array": "The sum of no elements is 0.0, without an addition.",
+        "no_number": "The result has to be a number.",
+    },
+)

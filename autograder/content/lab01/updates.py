@@ -1,0 +1,133 @@
+"""update_lost: does adding an update change a parameter at all?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from autograder.content.lab01.rounding import gap, largest, rounded
+from autograder.model.compare import by_reference
+from autograder.model.task import Case, Task
+
+__all__ = ["is_lost", "update_lost"]
+
+
+def _some_format(rng: np.random.Generator) -> tuple[int, int]:
+    return int(rng.integers(3, 9)), int(rng.integers(2, 11))
+
+
+def is_lost(param: float, update: float, e: int, m: int) -> bool:
+    """Tell by exact rounding whether an update changes nothing."""
+    p, u = rounded(Fraction(param), e, m), rounded(Fraction(update), e, m)
+    if isinstance(p, float) or isinstance(u, float):
+        return float(p) + float(u) == p
+    return rounded(p + u, e, m) == p
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def around(param: float, e: int, m: int) -> list[list[float]]:
+        """Updates of about a quarter and a half of the gap, up and down."""
+        near = float(gap(Fraction(param), e, m))
+        sizes = [near / 2 * f for f in (0.5, 0.75, 1 - 2.0**-m, 1, 1 + 2.0**-m, 1.5)]
+        return [[param, sign * size, e, m] for size in sizes for sign in (1.0, -1.0)]
+
+    def number(e: int, m: int) -> float:
+        return float(rng.choice([-1.0, 1.0]) * 2.0 ** rng.uniform(1.0, 2.0 ** (e - 1) - 2))
+
+    def in_format(x: float, e: int, m: int) -> float:
+        return float(rounded(Fraction(x), e, m))
+
+    some = _some_format(rng)
+    calls: list[list[float]] = []
+    for e, m in ((5, 10), (8, 7), some):
+        calls += around(in_format(number(e, m), e, m), e, m)
+    calls += around(number(*some), *some)  # not in the format
+    calls += around(2.0 ** float(rng.integers(-1, 2)), *some)
+    calls = [calls[i] for i in rng.permutation(len(calls))]
+    top = float(largest(5, 10))
+    fixed = [*around(1.0, 5, 10), *around(-1.0, 8, 7), *around(top, 5, 10), [0.0, 2.0**-24, 5, 10]]
+    fixed += [[0.0, 2.0**-25, 5, 10], [0.0, 0.0, 5, 10], [1e6, 1.0, 5, 10], [1.0, 1e6, 5, 10]]
+    fixed += [[1.0, 0.001, 8, 7], [1.0, 0.005, 8, 7], [2.0**-24, 2.0**-25, 5, 10]]
+    fixed += [[1e6, 1e4, 5, 10], [-1e6, 1e4, 5, 10]]  # an infinite parameter stays what it is
+    return [
+        Case(("value",), {"calls": calls}),
+        Case(("value",), {"calls": fixed}, fixed=True),
+    ]
+
+
+def _inputs_not_rounded(param: float, update: float, e: int, m: int) -> bool:
+    total = rounded(Fraction(param) + Fraction(update), e, m)
+    return total == rounded(Fraction(param), e, m)
+
+
+def _compared_with_unrounded(param: float, update: float, e: int, m: int) -> bool:
+    p, u = rounded(Fraction(param), e, m), rounded(Fraction(update), e, m)
+    if isinstance(p, float) or isinstance(u, float):
+        return float(p) + float(u) == param
+    return rounded(p + u, e, m) == Fraction(param)
+
+
+def _no_overflow(param: float, update: float, e: int, m: int) -> bool:
+    def nearest(x: Fraction) -> Fraction:
+        step = gap(x, e, m)
+        return round(x / step) * step
+
+    p = nearest(Fraction(param))
+    return nearest(p + nearest(Fraction(update))) == p
+
+
+def _up_to(share: float, *, signed: bool = False) -> Callable[[float, float, int, int], bool]:
+    """Lost wherever the update is at most this share of the gap above the parameter."""
+
+    def mutant(param: float, update: float, e: int, m: int) -> bool:
+        p, u = rounded(Fraction(param), e, m), rounded(Fraction(update), e, m)
+        if isinstance(p, float) or isinstance(u, float):
+            return is_lost(param, update, e, m)
+        return (u if signed else abs(u)) <= share * gap(p, e, m)
+
+    return mutant
+
+
+def _less_than_epsilon(param: float, update: float, e: int, m: int) -> bool:
+    return abs(update) < abs(param) * 2.0**-m
+
+
+update_lost = Task(
+    id="lab01-update_lost",
+    parts={"value": 1},
+    defines=("update_lost",),
+    probe="update_lost",
+    cases=_cases,
+    judge=by_reference(
+        is_lost,
+        {
+            "inputs_not_rounded": _inputs_not_rounded,
+            "compared_with_unrounded": _compared_with_unrounded,
+            "half_gap_only": _up_to(0.5),
+            "whole_gap": _up_to(1.0),
+            "negative_always_lost": _up_to(0.5, signed=True),
+            "less_than_epsilon": _less_than_epsilon,
+            "no_overflow": _no_overflow,
+            "in_binary64": lambda param, update, e, m: param + update == param,
+        },
+        write=lambda param, update, e, m: f"update_lost({param!r}, {update!r}, {e}, {m})",
+    ),
+    mistakes={
+        "inputs_not_rounded": "param and update are stored in the format, so both are rounded to "
+        "it before they are added.",
+        "compared_with_unrounded": "Compare with the rounded param. The one you were given may "
+        "not be in the format, and then nothing ever equals it.",
+        "half_gap_only": "Half a gap is not the whole rule: a tie moves on from an odd number, and "
+        "just below a power of two the gap is half as wide.",
+        "whole_gap": "Yours takes any update up to a whole gap for lost; more than half of it "
+        "rounds to the neighbour.",
+        "negative_always_lost": "A negative update counts by its size.",
+        "less_than_epsilon": "epsilon * param is about one gap, and varies within a power of two "
+        "where the gap does not. Round the sum to the format instead.",
+        "no_overflow": "What is past the largest number of the format is infinity, and infinity "
+        "plus anything finite is infinity: yours goes on with finite numbers there.",
+        "in_binary64": "Yours adds in Python's 64 bits. Round the sum to the format.",
+    },
+)

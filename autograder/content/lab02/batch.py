@@ -1,0 +1,155 @@
+"""largest_batch: what fits beside 16 bytes a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from autograder.content.lab02.answers import exact_bytes
+from autograder.content.lab02.layer import kept_bytes
+from autograder.content.lab02.parameters import total_parameters
+from autograder.model.compare import by_reference
+from autograder.model.task import Case, Task
+
+__all__ = ["largest_batch"]
+
+_Shape = Mapping[str, int]
+
+
+def _parameters(shape: _Shape) -> int:
+    return total_parameters(shape["n_layers"], shape["d_model"], shape["vocab"], shape["context"])
+
+
+def _one_example(seq: int, shape: _Shape) -> int:
+    return shape["n_layers"] * sum(kept_bytes(seq, 1, shape["d_model"], shape["n_heads"]).values())
+
+
+def _batch(seq: int, shape: _Shape, budget: int) -> int:
+    left = budget - 16 * _parameters(shape)
+    return max(left // _one_example(seq, shape), 0)
+
+
+def _with_bytes(a_parameter: int) -> Callable[[int, _Shape, int], int]:
+    def mutant(seq: int, shape: _Shape, budget: int) -> int:
+        left = budget - a_parameter * _parameters(shape)
+        return max(left // _one_example(seq, shape), 0)
+
+    return mutant
+
+
+def _with_parameters(count: Callable[[_Shape], int]) -> Callable[[int, _Shape, int], int]:
+    def mutant(seq: int, shape: _Shape, budget: int) -> int:
+        return max((budget - 16 * count(shape)) // _one_example(seq, shape), 0)
+
+    return mutant
+
+
+def _with_example(kept: Callable[[int, _Shape], int]) -> Callable[[int, _Shape, int], int]:
+    def mutant(seq: int, shape: _Shape, budget: int) -> int:
+        return max((budget - 16 * _parameters(shape)) // kept(seq, shape), 0)
+
+    return mutant
+
+
+def _strictly(seq: int, shape: _Shape, budget: int) -> int:
+    return _batch(seq, shape, budget - 1)
+
+
+def _at_least_one(seq: int, shape: _Shape, budget: int) -> int:
+    return max(_batch(seq, shape, budget), 1)
+
+
+def _below_zero(seq: int, shape: _Shape, budget: int) -> int:
+    return (budget - 16 * _parameters(shape)) // _one_example(seq, shape)
+
+
+def _rounded_up(seq: int, shape: _Shape, budget: int) -> int:
+    return max(-((16 * _parameters(shape) - budget) // _one_example(seq, shape)), 0)
+
+
+def _seq_in_context(seq: int, shape: _Shape, budget: int) -> int:
+    return _batch(min(seq, shape["context"]), shape, budget)
+
+
+def _batch_cases(rng: np.random.Generator) -> list[Case]:
+    def shape() -> dict[str, int]:
+        n_heads = int(rng.integers(2, 16))
+        sizes = {"n_layers": int(rng.integers(2, 30)), "d_model": 64 * n_heads}
+        embeddings = {"vocab": int(rng.integers(100, 60_000)), "context": 2048}
+        return sizes | {"n_heads": n_heads} | embeddings
+
+    def draw(batch: int, over: int) -> list[object]:
+        """A call whose answer is `batch`, with `over` bytes left; a negative one is short of it."""
+        sizes, seq = shape(), int(rng.integers(64, 4000))
+        needed = 16 * _parameters(sizes) + batch * _one_example(seq, sizes)
+        return [seq, sizes, max(needed + over, 0)]
+
+    some = [draw(int(rng.integers(2, 300)), int(rng.integers(1, 10_000))) for _ in range(8)]
+    # At these budgets a byte decides.
+    exact = [draw(batch, over) for batch in (1, 5, 40) for over in (0, -1)]
+    nothing = [draw(0, 1000), draw(0, 0), draw(-2, 0), [128, shape(), 0]]
+    gpt2 = {"n_layers": 12, "d_model": 768, "n_heads": 12, "vocab": 50257, "context": 1024}
+    lengths = [[seq, gpt2, 16 * 10**9] for seq in (128, 256, 512, 1024, 2048, 4096, 8192, 16384)]
+    return [
+        Case(("batch",), {"calls": some}),
+        Case(("batch",), {"calls": exact}),
+        Case(("batch",), {"calls": nothing}),
+        Case(("batch",), {"calls": lengths}, fixed=True),
+    ]
+
+
+largest_batch = Task(
+    id="lab02-largest_batch",
+    parts={"batch": 2},
+    defines=("largest_batch",),
+    probe="largest_batch",
+    cases=_batch_cases,
+    judge=by_reference(
+        _batch,
+        {
+            "budget_excluded": _strictly,
+            "at_least_one": _at_least_one,
+            "below_zero": _below_zero,
+            "rounded_up": _rounded_up,
+            "bytes_2": _with_bytes(2),
+            "bytes_12": _with_bytes(12),
+            "bytes_18": _with_bytes(18),
+            "bytes_20": _with_bytes(20),
+            "head_untied": _with_parameters(
+                lambda shape: _parameters(shape) + shape["vocab"] * shape["d_model"]
+            ),
+            "default_context": _with_parameters(
+                lambda shape: _parameters({**shape, "vocab": 50257, "context": 2048})
+            ),
+            "one_layer": _with_example(
+                lambda seq, shape: _one_example(seq, {**shape, "n_layers": 1})
+            ),
+            "flash": _with_example(
+                lambda seq, shape: shape["n_layers"] * 34 * seq * shape["d_model"]
+            ),
+            "seq_cut_to_context": _seq_in_context,
+        },
+        equal=exact_bytes,
+        write=lambda seq, shape, budget: f"largest_batch({seq}, {dict(shape)}, {budget})",
+    ),
+    mistakes={
+        "budget_excluded": "A batch that needs exactly the budget fits: <=, not <.",
+        "at_least_one": "Where not even one example fits, the answer is 0.",
+        "below_zero": "Where the parameters alone break the budget, the answer is 0, not less.",
+        "rounded_up": "Round down: a part of an example more does not fit.",
+        "bytes_2": "Your budget has 2 bytes a parameter, the weights alone. Training takes 16.",
+        "bytes_12": "Your budget has 12 bytes a parameter. The convention here is 16: weights 2, "
+        "gradients 2, fp32 weights 4, two moments of 4.",
+        "bytes_18": "Your budget has 18 bytes a parameter, which is gradients in fp32. The "
+        "convention here is 16: weights 2, gradients 2, fp32 weights 4, two moments of 4.",
+        "bytes_20": "Your budget has 20 bytes a parameter. The convention here is 16: weights 2, "
+        "gradients 2, fp32 weights 4, two moments of 4.",
+        "head_untied": "You count the head as a matrix of its own. It is tied: the token embedding "
+        "again, and counted there.",
+        "default_context": "vocab and context are the shape's; you take GPT-3's for every model.",
+        "one_layer": "Every layer keeps its activations: multiply by n_layers.",
+        "flash": "Attention is standard here, so its scores, 5as^2b bytes a layer, are kept too.",
+        "seq_cut_to_context": "Take seq as it is given, also where it exceeds the context.",
+    },
+)

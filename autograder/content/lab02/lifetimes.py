@@ -1,0 +1,260 @@
+"""lifetimes and live_bytes: from when to when tensors live, and what that adds up to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from autograder.content.lab02.answers import exact_bytes
+from autograder.model.compare import by_reference, show
+from autograder.model.task import Case, Task
+
+__all__ = ["lifetimes", "live_bytes"]
+
+_Graph = Sequence[dict[str, Any]]
+_Lives = list[tuple[str, int, int]]
+
+# lifetimes
+
+
+def _lives(
+    graph: _Graph,
+    training: bool,
+    backward: Callable[[int, int], int] = lambda i, n: 2 * n - 1 - i,
+    keys: tuple[str, str] = ("inputs", "saves"),
+) -> _Lives:
+    """The reference; mutants move the backward steps or read another list of names."""
+    n = len(graph)
+    last = {op["name"]: i for i, op in enumerate(graph)}
+    for i, op in enumerate(graph):
+        steps = [(name, i) for name in op[keys[0]]]
+        if training:
+            steps += [(name, backward(i, n)) for name in op[keys[1]]]
+        for name, step in steps:
+            if name in last:
+                last[name] = max(last[name], step)
+    return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]
+
+
+def _all_kept(graph: _Graph, training: bool) -> _Lives:
+    """Every output waits for its own backward, saved or not."""
+    n = len(graph)
+    lives = _lives(graph, training)
+    if not training:
+        return lives
+    return [(name, i, max(last, 2 * n - 1 - i)) for i, (name, _, last) in enumerate(lives)]
+
+
+def _own_saves_only(graph: _Graph, training: bool) -> _Lives:
+    own = [{**op, "saves": [name for name in op["saves"] if name == op["name"]]} for op in graph]
+    return _lives(own, training)
+
+
+def _next_step_only(graph: _Graph, training: bool) -> _Lives:
+    """Every output is used by the next operation and no other, as in a chain."""
+    chain = [{**op, "inputs": [graph[i - 1]["name"]] if i else []} for i, op in enumerate(graph)]
+    return _lives(chain, training)
+
+
+def _sources_listed(graph: _Graph, training: bool) -> _Lives:
+    made = {op["name"] for op in graph}
+    sources = dict.fromkeys(name for op in graph for name in op["inputs"] if name not in made)
+    uses = [[i for i, op in enumerate(graph) if name in op["inputs"]] for name in sources]
+    return [(name, 0, max(use)) for name, use in zip(sources, uses, strict=True)] + _lives(
+        graph, training
+    )
+
+
+def _random_graph(rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Operations that each read one or two values, some of them old, and save some or none."""
+    names = ["x"]
+    graph = []
+    for i in range(int(rng.integers(4, 12))):
+        inputs = [names[-1]]
+        if i and rng.random() < 0.4:
+            inputs.append(names[int(rng.integers(len(names)))])
+        name = f"t{i}"
+        saves = [value for value in dict.fromkeys([*inputs, name]) if rng.random() < 0.4]
+        size = int(rng.integers(1, 1000))
+        graph.append({"name": name, "inputs": inputs, "output_bytes": size, "saves": saves})
+        names.append(name)
+    return graph
+
+
+def _op(name: str, inputs: str, saves: str, size: int = 4) -> dict[str, Any]:
+    return {
+        "name": name,
+        "inputs": inputs.split(),
+        "output_bytes": size,
+        "saves": saves.split(),
+    }
+
+
+_CHAIN = [_op("a", "x", "x"), _op("b", "a", "a"), _op("c", "b", "c"), _op("d", "c", "")]
+_RESIDUAL = [_op("h", "x", "x"), _op("a", "h", "h"), _op("r", "h a", ""), _op("y", "r", "r")]
+_UNSAVED = [_op("h", "x", ""), _op("a", "h", ""), _op("b", "a", ""), _op("y", "b h", "")]
+_TWICE = [_op("a", "x", "x"), _op("b", "a a", "a"), _op("c", "b", "b"), _op("d", "a c", "a c")]
+
+
+def _lifetime_cases(rng: np.random.Generator) -> list[Case]:
+    drawn = [_random_graph(rng) for _ in range(12)]
+    fixed = [_CHAIN, _RESIDUAL, _UNSAVED, _TWICE, [_op("y", "x", "x")], [_op("y", "x", "y")], []]
+
+    def case(graphs: Sequence[_Graph], training: bool, fixed: bool = False) -> Case:
+        part = "training" if training else "inference"
+        return Case((part,), {"calls": [[graph, training] for graph in graphs]}, fixed=fixed)
+
+    return [
+        *(case(drawn, training) for training in (False, True)),
+        *(case(fixed, training, fixed=True) for training in (False, True)),
+    ]
+
+
+lifetimes = Task(
+    id="lab02-lifetimes",
+    parts={"inference": 1, "training": 2},
+    defines=("lifetimes",),
+    probe="lifetimes",
+    cases=_lifetime_cases,
+    judge=by_reference(
+        _lives,
+        {
+            "saves_ignored": lambda graph, training: _lives(graph, False),
+            "saves_in_inference": lambda graph, training: _lives(graph, True),
+            "backward_one_late": lambda graph, training: _lives(
+                graph, training, lambda i, n: 2 * n - i
+            ),
+            "backward_in_order": lambda graph, training: _lives(
+                graph, training, lambda i, n: n + i
+            ),
+            "all_kept": _all_kept,
+            "own_saves_only": _own_saves_only,
+            "saves_are_inputs": lambda graph, training: _lives(
+                graph, training, keys=("inputs", "inputs")
+            ),
+            "next_step_only": _next_step_only,
+            "last_excluded": lambda graph, training: [
+                (name, first, last + 1) for name, first, last in _lives(graph, training)
+            ],
+            "sources_listed": _sources_listed,
+        },
+        write=lambda graph, training: f"lifetimes({show(graph, 900)}, {training})",
+    ),
+    mistakes={
+        "saves_ignored": "In training, a value that an operation saves lives until that "
+        "operation's backward step; yours dies with its last reader, as in inference.",
+        "saves_in_inference": "In inference there is no backward pass, so nothing waits for it.",
+        "backward_one_late": "Steps count from 0: the last operation, n-1, has its backward at "
+        "step n, so operation i at 2n-1-i. Yours is one later.",
+        "backward_in_order": "The backward pass runs in reverse: the last operation comes first. "
+        "Operation i's backward is at step 2n-1-i, not n+i.",
+        "saves_are_inputs": "Not every operation saves its inputs: `saves` says which values "
+        "its backward needs.",
+        "all_kept": "An output that nobody saves need not wait for the backward pass; yours keeps "
+        "all of them.",
+        "own_saves_only": "An operation may save its inputs, which other operations made: look "
+        "for the name in every operation's `saves`.",
+        "next_step_only": "A value may be read by any later operation, as in a residual "
+        "connection, and not only by the next one.",
+        "last_excluded": "last_step is the last step at which the value lives, not the one after.",
+        "sources_listed": "Names that no operation makes, such as the network's input, are not "
+        "listed.",
+    },
+)
+
+
+# live_bytes
+
+
+def _live(tensors: Sequence[Sequence[int]], n_steps: int) -> list[int]:
+    return [
+        sum(size for size, first, last in tensors if first <= step <= last)
+        for step in range(n_steps)
+    ]
+
+
+def _wrapped(tensors: Sequence[Sequence[int]], n_steps: int) -> list[int]:
+    """Adds at every step of each tensor: a negative step counts from the end."""
+    live = [0] * n_steps
+    for size, first, last in tensors:
+        for step in range(first, min(last, n_steps - 1) + 1):
+            live[step] += size
+    return live
+
+
+def _not_cut(tensors: Sequence[Sequence[int]], n_steps: int) -> list[int]:
+    live = [0] * n_steps
+    for size, first, last in tensors:
+        for step in range(first, last + 1):
+            live[step] += size
+    return live
+
+
+def _live_cases(rng: np.random.Generator) -> list[Case]:
+    def draw(beyond: int) -> list[object]:
+        n_steps = int(rng.integers(6, 20))
+        tensors = []
+        for _ in range(int(rng.integers(4, 15))):
+            first = int(rng.integers(-beyond, n_steps))
+            last = int(rng.integers(max(first, 0), n_steps + beyond))
+            tensors.append([int(rng.integers(1, 10**9)), first, last])
+        # Two tensors may be alike in all three numbers, or in their steps alone.
+        tensors.insert(2, list(tensors[0]))
+        tensors.append([int(rng.integers(1, 10**9)), *tensors[1][1:]])
+        return [tensors, n_steps]
+
+    two_buffers = [[[10, i, i + 1] for i in range(6)], 7]
+    grows = [[[10, i, 11 - i] for i in range(6)], 12]
+    outside = [[[5, -9, -2], [7, 9, 12], [3, -2, 20], [2, 4, 4]], 5]
+    return [
+        Case(("bytes",), {"calls": [draw(0) for _ in range(8)]}),
+        Case(("bytes",), {"calls": [draw(4) for _ in range(8)]}),
+        Case(("bytes",), {"calls": [two_buffers, grows, outside, [[], 3], [[], 0]]}, fixed=True),
+    ]
+
+
+live_bytes = Task(
+    id="lab02-live_bytes",
+    parts={"bytes": 2},
+    defines=("live_bytes",),
+    probe="live_bytes",
+    cases=_live_cases,
+    judge=by_reference(
+        _live,
+        {
+            "negative_steps_wrap": _wrapped,
+            "not_cut_off": _not_cut,
+            "last_excluded": lambda tensors, n: _live([(b, f, t - 1) for b, f, t in tensors], n),
+            "first_excluded": lambda tensors, n: _live([(b, f + 1, t) for b, f, t in tensors], n),
+            "never_freed": lambda tensors, n: _live([(b, f, n) for b, f, _ in tensors], n),
+            "born_only": lambda tensors, n: _live([(b, f, f) for b, f, _ in tensors], n),
+            "equal_rows_merged": lambda tensors, n: _live(list(set(map(tuple, tensors))), n),
+            "same_span_merged": lambda tensors, n: _live(
+                [(b, f, t) for (f, t), b in {(f, t): b for b, f, t in tensors}.items()], n
+            ),
+            "tensors_counted": lambda tensors, n: _live([(1, f, t) for _, f, t in tensors], n),
+            "peak_only": lambda tensors, n: max(_live(tensors, n), default=0),
+        },
+        equal=exact_bytes,
+        write=lambda tensors, n: f"live_bytes({show(tensors, 400)}, {n})",
+    ),
+    mistakes={
+        "negative_steps_wrap": "A tensor from before step 0 is cut off there. In Python a list's "
+        "item -1 is its last one, so yours adds it to the end.",
+        "not_cut_off": "Steps outside 0 ... n_steps - 1 are cut off: they must neither raise nor "
+        "count elsewhere.",
+        "last_excluded": "last_step is inclusive: the tensor still lives then.",
+        "first_excluded": "The tensor lives from first_step on, that step included.",
+        "never_freed": "After last_step a tensor is gone; yours stays to the end.",
+        "born_only": "A tensor counts at every step from first_step to last_step, not only at its "
+        "first.",
+        "equal_rows_merged": "Two tensors may have the same bytes and steps, and both count. A set "
+        "or a dict keeps one of them.",
+        "same_span_merged": "Two tensors may live over the same steps, and both count. A dict "
+        "keyed by the steps keeps one of them.",
+        "tensors_counted": "You count how many tensors live. Add up their bytes.",
+        "peak_only": "A list with the bytes of every step is asked for; yours is the peak alone.",
+    },
+)

@@ -1,0 +1,115 @@
+"""inconsistent_rows: which rows of a table of models contradict themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from autograder.model.compare import by_reference, show
+from autograder.model.task import Case, Task
+
+__all__ = ["inconsistent_rows"]
+
+Row = Mapping[str, Any]
+
+_KEYS = ("name", "n_layers", "d_model", "n_heads", "d_head")
+_GPT3 = (
+    ("GPT-3 Small", 12, 768, 12, 64),
+    ("GPT-3 Medium", 24, 1024, 16, 64),
+    ("GPT-3 Large", 24, 1536, 16, 96),
+    ("GPT-3 XL", 24, 2048, 24, 128),
+    ("GPT-3 2.7B", 32, 2560, 32, 80),
+    ("GPT-3 6.7B", 32, 4096, 32, 128),
+    ("GPT-3 13B", 40, 5140, 40, 128),
+    ("GPT-3 175B", 96, 12288, 96, 128),
+)
+
+
+def _where(wrong: Callable[[Row], bool]) -> Callable[[Iterable[Row]], set[str]]:
+    return lambda table: {row["name"] for row in table if wrong(row)}
+
+
+_inconsistent = _where(lambda row: row["n_heads"] * row["d_head"] != row["d_model"])
+
+
+def _table(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:
+    """Rows that add up, and rows that fail it by much, by a remainder, or by the size of a head."""
+    rows = []
+    for index in rng.permutation(count):
+        n_heads, d_head = int(rng.integers(2, 100)), int(rng.integers(16, 200))
+        off = (0, 0, int(rng.integers(1, n_heads)), n_heads, -n_heads)[int(rng.integers(5))]
+        d_model = n_heads * d_head + off
+        row = (f"model-{index}", int(rng.integers(1, 100)), d_model, n_heads, d_head)
+        rows.append(dict(zip(_KEYS, row, strict=True)))
+    return rows
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    gpt3 = [dict(zip(_KEYS, row, strict=True)) for row in _GPT3]
+    drawn = [[_table(rng, count)] for count in (4, 8, 8, 30)]
+    fixed = [[gpt3], [[]], [gpt3[:1]], [gpt3[6:7]]]
+    return [
+        Case(("names",), {"calls": drawn}),
+        Case(("names",), {"calls": fixed}, fixed=True),
+    ]
+
+
+def _same_names(expected: Any, got: Any) -> bool:
+    """Tell whether a list of names, in any order, has the expected ones."""
+    if isinstance(expected, set):
+        return (
+            isinstance(got, list)
+            and all(isinstance(name, str) for name in got)
+            and set(got) == expected
+        )
+    return (
+        isinstance(got, list)
+        and len(got) == len(expected)
+        and set(map(str, got)) == set(map(str, expected))
+    )
+
+
+def _rows_at_fault(table: Iterable[Row]) -> list[Any]:
+    names = _inconsistent(table)
+    return [row for row in table if row["name"] in names]
+
+
+def _numbers_of_rows(table: Iterable[Row]) -> list[Any]:
+    names = _inconsistent(table)
+    return [index for index, row in enumerate(table) if row["name"] in names]
+
+
+inconsistent_rows = Task(
+    id="lab02-inconsistent_rows",
+    parts={"names": 1},
+    defines=("inconsistent_rows",),
+    probe="inconsistent_rows",
+    cases=_cases,
+    judge=by_reference(
+        _inconsistent,
+        {
+            "floor_division": _where(lambda row: row["d_model"] // row["n_heads"] != row["d_head"]),
+            "divisibility_only": _where(lambda row: row["d_model"] % row["n_heads"] != 0),
+            "too_wide_only": _where(lambda row: row["n_heads"] * row["d_head"] > row["d_model"]),
+            "too_narrow_only": _where(lambda row: row["n_heads"] * row["d_head"] < row["d_model"]),
+            "consistent_rows": _where(lambda row: row["n_heads"] * row["d_head"] == row["d_model"]),
+            "rows_not_names": _rows_at_fault,
+            "numbers_of_rows": _numbers_of_rows,
+        },
+        equal=_same_names,
+        write=lambda table: f"the table {show(table, 400)}",
+    ),
+    mistakes={
+        "floor_division": "// drops the remainder: 5140 // 40 is 128, and yet 40 * 128 is not "
+        "5140. Multiply instead.",
+        "divisibility_only": "You only ask whether the heads divide d_model. A row can fail "
+        "though they do, if d_head is another number.",
+        "too_wide_only": "You only find the rows whose heads are wider than d_model together.",
+        "too_narrow_only": "You only find the rows whose heads are narrower than d_model together.",
+        "consistent_rows": "You return the rows that add up; those that do not are asked for.",
+        "rows_not_names": "You return whole rows; their names are asked for.",
+        "numbers_of_rows": "You return where the rows stand; their names are asked for.",
+    },
+)

@@ -1,0 +1,198 @@
+"""Exercise: Adam's step, written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from autograder.content.lab03.adam import Array, Model, corrections_off, torch_paths
+from autograder.content.lab03.paths import (
+    error,
+    first_difference,
+    moved_and_stood,
+    mutants_like,
+    paths_in,
+)
+from autograder.model.restrictions import Ban
+from autograder.model.task import Answer, Case, Finding, Task
+
+__all__ = ["MISTAKES", "NO_TORCH_OPTIM", "adam_step", "judge_models", "path_cases"]
+
+_FIRST, _CORRECTION, _NONE, _EPS = (
+    *("first step", "bias correction over 25 steps"),
+    *("None gradients", "eps outside the root"),
+)
+_TOLERANCE = 1e-9  # of the distance moved
+_FLOAT32 = 1e-5  # an error between the two is float32's
+_FLOAT32_COUNT = 1e-3  # 1 - 0.999 in float32 is off by more than a float32 is
+_NEARER = 1e-3  # a mutant explains an answer that is this much nearer to it than to torch
+_TINY_EPS = 1e-15  # where the place of eps is not the question
+
+NO_TORCH_OPTIM = Ban(
+    names=frozenset(
+        {"optim", "torch.optim", "torch.optim.adam", "torch.optim.adamw", "Optimizer"}
+        | {"_fused_adam", "_fused_adam_", "_fused_adamw", "_fused_adamw_"}
+        | {"_single_tensor_adam", "_multi_tensor_adam", "_single_tensor_adamw"}
+    ),
+    modules=frozenset({"torch.optim", "torchao", "bitsandbytes", "apex", "deepspeed"}),
+    reason="Write Adam's arithmetic yourself: no optimizer of torch's or of another library.",
+)
+
+MISTAKES = {
+    "changes_gradients": "Your step changed a gradient. Other code reads gradients after the step "
+    "(to clip or to log them), so compute with them and leave them as they were.",
+    "not_in_place": "Your parameters did not move. The caller keeps the tensors of `params`, so "
+    "change those in place, under torch.no_grad(): `param -= x` inside it does, "
+    "`param = param - x` makes a new tensor.",
+    "flat_copies": "Your step moves only parameters that lie in one piece in memory. reshape(-1) "
+    "and flatten() copy all others; change the parameter itself, or views of it.",
+    "no_bias_correction": "Your moments are not corrected for their start at zero. Divide the "
+    "first by 1 - beta1**t and the second by 1 - beta2**t, where t counts from 1.",
+    "eps_inside_the_root": "Your eps stands under the square root. Add it after the root: "
+    "sqrt(v) + eps.",
+    "eps_before_the_correction": "Your eps is added to the root of the second moment before that "
+    "is corrected. Correct first, then take the root, then add eps.",
+    "one_count_for_all": "Your step count is one for all parameters. A parameter whose gradient "
+    "was None has made fewer steps than the others, so each needs a count of its own.",
+    "counts_every_parameter": "Your step count rises with every parameter of a call. Each "
+    "parameter needs a count of its own, which rises by 1 in each of its steps.",
+    "count_one_ahead": "Your step count is one ahead: in the first step t is 1.",
+    "none_as_zero": "Your step takes a gradient of None for a gradient of zero. None means that "
+    "this parameter took no part: leave it, its moments and its count alone.",
+    "stops_at_none": "Your step ends at the first gradient of None. Go on with the parameters "
+    "after it: `continue`, not `return`.",
+    "betas_swapped": "Your betas are swapped: the first is for the mean of the gradients, the "
+    "second for the mean of their squares.",
+    "weights_swapped": "Your moments weigh old and new the wrong way round: beta belongs to the "
+    "old moment, 1 - beta to the new gradient.",
+    "no_root": "Your step divides by the second moment itself. Divide by its square root.",
+    "second_not_squared": "Your second moment averages the gradients' sizes. It is the mean of "
+    "their squares.",
+    "corrected_moments_kept": "Your state keeps the corrected moments. Keep the plain ones and "
+    "correct a copy in each step, or the correction is applied again and again.",
+    "sign": "Your step goes uphill: subtract it.",
+    "state_outside": "Your step keeps something outside `state`: two models that take turns get "
+    "into each other's way. All that has to last until the next call belongs into `state`.",
+    "float32_step_count": "Your bias corrections are less precise than the parameters. With a step "
+    "count that is a float32 tensor, as torch keeps it, 1 - beta**t is float32 too: keep the count "
+    "a Python int.",
+    "float32_moments": "Your moments are less precise than the parameters. Give them the "
+    "parameter's dtype, as torch.zeros_like(param) does.",
+}
+
+
+def path_cases(rng: np.random.Generator) -> list[Case]:
+    """Return the cases of a step that is to equal Adam's; each has one part of `adam_step`."""
+    betas = (float(rng.uniform(0.8, 0.95)), float(rng.uniform(0.98, 0.9995)))
+    lr = float(rng.uniform(1e-3, 1e-1))
+    options = {"lr": lr, "betas": betas, "eps": _TINY_EPS}
+    pair = [_model(rng, 25, [1.0, 10.0, 0.3, 1.0]) for _ in range(2)]
+    at_zero = [_model(rng, 12, [1e-7, 1e-4, 1.0, 1e-7], start=0.0) for _ in range(2)]
+    return [
+        _case(_FIRST, [_model(rng, 1, [1.0, 0.1, 10.0, 3.0])], {"eps": _TINY_EPS}),
+        _case(_CORRECTION, [_model(rng, 25, [1.0, 0.1, 10.0, 3.0])], options),
+        _case(_CORRECTION, pair, options),
+        _case(_NONE, [_skipping(rng)], options),
+        _case(_EPS, at_zero[:1], {"lr": lr, "eps": float(rng.uniform(0.2, 0.5))}),
+        _case(_EPS, at_zero[1:], {}),
+    ]
+
+
+def _case(part: str, models: Sequence[Model], options: Mapping[str, Any]) -> Case:
+    return Case((part,), {"models": list(models), "options": dict(options)})
+
+
+def _model(
+    rng: np.random.Generator, calls: int, scales: Sequence[float], start: float = 1.0
+) -> dict[str, Any]:
+    """A model whose parameters lie in memory in different ways, with gradients of given sizes."""
+    shapes = [(5,), (2, 3), (2, 3), (2, 2, 3)]  # two alike: neither shape nor size is a name
+    return {
+        "parameters": [start * rng.standard_normal(shape) for shape in shapes],
+        "layouts": ["contiguous", "transposed", "strided", "contiguous"],
+        "gradients": [
+            scale * _signed(rng, (calls, *shape))
+            for shape, scale in zip(shapes, scales, strict=True)
+        ],
+        "skipped": [],
+    }
+
+
+def _signed(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Values away from zero, so that a tiny eps stays tiny beside every one of them."""
+    values: Array = rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape)
+    return values
+
+
+def _skipping(rng: np.random.Generator) -> dict[str, Any]:
+    """A model of which one parameter comes late, one comes and goes, and one never comes."""
+    away = [{3}, {1, 3}, {1, 2, 3}, {0, 1, 2, 3}, {3}, {2, 3}, {0, 3}, {1, 3}, {3}]
+    skipped = [(call, i) for call, gone in enumerate(away) for i in sorted(gone)]
+    return {**_model(rng, len(away), [1.0, 1.0, 1.0, 1.0]), "skipped": skipped}
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    finding = judge_models(case.inputs["models"], case.inputs["options"], answer.value)
+    return dict.fromkeys(case.parts, finding)
+
+
+def judge_models(
+    models: Sequence[Model],
+    options: Mapping[str, Any],
+    said: Any,
+    tolerance: float = _TOLERANCE,
+) -> Finding:
+    """Judge what a probe said of `models` against torch's Adam.
+
+    `tolerance` is in parts of the distance moved.
+    """
+    got = paths_in(models, said)
+    if got is None:
+        return Finding(False, "The answers came back garbled.")
+    changed = next((one["changed"] for one in said if one.get("changed")), None)
+    if changed is not None:
+        return _changed(changed)
+    expected = torch_paths(models, options)
+    off = error(models, expected, got)
+    if off <= tolerance:
+        return Finding(True)
+    mistakes = mutants_like(models, options, got, _NEARER * min(off, 1.0))
+    moved, stood = moved_and_stood(models, expected, got)
+    if not any(one.get("state_used") for one in said):
+        mistakes.append("state_outside")
+    if off <= _FLOAT32_COUNT and corrections_off(models, options, got, _NEARER * off):
+        mistakes.append("float32_step_count")
+    elif off <= _FLOAT32:
+        mistakes.append("float32_moments")
+    if not moved:
+        mistakes.append("not_in_place")
+    elif stood and "contiguous" not in stood:
+        mistakes.append("flat_copies")
+    difference = first_difference(models, options, expected, got, tolerance)
+    return Finding(False, difference, tuple(mistakes))
+
+
+def _changed(what: object) -> Finding:
+    if what == "gradients":
+        return Finding(False, "", ("changes_gradients",))
+    if what == "lists":
+        return Finding(False, "Your step changed the list `params` or the list `grads` itself.")
+    return Finding(
+        False,
+        "After your step a parameter was no longer a leaf that requires a gradient. Change "
+        "parameters in place, under torch.no_grad().",
+    )
+
+
+adam_step = Task(
+    id="lab03-adam_step",
+    parts={_FIRST: 1, _CORRECTION: 2, _NONE: 1, _EPS: 1},
+    defines=("adam_step",),
+    probe="adam_step",
+    cases=path_cases,
+    judge=_judge,
+    mistakes=MISTAKES,
+    ban=NO_TORCH_OPTIM,
+)

@@ -1,0 +1,153 @@
+"""Exercise: Adam's step within a memory budget, which the meter measures at grading."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from autograder.content.lab03.adam import Model
+from autograder.content.lab03.adam_step import MISTAKES, NO_TORCH_OPTIM, judge_models, path_cases
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.probes.lab03 import large_tensors
+
+__all__ = ["FLOAT32_TOLERANCE", "SLACK_BYTES", "lean_adam_step", "watched_model", "watched_places"]
+
+_EQUAL, _BUDGET = "equal results", "under the budget"
+_KIB, _MIB = 2**10, 2**20
+FLOAT32_TOLERANCE = 1e-5  # of the distance moved, in float32
+
+# What a budget has beside the bytes of the text: what the small runs before it and the answer take.
+SLACK_BYTES = 2 * _MIB
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    small = [replace(case, parts=(_EQUAL,)) for case in path_cases(rng)]
+    return [*small, _large(rng)]
+
+
+def _large(rng: np.random.Generator) -> Case:
+    """One vector, and one matrix whose rows alone are larger than what a notebook may hold."""
+    shapes = [
+        [int(rng.integers(2_600_000, 2_700_000))],
+        [3, int(rng.integers(2_400_000, 2_500_000))],
+        [65],
+        [2, 20_000, 1],  # columns, which have no long last dimension to cut
+    ]
+    large = {
+        "shapes": shapes,
+        "seed": int(rng.integers(2**32)),
+        "factors": [1.0, -0.5],
+        "watched": [watched_places(rng, math.prod(shape)) for shape in shapes],
+    }
+    budget = Budget(2 * _bytes_of(shapes) + _most_bytes(shapes) + SLACK_BYTES)
+    return Case((_BUDGET,), {"large": large, "options": {"lr": 0.1}}, budget=budget)
+
+
+def _bytes_of(shapes: Sequence[Sequence[int]]) -> int:
+    return 4 * sum(math.prod(shape) for shape in shapes)
+
+
+def _most_bytes(shapes: Sequence[Sequence[int]]) -> int:
+    """What a call may take beside parameters and gradients."""
+    return 2 * _bytes_of(shapes) + _MIB
+
+
+def watched_places(rng: np.random.Generator, n: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return flat positions of some of a tensor's n values: both ends, and places between."""
+    return np.unique([0, 1, n - 2, n - 1, *rng.integers(n, size=200)])
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    inputs = case.inputs
+    if "models" in inputs:
+        finding = judge_models(inputs["models"], inputs["options"], answer.value)
+    else:
+        finding = _large_step(inputs, answer)
+    return dict.fromkeys(case.parts, finding)
+
+
+def _large_step(inputs: Mapping[str, Any], answer: Answer) -> Finding:
+    value = answer.value if isinstance(answer.value, dict) else {}
+    results = judge_models(
+        [watched_model(inputs["large"])], inputs["options"], value.get("models"), FLOAT32_TOLERANCE
+    )
+    if not results.ok:
+        return results
+    shapes = inputs["large"]["shapes"]
+    state_bytes = 2 * _bytes_of(shapes)
+    rise_bytes = answer.metered("rise_bytes", "numpy_rise_bytes")
+    kept_bytes = answer.metered("kept_bytes", "numpy_kept_bytes") or 0
+    keeps = kept_bytes > state_bytes + 64 * _KIB
+    if not answer.breaks_budget(rise_bytes, _most_bytes(shapes)) and not (
+        keeps and not answer.memory
+    ):
+        unseen = not answer.memory and kept_bytes < 0.95 * state_bytes
+        return Finding(False, doubt=_UNSEEN) if unseen else Finding(True)
+    if keeps:
+        wide = kept_bytes >= 2 * state_bytes
+        return Finding(False, _KEPT, ("wide_moments",) if wide else ("keeps_too_much",))
+    return Finding(False, _RISE, _piece(shapes, (rise_bytes or 0) - state_bytes))
+
+
+_UNSEEN = (
+    "Your step gives Adam's results, but the meter does not see two moments for each value. An "
+    "instructor has to look at where they are."
+)
+_KEPT = (
+    "Between calls, params + grads + 2P + 64 KiB may be live (P: the parameters' bytes), numpy's "
+    "memory included. Yours keeps more."
+)
+_RISE = (
+    "During a call, params + grads + 2P + 1 MiB may be live at most (P: the parameters' bytes), "
+    "numpy's memory included. Yours asked for more, and was refused it."
+)
+
+
+def _piece(shapes: Sequence[Sequence[int]], extra_bytes: int) -> tuple[str, ...]:
+    """What a temporary of this size is likely to be: a whole tensor, or a row of one."""
+    rows = [4 * shape[-1] for shape in shapes if len(shape) > 1]
+    tensors = [4 * math.prod(shape) for shape in shapes]
+    if extra_bytes >= max(tensors):
+        return ("whole_tensors",)
+    return ("whole_rows",) if extra_bytes >= max(rows) else ()
+
+
+def watched_model(large: Mapping[str, Any]) -> Model:
+    """Return the watched values as a model of their own: Adam treats each value by itself."""
+    parameters, gradients = (
+        [array.reshape(-1)[where] for array, where in zip(arrays, large["watched"], strict=True)]
+        for arrays in large_tensors(large["shapes"], large["seed"])
+    )
+    by_call = np.cumprod(large["factors"])
+    return {
+        "parameters": parameters,
+        "gradients": [np.multiply.outer(by_call, gradient) for gradient in gradients],
+        "skipped": [],
+    }
+
+
+lean_adam_step = Task(
+    id="lab03-lean_adam_step",
+    parts={_EQUAL: 2, _BUDGET: 2},
+    defines=("lean_adam_step",),
+    probe="lean_adam_step",
+    cases=_cases,
+    judge=_judge,
+    mistakes=MISTAKES
+    | {
+        "whole_tensors": "Your step makes values as large as a whole tensor on the way. Work in "
+        "place, and on pieces of a tensor, so that what is between is small.",
+        "whole_rows": "Your step works row by row, and a row can be as large as it likes. Cut "
+        "rows into pieces of a fixed size.",
+        "wide_moments": "Your moments take more bytes a value than the parameters do. Give them "
+        "the parameter's dtype, as torch.zeros_like(param) does.",
+        "keeps_too_much": "Your step keeps more than the two moments from call to call. Look for "
+        "copies in `state`, in globals and in default arguments.",
+    },
+    ban=NO_TORCH_OPTIM,
+    trust="measured",
+)

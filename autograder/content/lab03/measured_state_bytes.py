@@ -1,0 +1,200 @@
+"""measured_state_bytes: the storages that an optimizer's state holds, each counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from autograder.model.compare import by_reference
+from autograder.model.task import Case, Task
+from peakmem.probes.lab03 import is_view
+
+__all__ = ["measured_state_bytes"]
+
+
+State = Mapping[str, Any]  # a state in plain data, as the probe of the same name describes it
+View = Mapping[str, Any]
+
+
+def _views(tree: Any, into: tuple[type[Any], ...] = (dict, list, tuple)) -> Iterator[View]:
+    """The views below `tree`, found within containers of these types."""
+    if is_view(tree):
+        yield tree
+    elif isinstance(tree, into):
+        parts: Iterable[Any] = tree.values() if isinstance(tree, dict) else tree
+        for part in parts:
+            yield from _views(part, into)
+
+
+def _reached(state: State) -> list[View]:
+    return list(_views(state["trees"]))
+
+
+def _bytes(state: State, views: list[View]) -> int:
+    return sum(4 * state["sizes"][number] for number in {view["storage"] for view in views})
+
+
+def _measured(state: State) -> int:
+    return _bytes(state, _reached(state))
+
+
+def _values(view: View) -> int:
+    stop: int = view["stop"]
+    return stop - int(view["start"])
+
+
+def _own_values_only(state: State) -> int:
+    """Counts what stands directly in each parameter's state."""
+    return _bytes(state, [v for tree in state["trees"] for v in tree.values() if is_view(v)])
+
+
+def _without(container: type) -> Callable[[State], int]:
+    """Does not look into containers of this type, within a parameter's state."""
+    into = tuple({dict, list, tuple} - {container})
+
+    def mutant(state: State) -> int:
+        parts = [part for tree in state["trees"] for part in tree.values()]
+        return _bytes(state, [view for part in parts for view in _views(part, into)])
+
+    return mutant
+
+
+def _reads_each_parameters_state(state: State) -> int | str:
+    """Asks the defaultdict for every parameter, which makes entries where there are none."""
+    return _measured(state) if len(state["trees"]) == len(state["parameters"]) else "changed"
+
+
+def _view(storage: int, start: int, stop: int) -> dict[str, int]:
+    return {"storage": storage, "start": start, "stop": stop}
+
+
+def _state(parameters: list[int], sizes: list[int], trees: list[Any]) -> dict[str, Any]:
+    return {"parameters": parameters, "sizes": sizes, "trees": trees}
+
+
+def _adam(rng: np.random.Generator, count: int) -> dict[str, Any]:
+    """What torch's Adam keeps after its first step: a counter and two moments a parameter."""
+    parameters = [int(n) for n in rng.integers(2, 3000, count)]
+    sizes: list[int] = []
+    trees = []
+    for n in parameters:
+        trees.append(
+            {
+                "step": _view(len(sizes), 0, 1),
+                "exp_avg": _view(len(sizes) + 1, 0, n),
+                "exp_avg_sq": _view(len(sizes) + 2, 0, n),
+            }
+        )
+        sizes += [1, n, n]
+    return _state(parameters, sizes, trees)
+
+
+def _momentum(rng: np.random.Generator) -> dict[str, Any]:
+    n, m = (int(size) for size in rng.integers(2, 3000, 2))
+    trees = [{"momentum_buffer": _view(0, 0, n)}, {"momentum_buffer": None}]
+    return _state([n, m], [n], trees)
+
+
+def _before(rng: np.random.Generator) -> dict[str, Any]:
+    return _state([int(n) for n in rng.integers(2, 3000, 3)], [], [])
+
+
+def _nested(rng: np.random.Generator) -> dict[str, Any]:
+    """History as L-BFGS keeps it, and codes with scales, in every kind of container."""
+    n, a, b, c, d = (int(size) for size in rng.integers(3, 500, 5))
+    tree = {
+        "calls": 7,
+        "m": _view(0, 0, n),
+        "history": [_view(1, 0, a), (_view(2, 0, b), None)],
+        "quantized": {"codes": _view(3, 0, c), "scales": (_view(4, 0, d), 0.5)},
+    }
+    return _state([n], [n, a, b, c, d], [tree])
+
+
+def _shared(rng: np.random.Generator) -> dict[str, Any]:
+    """Two parameters' moments in one flat buffer of which a part is not seen at all."""
+    n, m, spare = (int(size) for size in rng.integers(3, 500, 3))
+    trees = [
+        {"m": _view(0, 0, n), "v": _view(1, 0, n), "again": [_view(1, 0, n)]},
+        {"m": _view(0, n, n + m), "v": _view(1, n, n + m), "pair": (_view(0, 0, 1),)},
+    ]
+    return _state([n, m], [n + m + spare, n + m], trees)
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    plain = [_before(rng), _momentum(rng), _adam(rng, 1), _adam(rng, 3)]
+    return [
+        Case(("value",), {"calls": [[state] for state in plain]}),
+        Case(("value",), {"calls": [[_nested(rng)]]}),
+        Case(("value",), {"calls": [[_shared(rng)]]}),
+    ]
+
+
+def _write(state: State) -> str:
+    trees = ", ".join(_text(tree) for tree in state["trees"]) or "nothing"
+    sizes = ", ".join(f"s{i} of {n}" for i, n in enumerate(state["sizes"])) or "none"
+    return f"a state of {trees} (float32 storages: {sizes})"
+
+
+def _text(tree: Any) -> str:
+    if is_view(tree):
+        return f"s{tree['storage']}[{tree['start']}:{tree['stop']}]"
+    if isinstance(tree, dict):
+        return "{" + ", ".join(f"{key}: {_text(part)}" for key, part in tree.items()) + "}"
+    if isinstance(tree, (list, tuple)):
+        first, last = "[]" if isinstance(tree, list) else "()"
+        return first + ", ".join(map(_text, tree)) + last
+    return repr(tree)
+
+
+measured_state_bytes = Task(
+    id="lab03-measured_state_bytes",
+    parts={"value": 2},
+    defines=("measured_state_bytes",),
+    probe="measured_state_bytes",
+    cases=_cases,
+    judge=by_reference(
+        _measured,
+        {
+            "changes_the_state": _reads_each_parameters_state,
+            "views_counted": lambda state: sum(4 * _values(view) for view in _reached(state)),
+            "shared_counted_twice": lambda state: sum(
+                4 * state["sizes"][view["storage"]] for view in _reached(state)
+            ),
+            "counters_left_out": lambda state: _bytes(
+                state, [view for view in _reached(state) if _values(view) > 1]
+            ),
+            "not_nested": _own_values_only,
+            "dicts_left_out": _without(dict),
+            "lists_left_out": _without(list),
+            "tuples_left_out": _without(tuple),
+            "elements": lambda state: _measured(state) // 4,
+            "parameters_too": lambda state: _measured(state) + 4 * sum(state["parameters"]),
+            "formula": lambda state: 8 * sum(state["parameters"]),
+        },
+        write=_write,
+    ),
+    mistakes={
+        "changes_the_state": "Your function changed the optimizer's state. Reading "
+        "optimizer.state[param] makes an empty entry where there is none: go through "
+        "optimizer.state.values().",
+        "views_counted": "Your function counts the bytes of views. Two views of one storage share "
+        "its memory, and a view of a part keeps all of it: count each storage once, as a whole.",
+        "shared_counted_twice": "Your function counts a storage for each tensor that uses it. "
+        "Remember which ones were counted, by their data_ptr().",
+        "counters_left_out": "Your function leaves out the step counters. By this exercise's "
+        "convention a counter that is a tensor counts.",
+        "not_nested": "Your function looks at a parameter's own values only. Look into dicts, "
+        "lists and tuples among them, too.",
+        "dicts_left_out": "Your function does not look into dicts within a parameter's state.",
+        "lists_left_out": "Your function does not look into lists within a parameter's state.",
+        "tuples_left_out": "Your function does not look into tuples within a parameter's state.",
+        "elements": "Your function counts values; a float32 value takes 4 bytes.",
+        "parameters_too": "Your function counts the parameters too, 4 bytes a value. Count what "
+        "the state holds, which is its values and not its keys.",
+        "formula": "Your function works out 8 bytes a parameter. Look at what is really there: "
+        "nothing before the first step, and not every optimizer is Adam.",
+    },
+)

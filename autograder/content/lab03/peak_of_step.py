@@ -1,0 +1,207 @@
+"""Exercise: the peak of a training step, compared with what the meter measures on this side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.optim.adam import adam as torch_adam
+
+from autograder.model.compare import show
+from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
+from peakmem.meter import MemoryMeter
+
+__all__ = ["measured_peak", "peak_of_step"]
+
+_PHASE, _NEAR, _NEARER = "phase", "within 5 %", "within 1 %"
+_PARTS = {_NEAR: 0.05, _NEARER: 0.01}
+
+Shapes = Sequence[tuple[int, ...]]
+Peak = tuple[int, str]
+
+
+def measured_peak(shapes: Shapes, activation_bytes: int, optimizer: str) -> Peak:
+    """Return the peak in bytes of one step after the first, as the meter sees it, and its phase.
+
+    Backward is played: it makes all gradients while one block of activations is there. The step is
+    torch's own.
+    """
+    parameters, firsts, seconds = ([torch.ones(shape) for shape in shapes] for _ in range(3))
+    counters = [torch.tensor(1.0) for _ in shapes]
+    activations = torch.zeros(activation_bytes, dtype=torch.uint8)
+    meter = MemoryMeter("cpu").track(parameters, firsts, seconds, activations)
+    with torch.no_grad(), meter:
+        gradients = [torch.ones(shape) for shape in shapes]
+        in_backward = meter.peak_bytes
+        del activations
+        torch_adam(
+            parameters,
+            gradients,
+            firsts,
+            seconds,
+            [],
+            counters,
+            foreach=optimizer == "foreach",
+            fused=optimizer == "fused",
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=1e-3,
+            weight_decay=0.0,
+            eps=1e-8,
+            maximize=False,
+        )
+    return meter.peak_bytes, "step" if meter.peak_bytes > in_backward else "backward"
+
+
+def _sizes(shapes: Shapes) -> list[int]:
+    return [4 * math.prod(shape) for shape in shapes]
+
+
+def _temporaries(shapes: Shapes, optimizer: str) -> int:
+    sizes = _sizes(shapes)
+    if optimizer == "for-loop":
+        return max(2 * own + last for own, last in zip(sizes, [0, *sizes], strict=False))
+    return sum(sizes) if optimizer == "foreach" else 0
+
+
+def _peak(total: int, activations: int, temporaries: int) -> Peak:
+    if activations > temporaries:
+        return 4 * total + activations, "backward"
+    return 4 * total + temporaries, "step"
+
+
+def _with(temporaries: Callable[[Shapes, str], int]) -> Callable[..., Peak]:
+    """The reference, but for what a step makes on the way."""
+    return lambda shapes, a, name: _peak(sum(_sizes(shapes)), a, temporaries(shapes, name))
+
+
+def _for_loop(temporaries: Callable[[list[int]], int]) -> Callable[..., Peak]:
+    """The reference, but for the for-loop's temporary values."""
+    return _with(
+        lambda shapes, name: (
+            temporaries(_sizes(shapes)) if name == "for-loop" else _temporaries(shapes, name)
+        )
+    )
+
+
+def _less(parameters: int) -> Callable[..., Peak]:
+    """The reference, without so many times P."""
+
+    def mutant(shapes: Shapes, activations: int, name: str) -> Peak:
+        total = sum(_sizes(shapes))
+        peak, phase = _peak(total, activations, _temporaries(shapes, name))
+        return peak - parameters * total, phase
+
+    return mutant
+
+
+def _activations_stay(shapes: Shapes, activations: int, name: str) -> Peak:
+    temporaries = _temporaries(shapes, name)
+    phase = "step" if temporaries else "backward"
+    return 4 * sum(_sizes(shapes)) + activations + temporaries, phase
+
+
+def _no_gradients_in_backward(shapes: Shapes, activations: int, name: str) -> Peak:
+    total = sum(_sizes(shapes))
+    step = 4 * total + _temporaries(shapes, name)
+    backward = 3 * total + activations
+    return (backward, "backward") if backward > step else (step, "step")
+
+
+_MUTANTS: Mapping[str, Callable[..., Peak]] = {
+    "no_temporaries": _with(lambda shapes, name: 0),
+    "foreach_everywhere": _with(lambda shapes, name: sum(_sizes(shapes))),
+    "previous_forgotten": _for_loop(lambda sizes: 2 * max(sizes)),
+    "one_temporary": _for_loop(max),
+    "three_of_the_largest": _for_loop(lambda sizes: 3 * max(sizes)),
+    "activations_stay": _activations_stay,
+    "no_gradients_in_backward": _no_gradients_in_backward,
+    "moments_forgotten": _less(2),
+    "gradients_forgotten": _less(1),
+}
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    return [
+        Case((_PHASE, *_PARTS), {"calls": [_call(rng, name, above)]})
+        for name in ("for-loop", "foreach", "fused")
+        for above in (False, True)  # fused, which makes nothing, peaks in backward either way
+    ]
+
+
+def _call(rng: np.random.Generator, optimizer: str, above: bool) -> list[object]:
+    """Shapes whose for-loop peaks after the largest one, and activations that decide the phase.
+
+    In units of one row's block, the for-loop makes 10 of 14: the tensor of 3 after that of 4. The
+    shares keep each mistake's phases and errors the same in every draw.
+    """
+    n = int(rng.integers(100, 130))
+    shapes = [(rows * n, int(rng.integers(99, 102))) for rows in (3, 1, 4, 3, 3)] + [(n,)]
+    temporaries = _temporaries(shapes, optimizer) or sum(_sizes(shapes))
+    share = float(rng.uniform(1.26, 1.33)) if above else float(rng.uniform(0.3, 0.35))
+    return [shapes, int(share * temporaries), optimizer]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    (call,), outcomes = case.inputs["calls"], answer.value
+    if not isinstance(outcomes, list) or len(outcomes) != 1 or len(outcomes[0]) < 2:
+        return dict.fromkeys(case.parts, Finding(False, "The answers came back garbled."))
+    kind, got = outcomes[0][:2]
+    if (kind, got) == ("raised", "NotImplementedError"):
+        return dict.fromkeys(case.parts, NOT_WRITTEN)
+    expected = measured_peak(*call)
+    written = f"For peak_of_step({call[0]}, {call[1]}, {call[2]!r}): measured {expected}"
+    if kind != "value" or not _is_peak(got):
+        said = f"{written}, but got {show(outcomes[0][1:] if kind != 'value' else got)}."
+        return dict.fromkeys(case.parts, Finding(False, said))
+    mistakes = tuple(name for name, mutant in _MUTANTS.items() if _same(mutant(*call), got))
+    wrong = Finding(False, f"{written}, but got {show(got)}.", mistakes)
+    off = abs(got[0] - expected[0]) / expected[0]
+    found = {part: Finding(True) if off <= most else wrong for part, most in _PARTS.items()}
+    return {_PHASE: Finding(True) if got[1] == expected[1] else wrong, **found}
+
+
+def _is_peak(got: Any) -> bool:
+    return (
+        isinstance(got, (list, tuple))
+        and len(got) == 2
+        and isinstance(got[0], (int, float))
+        and not isinstance(got[0], bool)
+        and math.isfinite(got[0])
+    )
+
+
+def _same(made: Peak, got: Sequence[Any]) -> bool:
+    return bool(made[0] == got[0] and made[1] == got[1])
+
+
+peak_of_step = Task(
+    id="lab03-peak_of_step",
+    parts={_PHASE: 1, _NEAR: 1, _NEARER: 1},
+    defines=("peak_of_step",),
+    probe="peak_of_step",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "no_temporaries": "Your step makes no temporary values, so it never has the peak. Add what "
+        "the table says for this optimizer.",
+        "foreach_everywhere": "Your step makes temporary values of P bytes for every optimizer. "
+        "That is foreach's; a for-loop makes less, and fused none.",
+        "previous_forgotten": "Your for-loop makes two temporary values of the largest tensor. The "
+        "quotient of the tensor before is still there, too.",
+        "one_temporary": "Your for-loop makes one temporary value of the largest tensor. It makes "
+        "two, and that of the tensor before is still there.",
+        "three_of_the_largest": "Your for-loop makes three temporary values of the largest tensor. "
+        "The third is as large as the tensor before it, which may be smaller.",
+        "activations_stay": "Your step still holds the activations. Backward has freed them.",
+        "no_gradients_in_backward": "Your backward leaves out the gradients. By the exercise's "
+        "convention they are all there at its end, beside the activations: 4P + A.",
+        "moments_forgotten": "Your peaks lack 2P: the two moments are there from the first step.",
+        "gradients_forgotten": "Your peaks take 12 bytes a parameter instead of 16: P is missing, "
+        "the gradients.",
+    },
+)

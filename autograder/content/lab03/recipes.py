@@ -1,0 +1,181 @@
+"""bytes_per_parameter and largest_model: what a recipe keeps, and how many parameters fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from autograder.model.compare import by_reference, whole
+from autograder.model.task import Case, Task
+
+__all__ = ["bytes_per_parameter", "largest_model"]
+
+_KEYS = ("weights", "gradients", "master_weights", "first_moment", "second_moment")
+
+_RECIPES: Mapping[str, tuple[int, ...]] = {
+    "fp32": (4, 4, 0, 4, 4),
+    "mixed": (2, 2, 4, 4, 4),
+    "mixed_fp32_grads": (2, 4, 4, 4, 4),
+    "bf16": (2, 2, 0, 2, 2),
+    "sgd": (4, 4, 0, 0, 0),
+}
+
+
+# bytes_per_parameter
+
+
+def _sizes(recipe: str) -> dict[str, int]:
+    return dict(zip(_KEYS, _RECIPES[recipe], strict=True))
+
+
+def _but(wrong: Mapping[str, tuple[int, ...]]) -> Callable[[str], dict[str, int]]:
+    """The reference, but for some recipes."""
+    table = {**_RECIPES, **wrong}
+    return lambda recipe: dict(zip(_KEYS, table[recipe], strict=True))
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    names = [str(name) for name in rng.permutation(list(_RECIPES))]
+    return [Case(("value",), {"calls": [[name] for name in names]})]
+
+
+bytes_per_parameter = Task(
+    id="lab03-bytes_per_parameter",
+    parts={"value": 1},
+    defines=("bytes_per_parameter",),
+    probe="bytes_per_parameter",
+    cases=_cases,
+    judge=by_reference(
+        _sizes,
+        {
+            "no_master_weights": _but(
+                {"mixed": (2, 2, 0, 4, 4), "mixed_fp32_grads": (2, 4, 0, 4, 4)}
+            ),
+            "master_weights_everywhere": _but({"fp32": (4, 4, 4, 4, 4)}),
+            "master_weights_in_bf16_too": _but({"bf16": (2, 2, 4, 2, 2)}),
+            "moments_in_16_bits": _but(
+                {"mixed": (2, 2, 4, 2, 2), "mixed_fp32_grads": (2, 4, 4, 2, 2)}
+            ),
+            "moments_always_float32": _but({"bf16": (2, 2, 0, 4, 4)}),
+            "gradients_like_weights": _but({"mixed_fp32_grads": (2, 2, 4, 4, 4)}),
+            "gradients_always_float32": _but({"mixed": (2, 4, 4, 4, 4), "bf16": (2, 4, 0, 2, 2)}),
+            "momentum_in_sgd": _but({"sgd": (4, 4, 0, 4, 0)}),
+            "moments_in_sgd": _but({"sgd": (4, 4, 0, 4, 4)}),
+            "absent_left_out": lambda recipe: {k: v for k, v in _sizes(recipe).items() if v},
+            "bits": lambda recipe: {k: 8 * v for k, v in _sizes(recipe).items()},
+        },
+        write=lambda recipe: f"bytes_per_parameter({recipe!r})",
+    ),
+    mistakes={
+        "no_master_weights": "Your mixed recipes have no master weights, so 'mixed' seems to take "
+        "12 bytes a parameter. With them it takes 16: 4 more for the float32 copy that the "
+        "optimizer updates.",
+        "master_weights_everywhere": "Your 'fp32' has master weights, which makes 20 bytes a "
+        "parameter. Its weights are float32 already, so no second copy is needed: 16 bytes.",
+        "master_weights_in_bf16_too": "Your 'bf16' has master weights. This recipe keeps "
+        "everything in bfloat16, with no copy: 8 bytes a parameter.",
+        "moments_in_16_bits": "Your mixed recipes keep the moments in 16 bits, so 'mixed' seems to "
+        "take 12 bytes a parameter. Only weights and gradients are 16-bit there: 16 bytes.",
+        "moments_always_float32": "Your 'bf16' keeps the moments in float32, which makes 12 bytes "
+        "a parameter. There they are in bfloat16, 2 bytes each: 8 bytes.",
+        "gradients_like_weights": "Your 'mixed_fp32_grads' has 16-bit gradients, so it takes 16 "
+        "bytes a parameter. Its gradients are in float32: 18 bytes.",
+        "gradients_always_float32": "Your gradients are always float32, so 'mixed' takes 18 bytes "
+        "a parameter. In 'mixed' and 'bf16' they have 16 bits like the weights.",
+        "momentum_in_sgd": "Your 'sgd' keeps a momentum. Plain SGD remembers nothing: both "
+        "moments are 0.",
+        "moments_in_sgd": "Your 'sgd' keeps Adam's moments. Plain SGD remembers nothing.",
+        "absent_left_out": "Your dict leaves out what a recipe does not have. Give all five keys, "
+        "with 0 there, so that two recipes can be compared key by key.",
+        "bits": "Your sizes are in bits; give bytes, of 8 bits each.",
+    },
+)
+
+
+# largest_model
+
+
+def _largest(recipe: str, budget_bytes: int, activation_bytes: int) -> int:
+    return _filled(sum(_RECIPES[recipe]), budget_bytes - activation_bytes)
+
+
+def _filled(each_bytes: int, left_bytes: int) -> int:
+    return max(0, left_bytes) // each_bytes
+
+
+def _always(each_bytes: int) -> Callable[[str, int, int], int]:
+    """Counts the same bytes a parameter for every recipe."""
+    return lambda recipe, budget, activations: _filled(each_bytes, budget - activations)
+
+
+def _largest_cases(rng: np.random.Generator) -> list[Case]:
+    def call(recipe: str) -> list[object]:
+        activations = int(rng.integers(10**9, 30 * 10**9))
+        return [recipe, activations + int(rng.integers(10**9, 150 * 10**9)), activations]
+
+    drawn = [call(recipe) for recipe in _RECIPES]
+    too_small = ["mixed", 10**9, 10**9 + int(rng.integers(100, 10**9))]
+    edges = [[r, 10**6 + 7 * sum(_RECIPES[r]) + d, 10**6] for r in _RECIPES for d in (-1, 0, 1)]
+    return [
+        Case(("value",), {"calls": drawn}),
+        Case(("value",), {"calls": [*drawn, too_small]}),
+        Case(("value",), {"calls": edges + [[r, 100, 100] for r in _RECIPES]}, fixed=True),
+    ]
+
+
+largest_model = Task(
+    id="lab03-largest_model",
+    parts={"value": 1},
+    defines=("largest_model",),
+    probe="largest_model",
+    cases=_largest_cases,
+    judge=by_reference(
+        _largest,
+        {
+            "always_8_bytes": _always(8),
+            "always_12_bytes": _always(12),
+            "always_16_bytes": _always(16),
+            "always_18_bytes": _always(18),
+            "always_20_bytes": _always(20),
+            "weights_only": lambda recipe, b, a: _filled(_RECIPES[recipe][0], b - a),
+            "activations_forgotten": lambda recipe, b, a: _filled(sum(_RECIPES[recipe]), b),
+            "activations_added": lambda recipe, b, a: _filled(sum(_RECIPES[recipe]), b + a),
+            "rounded_up": lambda recipe, b, a: -(-max(0, b - a) // sum(_RECIPES[recipe])),
+            "negative": lambda recipe, b, a: (b - a) // sum(_RECIPES[recipe]),
+            "not_whole": lambda recipe, b, a: max(0, b - a) / sum(_RECIPES[recipe]),
+            "gb_taken_for_gib": lambda recipe, b, a: _filled(
+                sum(_RECIPES[recipe]), (b - a) * 2**30 // 10**9
+            ),
+            "gib_taken_for_gb": lambda recipe, b, a: _filled(
+                sum(_RECIPES[recipe]), (b - a) * 10**9 // 2**30
+            ),
+        },
+        equal=whole(),
+        write=lambda recipe, b, a: f"largest_model({recipe!r}, {b}, {a})",
+    ),
+    mistakes={
+        "always_8_bytes": "Your result takes 8 bytes a parameter for every recipe. Add up the five "
+        "sizes of the recipe that is given.",
+        "always_12_bytes": "Your result takes 12 bytes a parameter for every recipe: the moments "
+        "and one copy, without weights and gradients. Add up the recipe's five sizes.",
+        "always_16_bytes": "Your result takes 16 bytes a parameter for every recipe. That holds "
+        "for 'fp32' and 'mixed'; add up the sizes of the recipe that is given.",
+        "always_18_bytes": "Your result takes 18 bytes a parameter for every recipe: that is "
+        "'mixed_fp32_grads'. Add up the sizes of the recipe that is given.",
+        "always_20_bytes": "Your result takes 20 bytes a parameter for every recipe: float32 "
+        "training with a master copy, which it does not need. Add up the recipe's five sizes.",
+        "weights_only": "Your result counts the weights alone. Training needs gradients and the "
+        "optimizer's state as well.",
+        "activations_forgotten": "Your result gives the whole budget to the parameters. Take the "
+        "activations off first.",
+        "activations_added": "Your result adds the activations to the budget. They take from it.",
+        "rounded_up": "Your result rounds up, so the last parameter does not fit. Round down.",
+        "negative": "Where the activations alone are over the budget, the answer is 0.",
+        "not_whole": "Return a whole number of parameters: round down with //.",
+        "gb_taken_for_gib": "Your result takes a GB (10**9 bytes) for a GiB (2**30 bytes). The "
+        "inputs are bytes already; convert nothing.",
+        "gib_taken_for_gb": "Your result takes a GiB (2**30 bytes) for a GB (10**9 bytes). The "
+        "inputs are bytes already; convert nothing.",
+    },
+)

@@ -1,0 +1,168 @@
+"""Exercise: SGD within the backward pass, where each gradient is used and freed at once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from autograder.content.lab03.adam_step import NO_TORCH_OPTIM
+from autograder.content.lab03.lean_adam_step import SLACK_BYTES
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+
+__all__ = ["step_in_backward"]
+
+_SAME, _LIVE = "same result", "gradients live at once"
+_SLACK_BYTES = 64 * 1024  # activations' gradients, and the grader's own
+_TOLERANCE = 1e-9
+_DEFAULT_LR = 1e-3
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    lr = float(rng.uniform(0.01, 0.1))
+    starts = [rng.standard_normal(shape) for shape in ((4, 5), (5, 5), (5, 3))]
+    # 18 MiB in all, of which the two largest are less than a fifth.
+    widths = [512, *(int(width) for width in rng.integers(580, 660, 11)), 512]
+    budget = Budget(sum(_sizes(widths)) + 2 * max(_sizes(widths)) + _SLACK_BYTES + SLACK_BYTES)
+    return [
+        Case((_SAME,), {"weights": starts, "lr": lr}),
+        Case((_SAME,), {"weights": starts, "lr": None}),
+        Case((_LIVE,), {"widths": widths, "lr": lr}, budget=budget),
+    ]
+
+
+def _sizes(widths: Sequence[int]) -> list[int]:
+    """Bytes of each weight of the chain."""
+    return [4 * a * b for a, b in itertools.pairwise(widths)]
+
+
+def _after(weights: list[np.ndarray[Any, Any]], lr: float) -> tuple[list[Any], list[Any]]:
+    """The weights after one step, and the gradients there, worked out by hand.
+
+    The loss is the sum of ones @ a @ b @ b @ c.
+    """
+
+    def gradients(a: Any, b: Any, c: Any) -> list[Any]:
+        x0, last = np.ones((1, len(a))), np.ones((1, c.shape[1]))
+        x1 = x0 @ a
+        x2 = x1 @ b
+        d3 = last @ c.T
+        d2 = d3 @ b.T
+        return [x0.T @ (d2 @ b.T), x1.T @ d2 + x2.T @ d3, (x2 @ b).T @ last]
+
+    stepped = [w - lr * g for w, g in zip(weights, gradients(*weights), strict=True)]
+    return stepped, gradients(*stepped)
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    value = answer.value if isinstance(answer.value, dict) else {}
+    if "weights" in case.inputs:
+        return {_SAME: _same_result(case.inputs, value)}
+    return {_LIVE: _within_bound(case.inputs, value, answer)}
+
+
+def _same_result(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
+    weights, lr = inputs["weights"], _DEFAULT_LR if inputs["lr"] is None else inputs["lr"]
+    stepped, gradients = _after(weights, lr)
+    first, second = value.get("stepped"), value.get("after_remove")
+    left = value.get("gradients_left")
+    if not (_like(first, weights) and _like(second, weights) and isinstance(left, list)):
+        return Finding(False, "The answers came back garbled.")
+    if _close(first, weights):
+        return Finding(False, "After backward the parameters stood still.", ("no_step",))
+    uphill = [2 * w - s for w, s in zip(weights, stepped, strict=True)]
+    if _close(first, uphill):
+        return Finding(False, "", ("uphill",))
+    if not _close(first, stepped):
+        return Finding(False, "After backward the parameters are not param - lr * grad.")
+    if any(left):
+        return Finding(False, "", ("gradients_stay",))
+    if not _close(second, stepped) or not _like(value.get("gradients"), gradients):
+        return Finding(False, "", ("remove_does_nothing",))
+    if not _close(value["gradients"], gradients):
+        return Finding(False, "After remove() the gradients are not those of backward.")
+    return Finding(True)
+
+
+def _within_bound(inputs: Mapping[str, Any], value: Mapping[str, Any], answer: Answer) -> Finding:
+    widths = inputs["widths"]
+    got = value.get("ends")
+    if not _pairs_of_numbers(got, len(widths) - 1):
+        return Finding(False, "The answers came back garbled.")
+    starts = np.array([[1 / rows] * 2 for rows in widths[:-1]])
+    ends = np.array(got)
+    moves = ends - starts
+    if np.allclose(ends, starts, rtol=1e-6, atol=0):
+        return Finding(False, "After backward no parameter had moved.", ("no_step",))
+    # Which way and how far is the other part's business: here, all steps have to be of one kind.
+    steps = moves / np.array(_gradients(widths))[:, np.newaxis]
+    if not np.allclose(steps, steps[0, 0], rtol=1e-3):
+        return Finding(False, "After backward of 12 layers not every parameter had made its step.")
+    sizes, rise_bytes = _sizes(widths), answer.metered("rise_bytes")
+    # Of two: the next gradient, or a temporary of the same size as the largest one.
+    if answer.breaks_budget(rise_bytes, 2 * max(sizes) + _SLACK_BYTES):
+        stay = (rise_bytes or 0) >= sum(sizes)
+        said = "More was live at once than twice the largest gradient."
+        return Finding(False, said, ("gradients_stay",) if stay else ())
+    return Finding(True)
+
+
+def _pairs_of_numbers(got: Any, count: int) -> bool:
+    return (
+        isinstance(got, list)
+        and len(got) == count
+        and all(isinstance(pair, list) and len(pair) == 2 for pair in got)
+        and all(type(number) is float for pair in got for number in pair)
+    )
+
+
+def _gradients(widths: Sequence[int]) -> list[float]:
+    """The gradient of each weight, of which all values are the same.
+
+    A layer of `rows` inputs is filled with 1 / rows, so ones go through it as ones, and the
+    gradient is the product of columns / rows of the layers after it.
+    """
+    gradients = [1.0]
+    for rows, columns in reversed(list(itertools.pairwise(widths))[1:]):
+        gradients.append(gradients[-1] * columns / rows)
+    return gradients[::-1]
+
+
+def _like(arrays: Any, model: list[Any]) -> bool:
+    return (
+        isinstance(arrays, list)
+        and len(arrays) == len(model)
+        and all(isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in arrays)
+        and [a.shape for a in arrays] == [m.shape for m in model]
+    )
+
+
+def _close(arrays: Any, expected: list[Any]) -> bool:
+    return all(
+        np.allclose(a, e, rtol=_TOLERANCE, atol=_TOLERANCE)
+        for a, e in zip(arrays, expected, strict=True)
+    )
+
+
+step_in_backward = Task(
+    id="lab03-step_in_backward",
+    parts={_SAME: 1, _LIVE: 2},
+    defines=("step_in_backward",),
+    probe="step_in_backward",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "no_step": "backward() alone has to make the step. Register a hook on each parameter with "
+        "register_post_accumulate_grad_hook, and update the parameter in it under "
+        "torch.no_grad().",
+        "uphill": "Your step goes uphill: subtract lr times the gradient.",
+        "gradients_stay": "Your gradients stay after they are used. Set param.grad = None at the "
+        "end of a hook that runs after the gradient was accumulated.",
+        "remove_does_nothing": "After remove() a backward must leave the parameters alone and keep "
+        "their gradients. Remove the hooks of all parameters.",
+    },
+    ban=NO_TORCH_OPTIM,
+    trust="measured",
+)

@@ -1,0 +1,231 @@
+"""step_timeline: live bytes from event to event of a float32 training with Adam."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from autograder.model.compare import by_reference
+from autograder.model.task import Case, Task
+
+__all__ = ["step_timeline"]
+
+_FREE, _ZERO = "zero_grad(set_to_none=True)", "zero_grad(set_to_none=False)"
+
+
+@dataclass
+class _Live:
+    """What is live beside the parameters, in bytes, and the two sizes that all follow from."""
+
+    parameters: int
+    one_forward: int
+    activations: int = 0
+    gradients: int = 0
+    state: int = 0
+
+    def after(self, event: str) -> int:
+        """Let an event happen, and return the bytes live after it."""
+        if event == "forward":
+            self.activations += self.one_forward
+        elif event == "backward":
+            self.backward()
+        elif event == "step":
+            self.step()
+        elif event == _FREE:
+            self.free()
+        elif event == _ZERO:
+            self.zero()
+        return self.live()
+
+    def backward(self) -> None:
+        self.activations -= self.one_forward
+        self.gradients = self.parameters
+
+    def step(self) -> None:
+        if self.gradients:
+            self.state = 2 * self.parameters
+
+    def free(self) -> None:
+        self.gradients = 0
+
+    def zero(self) -> None:
+        pass
+
+    def live(self) -> int:
+        return self.parameters + self.activations + self.gradients + self.state
+
+
+class _GradientsPileUp(_Live):
+    def backward(self) -> None:
+        self.activations -= self.one_forward
+        self.gradients += self.parameters
+
+
+class _ActivationsStay(_Live):
+    def backward(self) -> None:
+        self.gradients = self.parameters
+
+
+class _AllActivationsFreed(_Live):
+    def backward(self) -> None:
+        self.activations = 0
+        self.gradients = self.parameters
+
+
+class _OneMoment(_Live):
+    def step(self) -> None:
+        if self.gradients:
+            self.state = self.parameters
+
+
+class _StateEachStep(_Live):
+    def step(self) -> None:
+        if self.gradients:
+            self.state += 2 * self.parameters
+
+
+class _StateFromTheStart(_Live):
+    def live(self) -> int:
+        return 3 * self.parameters + self.activations + self.gradients
+
+
+class _StateWithoutGradients(_Live):
+    def step(self) -> None:
+        self.state = 2 * self.parameters
+
+
+class _StepFreesGradients(_Live):
+    def step(self) -> None:
+        super().step()
+        self.gradients = 0
+
+
+class _ZeroFrees(_Live):
+    def zero(self) -> None:
+        self.gradients = 0
+
+
+class _ZeroMakes(_Live):
+    def zero(self) -> None:
+        self.gradients = self.parameters
+
+
+class _NothingFreesGradients(_Live):
+    def free(self) -> None:
+        pass
+
+
+class _StateFreedToo(_Live):
+    def free(self) -> None:
+        self.gradients = self.state = 0
+
+
+class _ParametersForgotten(_Live):
+    def live(self) -> int:
+        return super().live() - self.parameters
+
+
+def _timeline(of: type[_Live]) -> Callable[[int, int, Sequence[str]], list[int]]:
+    def timeline(param_bytes: int, activation_bytes: int, events: Sequence[str]) -> list[int]:
+        live = of(param_bytes, activation_bytes)
+        return [live.after(event) for event in events]
+
+    return timeline
+
+
+def _before(param_bytes: int, activation_bytes: int, events: Sequence[str]) -> list[int]:
+    """What is live just before each event."""
+    after = _timeline(_Live)(param_bytes, activation_bytes, events)
+    return [param_bytes, *after][: len(events)]
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def sizes() -> list[object]:
+        return [int(rng.integers(10, 10**10)), int(rng.integers(1, 10**10))]
+
+    once = ["forward", "backward", "step", _FREE]
+    zeroing = ["forward", "backward", "step", _ZERO]
+    gathered = ["forward", "backward"] * 3 + ["step", _FREE]
+    both = ["forward", "forward", "backward", "backward", "step"]
+    early = ["step", _ZERO, "forward", _FREE, "step", "backward", "step", _FREE, "step", _ZERO]
+    drawn = [[*sizes(), _draw(rng)] for _ in range(6)]
+    return [
+        Case(("value",), {"calls": [[*sizes(), 2 * once], [*sizes(), 3 * once]]}),
+        *(
+            Case(("value",), {"calls": [[*sizes(), events]]})
+            for events in (2 * zeroing, 2 * gathered)
+        ),
+        *(Case(("value",), {"calls": [[*sizes(), 2 * events]]}) for events in (both, early)),
+        Case(("value",), {"calls": [*drawn, [*sizes(), []]]}, fixed=True),
+    ]
+
+
+def _draw(rng: np.random.Generator) -> list[str]:
+    """Events in any order in which each backward has a forward before it."""
+    events: list[str] = []
+    waiting = 0
+    for _ in range(30):
+        allowed = ["forward", "step", _FREE, _ZERO] + ["backward"] * 3 * bool(waiting)
+        event = str(rng.choice(allowed))
+        waiting += (event == "forward") - (event == "backward")
+        events.append(event)
+    return events
+
+
+step_timeline = Task(
+    id="lab03-step_timeline",
+    parts={"value": 2},
+    defines=("step_timeline",),
+    probe="step_timeline",
+    cases=_cases,
+    judge=by_reference(
+        _timeline(_Live),
+        {
+            "gradients_pile_up": _timeline(_GradientsPileUp),
+            "activations_stay": _timeline(_ActivationsStay),
+            "all_activations_freed": _timeline(_AllActivationsFreed),
+            "one_moment": _timeline(_OneMoment),
+            "state_each_step": _timeline(_StateEachStep),
+            "state_from_the_start": _timeline(_StateFromTheStart),
+            "state_without_gradients": _timeline(_StateWithoutGradients),
+            "step_frees_gradients": _timeline(_StepFreesGradients),
+            "zeroing_frees": _timeline(_ZeroFrees),
+            "zeroing_makes": _timeline(_ZeroMakes),
+            "gradients_never_freed": _timeline(_NothingFreesGradients),
+            "state_freed_too": _timeline(_StateFreedToo),
+            "parameters_forgotten": _timeline(_ParametersForgotten),
+            "before_the_event": _before,
+        },
+        write=lambda p, a, events: f"step_timeline({p}, {a}, {events})",
+    ),
+    mistakes={
+        "before_the_event": "Your values are those just before each event. Let the event happen "
+        "first, and note the bytes after it.",
+        "gradients_pile_up": "In your timeline each backward makes new gradients. Where there are "
+        "some already it adds to them in place: P in all.",
+        "activations_stay": "In your timeline a backward frees no activations. It frees those of "
+        "one forward.",
+        "all_activations_freed": "In your timeline a backward frees the activations of all "
+        "forwards. It frees those of one.",
+        "one_moment": "Your Adam keeps one moment, P bytes. It has two: 2P.",
+        "state_each_step": "In your timeline every step makes new moments. They are made once, in "
+        "the first step that has gradients, and updated in place later.",
+        "state_from_the_start": "In your timeline the moments are there from the start. The first "
+        "step that has gradients makes them.",
+        "state_without_gradients": "In your timeline a step without gradients makes the moments. "
+        "It does nothing.",
+        "step_frees_gradients": "In your timeline the step frees the gradients. They stay until "
+        "zero_grad.",
+        "zeroing_frees": "In your timeline zero_grad(set_to_none=False) frees the gradients. It "
+        "writes zeros into them, and they stay.",
+        "zeroing_makes": "In your timeline zero_grad(set_to_none=False) makes gradients where "
+        "there are none. It changes nothing.",
+        "gradients_never_freed": "In your timeline zero_grad(set_to_none=True) frees nothing. It "
+        "frees the gradients.",
+        "state_freed_too": "In your timeline zero_grad frees the moments as well. They stay for "
+        "good.",
+        "parameters_forgotten": "Your timeline leaves out the parameters, P bytes at all times.",
+    },
+)

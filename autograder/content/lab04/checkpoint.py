@@ -1,0 +1,289 @@
+"""checkpoint: forward without a graph, and once more in backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.content.lab04.forbidden import NO_TORCH_CHECKPOINT, UNSEEN
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.probes.lab04 import MANY, MANY_TANHS, TANHS, many_tanhs, run_checkpointed, run_many
+
+__all__ = ["checkpoint", "close", "near"]
+
+_GRADIENTS, _KEPT, _RNG, _SEVERAL = (
+    *("gradients", "kept bytes and calls"),
+    *("random numbers", "several tensors"),
+)
+_PARTS_OF = {
+    "layers": (_GRADIENTS,),
+    "arguments": (_GRADIENTS,),
+    "used again": (_GRADIENTS, _KEPT),
+    "memory": (_KEPT,),
+    "many": (_KEPT,),
+    "no_grad": (_KEPT,),
+    "random": (_RNG,),
+    "several": (_SEVERAL,),
+    "last of several": (_SEVERAL,),
+}
+_SIDE = 320  # rows and columns where memory is measured: float32 tensors of 400 KiB
+_MANY_SIDE = 512
+_SIDES = {"memory": _SIDE, "many": _MANY_SIDE}
+_MIB = 2**20
+_MANY_TENSOR = 4 * _MANY_SIDE**2
+# Live at once: the input and its gradient, what one function saves, and six that its backward
+# makes. One more tensor that each checkpoint keeps makes ten more.
+_MANY_TENSORS = 2 + MANY_TANHS + 6
+_SLACK_BYTES = 8 * 1024  # the state of a random generator is 5 KiB
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def case(kind: str) -> Case:
+        rows, columns = (int(n) for n in rng.integers(3, 8, 2))
+        if kind in _SIDES:
+            rows = columns = _SIDES[kind]
+        seed = int(rng.integers(2**31))
+        inputs = {"kind": kind, "seed": seed, "rows": rows, "columns": columns}
+        budget = Budget(_MANY_TENSORS * _MANY_TENSOR + _MIB) if kind == "many" else None
+        return Case(_PARTS_OF[kind], inputs, budget=budget)
+
+    return [case(kind) for kind in _PARTS_OF]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    if case.inputs["kind"] == "memory":
+        finding = _memory(case.inputs["seed"], answer.value)
+    elif case.inputs["kind"] == "many":
+        finding = _many(case.inputs, answer)
+    else:
+        finding = _same(dict(case.inputs), answer.value)
+    found = dict.fromkeys(case.parts, finding)
+    if case.inputs["kind"] == "used again":
+        found[_KEPT] = _two_calls(answer.value)
+    return found
+
+
+def _plain(fn: Callable[..., Any], *args: Any) -> Any:
+    return fn(*args)
+
+
+def _same(inputs: dict[str, Any], value: Any) -> Finding:
+    """Compare a run with the same one that has no checkpoint."""
+    expected = run_checkpointed(_plain, **inputs)
+    if not isinstance(value, dict) or value.keys() != expected.keys():
+        return Finding(False, "The answers came back garbled.")
+    kind = inputs["kind"]
+    if value["is_tuple"] != expected["is_tuple"] or not close(
+        value["outputs"], expected["outputs"]
+    ):
+        return Finding(False, _OUTPUTS, ("outputs",))
+    if value["failed"] != "":
+        return Finding(False, f"{_REFUSED}{value['failed']!s:.600}", _refusals(value["failed"]))
+    if value["requires_grad"] != expected["requires_grad"]:
+        return Finding(False, _NO_GRAPH if kind != "no_grad" else _UNDER_NO_GRAD)
+    if kind == "no_grad":
+        once = value["calls"] == [1, 1]
+        return Finding(True) if once else Finding(False, _UNDER_NO_GRAD, ("calls",))
+    if kind == "random" and not close(value["between"], expected["between"]):
+        return Finding(False, _BETWEEN, ("forward_rewinds",))
+    if not close(value["gradients"], expected["gradients"]):
+        return Finding(False, _GRADIENTS_DIFFER, _gradient_mistakes(kind, value, expected))
+    if kind == "random" and not close(value["after"], expected["after"]):
+        return Finding(False, _AFTER, ("state_not_put_back",))
+    return Finding(True)
+
+
+def _refusals(said: Any) -> tuple[str, ...]:
+    """The mistake behind the error that ended backward."""
+    if not isinstance(said, str):
+        return ()
+    if "second time" in said or "after they have already been freed" in said:
+        return ("not_detached",)
+    if said.startswith("StopIteration"):  # an iterator over gradients, one for each tensor
+        return ("parameters_left_out", "integer_arguments")
+    return ("integer_arguments",) if "only Tensors of floating point" in said else ()
+
+
+def _two_calls(value: Any) -> Finding:
+    """Two checkpoints, one behind the other: each calls its function twice."""
+    if not isinstance(value, dict) or not isinstance(value.get("calls"), list):
+        return Finding(False, "The answers came back garbled.")
+    if value["calls"] == [2, 4] or value.get("failed"):  # backward did not come to its end
+        return Finding(True)
+    mistakes = {(2, 2): ("keeps_everything",), (2, 5): ("not_detached", "calls")}
+    return Finding(False, _TWO_CALLS, mistakes.get(tuple(value["calls"]), ("calls",)))
+
+
+def _gradient_mistakes(kind: str, value: Any, expected: Any) -> tuple[str, ...]:
+    pairs = list(zip(value["gradients"], expected["gradients"], strict=False))
+    if all(got is None for got, right in pairs[2:] if right is not None):
+        return ("parameters_left_out",)
+    if kind == "random":
+        return ("other_random_numbers",)
+    if any(a is None and b is not None for a, b in pairs):
+        return ("arguments_left_out",)
+    if kind == "used again":
+        return ("used_again", "arguments_left_out")
+    return ("one_output_only",) if kind in ("several", "last of several") else ()
+
+
+def close(got: Any, expected: Any) -> bool:
+    """Tell whether arrays (None for none), or lists of them, are the same but for rounding."""
+    if isinstance(expected, list):
+        return (
+            isinstance(got, list) and len(got) == len(expected) and all(map(close, got, expected))
+        )
+    if expected is None or got is None:
+        return got is expected
+    return (
+        isinstance(got, np.ndarray)
+        and got.shape == expected.shape
+        and got.dtype.kind == expected.dtype.kind
+        and np.allclose(got, expected, rtol=1e-9, atol=1e-12)
+    )
+
+
+def _many(inputs: Mapping[str, Any], answer: Answer) -> Finding:
+    """Many checkpoints before the first backward, under a budget."""
+    value = answer.value if isinstance(answer.value, dict) else {}
+    calls, rise_bytes = value.get("calls"), answer.metered("rise_bytes")
+    if answer.breaks_budget(rise_bytes, (_MANY_TENSORS - 1) * _MANY_TENSOR):
+        everything = calls == [MANY, MANY] or (rise_bytes or 0) > _EVERYTHING * _MANY_TENSOR
+        return Finding(False, _MANY, ("keeps_everything",) if everything else ("keeps_something",))
+    if calls != [MANY, 2 * MANY]:
+        return Finding(False, _CALLS, ("calls",))
+    right = _right_of_many(inputs["seed"])
+    if not near(value.get("sums"), right["sums"]) or not _is_loss(value.get("loss"), right["loss"]):
+        return Finding(False, _MEASURED_CALL)
+    return Finding(True)
+
+
+def _is_loss(got: Any, expected: float) -> bool:
+    return type(got) is float and bool(np.isclose(got, expected, rtol=1e-3, atol=1.0))
+
+
+_EVERYTHING = MANY * MANY_TANHS // 2  # tensors: half of all that the functions save
+
+
+@lru_cache(maxsize=64)
+def _right_of_many(seed: int) -> dict[str, Any]:
+    return run_many(_plain, "many", seed, _MANY_SIDE, _MANY_SIDE, metered=False)
+
+
+def _memory(seed: int, value: Any) -> Finding:
+    sizes = ("kept_bytes", "numpy_bytes", "rise_bytes")
+    if not isinstance(value, dict) or any(type(value.get(name)) is not int for name in sizes):
+        return Finding(False, "The answers came back garbled.")
+    one = 4 * _SIDE**2
+    if value.get("calls") == [1, 1]:
+        return Finding(False, _CALLS, ("keeps_everything",))
+    if value.get("calls") != [1, 2]:
+        return Finding(False, _CALLS, ("calls",))
+    if not near(value.get("sums"), _expected_sums(seed)):
+        return Finding(False, _MEASURED_CALL)
+    if value["kept_bytes"] > _SLACK_BYTES or value["numpy_bytes"] > one // 2:
+        everything = value["kept_bytes"] > 8 * one
+        return Finding(False, _KEEPS, ("keeps_everything",) if everything else ("keeps_something",))
+    # The output and the result before it are live together, and each call runs all operators.
+    seen_all = value.get("operators") == [TANHS, TANHS]
+    if value["kept_bytes"] < 0 or value["rise_bytes"] < 2 * one or not seen_all:
+        return Finding(False, doubt=UNSEEN)
+    return Finding(True)
+
+
+@lru_cache(maxsize=64)
+def _expected_sums(seed: int) -> list[Any]:
+    """The sums that come of the measured function without a checkpoint."""
+    torch.manual_seed(seed)
+    x = torch.randn(_SIDE, _SIDE, requires_grad=True)
+    out = many_tanhs(x)
+    (gradient,) = torch.autograd.grad(out.sum(), x)
+    return [t.detach().double().sum(dim).numpy() for t in (out, gradient) for dim in (1, 0)]
+
+
+def near(got: Any, expected: list[Any]) -> bool:
+    """Tell whether sums are the expected ones, up to the rounding of float32."""
+    return (
+        isinstance(got, list)
+        and len(got) == len(expected)
+        and all(
+            isinstance(a, np.ndarray)
+            and a.shape == b.shape
+            and a.dtype.kind == "f"
+            and np.allclose(a, b, rtol=1e-4, atol=1e-4 * float(np.abs(b).max()))
+            for a, b in zip(got, expected, strict=True)
+        )
+    )
+
+
+_OUTPUTS = "The result is not the function's: the same tensors, and a tuple where it is a tuple."
+_NO_GRAPH = "The result requires no gradient, so backward cannot reach the inputs."
+_UNDER_NO_GRAD = "Under torch.no_grad() the function is called once, and the result has no graph."
+_BETWEEN = "Random numbers drawn after forward are not those that follow without a checkpoint."
+_AFTER = "Random numbers drawn after backward are not those that follow without a checkpoint."
+_GRADIENTS_DIFFER = "After backward the gradients are not those of the function without checkpoint."
+_CALLS = "In forward the function is to be called once, and in backward once more."
+_TWO_CALLS = (
+    "With two checkpoints, one behind the other, each function is to be called once in forward and "
+    "once in backward."
+)
+_REFUSED = "Backward ended with an error: "
+_MEASURED_CALL = (
+    "Where memory is measured, the result or the gradient is not that of the function without "
+    "checkpoint."
+)
+_MANY = (
+    f"With {MANY} checkpoints before the first backward, more is live at once than the input and "
+    "what one function saves."
+)
+_KEEPS = (
+    "After forward, at most 8 KiB may be live beside the inputs and the output, numpy's memory "
+    "included. Yours keeps more."
+)
+
+checkpoint = Task(
+    id="lab04-checkpoint",
+    parts={_GRADIENTS: 2, _KEPT: 2, _RNG: 1, _SEVERAL: 1},
+    defines=("checkpoint",),
+    probe="checkpoint",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "keeps_everything": "Your checkpoint keeps the activations. In forward, nothing that the "
+        "function's operations save may stay; call the function again in backward.",
+        "keeps_something": "Your checkpoint keeps tensors beside the inputs and the output. Look "
+        "for activations in closures, lists and the context.",
+        "calls": "The function is called too often or too rarely: once in forward and once in "
+        "backward; under torch.no_grad() once in all.",
+        "other_random_numbers": "In backward your function draws other random numbers than in "
+        "forward, so a dropout drops other values. Note torch.get_rng_state() before the first "
+        "call, and set it for the second.",
+        "state_not_put_back": "Your backward leaves the random generator changed. Note its state "
+        "before you set it back, and restore it after the second call.",
+        "forward_rewinds": "After your forward the random generator is not where the function "
+        "left it. Forward needs to note the state, not to set it.",
+        "parameters_left_out": "The layers' parameters get no gradient. In the second call, let "
+        "backward run on to them: torch.autograd.backward, or gradients for them too.",
+        "used_again": "Where an argument is used again, twice by fn or outside of it, its gradient "
+        "is not right. Detach each argument for the second call, each place by itself, and return "
+        "what arrives at it.",
+        "arguments_left_out": "Some tensor argument gets no gradient. Every tensor among the "
+        "arguments counts, wherever it stands.",
+        "integer_arguments": "Your backward asks for a gradient of an argument that has none: "
+        "integers. requires_grad_(tensor.requires_grad) leaves those out.",
+        "one_output_only": "Your backward goes through some of the results only. Hand each "
+        "result's gradient on to torch.autograd.backward.",
+        "not_detached": "Your second call runs on the arguments themselves, so its backward goes "
+        "on into the graph that made them, which has a backward of its own. Give fn "
+        "tensor.detach().requires_grad_(tensor.requires_grad), and return the gradients that "
+        "arrive there.",
+        "outputs": "The result is not what the function returns: tensors, also integer ones and "
+        "ones that nobody uses, and a tuple where it is a tuple.",
+    },
+    ban=NO_TORCH_CHECKPOINT,
+    trust="measured",
+)

@@ -1,0 +1,26 @@
+"""What solutions of lab 4 may not use, and where a measured figure is doubted."""
+
+from __future__ import annotations
+
+from autograder.model.restrictions import Ban
+
+__all__ = ["NO_TORCH_CHECKPOINT", "UNSEEN"]
+
+NO_TORCH_CHECKPOINT = Ban(
+    names=frozenset(
+        {"checkpoint_sequential", "CheckpointFunction", ".checkpoint", "checkpoint_wrapper"}
+        | {"set_checkpoint_early_stop", "_checkpoint_without_reentrant_generator"}
+        | {"torch.utils.checkpoint"}
+    ),
+    modules=frozenset(
+        {"torch.utils.checkpoint", "torch.distributed.algorithms._checkpoint", "fairscale"}
+        | {"deepspeed"}
+    ),
+    reason="Write the checkpointing yourself: not torch.utils.checkpoint, nor another library's.",
+)
+
+UNSEEN = (
+    "The meter saw less than any run of this exercise takes, as if the work was done where the "
+    "meter does not look: on another thread, or with torch's dispatch modes switched off. A person "
+    "has to look at it."
+)

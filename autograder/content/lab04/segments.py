@@ -1,0 +1,201 @@
+"""run_in_segments: all segments but the last are checkpointed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from autograder.content.lab04.checkpoint import close, near
+from autograder.content.lab04.forbidden import NO_TORCH_CHECKPOINT, UNSEEN
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.probes.lab04 import run_large_layers, run_layers
+
+__all__ = ["run_in_segments"]
+
+_SLACK_BYTES = 8 * 1024  # a segment: the state of a random generator, and what is smaller still
+_SIDE = 128  # rows and columns
+_ONE = 4 * _SIDE**2  # a float32 tensor
+_MIB = 2**20
+_LARGE_LAYERS, _LARGE_LENGTH, _LARGE_SIDE = 30, 5, 512
+_LARGE_TENSOR = 4 * _LARGE_SIDE**2
+# Live at once: the segments' inputs, what one segment saves, and four that its backward makes.
+_LARGE_TENSORS = _LARGE_LAYERS // _LARGE_LENGTH + _LARGE_LENGTH + 4
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    n, k = int(rng.integers(9, 14)), int(rng.integers(3, 5))
+    sizes = [(8, 3, "list"), (n, k, "ModuleList"), (7, 2, "Sequential"), (6, 6, "list")]
+    sizes += [(4, 9, "Sequential"), (5, 1, "ModuleList")]
+    small = [
+        Case(
+            ("value",),
+            {
+                "container": container,
+                "n_layers": n_layers,
+                "segment_length": length,
+                "seed": int(rng.integers(2**31)),
+                "rows": _SIDE,
+                "columns": _SIDE,
+            },
+        )
+        for n_layers, length, container in sizes
+    ]
+    return [*small, _large(rng)]
+
+
+def _large(rng: np.random.Generator) -> Case:
+    """So many layers that all outputs take twice what segments take."""
+    large = {
+        "n_layers": _LARGE_LAYERS,
+        "segment_length": _LARGE_LENGTH,
+        "seed": int(rng.integers(2**31)),
+        "rows": _LARGE_SIDE,
+        "columns": _LARGE_SIDE,
+    }
+    budget = Budget((1 + _LARGE_TENSORS) * _LARGE_TENSOR + _MIB)
+    return Case(("value",), {"large": large}, budget=budget)
+
+
+def _plain(layers: Any, x: Any, segment_length: int) -> Any:
+    for layer in layers:
+        x = layer(x)
+    return x
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    if "large" in case.inputs:
+        return dict.fromkeys(case.parts, _within(case.inputs["large"], answer))
+    return dict.fromkeys(case.parts, _finding(case.inputs, answer.value))
+
+
+def _within(inputs: Mapping[str, Any], answer: Answer) -> Finding:
+    value = answer.value if isinstance(answer.value, dict) else {}
+    if not _are_calls(value):
+        return Finding(False, "The answers came back garbled.")
+    n, k = _LARGE_LAYERS, _LARGE_LENGTH
+    rise_bytes = answer.metered("rise_bytes")
+    if answer.breaks_budget(rise_bytes, _LARGE_TENSORS * _LARGE_TENSOR):
+        said = f"With {n} layers in segments of {k}: more outputs are live at once than segments "
+        return Finding(False, f"{said}need.", (*_explain(n, k, value), "layer_by_layer"))
+    if value["forward"] != list(range(n)) or sorted(value["backward"]) != list(
+        range(_backward(n, k))
+    ):
+        said = f"With {n} layers in segments of {k}: other layers were called than expected."
+        return Finding(False, said, _explain(n, k, value))
+    if not near(value.get("sums"), _large_sums(inputs["seed"])):
+        said = f"With {n} layers in segments of {k}: the result or its gradient is not the layers'."
+        return Finding(False, said, _explain(n, k, value))
+    return Finding(True)
+
+
+def _are_calls(value: Mapping[str, Any]) -> bool:
+    calls = [value.get("forward"), value.get("backward")]
+    return all(isinstance(c, list) and all(type(n) is int for n in c) for c in calls)
+
+
+@lru_cache(maxsize=64)
+def _large_sums(seed: int) -> list[Any]:
+    sizes = {"rows": _LARGE_SIDE, "columns": _LARGE_SIDE}
+    found = run_large_layers(_plain, _LARGE_LAYERS, _LARGE_LENGTH, seed, **sizes, metered=False)
+    sums: list[Any] = found["sums"]
+    return sums
+
+
+def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
+    expected = run_layers(_plain, **inputs)
+    if not isinstance(value, dict) or value.keys() != expected.keys():
+        return Finding(False, "The answers came back garbled.")
+    n, k = inputs["n_layers"], inputs["segment_length"]
+    said = f"With {n} layers in segments of {k}: "
+    if value["forward"] != list(range(n)):
+        said += f"forward called the layers {value['forward']}, expected 0 to {n - 1}, once each."
+        return Finding(False, said[:300], _explain(n, k, value))
+    if not close(value["output"], expected["output"]):
+        return Finding(False, f"{said}the result is not that of the layers one after another.")
+    again = _backward(n, k)
+    if sorted(value["backward"]) != list(range(again)):
+        said += f"backward called the layers {value['backward']}, expected 0 to {again - 1}, once "
+        return Finding(False, f"{said}each."[:300], _explain(n, k, value))
+    if not _close32(value["gradients"], expected["gradients"]):
+        return Finding(False, f"{said}the gradients are not those without checkpoints.")
+    segments = math.ceil(n / k)
+    tensors = segments - 1 + n - again
+    kept = value["kept_bytes"]
+    if type(kept) is not int or kept > tensors * _ONE + segments * _SLACK_BYTES:
+        said += f"after forward more is live than {tensors} outputs."
+        return Finding(False, said, _keeps(n, k, kept) + _explain(n, k, value))
+    if kept < tensors * _ONE or value["operators"] != [n, again]:
+        return Finding(False, doubt=UNSEEN)
+    return Finding(True)
+
+
+def _keeps(n: int, k: int, kept: Any) -> tuple[str, ...]:
+    """The mistake of keeping so much where the right layers are called."""
+    slack = n * _SLACK_BYTES
+    return ("layer_by_layer",) if k > 1 and n * _ONE <= kept <= n * _ONE + slack else ()
+
+
+def _close32(got: Any, expected: list[Any]) -> bool:
+    return (
+        isinstance(got, list)
+        and len(got) == len(expected)
+        and all(
+            isinstance(a, np.ndarray)
+            and a.shape == b.shape
+            and np.allclose(a, b, rtol=1e-4, atol=1e-4)
+            for a, b in zip(got, expected, strict=True)
+        )
+    )
+
+
+def _backward(n: int, k: int) -> int:
+    """How many layers are called again: all but those of the last segment."""
+    return (math.ceil(n / k) - 1) * k
+
+
+def _explain(n: int, k: int, value: Mapping[str, Any]) -> tuple[str, ...]:
+    got = [len(value["forward"]), sorted(value["backward"])]
+    return tuple(name for name, calls in _CALLS.items() if [*calls(n, k)] == got)
+
+
+# How many layers forward calls, and which ones backward does, where a mistake is made.
+_CALLS: dict[str, Callable[[int, int], tuple[int, list[int]]]] = {
+    "last_segment_too": lambda n, k: (n, list(range(n))),
+    "never_recomputed": lambda n, k: (n, []),
+    "rest_left_out": lambda n, k: (n // k * k, list(range((n // k - 1) * k))),
+    "cut_from_the_back": lambda n, k: (n, list(range(n - k))),
+    "number_for_length": lambda n, k: (n, list(range(_backward(n, math.ceil(n / k))))),
+    "first_segment_kept": lambda n, k: (n, list(range(k, n))),
+    "one_layer_each": lambda n, k: (n, list(range(n - 1))),
+}
+
+run_in_segments = Task(
+    id="lab04-run_in_segments",
+    parts={"value": 2},
+    defines=("run_in_segments",),
+    probe="run_in_segments",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "last_segment_too": "You checkpoint the last segment too. Its backward comes right after "
+        "its forward, so to recompute it saves nothing.",
+        "never_recomputed": "Nothing is recomputed in backward. Run every segment but the last "
+        "through checkpoint.",
+        "rest_left_out": "Your segments leave out the layers behind the last whole segment.",
+        "cut_from_the_back": "Your first segment is the short one, or the last is always whole. "
+        "Cut from the front: what is left over is the last segment.",
+        "number_for_length": "You take segment_length for the number of segments. It is how many "
+        "layers a segment has.",
+        "first_segment_kept": "You recompute the last segment and keep the first. It is the last "
+        "one that is not checkpointed.",
+        "layer_by_layer": "You checkpoint each layer by itself, so each layer's input is kept. Run "
+        "a whole segment as one function through checkpoint: then only its input is.",
+        "one_layer_each": "You recompute all layers but one, whatever the length of a segment.",
+    },
+    ban=NO_TORCH_CHECKPOINT,
+    trust="measured",
+)

@@ -1,0 +1,347 @@
+"""Exercise: a batch's gradient and loss, with one micro-batch in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.content.lab05.gradients import (
+    COMMON_MISTAKES,
+    KEEPS_GRAPHS,
+    OTHER_MODE,
+    Array,
+    Outcome,
+    as_before,
+    close,
+    faults_of_use,
+    forwards_unseen,
+    gradients_in,
+    gradients_of,
+    is_number,
+    sizes_of,
+    weighted,
+)
+from autograder.model.compare import show
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.meter import measure_call
+from peakmem.probes.lab05 import LOSSES, large_run, small_model
+
+__all__ = ["accumulate_gradients", "largest_rise_bytes", "least_rise_bytes"]
+
+_GRADIENTS, _RAGGED, _KEPT = "gradients", "ragged last micro-batch", "existing gradients and loss"
+
+_LARGE = {"samples": 24, "length": 512, "width": 32, "layers": 8}
+_LARGE_MICRO_BATCH = 2
+_MIB = 2**20
+_FLOAT32 = 1e-4  # of the largest gradient
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def case(
+        parts: tuple[str, ...],
+        samples: int,
+        micro_batch: int,
+        checks: str,
+        *,
+        loss: str = "mse",
+        before: bool = False,
+        training: bool = True,
+        fixed: bool = False,
+    ) -> Case:
+        small = {**_small(rng, samples, loss, before), "training": training}
+        inputs = {"micro_batch": micro_batch, "small": small}
+        return Case(parts, inputs, secret={"checks": checks}, fixed=fixed)
+
+    many, size = int(rng.integers(3, 6)), int(rng.integers(3, 6))
+    rest = int(rng.integers(1, size))
+    large = {**_LARGE, "seed": int(rng.integers(2**32))}
+    return [
+        case((_GRADIENTS,), many * size, size, "gradients"),
+        case((_GRADIENTS,), many * size, size, "gradients", loss="cross_entropy", training=False),
+        case((_GRADIENTS,), 6, 1, "gradients", fixed=True),
+        case((_GRADIENTS,), 5, 5, "gradients", fixed=True),
+        case((_RAGGED,), many * size + rest, size, "gradients"),
+        case((_RAGGED,), many * size + 1, size, "gradients", loss="cross_entropy"),
+        case((_RAGGED,), 3, 8, "gradients", fixed=True),
+        case((_KEPT,), many * size, size, "both", before=True),
+        case((_KEPT,), many * size + rest, size, "loss", loss="cross_entropy"),
+        Case(
+            (_GRADIENTS, _KEPT),
+            {"micro_batch": _LARGE_MICRO_BATCH, "large": large},
+            budget=_budget(),
+        ),
+    ]
+
+
+def _budget() -> Budget:
+    """What a call may take, inputs and targets, and a MiB for the short run before and the rest."""
+    given_bytes = 2 * 4 * _LARGE["samples"] * _LARGE["length"] * _LARGE["width"]
+    return Budget(given_bytes + largest_rise_bytes() + _MIB)
+
+
+def _small(rng: np.random.Generator, samples: int, loss: str, before: bool) -> dict[str, Any]:
+    shapes = [(6, 4), (3, 6)]
+    targets = rng.integers(3, size=samples) if loss == "cross_entropy" else None
+    # Targets that drift: micro-batches differ, as those of sorted data do.
+    drift = np.linspace(0, 3, samples)[:, None] + rng.normal(size=(samples, 3))
+    return {
+        "weights": [rng.normal(size=shape) for shape in shapes],
+        "before": [rng.normal(size=shape) for shape in shapes] if before else None,
+        "inputs": rng.normal(size=(samples, 4)),
+        "targets": drift if targets is None else targets,
+        "loss": loss,
+    }
+
+
+class _Pieces:
+    """The loss and gradient of each micro-batch by itself, and what was there before."""
+
+    def __init__(self, small: Mapping[str, Any], micro_batch: int) -> None:
+        model = small_model(small["weights"]).train(small["training"])
+        loss_fn = LOSSES[small["loss"]]
+        inputs, targets = torch.tensor(small["inputs"]), torch.tensor(small["targets"])
+        self.sizes = sizes_of(len(inputs), micro_batch)
+        self.before = as_before(small["before"], [w.shape for w in small["weights"]])
+        pieces = zip(
+            torch.split(inputs, micro_batch), torch.split(targets, micro_batch), strict=True
+        )
+        losses = [loss_fn(model(x), y) for x, y in pieces]
+        self.gradients = [gradients_of(model, loss) for loss in losses]
+        self.losses = [loss.item() for loss in losses]
+        whole = loss_fn(model(inputs), targets)
+        self.right = Outcome(
+            whole.item(), weighted([gradients_of(model, whole)], [1.0], self.before)
+        )
+        whole = loss_fn(model.train(not small["training"])(inputs), targets)
+        self.other_mode = weighted([gradients_of(model, whole)], [1.0], self.before)
+
+    def mutants(self) -> dict[str, list[Any]]:
+        """The gradients that each mistake leads to."""
+        count, samples = len(self.sizes), sum(self.sizes)
+        equal = [1 / count] * count
+        shares = [size / samples for size in self.sizes]
+        full = [size == self.sizes[0] for size in self.sizes]
+        whole = sum(full)
+
+        def sums(weights: list[float], keep: float = 1.0) -> Any:
+            return weighted(self.gradients, weights, self.before, keep)
+
+        last = [0.0] * (count - 1)
+        return {
+            "no_division": [sums([1.0] * count)],
+            "clears_first": [sums(shares, 0.0), sums(equal, 0.0)],
+            "scales_existing": [sums(equal, 1 / count)],
+            "ragged_as_full": [sums(equal)],
+            "drops_last": [
+                sums([float(f) / whole for f in full]),
+                sums([s * f for s, f in zip(shares, full, strict=True)]),
+            ],
+            "divides_by_samples": [sums([1 / samples] * count)],
+            "other_mode": [self.other_mode],
+            "last_only": [sums([*last, w], k) for w in (1.0, 1 / count) for k in (0.0, 1.0)],
+        }
+
+    def mistakes_in(self, got: list[Array]) -> list[str]:
+        """The mistakes that lead to these gradients."""
+        mutants = self.mutants().items()
+        return [name for name, wrong in mutants if any(close(got, w) for w in wrong)]
+
+    def loss_mutants(self) -> dict[str, float]:
+        """The number that each mistake returns."""
+        return _loss_mutants(self.sizes, self.losses)
+
+
+def _loss_mutants(sizes: list[int], losses: list[float]) -> dict[str, float]:
+    total, count = sum(losses), len(losses)
+    return {
+        "sums_losses": total,
+        "no_division": total,
+        "ragged_as_full": total / count,
+        "last_loss": losses[-1],
+        "last_loss_divided": losses[-1] / count,
+        "not_divided_by_samples": sum(s * loss for s, loss in zip(sizes, losses, strict=True)),
+    }
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    value = answer.value if isinstance(answer.value, dict) else {}
+    fault = faults_of_use(value, case.inputs["micro_batch"])
+    if fault is None and "large" in case.inputs:
+        found = _large(case.inputs, answer)
+        return {_GRADIENTS: found, _KEPT: _returned(case.inputs, value)}
+    if fault is None:
+        fault = _compared(case, value)
+    return dict.fromkeys(case.parts, fault)
+
+
+def _compared(case: Case, value: Mapping[str, Any]) -> Finding:
+    micro_batch, small = case.inputs["micro_batch"], case.inputs["small"]
+    pieces = _Pieces(small, micro_batch)
+    got = gradients_in(value.get("gradients"), pieces.right.gradients)
+    if got is None:
+        return Finding(False, "The answers came back garbled.")
+    call = f"With {len(small['inputs'])} samples, micro_batch={micro_batch}, {small['loss']}"
+    if case.secret["checks"] != "loss" and not close(got, pieces.right.gradients):
+        said = f"{call}: the gradients are not those of the full batch. {_ratio(got, pieces)}"
+        return Finding(False, said.rstrip(), tuple(pieces.mistakes_in(got)))
+    if case.secret["checks"] == "gradients" or is_number(value.get("value"), pieces.right.loss):
+        return forwards_unseen(value, len(small["inputs"])) or Finding(True)
+    if value.get("value") == "a tensor":
+        return Finding(False, f"{call}: a tensor came back.", ("returns_tensor",))
+    mutants = pieces.loss_mutants().items()
+    names = [name for name, wrong in mutants if is_number(value.get("value"), wrong)]
+    names += pieces.mistakes_in(got)
+    said = f"{call}: expected the loss {pieces.right.loss:.6g}, got {show(value.get('value'))}."
+    return Finding(False, said, tuple(names))
+
+
+def _ratio(got: list[Any], pieces: _Pieces) -> str:
+    """A sentence where what was added is a multiple of what it should be."""
+    right = np.concatenate(
+        [(r - b).ravel() for r, b in zip(pieces.right.gradients, pieces.before, strict=True)]
+    )
+    added = np.concatenate([(g - b).ravel() for g, b in zip(got, pieces.before, strict=True)])
+    factor = float(added @ right / (right @ right))
+    if not np.allclose(added, factor * right, atol=1e-6 * np.max(np.abs(right))):
+        return ""
+    return f"They are {factor:.4g} times as large."
+
+
+def largest_rise_bytes() -> int:
+    """Return how far live bytes may rise: twice what one micro-batch alone takes."""
+    return 2 * _rise_bytes(_LARGE_MICRO_BATCH)
+
+
+def least_rise_bytes() -> int:
+    """Return how far live bytes rise at the least: by what a single sample takes."""
+    return _rise_bytes(1)
+
+
+@lru_cache(maxsize=8)
+def _rise_bytes(samples: int) -> int:
+    run = large_run(**{**_LARGE, "samples": samples}, seed=0)
+
+    def backward() -> None:
+        model, inputs, targets = run
+        LOSSES["mse"](model(inputs), targets).backward()  # type: ignore[no-untyped-call]
+
+    return measure_call(backward, device="cpu", track=run).rise_bytes
+
+
+def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
+    value = answer.value
+    model, x, y = large_run(**inputs["large"])
+    with torch.no_grad():
+        like = [parameter.numpy() for parameter in model.parameters()]
+    got = gradients_in(value.get("gradients"), like)
+    if got is None:
+        return Finding(False, "The answers came back garbled.")
+    rise_bytes = answer.metered("rise_bytes")
+    if answer.breaks_budget(rise_bytes, largest_rise_bytes()):
+        return Finding(False, _TOO_MUCH, ("keeps_graphs",))
+    if not close(got, gradients_of(model, LOSSES["mse"](model(x), y)), _FLOAT32):
+        said = "With 24 samples and micro_batch=2 the gradients are not those of the full batch."
+        return Finding(False, said, _scaled(got, model, x, y))
+    if not answer.memory and not (rise_bytes or 0) >= least_rise_bytes():
+        return Finding(False, doubt=_UNMETERED)
+    return forwards_unseen(value, len(x)) or Finding(True)
+
+
+def _returned(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
+    """The loss that the metered call returned."""
+    model, x, y = large_run(**inputs["large"])
+    pieces = zip(
+        torch.split(x, _LARGE_MICRO_BATCH), torch.split(y, _LARGE_MICRO_BATCH), strict=True
+    )
+    with torch.no_grad():
+        losses = [LOSSES["mse"](model(a), b).item() for a, b in pieces]
+    got, right = value.get("value"), sum(losses) / len(losses)
+    if _nearly(got, right):
+        return Finding(True)
+    if got == "a tensor":
+        return Finding(False, "A tensor came back.", ("returns_tensor",))
+    mutants = _loss_mutants([_LARGE_MICRO_BATCH] * len(losses), losses).items()
+    names = tuple(name for name, wrong in mutants if _nearly(got, wrong))
+    said = f"With 24 samples and micro_batch=2: expected the loss {right:.6g}, got {show(got)}."
+    with torch.no_grad():
+        gradients = gradients_in(value.get("gradients"), [p.numpy() for p in model.parameters()])
+    names += () if gradients is None else _scaled(gradients, model, x, y)
+    return Finding(False, said, names + _MISSES_THE_LOSS)
+
+
+def _nearly(got: Any, expected: float) -> bool:
+    """Tell whether a number is this one, up to the rounding of float32."""
+    if isinstance(got, bool) or not isinstance(got, (int, float)):
+        return False
+    return abs(got - expected) <= _FLOAT32 * abs(expected)
+
+
+# Mistakes in the gradients, which come with a loss that this case cannot tell the reason of.
+_MISSES_THE_LOSS = ("divides_by_samples", "drops_last", "keeps_graphs", "scales_existing")
+
+
+def _scaled(got: list[Any], model: Any, x: torch.Tensor, y: torch.Tensor) -> tuple[str, ...]:
+    """The mistakes that make a multiple of the gradient of equal micro-batches, or a part of it."""
+    right = gradients_of(model, LOSSES["mse"](model(x), y))
+    last = gradients_of(
+        model, LOSSES["mse"](model(x[-_LARGE_MICRO_BATCH:]), y[-_LARGE_MICRO_BATCH:])
+    )
+    count = len(x) // _LARGE_MICRO_BATCH
+    explains = {
+        "no_division": [[count * gradient for gradient in right]],
+        "divides_by_samples": [[gradient / _LARGE_MICRO_BATCH for gradient in right]],
+        "last_only": [last, [gradient / count for gradient in last]],
+    }
+    return tuple(
+        name for name, wrong in explains.items() if any(close(got, w, _FLOAT32) for w in wrong)
+    )
+
+
+_TOO_MUCH = (
+    "With 24 samples and micro_batch=2, live memory rose by more than twice what one micro-batch "
+    "alone takes."
+)
+_UNMETERED = (
+    "The meter saw less memory than a single sample takes, as if the work was done where it does "
+    "not look: on another thread, or with torch's dispatch modes switched off. A person has to "
+    "look at it."
+)
+accumulate_gradients = Task(
+    id="lab05-accumulate_gradients",
+    parts={_GRADIENTS: 2, _RAGGED: 1, _KEPT: 1},
+    defines=("accumulate_gradients",),
+    probe="accumulate_gradients",
+    cases=_cases,
+    judge=_judge,
+    mistakes=COMMON_MISTAKES
+    | {
+        "sums_losses": "Your gradients are right, but you return the sum of the micro-batches' "
+        "losses. Weight each by its share of the samples, as its gradient is.",
+        "last_loss": "You return the loss of the last micro-batch. The batch's mean loss is made "
+        "of all of them, each weighted by its share of the samples.",
+        "last_loss_divided": "You return the scaled loss of the last micro-batch. Add them all up.",
+        "not_divided_by_samples": "The loss that you return is a sum over the samples. Divide it "
+        "by their number.",
+        "no_division": "Your gradient is a sum of the micro-batches' mean gradients, so it grows "
+        "with their number. Multiply each micro-batch's loss by its share of the samples, before "
+        "backward.",
+        "ragged_as_full": "Your last micro-batch weighs as much as the others, though it is "
+        "shorter. Weight each by len(x) / len(inputs), not by 1 / the number of micro-batches.",
+        "drops_last": "Your last, shorter micro-batch is left out.",
+        "divides_by_samples": "You divide a loss that is a mean already by the number of all "
+        "samples. Multiply it by the micro-batch's own number of samples first.",
+        "clears_first": "Gradients that were there before are lost. Do not clear them: add to "
+        "them.",
+        "scales_existing": "Gradients that were there before are scaled too. Scale the losses "
+        "before backward, not .grad afterwards.",
+        "last_only": "Only the last micro-batch's gradient is left. Clear gradients for a new "
+        "batch, not for a new micro-batch.",
+        "other_mode": OTHER_MODE,
+        "keeps_graphs": KEEPS_GRAPHS,
+    },
+    trust="measured",
+)

@@ -1,0 +1,161 @@
+"""Gradients read out of an answer and compared, and what accumulating them wrongly leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autograder.model.compare import show
+from autograder.model.task import Finding
+
+__all__ = [
+    "COMMON_MISTAKES",
+    "KEEPS_GRAPHS",
+    "OTHER_MODE",
+    "UNSEEN",
+    "Outcome",
+    "as_before",
+    "close",
+    "faults_of_use",
+    "forwards_unseen",
+    "gradients_in",
+    "gradients_of",
+    "graphs_kept",
+    "is_number",
+    "sizes_of",
+    "weighted",
+]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_TOLERANCE = 1e-6  # of a parameter's largest gradient
+
+COMMON_MISTAKES = {
+    "whole_batch": "Your model is given more samples at a time than a micro-batch has, so nothing "
+    "is saved. Cut the batch first, and run the model on one piece after another.",
+    "changes_arguments": "Your function changes what it was given: parameters, inputs, targets or "
+    "the model's mode. Only the gradients may change.",
+    "returns_tensor": "Your function returns a tensor. Return a plain number: loss.item() of each "
+    "micro-batch also lets go of its graph.",
+}
+
+KEEPS_GRAPHS = (
+    "Your micro-batches stay in memory together. Call backward() within the loop, once for each, "
+    "and keep numbers (loss.item()), not losses or outputs."
+)
+
+
+OTHER_MODE = (
+    "Your function runs the model in another mode than the one that it is in. Whether it trains or "
+    "is evaluated is for the caller to say: no train() or eval() in here."
+)
+
+UNSEEN = (
+    "Your model was seen to run on fewer samples than the batch has, so what was counted of it "
+    "says nothing: call model(...) itself, not its layers. A person has to look at this."
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call leads to: the number it returns, and the gradients that are there afterwards."""
+
+    loss: float
+    gradients: list[Array]
+
+
+def sizes_of(samples: int, micro_batch: int) -> list[int]:
+    """Return the sizes of the micro-batches: all equal, but for a short last one.
+
+    >>> sizes_of(7, 3)
+    [3, 3, 1]
+    """
+    return [min(micro_batch, samples - start) for start in range(0, samples, micro_batch)]
+
+
+def gradients_of(model: torch.nn.Module, loss: Tensor) -> list[Array]:
+    """Return the loss's gradient for each parameter."""
+    found = torch.autograd.grad(loss, list(model.parameters()))
+    return [gradient.numpy() for gradient in found]
+
+
+def weighted(
+    parts: Sequence[list[Array]], weights: Sequence[float], before: list[Array], keep: float = 1.0
+) -> list[Array]:
+    """Return keep * before + the weighted sum of the parts, parameter by parameter."""
+    total = [keep * start for start in before]
+    for weight, part in zip(weights, parts, strict=True):
+        total = [old + weight * gradient for old, gradient in zip(total, part, strict=True)]
+    return total
+
+
+def as_before(before: Sequence[Array] | None, shapes: Iterable[tuple[int, ...]]) -> list[Array]:
+    """Return what gradients start from: zero where nothing is there."""
+    return list(before) if before else [np.zeros(shape) for shape in shapes]
+
+
+def gradients_in(value: Any, like: Sequence[Array]) -> list[Array] | None:
+    """Return the gradients of an answer, zero for None; None where it has another form."""
+    if not isinstance(value, list) or len(value) != len(like):
+        return None
+    found = [np.zeros_like(m) if v is None else v for v, m in zip(value, like, strict=True)]
+    for array, model in zip(found, like, strict=True):
+        if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
+            return None
+        if array.shape != model.shape:
+            return None
+    return found
+
+
+def close(got: Sequence[Array], expected: Sequence[Array], tolerance: float = _TOLERANCE) -> bool:
+    """Tell whether gradients are equal up to a part of each parameter's largest one."""
+    return all(
+        np.allclose(g, e, rtol=0, atol=tolerance * _largest(e), equal_nan=True)
+        for g, e in zip(got, expected, strict=True)
+    )
+
+
+def _largest(gradient: Array) -> float:
+    return max(float(np.max(np.abs(np.nan_to_num(gradient)))), 1e-12)
+
+
+def is_number(value: Any, expected: float) -> bool:
+    """Tell whether a returned value is this number, up to rounding."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return bool(np.isclose(value, expected, rtol=1e-6, atol=1e-9, equal_nan=True))
+
+
+def graphs_kept(value: Mapping[str, Any]) -> Finding | None:
+    """Return what is wrong where graphs of several micro-batches were in memory at once."""
+    waiting = value.get("waiting")
+    if type(waiting) is int and waiting < 2:
+        return None
+    said = f"When a forward began, {show(waiting)} earlier ones still waited for their backward."
+    return Finding(False, said, ("keeps_graphs",))
+
+
+def forwards_unseen(value: Mapping[str, Any], samples: int) -> Finding | None:
+    """Return a doubt where the model was seen to run on fewer samples than there are."""
+    sizes = value.get("sizes")
+    if isinstance(sizes, list) and sum(size for size in sizes if type(size) is int) >= samples:
+        return None
+    return Finding(False, doubt=UNSEEN)
+
+
+def faults_of_use(value: Mapping[str, Any], micro_batch: int) -> Finding | None:
+    """Return what is wrong with how the function treated what it was given, if anything is."""
+    sizes, changed = value.get("sizes"), value.get("changed")
+    if not isinstance(sizes, list) or not isinstance(changed, list):
+        return Finding(False, "The answers came back garbled.")
+    if any(type(size) is not int or not 0 <= size <= micro_batch for size in sizes):
+        said = f"With micro_batch={micro_batch} the model was given batches of {show(sizes)}."
+        return Finding(False, said, ("whole_batch",))
+    if changed:
+        said = f"Afterwards these had changed: {', '.join(map(str, changed))}."
+        return Finding(False, said, ("changes_arguments",))
+    return None

@@ -1,0 +1,148 @@
+"""Exercise: the largest micro-batch. What fits, and the count of runs, stay on this side."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from autograder.model.compare import show
+from autograder.model.task import Answer, Case, Finding, Task
+
+__all__ = ["largest_micro_batch"]
+
+
+def _micro_batch_cases(rng: np.random.Generator) -> list[Case]:
+    def case(upper: int, fits: int, *, broken: str = "", fixed: bool = False) -> Case:
+        parts = ("right",) if broken else ("right", "few runs")
+        secret = {"fits": fits, "broken": broken}
+        return Case(parts, {"upper": upper}, secret=secret, fixed=fixed)
+
+    upper = int(rng.integers(20, 3000))
+    drawn = [
+        case(upper, int(rng.integers(1, upper))),
+        case(upper, upper),
+        case(upper, 0),
+        case(upper, int(rng.integers(1, upper)), broken="broken"),
+        case(upper, int(rng.integers(1, upper)), broken="broken otherwise"),
+    ]
+    edges = [(1, 0), (1, 1), (2, 1), (3, 2), (1024, 1), (1024, 1023), (1000, 512), (1025, 513)]
+    return drawn + [case(u, f, fixed=True) for u, f in edges]
+
+
+def _micro_batch_runs(case: Case) -> Callable[[Any], Any]:
+    def reply(question: Any) -> str:
+        if case.secret["broken"]:
+            return str(case.secret["broken"])
+        if type(question) is not int:
+            return "broken"
+        return "fits" if question <= case.secret["fits"] else "out of memory"
+
+    return reply
+
+
+def _judge_micro_batch(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    if not (isinstance(answer.value, (list, tuple)) and len(answer.value) == 2):
+        return dict.fromkeys(case.parts, Finding(False, "The answer came back garbled."))
+    kind, found = answer.value
+    if case.secret["broken"]:
+        return {"right": _passes_errors_on(case.secret["broken"], kind, found)}
+    upper = case.inputs["upper"]
+    right = _finds(case.secret["fits"], upper, kind, found)
+    if right.ok and (outside := _outside(upper, answer.asked)):
+        right = outside
+    allowed = math.ceil(math.log2(upper)) + 2
+    runs = len(answer.asked)
+    if runs <= allowed:
+        return {"right": right, "few runs": right}  # few runs to a wrong answer earn nothing
+    said = f"For upper={upper}: expected at most {allowed} runs, but it took {runs}."
+    return {"right": right, "few runs": Finding(False, said, _wastes(answer.asked))}
+
+
+def _passes_errors_on(broken: str, kind: Any, found: Any) -> Finding:
+    if (kind, found) == ("raised", _ERRORS[broken]):
+        return Finding(True)
+    return Finding(
+        False,
+        "A run that raised ValueError or RuntimeError: expected your function to let it pass, "
+        f"but it returned {show(found)}.",
+        ("catches_everything", "by_its_text"),
+    )
+
+
+_ERRORS = {"broken": "ValueError", "broken otherwise": "RuntimeError"}
+
+
+def _outside(upper: int, asked: Sequence[tuple[Any, Any]]) -> Finding | None:
+    """What is wrong where a size was run that is none of a micro-batch."""
+    sizes = [size for size, _ in asked if type(size) is int and not 1 <= size <= upper]
+    if not sizes:
+        return None
+    said = f"For upper={upper}: your search called run({sizes[0]}), but sizes go from 1 to {upper}."
+    return Finding(False, said, ("outside_the_range",))
+
+
+def _finds(fits: int, upper: int, kind: Any, found: Any) -> Finding:
+    if kind == "raised":
+        said = f"For upper={upper} where {fits} fit: {show(found)} came out of your search."
+        return Finding(False, said, ("lets_it_pass", "by_its_text"))
+    if type(found) is int and found == fits:
+        return Finding(True)
+    explains = {
+        "assumes_one_fits": fits == 0 and found == 1,
+        "powers_of_two_only": fits > 0 and found == 2 ** (fits.bit_length() - 1),
+        "one_too_many": found == fits + 1,
+        "one_too_few": found == fits - 1,
+    }
+    mistakes = tuple(name for name, made in explains.items() if made)
+    said = f"For upper={upper} where {fits} fit: expected {fits}, but got {show(found)}."
+    return Finding(False, said, mistakes)
+
+
+def _wastes(asked: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
+    """What makes a search run too often, read off the sizes that it ran."""
+    sizes = [size for size, _ in asked if type(size) is int]
+    steps = {later - earlier for earlier, later in itertools.pairwise(sizes)}
+    if steps in ({1}, {-1}):
+        return ("linear_search",)
+    if len(set(sizes)) < len(sizes):
+        return ("runs_a_size_twice",)
+    if sizes[:4] == [1, 2, 4, 8]:
+        return ("doubles_first",)
+    return ()
+
+
+largest_micro_batch = Task(
+    id="lab05-largest_micro_batch",
+    parts={"right": 3, "few runs": 1},
+    defines=("largest_micro_batch",),
+    probe="largest_micro_batch",
+    cases=_micro_batch_cases,
+    ask=_micro_batch_runs,
+    judge=_judge_micro_batch,
+    mistakes={
+        "catches_everything": "Your search takes every error for a full memory. Catch "
+        "peakmem.OutOfMemory alone: other errors are bugs, and have to reach the person.",
+        "lets_it_pass": "peakmem.OutOfMemory came out of your search. Catch it where you call "
+        "run(m): it is the one error that says that m samples are too many.",
+        "by_its_text": "Your search knows a full memory by what the error says. Texts differ, and "
+        "a bug may speak of memory too: catch peakmem.OutOfMemory by its type.",
+        "outside_the_range": "Your search runs a size that is none: below 1, or above upper.",
+        "linear_search": "Your search tries the sizes one after another. Halve the interval with "
+        "each run instead: 1024 sizes need about 10 runs, not 1024.",
+        "runs_a_size_twice": "Your search runs the same size more than once. Remember what the "
+        "first run told.",
+        "doubles_first": "Your search doubles the size until it no longer fits, and halves the "
+        "interval after that: about two runs for each bit of the answer. `upper` is known, so "
+        "halve from the start.",
+        "assumes_one_fits": "Where not even one sample fits, the answer is 0. Your search takes "
+        "for granted that one does.",
+        "powers_of_two_only": "Your search stops at the largest power of two that fits. Go on "
+        "between it and the next one.",
+        "one_too_many": "Your answer is one too large: it is the smallest size that does not fit.",
+        "one_too_few": "Your answer is one too small. Check the last size of the interval too.",
+    },
+)

@@ -1,0 +1,173 @@
+"""Exercise: the line of peak memory over samples, by least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from autograder.model.compare import by_reference
+from autograder.model.task import Case, Task
+
+__all__ = ["line_of", "memory_line"]
+
+Line = tuple[float, float]
+Numbers = Sequence[float]
+_TOLERANCE = 1e-6
+_FINE = 1e-5
+_COARSE = 0.5  # what float32 leaves of a small slope above many bytes
+
+
+def line_of(sizes: Numbers, peaks: Numbers) -> Line:
+    """Return (fixed, slope) of the line with the least sum of squared errors, exactly.
+
+    >>> line_of([1, 2, 4], [30, 40, 60])
+    (20.0, 10.0)
+    """
+    xs, ys = [Fraction(x) for x in sizes], [Fraction(y) for y in peaks]
+    n, sum_x, sum_y = len(xs), sum(xs), sum(ys)
+    products = sum(x * y for x, y in zip(xs, ys, strict=True))
+    slope = (n * products - sum_x * sum_y) / (n * sum(x * x for x in xs) - sum_x**2)
+    return float((sum_y - slope * sum_x) / n), float(slope)
+
+
+def _through(i: int, j: int) -> Callable[[Numbers, Numbers], Line]:
+    """The line through two of the points."""
+
+    def line(sizes: Numbers, peaks: Numbers) -> Line:
+        slope = (peaks[j] - peaks[i]) / (sizes[j] - sizes[i])
+        return peaks[i] - slope * sizes[i], slope
+
+    return line
+
+
+def _swapped(sizes: Numbers, peaks: Numbers) -> Line:
+    fixed, slope = line_of(sizes, peaks)
+    return slope, fixed
+
+
+def _through_the_origin(sizes: Numbers, peaks: Numbers) -> Line:
+    products = sum(x * y for x, y in zip(sizes, peaks, strict=True))
+    return 0.0, products / sum(x * x for x in sizes)
+
+
+def _sizes_by_position(sizes: Numbers, peaks: Numbers) -> Line:
+    return line_of(range(len(sizes)), peaks)
+
+
+def _mean_slope(sizes: Numbers, peaks: Numbers) -> Line:
+    slopes = np.diff(peaks) / np.diff(sizes)
+    slope = float(np.mean(slopes))
+    return float(np.mean(peaks) - slope * np.mean(sizes)), slope
+
+
+def _extremes(sizes: Numbers, peaks: Numbers) -> Line:
+    return _through(int(np.argmin(sizes)), int(np.argmax(sizes)))(sizes, peaks)
+
+
+def _rounded(sizes: Numbers, peaks: Numbers) -> Line:
+    fixed, slope = line_of(sizes, peaks)
+    return round(fixed), round(slope)
+
+
+class _Coarse(tuple[float, ...]):
+    """A line that is right but for the rounding of float32."""
+
+
+class _Fine(_Coarse):
+    """As that, of so few bytes that little is lost."""
+
+
+def _float32(sizes: Numbers, peaks: Numbers) -> Line:
+    line = line_of(sizes, peaks)
+    # Of fewer bytes float32 leaves five digits at the least: other mistakes leave less.
+    return _Coarse(line) if max(peaks) > 2**30 else _Fine(line)  # type: ignore[return-value]
+
+
+def _equal(expected: Any, got: Any) -> bool:
+    got = got.tolist() if isinstance(got, np.ndarray) else got
+    if not (isinstance(got, (list, tuple)) and len(got) == 2):
+        return False
+    numbers = [g for g in got if isinstance(g, (int, float)) and not isinstance(g, bool)]
+    tolerance = _TOLERANCE
+    if isinstance(expected, _Coarse):
+        tolerance = _FINE if isinstance(expected, _Fine) else _COARSE
+    return len(numbers) == 2 and bool(np.allclose(numbers, expected, rtol=tolerance, atol=0))
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    mib = 2**20
+
+    def call(sizes: Sequence[int], noise: float = 0.0) -> list[Any]:
+        fixed = int(rng.integers(5, 50)) * mib
+        slope = int(rng.integers(1, 5)) * mib
+        peaks = [fixed + slope * size for size in sizes]
+        off = [int(rng.normal() * noise * slope) for _ in sizes]
+        return [list(sizes), [peak + o for peak, o in zip(peaks, off, strict=True)]]
+
+    def case(*calls: list[Any], fixed: bool = False) -> Case:
+        return Case(("right",), {"calls": list(calls)}, fixed=fixed)
+
+    several = sorted(int(size) for size in rng.choice(np.arange(1, 65), 6, replace=False))
+    mixed = [int(size) for size in rng.permutation([1, 2, 4, 8, 16, 32])]
+    # Few bytes, where rounding shows; and many of them below a small slope, where float32 does.
+    few = [[1, 2, 4, 7], [int(n) for n in np.cumsum(rng.integers(20, 60, 4)) * [1, 2, 2, 3]]]
+    while min(abs(part - round(part)) for part in line_of(*few)) < 0.1:
+        few[1][0] += 1
+    sizes = [1, 2, 4, 8, 16]
+    slope, fixed = int(rng.integers(100_000, 200_000)), int(rng.integers(35 * 10**9, 60 * 10**9))
+    many = [sizes, [fixed + slope * size + int(rng.integers(-99, 99)) for size in sizes]]
+    first, second = call([1, 2, 4, 8, 16], 0.5), call([3, 5, 9])
+    arrays = [np.array(column) for column in call([2, 3, 7, 20], 0.3)]
+    return [
+        case(call([1, 2, 4, 8]), call([4, 16])),
+        case(call(several, 1.0), call(mixed, 1.0)),
+        case(few),
+        case(many),
+        case(first, [tuple(column) for column in second], arrays, fixed=True),
+        case(call([16, 4, 8, 6, 12], 0.5), fixed=True),
+    ]
+
+
+memory_line = Task(
+    id="lab05-memory_line",
+    parts={"right": 2},
+    defines=("memory_line",),
+    probe="memory_line",
+    cases=_cases,
+    judge=by_reference(
+        line_of,
+        {
+            "swapped": _swapped,
+            "through_the_origin": _through_the_origin,
+            "first_and_last": _through(0, -1),
+            "first_two": _through(0, 1),
+            "extremes": _extremes,
+            "rounded": _rounded,
+            "float32": _float32,
+            "sizes_by_position": _sizes_by_position,
+            "mean_slope": _mean_slope,
+        },
+        equal=_equal,
+    ),
+    mistakes={
+        "swapped": "The order of your answer is swapped: first the fixed bytes, then the bytes a "
+        "sample. (np.polyfit gives the slope first.)",
+        "through_the_origin": "Your line goes through zero. Weights, gradients and state are "
+        "there for no sample at all: fit a fixed part too.",
+        "first_and_last": "Your line goes through the first and the last point. With noise in the "
+        "peaks all points have to count: least squares.",
+        "first_two": "Your line goes through the first two points only. All points have to count.",
+        "extremes": "Your line goes through the smallest and the largest size. With noise in the "
+        "peaks all points have to count: least squares.",
+        "rounded": "You round to whole bytes. Return floats as they come.",
+        "float32": "You compute in float32, whose numbers are 4096 bytes apart where a GPU's peaks "
+        "are. Use Python's floats, or float64.",
+        "sizes_by_position": "Your line is over the position in the list, not over the batch "
+        "sizes, which need not be 0, 1, 2, ...",
+        "mean_slope": "Your slope is the mean of the slopes between neighbours. Least squares "
+        "gives far points more weight.",
+    },
+)

@@ -1,0 +1,285 @@
+"""Exercise: an epoch of updates, each from several micro-batches, with clipping and a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.content.lab05.gradients import (
+    KEEPS_GRAPHS,
+    Array,
+    close,
+    gradients_in,
+    gradients_of,
+    graphs_kept,
+)
+from autograder.model.compare import show
+from autograder.model.task import Answer, Case, Finding, Task
+from peakmem.probes.lab05 import Regression
+
+__all__ = ["MUTANTS", "simulate", "train_epoch"]
+
+_UPDATES, _LEFT, _CLIP = "updates and gradients", "left-overs", "clipping and scheduler"
+_TOLERANCE = 1e-4  # of the largest gradient: clipping divides by the norm plus 1e-6
+
+MUTANTS = (
+    *("no_division", "last_group_as_full", "drops_last_group", "never_clears", "updates_each"),
+    *("one_update_too_many", "clips_each", "always_scales", "schedules_each", "never_schedules"),
+    *("never_clips", "clips_per_group", "dirty_at_the_end", "counts_micro_batches"),
+)
+
+_DIRTY = ("never_clears", "dirty_at_the_end", "drops_last_group")
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def case(
+        part: str,
+        count: int,
+        steps: int,
+        *,
+        clip: float | None = None,
+        lr_factor: float | None = None,
+        begins_anew: bool = False,
+        fixed: bool = False,
+    ) -> Case:
+        inputs: dict[str, Any] = {
+            "weights": [rng.normal(size=shape) / 2 for shape in ((5, 4), (2, 5))],
+            "batches": [_batch(rng, number) for number in range(count)],
+            "accumulation_steps": steps,
+            "lr": 0.02,
+            "max_norm": None,
+            "lr_factor": lr_factor,
+        }
+        if clip is not None:
+            norms = [_norm(g) for g in simulate(inputs)["gradients"]]
+            inputs["max_norm"] = clip * float(np.median(norms))
+        if begins_anew:
+            inputs["begins_anew"] = True
+        return Case((part,), inputs, fixed=fixed)
+
+    steps, groups = int(rng.integers(3, 5)), int(rng.integers(2, 4))
+    return [
+        case(_UPDATES, steps * groups, steps),
+        case(_UPDATES, 3, 1, fixed=True),
+        case(_UPDATES, steps * groups, steps, begins_anew=True),
+        case(_LEFT, steps * groups + steps - 1, steps),
+        case(_LEFT, 2, 5),
+        case(_LEFT, 0, 3, fixed=True),
+        case(_LEFT, steps * groups + 1, steps, clip=0.3, lr_factor=0.5),
+        case(_CLIP, steps * groups, steps, clip=0.3, lr_factor=0.5),
+        case(_CLIP, steps * groups, steps, clip=10.0),
+        case(_CLIP, steps * groups, steps, lr_factor=0.7),
+        case(_CLIP, 2 * steps, steps, clip=0.6, fixed=True),
+    ]
+
+
+def _batch(rng: np.random.Generator, number: int) -> list[Array]:
+    """Targets drift from batch to batch, so that no two of them have the same gradient."""
+    return [rng.normal(size=(3, 4)), rng.normal(size=(3, 2)) + number % 3]
+
+
+def simulate(inputs: Mapping[str, Any], mutant: str = "") -> dict[str, Any]:
+    """Return what a right train_epoch leads to, or one that makes the mistake `mutant`."""
+    model, training = Regression(inputs["weights"]), _Training(inputs, mutant)
+    batches, steps = inputs["batches"], inputs["accumulation_steps"]
+    for start in range(0, len(batches), steps):
+        group = batches[start : start + steps]
+        if mutant == "drops_last_group" and len(group) < steps:
+            for batch in group:  # backward was called, the step was not
+                training.backward(model, batch, steps)
+            continue
+        divisor = steps if mutant == "last_group_as_full" else len(group)
+        for batch in group:
+            training.backward(model, batch, divisor)
+        training.update(model)
+    if mutant == "one_update_too_many" and len(batches) % steps == 0:
+        training.update(model)
+    count = len(batches) if mutant == "counts_micro_batches" else training.events.count("update")
+    return {
+        "value": count,
+        "events": training.events,
+        "gradients": training.noted,
+        "clean": mutant not in _DIRTY or not batches,
+        "waiting": 0,
+        "forwards": len(batches),
+    }
+
+
+class _Training:
+    """The sum of gradients so far, and what has come of those before."""
+
+    def __init__(self, inputs: Mapping[str, Any], mutant: str) -> None:
+        self._inputs, self._mutant, self._lr = inputs, mutant, inputs["lr"]
+        self.sum: list[Array] | None = None
+        self.noted: list[list[Array | None]] = []
+        self.events: list[str] = []
+
+    def backward(self, model: Regression, batch: list[Array], divisor: int) -> None:
+        x, y = (torch.tensor(array) for array in batch)
+        whole = self._mutant in ("no_division", "updates_each")
+        own = gradients_of(model, model(x, y) / (1 if whole else divisor))
+        old = self.sum or [np.zeros_like(gradient) for gradient in own]
+        self.sum = [a + b for a, b in zip(old, own, strict=True)]
+        if self._mutant == "clips_each":
+            self.sum = self._clipped(self.sum)
+        if self._mutant == "schedules_each":
+            self._schedule()
+        if self._mutant == "updates_each":
+            self.update(model)
+            self.sum = None
+
+    def update(self, model: Regression) -> None:
+        if self._mutant == "updates_each" and self.sum is None:
+            return
+        found: list[Any] = self.sum or [None for _ in model.parameters()]
+        if self.sum and self._mutant != "never_clips":
+            found = self.sum = self._clipped(self.sum)
+        self.noted.append(list(found))
+        self.events.append("update")
+        with torch.no_grad():
+            for parameter, gradient in zip(model.parameters(), found, strict=True):
+                if gradient is not None:
+                    parameter.sub_(torch.tensor(self._lr * gradient))
+        if self._mutant not in ("never_schedules", "schedules_each"):
+            self._schedule()
+        if self._mutant != "never_clears":
+            self.sum = None
+
+    def _clipped(self, gradients: list[Array]) -> list[Array]:
+        limit, norm = self._inputs["max_norm"], _norm(gradients)
+        if limit is None or (norm <= limit and self._mutant != "always_scales"):
+            return gradients
+        if self._mutant == "clips_per_group":
+            return [gradient * min(limit / _norm([gradient]), 1) for gradient in gradients]
+        return [gradient * limit / norm for gradient in gradients]
+
+    def _schedule(self) -> None:
+        if self._inputs["lr_factor"] is not None:
+            self.events.append("schedule")
+            self._lr *= self._inputs["lr_factor"]
+
+
+def _norm(gradients: list[Any]) -> float:
+    return float(np.sqrt(sum(float((gradient**2).sum()) for gradient in gradients)))
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    value = answer.value if isinstance(answer.value, dict) else {}
+    right = simulate(case.inputs)
+    if _UPDATES in case.parts and (fault := graphs_kept(value)) is not None:
+        return dict.fromkeys(case.parts, fault)
+    said = _difference(right, value)
+    if not said and not _seen(right, value):
+        return dict.fromkeys(case.parts, Finding(False, doubt=_UNSEEN))
+    if not said or _wrong_before_left_overs(case, right, value):
+        return dict.fromkeys(case.parts, Finding(True))
+    names = [mutant for mutant in MUTANTS if not _difference(simulate(case.inputs, mutant), value)]
+    names += ["begins_anew"] if case.inputs.get("begins_anew") else []
+    given = ", ".join(
+        f"{name}={case.inputs[name]:.4g}"
+        for name in ("accumulation_steps", "max_norm")
+        if case.inputs[name] is not None
+    )
+    said = f"With {len(case.inputs['batches'])} micro-batches and {given}: {said}"
+    return dict.fromkeys(case.parts, Finding(False, said, tuple(names)))
+
+
+def _seen(right: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+    """Tell whether the model was seen to run once for each micro-batch, at the least."""
+    return type(value.get("forwards")) is int and value["forwards"] >= right["forwards"]
+
+
+def _wrong_before_left_overs(
+    case: Case, right: Mapping[str, Any], value: Mapping[str, Any]
+) -> bool:
+    """Tell whether clipping or the schedule is wrong already where nothing is left over.
+
+    That costs its own part, and not the left-overs' as well.
+    """
+    if case.inputs["max_norm"] is None or case.parts != (_LEFT,):
+        return False
+    full = len(case.inputs["batches"]) // case.inputs["accumulation_steps"]
+    noted = full * len(right["events"]) // len(right["gradients"])
+
+    def first(run: Mapping[str, Any]) -> dict[str, Any]:
+        known = {"events": run["events"][:noted], "gradients": run["gradients"][:full]}
+        return {**right, **known}
+
+    lists = all(isinstance(value.get(name), list) for name in ("events", "gradients"))
+    return lists and bool(_difference(first(right), first(value)))
+
+
+def _difference(right: Mapping[str, Any], value: Mapping[str, Any]) -> str:
+    """A sentence on what differs, empty where nothing does."""
+    events, gradients = value.get("events"), value.get("gradients")
+    if not (isinstance(events, list) and isinstance(gradients, list)):
+        return "the answers came back garbled."
+    if events.count("update") != right["events"].count("update"):
+        count = right["events"].count("update")
+        return f"expected {count} updates, but there were {events.count('update')}."
+    if events != right["events"]:
+        return f"expected {_order(right['events'])}, but it was {_order(events)}."
+    if len(gradients) != len(right["gradients"]):
+        return f"{len(gradients)} updates have gradients, expected {len(right['gradients'])}."
+    for number, (expected, got) in enumerate(zip(right["gradients"], gradients, strict=True), 1):
+        known = [e for e in expected if e is not None]
+        found = gradients_in(got, known) if known else got
+        if found is None or (known and not close(found, known, _TOLERANCE)):
+            return f"the gradient of update {number} is not the mean over its micro-batches."
+    if type(value.get("value")) is not int or value["value"] != right["value"]:
+        return f"expected it to return {right['value']}, but got {show(value.get('value'))}."
+    if value.get("clean") is not right["clean"]:
+        return "gradients are left at the end."
+    return ""
+
+
+_UNSEEN = (
+    "Your model was seen to run on fewer micro-batches than there are, so what was counted of it "
+    "says nothing: call model(*batch) itself, not its layers. A person has to look at this."
+)
+
+
+def _order(events: list[Any]) -> str:
+    return show([str(event) for event in events])
+
+
+train_epoch = Task(
+    id="lab05-train_epoch",
+    parts={_UPDATES: 2, _LEFT: 1, _CLIP: 1},
+    defines=("train_epoch",),
+    probe="train_epoch",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "no_division": "Your gradient is the sum over the micro-batches of an update. Divide each "
+        "loss by their number before backward.",
+        "last_group_as_full": "Your last group is short, but you divide by accumulation_steps. "
+        "Divide by the number of micro-batches that it has.",
+        "drops_last_group": "Micro-batches that are left over at the end make no update. Make one "
+        "more, over just those.",
+        "never_clears": "Gradients of one update are still there in the next. Clear them after "
+        "each update.",
+        "updates_each": "Your optimizer steps after each micro-batch. It steps once for each "
+        "accumulation_steps of them.",
+        "one_update_too_many": "You make an update for left-overs where there are none.",
+        "clips_each": "You clip after each backward. What is clipped then is a part of the "
+        "gradient: clip once, just before the update.",
+        "always_scales": "You scale the gradient to max_norm also where its norm is smaller. "
+        "Clipping only ever shortens.",
+        "clips_per_group": "You clip each parameter, or each of the optimizer's groups, by itself. "
+        "max_norm is for the length over all parameters: one call, with model.parameters().",
+        "never_clips": "max_norm has no effect on the gradients that the optimizer sees. Clip "
+        "before its step, not after it.",
+        "schedules_each": "Your scheduler steps with each micro-batch. Its steps are updates.",
+        "never_schedules": "Your scheduler never steps. Step it once after each update.",
+        "dirty_at_the_end": "Gradients are left after the last update. Clear them after each one.",
+        "counts_micro_batches": "You return the number of micro-batches. The number of updates is "
+        "asked for.",
+        "keeps_graphs": KEEPS_GRAPHS,
+        "begins_anew": "Where the loader begins anew in each loop, as a DataLoader does, your "
+        "updates are wrong. Loop over it once, or take iter(loader) once and all from that.",
+    },
+)

@@ -1,0 +1,28 @@
+"""Hidden half of lab 6, swapping to the host: one module for each exercise."""
+
+from __future__ import annotations
+
+from autograder.content.lab06.adam import offloaded_adam
+from autograder.content.lab06.gpu_overlap import gpu_overlap
+from autograder.content.lab06.saved import swap_saved_tensors
+from autograder.content.lab06.schedule import schedule
+from autograder.content.lab06.stream import stream_forward
+from autograder.content.lab06.worth import worth_swapping
+from autograder.model.task import Lab
+from peakmem.session import HIDDEN_MODULES
+
+__all__ = ["LAB"]
+
+LAB = Lab(
+    name="lab06_swap",
+    tasks=(
+        offloaded_adam,
+        stream_forward,
+        swap_saved_tensors,
+        worth_swapping,
+        schedule,
+        gpu_overlap,
+    ),
+    hides=HIDDEN_MODULES["lab06_swap"],
+    allows=("peakmem.swapping", "peakmem.tiers"),
+)

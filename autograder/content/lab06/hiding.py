@@ -1,0 +1,22 @@
+"""What solutions of lab 6's measured tasks may not use: ways around the meter and the budget."""
+
+from __future__ import annotations
+
+from autograder.model.restrictions import Ban
+
+__all__ = ["NO_HIDING"]
+
+_SWITCHES = {
+    *("_disable_current_modes", "_pop_mode", "_pop_mode_temporarily", "_push_mode"),
+    *("_DisableTorchDispatch", "_DisablePythonDispatcher", "_pop_torch_dispatch_stack"),
+    *("_ExcludeDispatchKeyGuard", "_open_meters", "_operators", "_memory"),
+}
+
+NO_HIDING = Ban(
+    names=frozenset(_SWITCHES),
+    modules=frozenset(
+        {"ctypes", "mmap", "torch.utils._python_dispatch"}
+        | {"peakmem.allocations", "peakmem.operators", "peakmem.timeline"}
+    ),
+    reason="Bytes are measured in this exercise: leave the meter as it is.",
+)

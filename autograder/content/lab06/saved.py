@@ -1,0 +1,285 @@
+"""Exercise: what autograd saves goes to the host in forward and comes back in backward.
+
+Every figure but the device's peak is a count of the host's, on programs that are run once more
+here without swapping, to see which storages autograd saves and what the gradients are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.content.lab06.hiding import NO_HIDING
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.probes.lab06 import run_program
+from peakmem.tiers import HostTier
+
+__all__ = ["Saved", "saved_by", "swap_saved_tensors"]
+
+_GRADIENTS, _PEAK, _ONCE, _NOTHING = (
+    *("gradients", "device peak under the budget"),
+    *("each storage moved once, parameters not at all", "nothing left on the host"),
+)
+_COUNTS = ("bytes_out", "bytes_in", "live_bytes", "live_between_bytes", "after_bytes")
+_BLOCKS = 12
+_LIVE_AT_ONCE = (
+    6  # activations: two that come back, their gradients, and what is computed from them
+)
+_MIB = 2**20
+_SLACK_BYTES = 2**19  # gradients of the small weights, and the grader's own
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What autograd saves in a program: bytes of whole storages.
+
+    `once` counts each storage once, `each` once for every saved tensor, both without parameters;
+    `parameters_once` and `parameters_each` do so for those of parameters.
+    """
+
+    once: int
+    each: int
+    parameters_once: int
+    parameters_each: int
+
+
+def saved_by(program: str, seed: int) -> tuple[Saved, list[Any]]:
+    """Run a program without swapping; return what it saves, and its gradients."""
+    # Held, so that no storage is taken for an earlier one.
+    activations: list[torch.UntypedStorage] = []
+    parameters: list[torch.UntypedStorage] = []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        owner = tensor if tensor._base is None else tensor._base
+        kind = parameters if isinstance(owner, torch.nn.Parameter) else activations
+        kind.append(tensor.untyped_storage())
+        return tensor
+
+    @contextmanager
+    def record(_: HostTier) -> Iterator[None]:
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            yield
+
+    gradients = run_program(program, seed, record)["gradients"]
+    sizes = [_once_and_each(kind) for kind in (activations, parameters)]
+    return Saved(*sizes[0], *sizes[1]), gradients
+
+
+def _once_and_each(storages: list[torch.UntypedStorage]) -> tuple[int, int]:
+    by_identity = {id(storage): storage.nbytes() for storage in storages}
+    return sum(by_identity.values()), sum(storage.nbytes() for storage in storages)
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def program(name: str, *parts: str) -> Case:
+        return Case(parts, {"program": name, "seed": int(rng.integers(2**31))})
+
+    rows = int(rng.integers(4_600, 5_200))
+    return [
+        # A low peak is no merit where what went out does not come back.
+        program("reused", _GRADIENTS, _PEAK, _ONCE, _NOTHING),
+        program("blocks", _GRADIENTS, _ONCE, _NOTHING),
+        program("views", _GRADIENTS, _ONCE, _NOTHING),
+        program("layouts", _GRADIENTS, _ONCE, _NOTHING),
+        program("twice", _GRADIENTS, _ONCE, _NOTHING),
+        program("retain", _GRADIENTS, _NOTHING),
+        program("dropped", _NOTHING),
+        Case((_PEAK,), {"blocks": _BLOCKS, "rows": rows}, budget=_budget(rows)),
+    ]
+
+
+def _budget(rows: int) -> Budget:
+    one = _activation_bytes(rows)  # the input is as large
+    most_bytes = one + _LIVE_AT_ONCE * one + 2 * _SLACK_BYTES + _MIB
+    return Budget(most_bytes, window_bytes=one, files=True)
+
+
+def _activation_bytes(rows: int) -> int:
+    return rows * 64 * 4
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    inputs = case.inputs
+    value = answer.value if isinstance(answer.value, dict) else {}
+    if "rows" in inputs:
+        return {_PEAK: _peak(inputs["rows"], value, answer)}
+    if any(type(value.get(name)) is not int for name in _COUNTS):
+        return dict.fromkeys(case.parts, Finding(False, "The answers came back garbled."))
+    saved, gradients = saved_by(inputs["program"], inputs["seed"])
+    right = _gradients(inputs["program"], saved, gradients, value)
+    findings = {
+        _GRADIENTS: right,
+        _PEAK: right,
+        _ONCE: _once(inputs["program"], saved, value),
+        _NOTHING: _nothing_left(inputs["program"], value),
+    }
+    return {part: findings[part] for part in case.parts}
+
+
+_ABOUT = {
+    "reused": "a program in which memory is used again",
+    "blocks": "a chain of equal blocks",
+    "views": "a program with transposes, slices and expanded rows",
+    "layouts": "a program with permuted, integer, bool and empty tensors",
+    "twice": "a program that saves one tensor several times",
+    "retain": "a program that runs backward twice (retain_graph=True)",
+    "dropped": "a graph that is let go of without a backward",
+}
+
+
+def _swaps(value: Mapping[str, Any]) -> Finding | None:
+    """The finding on a manager under which nothing went to the host, which earns no part."""
+    if value["bytes_out"] == 0:
+        return Finding(False, "Nothing went to the host.", ("swaps_nothing",))
+    return None
+
+
+def _gradients(
+    program: str, saved: Saved, expected: list[Any], value: Mapping[str, Any]
+) -> Finding:
+    got = value.get("gradients")
+    if isinstance(got, list) and len(got) == len(expected) and all(map(_close, expected, got)):
+        return Finding(True)
+    said = f"The gradients of {_ABOUT[program]} are wrong."
+    return Finding(False, said, tuple(_why_wrong(program, saved, value)))
+
+
+def _why_wrong(program: str, saved: Saved, value: Mapping[str, Any]) -> Iterator[str]:
+    if program == "retain":
+        yield "freed_at_first_use"
+    # Where fewer bytes went than there are, one storage was taken for another.
+    yield "address_as_identity" if value["bytes_out"] < saved.once else "views_not_restored"
+
+
+def _close(expected: Any, got: Any) -> bool:
+    if expected is None or got is None:
+        return expected is got
+    return (
+        isinstance(got, np.ndarray)
+        and got.shape == expected.shape
+        and np.allclose(got, expected, rtol=1e-9, atol=1e-12)
+    )
+
+
+def _once(program: str, saved: Saved, value: Mapping[str, Any]) -> Finding:
+    if (nothing := _swaps(value)) is not None:
+        return nothing
+    out_bytes = value["bytes_out"]
+    if value["after_bytes"] > 0:
+        return Finding(False, "", ("goes_on_after_the_block",))
+    if out_bytes > saved.once:
+        said = (
+            f"Of {_ABOUT[program]}, autograd saves {saved.once:,} bytes of storages that are no "
+            f"parameters', each counted once, but {out_bytes:,} went to the host."
+        )
+        return Finding(False, said, tuple(_why_more(saved, out_bytes)))
+    if value["bytes_in"] > saved.each:
+        said = (
+            f"In backward of {_ABOUT[program]}, {value['bytes_in']:,} bytes came back, more than "
+            f"the {saved.each:,} of a whole storage for each saved tensor."
+        )
+        return Finding(False, said, ("fetched_too_often",))
+    return Finding(True)
+
+
+def _why_more(saved: Saved, out_bytes: int) -> Iterator[str]:
+    if out_bytes - saved.once in (saved.parameters_once, saved.parameters_each):
+        yield "parameters_too"
+    yield "duplicates"
+
+
+def _nothing_left(program: str, value: Mapping[str, Any]) -> Finding:
+    if (nothing := _swaps(value)) is not None:
+        return nothing
+    if value["live_between_bytes"] == 0:
+        return Finding(False, "After forward, nothing was on the host.", ("swaps_nothing",))
+    if value["live_bytes"] == 0:
+        return Finding(True)
+    said = f"{value['live_bytes']:,} bytes were left on the host by {_ABOUT[program]}."
+    return Finding(False, said, ("never_freed",))
+
+
+def _peak(rows: int, value: Mapping[str, Any], answer: Answer) -> Finding:
+    out_bytes, corners = value.get("bytes_out"), value.get("corners")
+    if type(out_bytes) is not int or not isinstance(corners, list) or len(corners) != _BLOCKS:
+        return Finding(False, "The answers came back garbled.")
+    activation_bytes = _activation_bytes(rows)
+    rise_bytes = answer.metered("rise_bytes")
+    if answer.breaks_budget(rise_bytes, _LIVE_AT_ONCE * activation_bytes + _SLACK_BYTES):
+        said = (
+            f"On {_BLOCKS} blocks, more than {_LIVE_AT_ONCE} activations were on the device at "
+            "once."
+        )
+        mistake = "swaps_nothing" if out_bytes == 0 else "stays_on_the_device"
+        return Finding(False, said, (mistake,))
+    if not all(_is_pair_of(*pair) for pair in zip(_chain_gradients(rows), corners, strict=True)):
+        # Saved are the input and each block's result; fewer went where one was taken for another.
+        mixed_up = out_bytes < (_BLOCKS + 1) * activation_bytes
+        said = f"The gradients of {_BLOCKS} large blocks are wrong."
+        return Finding(False, said, ("address_as_identity",) if mixed_up else ())
+    if out_bytes < (_BLOCKS - 2) * activation_bytes:
+        return Finding(False, doubt=_HIDDEN)
+    return Finding(True)
+
+
+def _chain_gradients(rows: int) -> list[float]:
+    """The gradient of each weight, of which all values are the same, as those of each block are."""
+    values = [1.0]
+    for _ in range(_BLOCKS):
+        values.append(float(np.tanh(values[-1])))
+    gradients, upstream = [], 1.0
+    for before, after in reversed(list(pairwise(values))):
+        upstream *= 1 - after**2
+        gradients.append(rows * before * upstream)
+    return gradients[::-1]
+
+
+def _is_pair_of(expected: float, pair: Any) -> bool:
+    numbers = isinstance(pair, list) and [type(x) for x in pair] == [float, float]
+    return numbers and np.allclose(pair, expected, rtol=1e-3)
+
+
+_HIDDEN = (
+    "The device's peak is low, but the host did not get what autograd saved. A person has to look "
+    "at where it is."
+)
+
+swap_saved_tensors = Task(
+    id="lab06-swap_saved_tensors",
+    parts={_GRADIENTS: 1, _PEAK: 2, _ONCE: 1, _NOTHING: 1},
+    defines=("swap_saved_tensors",),
+    probe="swap_saved_tensors",
+    cases=_cases,
+    judge=_judge,
+    trust="measured",
+    ban=NO_HIDING,
+    mistakes={
+        "swaps_nothing": "Nothing is swapped. Give torch.autograd.graph.saved_tensors_hooks a pack "
+        "that puts on the host, and enter it.",
+        "goes_on_after_the_block": "Your hooks are still there after the block. Leave them when it "
+        "ends: `with saved_tensors_hooks(pack, unpack): yield`.",
+        "parameters_too": "Parameters go to the host too. They stay on the device anyway, so that "
+        "only costs time. Leave nn.Parameters and views of them (whose _base is one) alone.",
+        "duplicates": "A storage goes to the host more than once. Several saved tensors may share "
+        "one, as views or as the same tensor: remember where each storage is.",
+        "fetched_too_often": "Storages come back more often than backward asks for them.",
+        "never_freed": "Bytes stay on the host. Autograd lets go of what pack returned after "
+        "backward, and when the graph is dropped: free the handle when that object dies, by "
+        "weakref.finalize or __del__.",
+        "freed_at_first_use": "A second backward through the same graph gets nothing or the wrong "
+        "values. Unpack may be called again: free when the object that pack returned dies, not at "
+        "its first use.",
+        "stays_on_the_device": "Activations stay on the device although they were copied. "
+        "Something still holds them: what pack returns, a dict, or a cache of what came back.",
+        "address_as_identity": "Gradients are wrong where memory is used again. data_ptr() is no "
+        "lasting name of a storage: when it is freed, the next one may get its address.",
+        "views_not_restored": "Gradients are wrong where views are saved. Give back the same "
+        "shape, strides and offset: get the storage's bytes and use as_strided on them.",
+    },
+)

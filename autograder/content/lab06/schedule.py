@@ -1,0 +1,266 @@
+"""Exercise: a schedule of copies under a budget, judged by the simulator against the least time.
+
+What is drawn can be solved within 5 % by the ways that the lab's text points to: choose a set of
+stages, send each out after its forward, and bring them back in the order of need. How long the
+best schedule of all takes is found by exhaustive search (`search`), which is a proof.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from autograder.content.lab06.search import TooHard, least_makespan, lower_bound
+from autograder.model.compare import show
+from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
+from peakmem.errors import Infeasible
+from peakmem.swapping import Run, Stage, simulate
+
+__all__ = ["best_set", "first_ones", "schedule", "set_schedule"]
+
+_FEASIBLE, _NEAR, _CLOSE = "feasible everywhere", "within 1.25x", "within 1.05x"
+_PARTS = (_FEASIBLE, _NEAR, _CLOSE)
+_ROUNDING = 1e-9
+
+Copies = list[tuple[str, int, int]]
+
+
+def set_schedule(swapped: Iterable[int], n_stages: int) -> Copies:
+    """Return the schedule that swaps these stages: out as soon as possible, in by need."""
+    stages = sorted(swapped)
+    back = [("in", i, n_stages - 1) for i in reversed(stages)]
+    return [("out", i, i) for i in stages] + back
+
+
+def _makespan(stages: Sequence[Stage], budget: int, link: float, copies: Copies) -> float:
+    try:
+        return simulate(stages, budget, link, copies).makespan
+    except Infeasible:
+        return float("inf")
+
+
+def first_ones(stages: Sequence[Stage], budget: int, link: float) -> float:
+    """Return the makespan of swapping the fewest first stages that make it fit."""
+    n = len(stages)
+    spans = (_makespan(stages, budget, link, set_schedule(range(k), n)) for k in range(n + 1))
+    return next(span for span in spans if span < float("inf"))
+
+
+def best_set(stages: Sequence[Stage], budget: int, link: float) -> float:
+    """Return the least makespan of swapping any set of stages."""
+    n = len(stages)
+    sets = itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(n + 1))
+    return min(_makespan(stages, budget, link, set_schedule(s, n)) for s in sets)
+
+
+Problem = tuple[list[Stage], int, float]
+
+
+def _chain(rng: np.random.Generator, n: int) -> Problem:
+    """Any chain. Times and bytes are such that sums of them are exact, in any order."""
+    stages = [
+        Stage(
+            forward_time=float(rng.integers(1, 13)) / 2,
+            backward_time=float(rng.integers(2, 17)) / 2,
+            saved_bytes=int(rng.integers(1, 13)) * 8,
+        )
+        for _ in range(n)
+    ]
+    total = sum(stage.saved_bytes for stage in stages)
+    largest = max(stage.saved_bytes for stage in stages)
+    budget = max(largest, int(rng.uniform(0.35, 0.8) * total))
+    return stages, budget, float(rng.choice([8, 16, 32]))
+
+
+def _solved(
+    rng: np.random.Generator, n: int, slow: Callable[..., float], ratio: float
+) -> tuple[Problem, float]:
+    """Draw a chain on which a `slow` way takes over `ratio` times the least; return that too.
+
+    To swap the first stages takes at most 1.25 times the least: who does earns all but the closest.
+    """
+    while True:
+        problem = _chain(rng, n)
+        slow_span = slow(*problem)
+        if slow_span <= ratio * lower_bound(*problem):
+            continue
+        found = best_set(*problem)
+        if slow_span <= ratio * found:
+            continue
+        try:
+            least = least_makespan(*problem, known=found, most_states=20_000)
+        except TooHard:
+            continue
+        if found <= 1.05 * least and first_ones(*problem) <= 1.25 * least:
+            return problem, least
+
+
+def _late(stages: Sequence[Stage], budget: int, link: float) -> float:
+    """The least makespan of swapping first stages, each back only when its backward waits."""
+    n = len(stages)
+    back = [("in", i, 2 * n - 2 - i) for i in range(n - 2, -1, -1)]
+    late = ([("out", i, i) for i in range(k)] + back[n - 1 - k :] for k in range(n))
+    return min(_makespan(stages, budget, link, copies) for copies in late)
+
+
+def _case(parts: tuple[str, ...], problem: Problem, least: float, *, fixed: bool = False) -> Case:
+    stages, budget, link = problem
+    plain = [vars(stage) for stage in stages]
+    return Case(parts, {"calls": [[plain, budget, link]]}, secret={"least": least}, fixed=fixed)
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    cases = []
+    for n in (3, 4, 5, 6):
+        problem, least = _solved(rng, n, _late, 1.25)
+        cases.append(_case(_PARTS[:2], problem, least))
+    for n in (4, 4, 5):
+        problem, least = _solved(rng, n, first_ones, 1.1)
+        cases.append(_case((_FEASIBLE, _CLOSE), problem, least))
+    stages, _, link = _chain(rng, 8)
+    total = sum(stage.saved_bytes for stage in stages)
+    compute = sum(stage.forward_time + stage.backward_time for stage in stages)
+    roomy = (stages, total, link)
+    tight = (stages, max(stage.saved_bytes for stage in stages), link)
+    slow = (stages, max(tight[1], total // 2), 1.0)
+    too_small = (stages, tight[1] - 1, link)
+    alone = ([Stage(1.0, 2.0, 24)], 24, 8.0)
+    # One stage has to go. To send out more never ends: backward overtakes the slow link.
+    overtaken = ([Stage(1.0, 2.0, 8)] * 4, 31, 0.5)
+    # The first stage has to go, and would be back in the room that the last one still needs.
+    room_for_the_last = ([Stage(1.0, 1.0, 8 * size) for size in (1, 10, 10, 1)], 168, 16.0)
+    return [
+        *cases,
+        _case(_PARTS, roomy, compute),
+        *(_case((_FEASIBLE,), problem, float("inf")) for problem in (tight, slow, too_small)),
+        _case(_PARTS, alone, 3.0, fixed=True),
+        _case(_PARTS[:2], overtaken, 38.0, fixed=True),
+        _case(_PARTS, room_for_the_last, 8.0, fixed=True),
+    ]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    (plain, budget, link) = case.inputs["calls"][0]
+    problem = [Stage(**stage) for stage in plain], budget, link
+    findings = _findings(problem, case.secret["least"], answer.value)
+    return {part: findings[part] for part in case.parts}
+
+
+def _all(finding: Finding) -> dict[str, Finding]:
+    return dict.fromkeys(_PARTS, finding)
+
+
+def _findings(problem: Problem, least: float, outcomes: Any) -> Mapping[str, Finding]:
+    if not isinstance(outcomes, list) or len(outcomes) != 1 or len(outcomes[0]) < 2:
+        return _all(Finding(False, "The answer came back garbled."))
+    kind, value = outcomes[0][:2]
+    stages, budget, link = problem
+    where = _where(problem)
+    fits = max(stage.saved_bytes for stage in stages) <= budget
+    if kind == "raised":
+        if value == "NotImplementedError":
+            return _all(NOT_WRITTEN)
+        gives_up = value in ("ValueError", Infeasible.__name__)  # which is a ValueError
+        if not fits and gives_up:
+            return _all(Finding(True))
+        said = f"{where} your function raised {value}: {outcomes[0][2]}"
+        return _all(Finding(False, said, ("gives_up",) if gives_up else ()))
+    if kind != "value" or not isinstance(value, (list, tuple)):
+        return _all(Finding(False, f"{where} expected a list of copies, but got {show(value)}."))
+    if not fits:
+        said = f"{where} one stage alone exceeds the budget: expected a ValueError, but got "
+        return _all(Finding(False, f"{said}{show(value)}.", ("no_value_error",)))
+    try:
+        run = simulate(stages, budget, link, value)
+    except (Infeasible, ValueError, TypeError) as error:
+        said = f"{where} your schedule {show(value)}: {error}."
+        return _all(Finding(False, said, tuple(_why(value, len(stages)))))
+    return {_FEASIBLE: Finding(True), **_times(problem, run, least, value)}
+
+
+def _times(problem: Problem, run: Run, least: float, copies: Any) -> Mapping[str, Finding]:
+    said = (
+        f"{_where(problem)} your schedule {show(copies)} takes {run.makespan:g}, and "
+        f"{least:g} is possible."
+    )
+    slow = Finding(False, said, tuple(_why(copies, len(problem[0]))))
+    good = Finding(True)
+    limits = ((_NEAR, 1.25), (_CLOSE, 1.05))
+    return {
+        part: good if run.makespan <= ratio * least + _ROUNDING else slow for part, ratio in limits
+    }
+
+
+def _why(copies: Any, n: int) -> Iterable[str]:
+    """Every mistake that this schedule shows."""
+    try:
+        out, back = _places(copies)
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError):  # int(inf) is the last
+        return
+    kinds = [kind for kind, _, _ in copies]
+    shows = {
+        "swaps_nothing": not copies,
+        "never_comes_back": out and not back,
+        "in_before_out": back and kinds == sorted(kinds),
+        "first_out_first_in": len(back) > 1 and list(back) == sorted(back),
+        "last_stage_too": n - 1 in out,
+        "no_prefetch": back and all(after == 2 * n - 2 - i for i, after in back.items()),
+        "comes_back_at_once": any(after < n - 1 for after in back.values()),
+        "swaps_everything": out.keys() >= set(range(n - 1)),
+        "first_ones_only": set(out) == set(range(len(out))),
+    }
+    yield from (name for name, shown in shows.items() if shown)
+
+
+def _places(copies: Sequence[Any]) -> tuple[dict[int, int], dict[int, int]]:
+    """Stage -> `after` of what goes out and of what comes back, in the list's order."""
+    by_kind: dict[str, dict[int, int]] = {"out": {}, "in": {}}
+    for kind, stage, after in copies:
+        by_kind[kind][int(stage)] = int(after)
+    return by_kind["out"], by_kind["in"]
+
+
+def _where(problem: Problem) -> str:
+    stages, budget, link = problem
+    rows = ", ".join(f"({s.forward_time:g}, {s.backward_time:g}, {s.saved_bytes})" for s in stages)
+    return (
+        f"For stages (forward_time, backward_time, saved_bytes) {rows}, a budget of {budget} and "
+        f"a link of {link:g} bytes/s:"
+    )
+
+
+schedule = Task(
+    id="lab06-schedule",
+    parts={_FEASIBLE: 2, _NEAR: 2, _CLOSE: 1},
+    defines=("schedule",),
+    probe="schedule",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "swaps_nothing": "Your schedule is empty where not all stages fit. Send some of them out.",
+        "never_comes_back": "Your schedule sends stages out and never brings them back, but their "
+        "backward needs them.",
+        "in_before_out": "Your list has what comes in before what goes out. The link works through "
+        "the list in order, so it waits for ever for bytes that have not left.",
+        "first_out_first_in": "Your schedule brings the stages back in the order of forward. "
+        "Backward needs the last one first: bring them back in the opposite order.",
+        "last_stage_too": "Your schedule sends the last stage out. Its backward comes right after "
+        "its forward, so it only loses time, and often it blocks the link for ever.",
+        "no_prefetch": "Your schedule brings a stage back only when its backward is next, so "
+        "compute waits for every copy. Let a copy start while backward works on another stage.",
+        "comes_back_at_once": "Your schedule lets stages come back while forward still runs. "
+        "They take the room that the last stages need: let copies in start once the last forward "
+        "is done.",
+        "swaps_everything": "Your schedule swaps every stage, needed or not. Each swap takes the "
+        "link's time twice, and one that backward gets to first blocks the list for ever.",
+        "first_ones_only": "Your schedule always swaps the first stages. Others may have more "
+        "bytes in fewer copies, or come back in time: try other sets of stages.",
+        "no_value_error": "Where one stage alone is larger than the budget nothing helps: raise "
+        "ValueError.",
+        "gives_up": "Your function raises ValueError where a schedule exists. It does whenever "
+        "each stage alone fits.",
+    },
+)

@@ -1,0 +1,165 @@
+"""Exercise: swap, recompute or keep, by what each costs in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from autograder.model.compare import by_reference
+from autograder.model.task import Case, Task
+
+__all__ = ["worth_swapping"]
+
+Stage = Mapping[str, Any]
+
+
+def _decide(swap: Callable[[Stage, float, float], float]) -> Callable[..., str]:
+    """Return the decision by a cost of swapping, with recomputing's right."""
+
+    def decide(stage: Stage, link: float, flops: float) -> str:
+        if stage["saved_bytes"] == 0:
+            return "keep"
+        recompute = float(stage["forward_flops"] / flops)
+        return "swap" if swap(stage, link, flops) <= recompute else "recompute"
+
+    return decide
+
+
+def _swap_time(stage: Stage, link: float, flops: float) -> float:
+    copies, hidden = 2 * stage["saved_bytes"] / link, stage["hidden_flops"] / flops
+    return float(max(0.0, copies - hidden))
+
+
+_worth = _decide(_swap_time)
+
+
+def _tie_recomputes(stage: Stage, link: float, flops: float) -> str:
+    equal = _swap_time(stage, link, flops) == stage["forward_flops"] / flops
+    return "recompute" if equal and stage["saved_bytes"] else _worth(stage, link, flops)
+
+
+def _without_keep(stage: Stage, link: float, flops: float) -> str:
+    return "swap" if stage["saved_bytes"] == 0 else _worth(stage, link, flops)
+
+
+def _swapped_answers(stage: Stage, link: float, flops: float) -> str:
+    right = _worth(stage, link, flops)
+    return {"swap": "recompute", "recompute": "swap", "keep": "keep"}[right]
+
+
+def _keep_where_free(stage: Stage, link: float, flops: float) -> str:
+    free = _swap_time(stage, link, flops) == 0
+    return "keep" if free else _worth(stage, link, flops)
+
+
+_MUTANTS: dict[str, Callable[..., str]] = {
+    "out_only": _decide(
+        lambda s, link, f: max(0.0, s["saved_bytes"] / link - s["hidden_flops"] / f)
+    ),
+    "nothing_hidden": _decide(lambda s, link, f: 2 * s["saved_bytes"] / link),
+    "negative_time": lambda s, link, f: _negative(s, link, f),
+    "hides_behind_forward": _decide(
+        lambda s, link, f: max(0.0, 2 * s["saved_bytes"] / link - s["forward_flops"] / f)
+    ),
+    "bits": _decide(
+        lambda s, link, f: max(0.0, 16 * s["saved_bytes"] / link - s["hidden_flops"] / f)
+    ),
+    "hidden_in_bytes": _decide(
+        lambda s, link, f: max(0.0, 2 * s["saved_bytes"] / link - s["hidden_flops"] / link)
+    ),
+    "tie_recomputes": _tie_recomputes,
+    "never_keeps": _without_keep,
+    "keep_where_free": _keep_where_free,
+    "answers_exchanged": _swapped_answers,
+    "always_swap": lambda s, link, f: "swap" if s["saved_bytes"] else "keep",
+    "always_recompute": lambda s, link, f: "recompute" if s["saved_bytes"] else "keep",
+}
+
+
+def _negative(stage: Stage, link: float, flops: float) -> str:
+    """Compares without the max, and with the sizes of both: a negative time looks long."""
+    if stage["saved_bytes"] == 0:
+        return "keep"
+    swap = abs(2 * stage["saved_bytes"] / link - stage["hidden_flops"] / flops)
+    return "swap" if swap <= stage["forward_flops"] / flops else "recompute"
+
+
+def _stage(saved_bytes: int, forward_flops: int, hidden_flops: int) -> dict[str, int]:
+    return {
+        "saved_bytes": saved_bytes,
+        "forward_flops": forward_flops,
+        "hidden_flops": hidden_flops,
+    }
+
+
+# Bytes a second, one direction: PCIe 3, 4 and 5 with 16 lanes, NVLink-C2C.
+_LINKS = (16e9, 32e9, 64e9, 450e9)
+
+
+def _drawn(rng: np.random.Generator) -> list[Any]:
+    """A stage whose answer hangs on every number, and stays clear of break-even."""
+    link = float(rng.choice(_LINKS))
+    flops = float(rng.choice([60e12, 125e12, 312e12, 989e12]))
+    saved = int(rng.integers(2**20, 2**32))
+    copies = 2 * saved / link
+    hidden = copies * rng.choice([0.0, 0.3, 0.45, 0.6, 0.9, 1.5, 3.0])
+    extra = max(0.0, copies - hidden)
+    recompute = copies * rng.choice([0.04, 0.15, 0.3, 0.6, 0.8, 1.2, 2.0])
+    if abs(recompute - extra) < 0.02 * copies:
+        recompute *= 1.1
+    return [_stage(saved, int(recompute * flops), int(hidden * flops)), link, flops]
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    # With powers of two, break-even is exact in any order of operations.
+    ties = [
+        [_stage(2**30, 2**42, 3 * 2**42), 2.0**33, 2.0**44],  # 0.25 - 0.75 < 0, against 0.25
+        [_stage(2**30, 2**42, 0), 2.0**33, 2.0**44],  # 0.25 against 0.25
+        [_stage(2**30, 2**43, 2**43), 2.0**31, 2.0**43],  # 1 - 1 against 1
+        [_stage(2**30, 2**43, 2**42), 2.0**31, 2.0**43],  # 1 - 0.5 against 1
+        [_stage(2**31, 2**43, 2**43), 2.0**31, 2.0**43],  # 2 - 1 against 1
+        [_stage(2**20, 0, 2**44), 2.0**34, 2.0**44],  # all hidden, nothing to recompute
+    ]
+    nothing = [_stage(0, 2**40, 0), _stage(0, 0, 0), _stage(0, 2**44, 2**44)]
+    return [
+        Case(("value",), {"calls": [_drawn(rng) for _ in range(60)]}),
+        Case(("value",), {"calls": ties}, fixed=True),
+        Case(("value",), {"calls": [[s, 32e9, 312e12] for s in nothing]}, fixed=True),
+    ]
+
+
+def _write(stage: Stage, link: float, flops: float) -> str:
+    inside = ", ".join(f"{name}={value:,}" for name, value in stage.items())
+    return f"a stage with {inside}, a link of {link:.4g} bytes/s and {flops:.4g} flops/s"
+
+
+worth_swapping = Task(
+    id="lab06-worth_swapping",
+    parts={"value": 2},
+    defines=("worth_swapping",),
+    probe="worth_swapping",
+    cases=_cases,
+    judge=by_reference(_worth, _MUTANTS, write=_write),
+    mistakes={
+        "out_only": "Your function counts one copy. What goes out has to come back: two copies.",
+        "nothing_hidden": "Your function takes the whole time of the copies for extra time. Take "
+        "off what they can hide behind, hidden_flops / flops_per_s.",
+        "negative_time": "Your function takes copies that are hidden with time to spare for "
+        "costly. Extra time is never below 0: max(0, ...).",
+        "hides_behind_forward": "Your function hides the copies behind forward_flops. They hide "
+        "behind hidden_flops, the compute between the stage's forward and its backward.",
+        "bits": "Your function turns bytes into bits. The link's rate is in bytes a second.",
+        "hidden_in_bytes": "Your function divides hidden_flops by the link's rate. Operations "
+        "take hidden_flops / flops_per_s seconds.",
+        "tie_recomputes": "Where both cost the same, the answer is 'swap'.",
+        "never_keeps": "Where nothing is saved there is nothing to swap: 'keep'.",
+        "keep_where_free": "Your function keeps what could be swapped at no cost. Keeping costs "
+        "memory, so the answer is 'swap'.",
+        "answers_exchanged": "Your function answers 'swap' where recomputing is quicker, and the "
+        "other way round.",
+        "always_swap": "Your function never recomputes. Compare the two times.",
+        "always_recompute": "Your function never swaps. Compare the two times.",
+    },
+)

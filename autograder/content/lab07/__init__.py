@@ -1,0 +1,29 @@
+"""Hidden half of lab 7, mixed precision: one module for each exercise, or for two small ones."""
+
+from __future__ import annotations
+
+from autograder.content.lab07.gpu_speed import gpu_speed
+from autograder.content.lab07.gradients import best_scale, flushed_fraction
+from autograder.content.lab07.loss_scaler import loss_scaler
+from autograder.content.lab07.master_weights import master_weights
+from autograder.content.lab07.train import train
+from autograder.content.lab07.values import autocast_dtype, training_bytes
+from autograder.model.task import Lab
+from peakmem.session import HIDDEN_MODULES
+
+__all__ = ["LAB"]
+
+LAB = Lab(
+    name="lab07_mixed_precision",
+    tasks=(
+        autocast_dtype,
+        flushed_fraction,
+        best_scale,
+        loss_scaler,
+        master_weights,
+        training_bytes,
+        train,
+        gpu_speed,
+    ),
+    hides=HIDDEN_MODULES["lab07_mixed_precision"],
+)

@@ -1,0 +1,260 @@
+"""flushed_fraction and best_scale: what float16's range does to gradients, before and after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autograder.model.compare import by_reference, same
+from autograder.model.task import Case, Task
+
+__all__ = ["best_scale", "flushed_fraction"]
+
+Arrays = Sequence[npt.NDArray[np.float32]]
+
+# A value of at most half the smallest subnormal rounds to 0; the tie goes to the even code, 0.
+_ROUNDS_TO_ZERO = {"float16": 2.0**-25, "bfloat16": 2.0**-134}
+
+_OVERFLOWS = 65520.0  # halfway from 65504, the largest, to what would be the next: it rounds to inf
+
+
+def _all(grads: Arrays) -> npt.NDArray[np.float64]:
+    """All absolute values; in float64 no scale of ours rounds."""
+    flat = [np.empty(0), *(g.astype(np.float64).ravel() for g in grads)]
+    values: npt.NDArray[np.float64] = np.abs(np.concatenate(flat))
+    return values
+
+
+def _fraction(grads: Arrays, dtype: str, scale: float, *, limit: float = 1.0) -> float:
+    if dtype not in _ROUNDS_TO_ZERO:
+        raise ValueError(dtype)
+    values = _all(grads)
+    nonzero = values[values > 0]
+    if not len(nonzero):
+        return 0.0
+    return float(np.mean(nonzero * scale <= limit * _ROUNDS_TO_ZERO[dtype]))
+
+
+def _below_smallest(grads: Arrays, dtype: str, scale: float) -> float:
+    nonzero = _all(grads)[_all(grads) > 0]
+    smallest = 2 * _ROUNDS_TO_ZERO[dtype]
+    return float(np.mean(nonzero * scale < smallest)) if len(nonzero) else 0.0
+
+
+def _with_overflow(grads: Arrays, dtype: str, scale: float) -> float:
+    nonzero = _all(grads)[_all(grads) > 0]
+    lost = nonzero * scale <= _ROUNDS_TO_ZERO[dtype]
+    if dtype == "float16":
+        lost |= nonzero * scale >= _OVERFLOWS
+    return float(np.mean(lost)) if len(nonzero) else 0.0
+
+
+def _with_zeros(grads: Arrays, dtype: str, scale: float) -> float:
+    values = _all(grads)
+    _fraction(grads, dtype, scale)
+    return float(np.mean(values * scale <= _ROUNDS_TO_ZERO[dtype])) if len(values) else 0.0
+
+
+def _of_all(grads: Arrays, dtype: str, scale: float) -> float:
+    values = _all(grads)
+    return _fraction(grads, dtype, scale) * float((values > 0).mean()) if len(values) else 0.0
+
+
+def _mean_of_tensors(grads: Arrays, dtype: str, scale: float) -> float:
+    each = [_fraction([grad], dtype, scale) for grad in grads]
+    return float(np.mean(each)) if each else _fraction(grads, dtype, scale)
+
+
+def _float_close(expected: Any, got: Any) -> bool:
+    """Equal but for rounding: a mean may have been taken in float32."""
+    if type(got) not in (int, float) or math.isnan(expected):
+        return same(expected, got)
+    return math.isclose(expected, got, rel_tol=1e-5, abs_tol=1e-9)
+
+
+def _draw(rng: np.random.Generator, low: float, high: float) -> list[npt.NDArray[np.float32]]:
+    """Three tensors of unequal shapes: signed values from 2^low to 2^high, and some zeros."""
+    grads = []
+    for shape in ((7, 5), (int(rng.integers(60, 90)),), (2, 3, 4)):
+        values = rng.choice([-1, 1], shape) * 2.0 ** rng.uniform(low, high, shape)
+        grads.append(np.where(rng.random(shape) < 0.2, 0.0, values).astype(np.float32))
+    return grads
+
+
+def _flushed_cases(rng: np.random.Generator) -> list[Case]:
+    drawn = [_draw(rng, -34, -12) for _ in range(3)]
+    scales = [1.0, 2.0 ** int(rng.integers(2, 9)), 2.0 ** -int(rng.integers(2, 6))]
+    fp16 = [[g, "float16", s] for g, s in zip(drawn, scales, strict=True)]
+    bf16 = [[_draw(rng, -34, -12), "bfloat16", 1.0], [_draw(rng, -33, -5), "bfloat16", 0.5]]
+    bf16 += [[_draw(rng, -140, -128), "bfloat16", scale] for scale in (1.0, 4.0)]
+    large = [[_draw(rng, -30, 14), "float16", 2.0**8]]  # some of it is inf after the cast
+    nothing = [[np.zeros(5, np.float32)], []]
+    empty = [[grads, dtype, 8.0] for grads in nothing for dtype in _ROUNDS_TO_ZERO]
+    edge = np.array([2.0**-25, 1.001 * 2.0**-25, -(2.0**-24), 2.0**-20, 0.0], np.float32)
+    uneven = [edge, np.full((30,), 2.0**-30, np.float32)]
+    return [
+        Case(("value",), {"calls": fp16}),
+        Case(("value",), {"calls": [*fp16, *bf16]}),
+        Case(("value",), {"calls": [*fp16, *large]}),
+        Case(("value",), {"calls": [*fp16, *bf16, *empty]}),
+        Case(("value",), {"calls": [*fp16, [drawn[0], "float12", 1.0]]}),
+        Case(
+            ("value",),
+            {"calls": [[uneven, "float16", s] for s in (1.0, 2.0, 0.5, 64.0)]},
+            fixed=True,
+        ),
+    ]
+
+
+def _guarded(wrong: Callable[[Arrays, str, float], float]) -> Callable[[Arrays, str, float], float]:
+    """A mutant that refuses an unknown dtype as the reference does."""
+
+    def mutant(grads: Arrays, dtype: str, scale: float) -> float:
+        _fraction(grads, dtype, scale)
+        return wrong(grads, dtype, scale)
+
+    return mutant
+
+
+def _divides(grads: Arrays, dtype: str, scale: float) -> float:
+    if dtype in _ROUNDS_TO_ZERO and not _all(grads).any():
+        raise ZeroDivisionError("division by zero")
+    return _fraction(grads, dtype, scale)
+
+
+def _nan_where_none(grads: Arrays, dtype: str, scale: float) -> float:
+    return _fraction(grads, dtype, scale) if _all(grads).any() else math.nan
+
+
+flushed_fraction = Task(
+    id="lab07-flushed_fraction",
+    parts={"value": 2},
+    defines=("flushed_fraction",),
+    probe="flushed_fraction",
+    cases=_flushed_cases,
+    judge=by_reference(
+        _fraction,
+        {
+            "counts_zeros": _guarded(_with_zeros),
+            "share_of_all": _guarded(_of_all),
+            "mean_of_tensors": _guarded(_mean_of_tensors),
+            "scale_ignored": lambda g, d, s: _fraction(g, d, 1.0),
+            "divides_by_scale": lambda g, d, s: _fraction(g, d, 1 / s),
+            "below_normal": lambda g, d, s: _fraction(
+                g, d, s, limit=2.0**11 if d == "float16" else 2.0**8
+            ),
+            "smallest_positive": _guarded(_below_smallest),
+            "overflow_counted": _guarded(_with_overflow),
+            "survivors": _guarded(lambda g, d, s: 1 - _fraction(g, d, s)),
+            "always_float16": _guarded(lambda g, d, s: _fraction(g, "float16", s)),
+            "percent": lambda g, d, s: 100 * _fraction(g, d, s),
+            "divides_by_zero": _divides,
+            "nan_where_none": _nan_where_none,
+        },
+        equal=_float_close,
+    ),
+    mistakes={
+        "counts_zeros": "Your function counts gradients that were 0 before. Only the nonzero ones "
+        "can be flushed.",
+        "share_of_all": "Your share is of all values. Divide by the number of nonzero ones.",
+        "mean_of_tensors": "Your result is the mean of each tensor's share. Tensors differ in "
+        "size: count over all of them together.",
+        "scale_ignored": "Your function casts without scaling. Multiply by `scale` first.",
+        "divides_by_scale": "Your function divides by the scale. Multiply.",
+        "below_normal": "Your function counts what is below the smallest *normal* number. "
+        "Subnormal numbers still hold a value: count what becomes 0.",
+        "smallest_positive": "Your function takes all below the smallest positive number for 0. "
+        "Half of it is the limit: what is above that rounds up.",
+        "overflow_counted": "Your function counts values that overflow. They become inf, not 0.",
+        "survivors": "Your share is that of the values that survive.",
+        "always_float16": "Your function always casts to float16, also for bfloat16.",
+        "percent": "Your share is in percent. Return a number from 0 to 1.",
+        "divides_by_zero": "Where no value is nonzero your function divides by 0. Return 0.0.",
+        "nan_where_none": "Where no value is nonzero your function returns NaN. Return 0.0.",
+    },
+)
+
+
+# best_scale
+_EXPONENTS = range(-24, 25)
+
+
+def _best(largest: float, fits: Callable[[float], bool] = lambda x: x < _OVERFLOWS) -> float:
+    return 2.0 ** max((e for e in _EXPONENTS if fits(largest * 2.0**e)), default=-24)
+
+
+def _largest(grads: Arrays) -> float:
+    return float(_all(grads).max(initial=0.0))
+
+
+def _best_scale(grads: Arrays) -> float:
+    return _best(_largest(grads))
+
+
+def _signed(grads: Arrays) -> float:
+    return _best(max((float(g.max(initial=0.0)) for g in grads), default=0.0))
+
+
+def _scale_cases(rng: np.random.Generator) -> list[Case]:
+    def single(value: float) -> list[Any]:
+        return [[np.array([value, 0.0], np.float32)]]
+
+    drawn = []
+    for top in (-8, 3, 14, 25):
+        grads = _draw(rng, top - 12, top)
+        # The largest is negative and in the middle; the other tensors are smaller by far.
+        grads[0] /= 8
+        grads[2] /= 64
+        grads[1][0] = -float(np.float32(2.0**top * rng.uniform(1.1, 1.9)))
+        drawn.append([grads])
+    corners: list[Any] = [[[np.zeros(3, np.float32)]], [[]], single(1e-9)]
+    edges = [65504.0, 65512.0, 65519.0, 65520.0, -65520.0, 65536.0, 65504 * 2.0**-9, 2.0**39]
+    return [
+        Case(("value",), {"calls": drawn}),
+        Case(("value",), {"calls": [*drawn, *corners]}),
+        Case(("value",), {"calls": [single(v) for v in edges]}, fixed=True),
+    ]
+
+
+best_scale = Task(
+    id="lab07-best_scale",
+    parts={"value": 1},
+    defines=("best_scale",),
+    probe="best_scale",
+    cases=_scale_cases,
+    judge=by_reference(
+        _best_scale,
+        {
+            "signs_forgotten": _signed,
+            "first_tensor_only": lambda grads: _best_scale(grads[:1]),
+            "last_tensor_only": lambda grads: _best_scale(grads[-1:]),
+            "no_power_of_two": lambda grads: (
+                min(2.0**24, 65504 / _largest(grads)) if _largest(grads) else 2.0**24
+            ),
+            "at_most_65504": lambda grads: _best(_largest(grads), lambda x: x <= 65504),
+            "one_too_small": lambda grads: _best(_largest(grads), lambda x: 2 * x < _OVERFLOWS),
+            "one_too_large": lambda grads: _best(_largest(grads), lambda x: x / 2 < _OVERFLOWS),
+            "never_below_1": lambda grads: max(1.0, _best_scale(grads)),
+            "exponent": lambda grads: math.log2(_best_scale(grads)),
+        },
+    ),
+    mistakes={
+        "signs_forgotten": "Your function looks at the largest value with its sign. A large "
+        "negative gradient overflows too: take absolute values.",
+        "first_tensor_only": "Your function looks at the first tensor only.",
+        "last_tensor_only": "Your function looks at the last tensor only.",
+        "no_power_of_two": "Your scale is no power of two. Round down to one: it multiplies "
+        "without any rounding.",
+        "at_most_65504": "Your function takes all above 65504 for an overflow. Up to 65520 a value "
+        "still rounds down to 65504: cast, and look whether it is finite.",
+        "one_too_small": "Your scale is half of what fits.",
+        "one_too_large": "Your scale is twice what fits: the largest gradient becomes inf.",
+        "never_below_1": "Your scale is never below 1. Gradients above 65520 need a smaller one, "
+        "down to 2^-24.",
+        "exponent": "Your result is the exponent. Return the scale itself, 2 ** exponent.",
+    },
+)

@@ -1,0 +1,310 @@
+"""Exercise: a class that scales the loss, so that small gradients survive float16."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autograder.content.lab07.scalers import MUTANTS, TorchScaler
+from autograder.model.compare import show
+from autograder.model.restrictions import Ban
+from autograder.model.task import Answer, Case, Finding, Task
+from peakmem.probes import Namespace
+from peakmem.probes import lab07 as probes
+
+__all__ = ["loss_scaler"]
+
+_TRAJECTORY, _SKIPS, _UNSCALE = "trajectory", "skipped steps", "unscale before clipping"
+_SHAPE = (2, 3)  # values of each parameter
+
+Gradients = list[list[list[float]]]  # by step, parameter and value
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    trained = [_trained(rng, int(rng.integers(2, 4))), _trained(rng, int(rng.integers(4, 6)))]
+    return [*trained, _clipped(rng), _mixed(rng), *_defaults(rng), *_fixed()]
+
+
+def _trained(rng: np.random.Generator, interval: int) -> Case:
+    """Steps with two overflows among them, each after a run of good steps that was cut short."""
+    good = [1, interval - 1, 2 * interval + 1]
+    rng.shuffle(good)
+    overflows = [math.inf, math.nan]
+    rng.shuffle(overflows)
+    steps: Gradients = []
+    for count, overflow in zip(good, [*overflows, None], strict=True):
+        steps += [_finite(rng) for _ in range(count)]
+        steps += [] if overflow is None else [_spoiled(rng, overflow)]
+    inputs = {"settings": _settings(rng, interval), "gradients": steps}
+    return Case((_TRAJECTORY, _SKIPS), inputs)
+
+
+def _clipped(rng: np.random.Generator) -> Case:
+    # An overflow in every parameter: whether all are looked at is for the other cases to find.
+    overflow = [[math.inf, *values[1:]] for values in _finite(rng)]
+    steps = [_finite(rng), _finite(rng), overflow, _finite(rng)]
+    settings = _settings(rng, interval=2)
+    return Case((_UNSCALE,), {"settings": settings, "gradients": steps, "max_norm": 1.0})
+
+
+def _mixed(rng: np.random.Generator) -> Case:
+    """Some steps call unscale_ and some don't; the overflow comes before the first that does."""
+    steps = [_finite(rng) for _ in range(6)]
+    steps.insert(1, [[math.inf, *values[1:]] for values in _finite(rng)])
+    clipped = [False, False, True, False, True, True, False]
+    inputs = {"settings": _settings(rng, interval=3), "gradients": steps, "max_norm": 1.0}
+    return Case((_UNSCALE,), {**inputs, "clipped": clipped})
+
+
+def _defaults(rng: np.random.Generator) -> list[Case]:
+    """Growth and backoff left to their defaults, and the interval: step 2000 is the last."""
+    steps = [_finite(rng), _finite(rng), _spoiled(rng, math.inf), _finite(rng)]
+    given = {"initial": 2.0 ** int(rng.integers(3, 15)), "interval": 2}
+    late = [_finite(rng) for _ in range(2)]
+    return [
+        Case((_TRAJECTORY, _SKIPS), {"settings": given, "gradients": steps}),
+        Case((_TRAJECTORY,), {"settings": {}, "gradients": late, "good_steps": 1998}),
+    ]
+
+
+def _fixed() -> list[Case]:
+    """The corners: an overflow in each place by itself, growth at every step, the defaults."""
+
+    def case(settings: dict[str, float], *steps: list[list[float]]) -> Case:
+        inputs = {"settings": settings, "gradients": list(steps)}
+        return Case((_TRAJECTORY, _SKIPS), inputs, fixed=True)
+
+    good = [[0.5, -1.0], [2.0, 0.25, -0.5]]
+    spoiled = [
+        [[value if (p, i) == at else 1.0 for i in range(n)] for p, n in enumerate(_SHAPE)]
+        for value, at in [(math.nan, (0, 1)), (-math.inf, (1, 2)), (math.inf, (0, 0))]
+    ]
+    every_step = {"initial": 4.0, "growth": 2.0, "backoff": 0.25, "interval": 1}
+    return [
+        case(every_step, good, good, spoiled[0], good, spoiled[1], spoiled[2], good),
+        case({}, good, spoiled[2], good),
+    ]
+
+
+def _settings(rng: np.random.Generator, interval: int) -> dict[str, float]:
+    return {
+        "initial": 2.0 ** int(rng.integers(3, 16)),
+        "growth": float(rng.choice([1.5, 4.0])),  # not the defaults: those have cases of their own
+        "backoff": float(rng.choice([0.25, 0.75])),
+        "interval": interval,
+    }
+
+
+def _finite(rng: np.random.Generator) -> list[list[float]]:
+    # Quarters are exact in float32, scaled or not; none is 0, so each step moves each value.
+    return [
+        [float(rng.choice([-1, 1]) * rng.integers(2, 13) / 4) for _ in range(n)] for n in _SHAPE
+    ]
+
+
+def _spoiled(rng: np.random.Generator, value: float) -> list[list[float]]:
+    gradients = _finite(rng)
+    parameter = int(rng.integers(len(_SHAPE)))
+    gradients[parameter][int(rng.integers(_SHAPE[parameter]))] = value
+    return gradients
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    """Compare with what the same steps come to under torch's own scaler, part by part."""
+    expected = _run(TorchScaler, case)
+    findings: dict[str, Finding] = {}
+    mutants: dict[str, list[dict[str, Any]]] = {}
+    for part in case.parts:
+        if not _readable(answer.value, len(expected)):
+            findings[part] = Finding(False, "The steps' records came back garbled.")
+        elif _agree(part, expected, answer.value):
+            findings[part] = Finding(True)
+        else:
+            mutants = mutants or {name: _run(mutant, case) for name, mutant in MUTANTS.items()}
+            alike = [name for name, run in mutants.items() if _agree(part, run, answer.value)]
+            said = _SAY[part](case, expected, answer.value)
+            findings[part] = Finding(False, f"{_situation(case)} {said}", tuple(alike))
+    return findings
+
+
+def _run(scaler: type, case: Case) -> list[dict[str, Any]]:
+    inputs = dict(case.inputs)
+    good_steps = inputs.pop("good_steps", 0)
+
+    def made(**settings: float) -> Any:
+        made = scaler(**settings)
+        made.begin_after(good_steps)
+        return made
+
+    return probes.loss_scaler(Namespace({"LossScaler": made}), **inputs)
+
+
+def _readable(steps: Any, count: int) -> bool:
+    def numbers(values: Any) -> bool:
+        return (
+            isinstance(values, list)
+            and len(values) == sum(_SHAPE)
+            and all(type(value) is float for value in values)
+        )
+
+    return (
+        isinstance(steps, list)
+        and len(steps) == count
+        and all(isinstance(step, dict) for step in steps)
+        and all(type(step.get("scale")) is float for step in steps)
+        and all(numbers(step.get("parameters")) for step in steps)
+        and all(step.get("unscaled") is None or numbers(step["unscaled"]) for step in steps)
+    )
+
+
+def _agree(part: str, expected: Sequence[Any], got: Sequence[Any]) -> bool:
+    return all(_agree_in_step(part, e, g) for e, g in zip(expected, got, strict=True))
+
+
+def _agree_in_step(part: str, expected: Mapping[str, Any], got: Mapping[str, Any]) -> bool:
+    if part == _TRAJECTORY:
+        return _close(expected["scale"], got["scale"])
+    if part == _UNSCALE and not _same_unscaled(expected["unscaled"], got["unscaled"]):
+        return False
+    return _close(expected["parameters"], got["parameters"])
+
+
+def _same_unscaled(expected: Any, got: Any) -> bool:
+    """Where unscale_ was not called, there is nothing to compare."""
+    return got is None if expected is None else _close(expected, got)
+
+
+def _close(expected: Any, got: Any) -> bool:
+    """Equal but for the rounding of float32, where a scale of 1.5 has no exact reciprocal."""
+    if got is None:
+        return False
+    left: npt.NDArray[Any] = np.asarray(expected)
+    return bool(np.allclose(left, np.asarray(got), rtol=1e-4, atol=1e-6, equal_nan=True))
+
+
+def _situation(case: Case) -> str:
+    settings = ", ".join(f"{name}={value:g}" for name, value in case.inputs["settings"].items())
+    kinds = ", ".join(_kind(step) for step in case.inputs["gradients"])
+    earlier = case.inputs.get("good_steps", 0)
+    after = f", after {earlier} good steps" if earlier else ""
+    return f"With LossScaler({settings}){after} and gradients that are, step by step, {kinds}:"
+
+
+def _kind(step: Sequence[Sequence[float]]) -> str:
+    values = [value for parameter in step for value in parameter]
+    if any(math.isnan(value) for value in values):
+        return "NaN"
+    return "inf" if any(math.isinf(value) for value in values) else "finite"
+
+
+def _say_trajectory(case: Case, expected: Sequence[Any], got: Sequence[Any]) -> str:
+    """All scales, for the pattern shows in the row and not in one of them."""
+    right, yours = ([step["scale"] for step in steps] for steps in (expected, got))
+    return f"expected the scales {_list(right)} after update(), but got {_list(yours)}."
+
+
+def _say_skips(case: Case, expected: Sequence[Any], got: Sequence[Any]) -> str:
+    index = _first_difference(_SKIPS, expected, got)
+    kind = _kind(case.inputs["gradients"][index])
+    before = got[index - 1]["parameters"] if index else [1.0] * sum(_SHAPE)
+    right, yours = expected[index]["parameters"], got[index]["parameters"]
+    if kind != "finite":
+        return f"expected step {index + 1} ({kind}) to be skipped, but the parameters changed."
+    if _close(before, yours):
+        return f"expected step {index + 1} ({kind}) to be taken, but the parameters stayed."
+    return (
+        f"expected the parameters {_list(right)} after step {index + 1}, but got {_list(yours)}. "
+        "The optimizer has to see the true gradients, divided by the scale."
+    )
+
+
+def _say_unscale(case: Case, expected: Sequence[Any], got: Sequence[Any]) -> str:
+    index = _first_difference(_UNSCALE, expected, got)
+    right, yours = expected[index], got[index]
+    if not _same_unscaled(right["unscaled"], yours["unscaled"]):
+        values = "none" if yours["unscaled"] is None else _list(yours["unscaled"])
+        wanted = "none" if right["unscaled"] is None else _list(right["unscaled"])
+        return (
+            f"expected the gradients {wanted} after unscale_ in step {index + 1}, but got {values}."
+        )
+    return (
+        f"{_clips(case, index)} and step number {index + 1} expected the parameters "
+        f"{_list(right['parameters'])}, but got {_list(yours['parameters'])}."
+    )
+
+
+def _clips(case: Case, index: int) -> str:
+    clipped = case.inputs.get("clipped")
+    return "after unscale_, clipping to norm 1" if not clipped or clipped[index] else "without it"
+
+
+_SAY = {_TRAJECTORY: _say_trajectory, _SKIPS: _say_skips, _UNSCALE: _say_unscale}
+
+
+def _first_difference(part: str, expected: Sequence[Any], got: Sequence[Any]) -> int:
+    pairs = enumerate(zip(expected, got, strict=True))
+    return next(index for index, (e, g) in pairs if not _agree_in_step(part, e, g))
+
+
+def _list(values: Sequence[float]) -> str:
+    return show([float(f"{value:.5g}") for value in values], limit=200)
+
+
+loss_scaler = Task(
+    id="lab07-loss_scaler",
+    parts={_TRAJECTORY: 2, _SKIPS: 2, _UNSCALE: 1},
+    defines=("LossScaler",),
+    probe="loss_scaler",
+    cases=_cases,
+    judge=_judge,
+    ban=Ban(
+        names=frozenset({"GradScaler", "autocast"}),
+        modules=frozenset({"torch.amp", "torch.autocast", "torch.cuda.amp"}),
+        reason="The scaler is what this exercise asks you to write: use tensors and the "
+        "optimizer, not torch.amp.",
+    ),
+    mistakes={
+        "unscales_twice": "The gradients are divided by the scale twice: once in unscale_ and "
+        "again in step. Remember that unscale_ was called, until update.",
+        "unscales_only_in_step": "Your unscale_ leaves the gradients as they were, so what is "
+        "clipped is still scaled. Divide in unscale_, and let step call it where nobody has.",
+        "step_does_not_unscale": "Your step hands scaled gradients to the optimizer where "
+        "unscale_ was not called before. Unscale in step then.",
+        "unscales_only_once": "Only the first step's gradients are unscaled. Forget in update "
+        "that unscale_ was called: the next step brings new gradients.",
+        "never_forgets_unscale": "Once unscale_ was called, your step never unscales again. "
+        "Forget in update that it was called: the next step may go without it.",
+        "forgets_overflow_after_unscale": "After a call of unscale_, your step no longer knows "
+        "that the gradients had overflowed. Keep what unscale_ found until update.",
+        "multiplies_by_scale": "unscale_ multiplies the gradients by the scale once more. The "
+        "loss was multiplied, so divide the gradients.",
+        "ignores_nan": "Your scaler looks for inf only. An overflow may leave NaN too (inf - inf), "
+        "and that is no good step either.",
+        "ignores_inf": "Your scaler looks for NaN only. An overflow leaves inf first.",
+        "last_gradient_decides": "Your loop over the gradients forgets what it found: the last "
+        "gradient alone decides. One inf or NaN anywhere spoils the whole step.",
+        "first_group_only": "Your scaler looks at the optimizer's first parameter group only. Go "
+        "through all of optimizer.param_groups.",
+        "steps_anyway": "The scale backs off, but the step is taken all the same, and inf or NaN "
+        "gets into the parameters. Do not call optimizer.step() after an overflow.",
+        "clears_instead_of_skipping": "After an overflow your scaler steps with cleared gradients. "
+        "Momentum then moves the parameters all the same: do not call optimizer.step() at all.",
+        "skips_for_ever": "After one overflow all later steps are skipped. Forget the overflow in "
+        "update.",
+        "keeps_count_after_skip": "The count of good steps goes on over a skipped one. It is good "
+        "steps in a row that count: start again at 0 after an overflow.",
+        "keeps_count_after_growth": "Once the scale has grown, it grows at every step. Start "
+        "counting at 0 again after it grew.",
+        "grows_early": "Your scale grows one step too early: `interval` good steps come first.",
+        "grows_late": "Your scale grows one step too late: the update after good step number "
+        "`interval` is the one that grows.",
+        "never_backs_off": "Your scale does not get smaller after an overflow, so the next step "
+        "overflows as well. Multiply it by `backoff`.",
+        "backs_off_late": "Your scale backs off one update too late. The update that follows the "
+        "skipped step has to do it.",
+    },
+)

@@ -1,0 +1,303 @@
+"""Exercise: training in low precision that keeps up with float32, and takes fewer bytes.
+
+The loss is a mean over 4 million micro-batches, and each step is small. So the gradients of a naive
+float16 training are 0, and updates of weights in 16 bits are lost: of two things a student has to
+do, each alone is not enough. A larger model would need far more steps to show it: there even
+float16 without scaling or masters follows float32 to the percent.
+
+In float16 two batches overflow at any scale that is of use, the first one and one in the middle,
+and only in one of the parameters. What is right there is known exactly: to skip the batch, all of
+it, once. So the losses and weights are compared with float32's own, without these two steps.
+
+What trust means here: the bytes are counted by the meter inside, in the very training whose
+losses and weights are judged; what float32 takes beside it is measured on this side. Figures below
+what any 16-bit step keeps cannot be believed, and make the verdict could-not-judge.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from autograder.content.lab07.master_weights import NO_AMP
+from autograder.model.task import Answer, Case, Finding, Task
+from peakmem.meter import MemoryMeter
+from peakmem.probes.lab07 import TokenModel
+
+__all__ = ["train"]
+
+_PARTS = {"float32": "float32", "float16": "float16 keeps up", "bfloat16": "bfloat16"}
+_VOCAB, _WIDTH, _TOKENS, _STEPS = 16, 32, 512, 40
+_SHAPES = ((_VOCAB + 1, _WIDTH), (_WIDTH, _WIDTH), (_WIDTH, _VOCAB))  # the rare token is one more
+_MICRO_BATCHES = 2**22  # logits' gradients are below 2^-30: in float16 they are 0, and weights' too
+# Small enough that an update is mostly below half a gap of 16-bit weights.
+_DEFAULT_LR = 0.1
+_LR = {"float32": 0.01, "float16": 0.001, "bfloat16": 0.01}
+# What of float32's way down has to be covered: a scaler may skip some steps while it searches.
+_WAY = {"float32": 0.999, "float16": 0.75, "bfloat16": 0.95}
+# How far off its end the weights may be, in shares of the way. In bfloat16 a unit's ReLU may be off
+# where float32's is on, and then its weights stay behind: up to 0.064 in 60 draws.
+_OFF = {"float32": 0.01, "float16": 0.3, "bfloat16": 0.2}
+_AT_MOST = 0.8  # of float32's bytes: right answers take 0.63, as the loss stays in float32
+_AT_LEAST = 0.45  # of them: what forward and the loss keep of a step, without any gradient, is 0.5
+
+Weights = Sequence[npt.NDArray[Any]]
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    follower = rng.permutation(_VOCAB)
+    usual = [rng.integers(_VOCAB, size=_TOKENS) for _ in range(4)]
+    rare = rng.integers(_VOCAB, size=_TOKENS)
+    pool = [[tokens, follower[tokens]] for tokens in (*usual, rare)]
+    rare[rng.integers(_TOKENS)] = TokenModel.RARE  # its target is the one it had
+    pool = [[array.astype(np.uint8) for array in batch] for batch in pool]
+    order = [int(index) for index in rng.integers(len(usual), size=_STEPS)]
+    bursts = (0, int(rng.integers(_STEPS // 3, _STEPS // 2)))
+    overflowing = [len(usual) if step in bursts else order[step] for step in range(_STEPS)]
+    # The 16-bit arms begin from weights that float16 does not hold exactly: masters have to.
+    weights = [(0.3 * rng.standard_normal(s)).astype(np.float32) for s in _SHAPES]
+    inputs = {"weights": weights, "pool": pool}
+    return [
+        Case(
+            (part,),
+            {
+                **inputs,
+                "order": overflowing if name == "float16" else order,
+                "precision": name,
+                **_step_size(name),
+            },
+        )
+        for name, part in _PARTS.items()
+    ]
+
+
+def _step_size(precision: str) -> dict[str, Any]:
+    """In float32 the learning rate is left to its default, and `parts` makes up for it."""
+    if precision == "float32":
+        return {"parts": round(_DEFAULT_LR / _LR[precision]), "lr": None}
+    return {"parts": _MICRO_BATCHES, "lr": _LR[precision] * _MICRO_BATCHES}
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    (part,) = case.parts
+    return {part: _finding(case.inputs, answer.value)}
+
+
+def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
+    if not _readable(inputs, value):
+        return Finding(False, f"Expected a list with one loss for each of the {_STEPS} batches.")
+    if not value["in_place"]:
+        said = "Expected the model's own float32 parameters to be updated in place."
+        return Finding(False, said, ("replaces_parameters",))
+    right = _float32(inputs)
+    return (
+        _weights_finding(inputs, right, value)
+        or _losses_finding(inputs["precision"], right, value["losses"])
+        or _bytes_finding(inputs["precision"], value["rise_bytes"])
+        or Finding(True)
+    )
+
+
+def _weights_finding(
+    inputs: Mapping[str, Any], right: _Training, value: Mapping[str, Any]
+) -> Finding | None:
+    precision, weights = inputs["precision"], value["weights"]
+    if not all(np.isfinite(w).all() for w in weights):
+        said = f"Trained in {precision}, the weights hold inf or NaN."
+        return Finding(False, said, ("never_skips",) if precision == "float16" else ())
+    far = [float(np.abs(w - r).max()) for w, r in zip(weights, right.weights, strict=True)]
+    if precision == "float16" and max(far) > 1:
+        said = f"Trained in float16, a weight is {max(far):.2g} away from where float32 leads: it "
+        said += "moved by gradients that had overflowed, or were still scaled."
+        return Finding(False, said, _why_far(far, value["rise_bytes"]))
+    way = (right.first - _mean_loss(weights, inputs)) / (right.first - right.last)
+    if not way >= _WAY[precision]:
+        said = f"In {precision} {way:.0%} of float32's way down was covered; "
+        said += f"{_WAY[precision]:.1%} is expected."
+        return Finding(False, said, _why(way, value["losses"], precision))
+    off = _distance(weights, right.weights) / _distance(right.weights, inputs["weights"])
+    allowed = _OFF[precision]
+    if not off <= allowed:
+        said = f"Trained in {precision}, your weights end {off:.0%} of the way from where "
+        return Finding(False, f"{said}float32 leads. Expected at most {allowed:.0%}.")
+    return None
+
+
+def _distance(weights: Weights, others: Weights) -> float:
+    pairs = zip(weights, others, strict=True)
+    return math.sqrt(sum(float(np.square(one - other).sum()) for one, other in pairs))
+
+
+def _why_far(far: Sequence[float], rise_bytes: int) -> tuple[str, ...]:
+    """Why weights moved by a batch that overflows float16 in the embedding, the first of them."""
+    if rise_bytes > _AT_MOST * _float32_rise_bytes():
+        return ("runs_in_float32",)
+    return ("skips_by_weight",) if far[0] <= 1 else ()
+
+
+def _why(way: float, losses: Sequence[float], precision: str) -> tuple[str, ...]:
+    if way < -0.01:
+        return ("does_not_learn",)
+    if precision == "float16" and way < 0.3:
+        return ("gradients_flushed",)
+    return ("updates_lost",) if precision != "float32" and way < 0.9 else ()
+
+
+def _losses_finding(precision: str, right: _Training, found: Sequence[float]) -> Finding | None:
+    """Each loss lies on float32's curve, which a scaler's skipped steps may only delay."""
+    if all(_near(precision, right, step, loss) for step, loss in enumerate(found)):
+        return None
+    step = next(i for i, loss in enumerate(found) if not _near(precision, right, i, loss))
+    return Finding(
+        False,
+        f"Your loss number {step + 1} is {found[step]:.3g}; in float32 it is "
+        f"{right.losses[step]:.3g}.",
+        ("returns_scaled_loss",) if found[1] > 2 * right.losses[1] else (),
+    )
+
+
+def _near(precision: str, right: _Training, step: int, loss: float) -> bool:
+    expected, whole = right.losses[step], right.whole[step]
+    if precision == "float32":
+        return math.isclose(loss, expected, rel_tol=1e-3)
+    # Batches differ from one another by some percent, so a delay shows as a little more than it is.
+    late = max(right.per_token[max(0, step - round((1 - _WAY[precision]) * _STEPS)) : step + 1])
+    highest = 1.05 * late / whole if step > 1 else 1.02 * expected
+    return 0.98 * expected <= loss <= highest
+
+
+def _bytes_finding(precision: str, rise_bytes: int) -> Finding | None:
+    share = rise_bytes / _float32_rise_bytes()
+    if not share >= (0.9 if precision == "float32" else _AT_LEAST):
+        doubt = f"A step in {precision} keeps more than {share:.0%} of float32's bytes, by its "
+        return Finding(False, doubt=f"{doubt}weights and activations alone. Nobody can say why.")
+    if precision != "float32" and not share <= _AT_MOST:
+        said = f"A step in {precision} took {share:.0%} of float32's bytes; expected about 63%."
+        return Finding(False, said, ("runs_in_float32",))
+    return None
+
+
+# What plain float32 SGD comes to
+
+
+@dataclass(frozen=True)
+class _Training:
+    """Losses before each step, their sizes as means over tokens, and where the weights end.
+
+    `whole` is what divides a step's mean. `first` and `last` are the mean loss of the usual batches
+    before and after.
+    """
+
+    losses: Sequence[float]
+    per_token: Sequence[float]
+    whole: Sequence[int]
+    weights: Weights
+    first: float
+    last: float
+
+
+def _float32(inputs: Mapping[str, Any]) -> _Training:
+    """Train in float32; batches with a rare token in them are skipped."""
+    model, pool = TokenModel(inputs["weights"], inputs["parts"]), _tensors(inputs)
+    lr = _DEFAULT_LR if inputs["lr"] is None else inputs["lr"]
+    losses, whole = [], []
+    for index in inputs["order"]:
+        rare = bool((pool[index][0] == TokenModel.RARE).any())
+        loss = model(*pool[index])
+        losses.append(loss.item())
+        whole.append(1 if rare else inputs["parts"])
+        if not rare:
+            _step(model, loss, lr)
+    weights = [parameter.detach().numpy() for parameter in model.parameters()]
+    return _Training(
+        losses=losses,
+        per_token=[loss * divisor for loss, divisor in zip(losses, whole, strict=True)],
+        whole=whole,
+        weights=weights,
+        first=_mean_loss(inputs["weights"], inputs),
+        last=_mean_loss(weights, inputs),
+    )
+
+
+def _step(model: TokenModel, loss: torch.Tensor, lr: float) -> None:
+    parameters = list(model.parameters())
+    gradients = torch.autograd.grad(loss, parameters)
+    with torch.no_grad():
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.sub_(gradient, alpha=lr)
+
+
+@cache
+def _float32_rise_bytes() -> int:
+    """How far live bytes rise in a step of plain float32; the shapes of all draws are the same."""
+    model = TokenModel([np.zeros(shape, np.float32) for shape in _SHAPES], _MICRO_BATCHES)
+    batch = torch.zeros(_TOKENS, dtype=torch.int64), torch.zeros(_TOKENS, dtype=torch.int64)
+    with MemoryMeter("cpu").track([model, batch]) as meter:
+        model(*batch).backward()
+    return meter.peak_bytes - meter.baseline_bytes
+
+
+def _tensors(inputs: Mapping[str, Any]) -> list[list[torch.Tensor]]:
+    return [[torch.tensor(a, dtype=torch.int64) for a in batch] for batch in inputs["pool"]]
+
+
+def _mean_loss(weights: Weights, inputs: Mapping[str, Any]) -> float:
+    usual = _tensors(inputs)[:-1]
+    with torch.no_grad():
+        model = TokenModel(weights, inputs["parts"])
+        return float(sum(model(*batch) for batch in usual)) / len(usual)
+
+
+def _readable(inputs: Mapping[str, Any], value: Any) -> bool:
+    names = {"losses", "weights", "in_place", "rise_bytes"}
+    if not (isinstance(value, dict) and value.keys() == names):
+        return False
+    losses, weights = value["losses"], value["weights"]
+    return (
+        isinstance(losses, list)
+        and len(losses) == len(inputs["order"])
+        and all(type(loss) is float for loss in losses)
+        and isinstance(weights, list)
+        and all(isinstance(w, np.ndarray) and w.dtype == np.float32 for w in weights)
+        and [w.shape for w in weights] == list(_SHAPES)
+        and type(value["in_place"]) is bool
+        and type(value["rise_bytes"]) is int
+    )
+
+
+train = Task(
+    id="lab07-train",
+    parts={"float32": 1, "float16 keeps up": 2, "bfloat16": 1},
+    defines=("train",),
+    probe="train",
+    cases=_cases,
+    judge=_judge,
+    ban=NO_AMP,
+    trust="measured",
+    mistakes={
+        "gradients_flushed": "In float16 your training hardly moves: the gradients are 0. Scale "
+        "the loss before backward. Divide in float32, since dividing in float16 makes them 0 "
+        "again.",
+        "updates_lost": "Your training goes the right way but falls behind float32. Keep the "
+        "model's float32 parameters as masters, and round them afresh before each forward.",
+        "does_not_learn": "Your loss rises. Divide the gradients by the scale, once, and step "
+        "against them.",
+        "runs_in_float32": "Your results are right, but the bytes are float32's. Forward and "
+        "backward have to run on 16-bit copies of the parameters.",
+        "never_skips": "In float16 your weights end as inf or NaN: a batch overflowed, and you "
+        "stepped on it, or ran it again until it fitted. Look at all gradients before you step, "
+        "skip that batch, and go on with the next one.",
+        "skips_by_weight": "A batch overflowed in one parameter's gradient, and you stepped with "
+        "the others. One inf or NaN anywhere spoils the whole step: skip it for all parameters.",
+        "replaces_parameters": "Your model's parameters are no longer the same float32 tensors. "
+        "They are the masters: cast copies of them, and update them in place.",
+        "returns_scaled_loss": "Your list holds scaled losses. Return the loss itself.",
+    },
+)

@@ -1,0 +1,173 @@
+"""Alone: what of a notebook is one exercise's, and the notebook with the others' work left out.
+
+Exercises share one process: names, libraries, memory, time. What one does there can make another
+look wrong that is right. So an exercise is judged on the names as they stood at its cell; and one
+that is not right is run once more, beside the instructor's solutions in the place of what the
+student wrote for the other exercises. Source text is read and nothing runs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from autograder.model.definitions import reachable, statements
+from autograder.model.state import is_own, is_stub, is_written, order_of, state_of
+from autograder.model.submission import RunCell, Submission
+from autograder.model.task import Task
+from autograder.notebooks.graded import marks_of
+from autograder.notebooks.released import task_of
+
+__all__ = ["Keep", "Plan", "alone", "together"]
+
+# By a cell's place in the notebook, and by task: the names that belong to the task's state as they
+# are after that cell.
+Keep = Mapping[int, Mapping[str, Sequence[str]]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells to run, and the names to keep after each for the exercises' states.
+
+    `has_solutions` tells whether solutions are among the cells, which no student may see.
+    """
+
+    cells: Sequence[RunCell]
+    keep: Keep
+    has_solutions: bool = False
+
+
+def together(tasks: Iterable[Task], cells: Sequence[RunCell]) -> Plan:
+    """Return the plan of running a notebook as it is, with a state for each of the exercises.
+
+    That has the names that the exercise goes by, as its cell left them. One that is not bound there
+    is as the first added cell below leaves it that binds it; all others are as they are in the end.
+    """
+    keep: dict[int, dict[str, list[str]]] = defaultdict(dict)
+    for task in tasks:
+        place = state_of(task, cells)
+        _, names = _reach(task, cells)
+        keep[place][task.id] = sorted(names)
+        for cell in cells:
+            if cell.index > place and is_own(task, cell):
+                keep[cell.index][task.id] = sorted(names & _bound(cell))
+    return Plan(cells, keep)
+
+
+def alone(task: Task, submission: Submission, solutions: Mapping[str, str]) -> Plan | None:
+    """Return the plan of running one exercise beside `solutions`, by task, of all the others.
+
+    None if that would run nothing else than before: the exercise is not written, or it is all that
+    the student wrote. Beside its own cells, added cells run that bind a name it goes by; of other
+    exercises' cells, those statements run that bind such a name which nothing else does.
+    """
+    cells = submission.cells
+    if not is_written(task, cells):
+        return None
+    place = state_of(task, cells)
+    reached, names = _reach(task, cells)
+    given = [cell for cell in cells if cell.kind in ("given", "check")]
+    put_in = list(_solution_cells(task, submission, solutions))
+    own = [cell for cell in cells if cell.index == place or cell.task == task.id]
+    elsewhere = names.difference(*map(_bound, [*given, *put_in, *own]))
+    there = {cell.index for cell in [*given, *own]}
+    others = [cell for cell in cells if cell.index not in there]
+    kept, dropped = own, False
+    for cell in others:
+        if cell.kind == "own" and _lends(cell, names, elsewhere):
+            kept.append(cell)
+            continue
+        if cell.kind == "solution":
+            kept += _helpers(cell, reached, elsewhere)
+        dropped = dropped or not _is_blank(cell, names)
+    if not dropped and not any(names & _bound(cell) for cell in put_in):
+        return None
+    return Plan(
+        cells=sorted([*given, *put_in, *kept], key=lambda cell: cell.index),
+        keep=_as_the_last_leaves_them(task, names, kept, place),
+        has_solutions=bool(put_in),
+    )
+
+
+def _reach(task: Task, cells: Sequence[RunCell]) -> tuple[list[ast.stmt], frozenset[str]]:
+    """The statements that make up an exercise, and all names that it goes by."""
+    try:
+        found = reachable(task.defines, [c.source for c in cells], order_of(task, cells))
+    except RecursionError:
+        return [], frozenset(task.defines)
+    return found.statements, frozenset(found.names)
+
+
+def _bound(cell: RunCell) -> frozenset[str]:
+    return frozenset[str]().union(*(statement.binds for statement in statements(cell.source)))
+
+
+def _solution_cells(
+    task: Task, submission: Submission, solutions: Mapping[str, str]
+) -> Iterator[RunCell]:
+    """The other exercises' solutions, each at its exercise's place in the notebook."""
+    for index, cell in enumerate(submission.notebook["cells"]):
+        grade_id = marks_of(cell).get("grade_id", "")
+        other = task_of(grade_id)
+        if other in solutions and other not in (task.id, grade_id):
+            yield RunCell(index, solutions[other], "given", other)
+
+
+def _lends(cell: RunCell, names: Collection[str], elsewhere: Collection[str]) -> bool:
+    """Whether an added cell binds one of `names`; to import what is there already is not to."""
+    return any(
+        statement.binds.intersection(
+            elsewhere if isinstance(statement.node, (ast.Import, ast.ImportFrom)) else names
+        )
+        for statement in statements(cell.source)
+    )
+
+
+def _helpers(
+    cell: RunCell, reached: Collection[ast.stmt], elsewhere: Collection[str]
+) -> Iterator[RunCell]:
+    """The statements of another exercise's cell that an exercise cannot do without."""
+    needed = {id(node) for node in reached}
+    nodes = [
+        statement.node
+        for statement in statements(cell.source)
+        if id(statement.node) in needed and statement.binds.intersection(elsewhere)
+    ]
+    with suppress(RecursionError):
+        if nodes:
+            yield RunCell(cell.index, "\n".join(map(ast.unparse, nodes)), cell.kind, cell.task)
+
+
+def _is_blank(cell: RunCell, names: Collection[str]) -> bool:
+    """Whether a cell has only stubs, and imports and constants that bind none of `names`."""
+    if any(line.lstrip().startswith(("%", "!")) for line in cell.source.splitlines()):
+        return False
+    return all(
+        is_stub(statement.node)
+        or (_only_binds(statement.node) and statement.binds.isdisjoint(names))
+        for statement in statements(cell.source)
+    )
+
+
+def _only_binds(node: ast.stmt) -> bool:
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        plain = all(isinstance(target, ast.Name) for target in targets)
+        return plain and isinstance(node.value, (ast.Constant, type(None)))
+    return isinstance(node, (ast.Import, ast.ImportFrom))
+
+
+def _as_the_last_leaves_them(
+    task: Task, names: Collection[str], kept: Iterable[RunCell], place: int
+) -> Keep:
+    """Keep each name as the last of the student's cells leaves it that binds it."""
+    last = dict.fromkeys(names, place)
+    for cell in sorted(kept, key=lambda cell: cell.index):
+        last |= dict.fromkeys(_bound(cell).intersection(names), cell.index)
+    keep: dict[int, dict[str, list[str]]] = defaultdict(dict)
+    for name, index in sorted(last.items()):
+        keep[index].setdefault(task.id, []).append(name)
+    return keep

@@ -1,0 +1,248 @@
+"""Grade: one submission in, one Result out, with the answers that it rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from autograder.base.limits import Allowance
+from autograder.content.provenance import asked_of
+from autograder.grading.alone import alone, together
+from autograder.grading.run import LOST, Run, collect, collect_alone
+from autograder.model.definitions import forget
+from autograder.model.judge import could_not_judge, draw, findings, judge_safely, refuse
+from autograder.model.restrictions import banned_uses
+from autograder.model.result import Result
+from autograder.model.submission import RunCell, Submission
+from autograder.model.task import Answer, Case, Lab, Task, Verdict
+from autograder.sandbox.host.sandbox import Sandbox
+
+__all__ = ["Graded", "grade", "judge_run", "with_outputs"]
+
+_HELD_BACK = 0.25  # of what a submission may use, for exercises that are run once more, alone
+
+Solutions = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Graded:
+    """One submission's result, the answers that it was judged on, and to what, by task.
+
+    `asked` has a digest of what each task's answers are answers to: its probe and its inputs.
+    """
+
+    result: Result
+    answers: Mapping[str, Sequence[Answer]]
+    asked: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def busy(self) -> bool:
+        """Whether the machine was too busy to judge all of it."""
+        return any(answer.busy for given in self.answers.values() for answer in given)
+
+
+def grade(
+    lab: Lab,
+    submission: Submission,
+    sandbox: Sandbox,
+    secret: bytes,
+    solutions: Solutions | None = None,
+) -> Graded:
+    """Run a submission's cells and its tasks' probes in `sandbox`, and judge the answers.
+
+    An exercise that is not right with all that the notebook has beside it is run once more without
+    that, and gets what it earns then if this is more. `solutions` are the sources of the reference
+    solutions, by task, which stand in the place of the other exercises' code.
+    """
+    try:
+        return _grade(lab, submission, sandbox, secret, solutions or {})
+    finally:
+        forget()
+
+
+def _grade(
+    lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes, solutions: Solutions
+) -> Graded:
+    verdicts, waiting = _decided(lab, submission, sandbox, secret)
+    left = Allowance(sandbox.limits)
+    with left.holding_back(_HELD_BACK):
+        run = collect(submission, sandbox, lab.tasks, waiting, left)
+    answers: dict[str, list[Answer]] = {}
+    doubtful: list[Task] = []
+    for task in lab.tasks:
+        if task.id not in waiting:
+            continue
+        cases = waiting[task.id]
+        said = _explain(task, run, submission.cells, len(cases))
+        answers[task.id], verdicts[task.id] = judge_run(task, cases, said, run.busy)
+        if verdicts[task.id].status != "right" and not any(a.busy for a in answers[task.id]):
+            doubtful.append(task)
+    while doubtful:
+        with left.holding_back(1 - 1 / len(doubtful)):
+            task = doubtful.pop(0)
+            first = answers[task.id], verdicts[task.id]
+            answers[task.id], verdicts[task.id] = _run_alone(
+                task, waiting[task.id], first, submission, sandbox, left, solutions
+            )
+    result = Result(
+        student=submission.student,
+        lab=lab.name,
+        end="graded",
+        verdicts=tuple(verdicts[task.id] for task in lab.tasks),
+        notebook=with_outputs(submission, run),
+        notes=(*submission.notes, *sandbox.notes),
+        isolated=sandbox.isolated,
+        release=submission.release,
+        seconds={task: round(seconds, 6) for task, seconds in run.seconds.items()},
+    )
+    asked = {task.id: asked_of(task, waiting[task.id]) for task in lab.tasks if task.id in waiting}
+    return Graded(result, answers, asked)
+
+
+def _decided(
+    lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes
+) -> tuple[dict[str, Verdict], dict[str, list[Case]]]:
+    """The verdicts that need no run, and the cases of all other tasks, by task."""
+    verdicts: dict[str, Verdict] = {}
+    waiting: dict[str, list[Case]] = {}
+    for task in lab.tasks:
+        try:
+            uses = banned_uses(task, submission.cells, lab.allows)
+        except RecursionError:
+            verdicts[task.id] = could_not_judge(task, _TOO_DEEP)
+            continue
+        if uses:
+            verdicts[task.id] = refuse(task, uses, lab.allows)
+        elif task.needs_gpu and not sandbox.has_gpu:
+            verdicts[task.id] = could_not_judge(task, _NEEDS_GPU, "needs_gpu")
+        else:
+            waiting[task.id] = draw(task, secret, submission.student, submission.raw)
+    return verdicts, waiting
+
+
+def _run_alone(
+    task: Task,
+    cases: Sequence[Case],
+    first: tuple[list[Answer], Verdict],
+    submission: Submission,
+    sandbox: Sandbox,
+    left: Allowance,
+    solutions: Solutions,
+) -> tuple[list[Answer], Verdict]:
+    """Run an exercise that is not right once more without the others; what counts of both runs."""
+    answers, verdict = first
+    if any(answer.doubt and not answer.memory for answer in answers):
+        return first  # this machine enforces no budgets, whatever else is left out
+    plan = alone(task, submission, solutions)
+    if plan is None and any(answer.is_held_against for answer in answers):
+        plan = together([task], submission.cells)
+    if plan is None:
+        return first
+    if verdict.status != "could_not_judge":
+        telling = _telling_cases(task, cases, answers)
+        run = collect_alone(task, cases, answers, plan, submission, sandbox, left, [*telling])
+        if not _may_gain(task, cases, telling, run):
+            return first
+    run = collect_alone(task, cases, answers, plan, submission, sandbox, left)
+    again = [run.answers[task.id].get(n, Answer(lost=LOST)) for n in range(len(cases))]
+    again, second = judge_run(task, cases, again, run.busy)
+    # What was in doubt may be plainly wrong without the others, but not for want of an answer.
+    settled = second.status != "could_not_judge" and not any(a.lost is not None for a in again)
+    counts = (
+        second.points > verdict.points
+        or (verdict.status == "could_not_judge" and settled)
+        or any(answer.busy for answer in again)
+    )
+    return (again, second) if counts else first
+
+
+def _telling_cases(
+    task: Task, cases: Sequence[Case], answers: Sequence[Answer]
+) -> dict[int, dict[str, float]]:
+    """The cases that hold each lost part down the most: what they left of it, by number and part.
+
+    As long as these say the same, nothing is to be gained.
+    """
+    least: dict[str, tuple[float, int]] = {}
+    for number, (case, answer) in enumerate(zip(cases, answers, strict=True)):
+        for part, finding in findings(task, case, answer).items():
+            if not finding.ok:
+                least[part] = min(least.get(part, (math.inf, 0)), (finding.points, number))
+    telling: dict[int, dict[str, float]] = {}
+    for part, (points, number) in least.items():
+        telling.setdefault(number, {})[part] = points
+    return telling
+
+
+def _may_gain(
+    task: Task, cases: Sequence[Case], telling: Mapping[int, Mapping[str, float]], run: Run
+) -> bool:
+    """Whether a part that was lost is held down no more by the case that held it down the most."""
+    answers = [run.answers[task.id].get(number, Answer(lost=LOST)) for number in telling]
+    verdict = judge_safely(task, [cases[number] for number in telling], answers)
+    left = {part: points for lost in telling.values() for part, points in lost.items()}
+    gains = any(verdict.earned[part] > points for part, points in left.items())
+    return gains or verdict.status == "could_not_judge" or bool(run.busy)
+
+
+_NEEDS_GPU = (
+    "This exercise needs a GPU, and the machine that graded has none. Its points are left out of "
+    "your total."
+)
+_TOO_DEEP = (
+    "The grader could not read your code: an expression in it is nested too deep. A person will "
+    "look at it."
+)
+
+
+def judge_run(
+    task: Task, cases: Sequence[Case], answers: Sequence[Answer], busy: str
+) -> tuple[list[Answer], Verdict]:
+    """Return the answers, and the verdict on them.
+
+    `busy` says why some of the notebook did not run. What is not right may then be so for want of
+    that, and is nobody's mistake.
+    """
+    verdict = judge_safely(task, cases, answers)
+    if busy and verdict.status in ("wrong", "partly"):
+        answers = [Answer(lost=busy, busy=True)] * len(cases)
+        verdict = judge_safely(task, cases, answers)
+    return list(answers), verdict
+
+
+def _explain(task: Task, run: Run, cells: Sequence[RunCell], count: int) -> list[Answer]:
+    """A task's answers; where one is missing because its cell failed, they say that instead."""
+    lost = Answer(lost=LOST)
+    answers = [run.answers[task.id].get(index, lost) for index in range(count)]
+    trouble = _trouble(task, run, cells)
+    if trouble is None:
+        return answers
+    return [
+        Answer(raised=("NotDefined", trouble, ""))
+        if answer is lost or (answer.raised is not None and answer.raised[0] == "NotDefined")
+        else answer
+        for answer in answers
+    ]
+
+
+def _trouble(task: Task, run: Run, cells: Sequence[RunCell]) -> str | None:
+    for cell in cells:
+        if cell.task != task.id:
+            continue
+        if cell.index in run.lost_cells:
+            return f"The exercise's cell defined nothing. {run.lost_cells[cell.index]}"
+        for output in run.outputs.get(cell.index, ()):
+            if output["output_type"] == "error":
+                what = f"{output['ename']}: {output['evalue']}"
+                return f"The exercise's cell failed, so it defined nothing. {what}"
+    return None
+
+
+def with_outputs(submission: Submission, run: Run) -> dict[str, Any]:
+    """Return the submission's notebook with the outputs of the run."""
+    cells = list(submission.notebook["cells"])
+    for index, outputs in run.outputs.items():
+        cells[index] = {**cells[index], "outputs": outputs}
+    return {**submission.notebook, "cells": cells}

@@ -1,0 +1,217 @@
+"""Ordinary: one submission of an ordinary nbgrader assignment, run in the sandbox and scored.
+
+The tests run in the student's process, as nbgrader has it, so a student who wants to can forge
+what they show. What is safe from the student is everything else: see `docs/threat_model.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from autograder.content.provenance import asked_of
+from autograder.grading.grade import Graded, judge_run, with_outputs
+from autograder.grading.run import LOST, Run, collect
+from autograder.model.judge import draw
+from autograder.model.result import Result
+from autograder.model.scoring import Rules, score
+from autograder.model.submission import Contents, Quarantine, Submission
+from autograder.model.task import Answer, Case, Finding, Task, Verdict
+from autograder.notebooks.assignment import Assignment, Question, Sheet
+from autograder.notebooks.binder import bind, full_name
+from autograder.notebooks.graded import marks_of
+from autograder.notebooks.parse import parse_notebook
+from autograder.notebooks.redact import withheld, without
+from autograder.notebooks.restore import DELETED, restore
+from autograder.sandbox.host.sandbox import Sandbox
+
+__all__ = ["grade_ordinary", "tasks_of"]
+
+_POINTS = "points"  # the one part that a test has
+_KEPT = 4000  # characters of an output that a score rests on
+
+Json = dict[str, Any]
+
+
+def tasks_of(assignment: Assignment, rules: Rules) -> tuple[Task, ...]:
+    """Return a task for each test of an assignment: its answer is what the test's cell shows."""
+    return tuple(
+        _task(full_name(sheet.name, question.id, alone=assignment.alone), question, rules)
+        for sheet in assignment.sheets
+        for question in sheet.questions
+        if not question.by_person and question.points > 0
+    )
+
+
+def grade_ordinary(
+    assignment: Assignment,
+    rules: Rules,
+    student: str,
+    handed: Contents,
+    start: Callable[[], Sandbox],
+    secret: bytes,
+) -> Graded:
+    """Grade the notebooks that a student handed in; each runs in a process of its own.
+
+    The files handed in with them lie in its working directory. A cell that takes the process with
+    it costs only itself: the rest is run again in a fresh process, without it. Raises Quarantine
+    where a notebook cannot be read as the assignment's.
+    """
+    taken = {
+        sheet.name: _take_in(student, assignment, sheet, handed)
+        for sheet in assignment.sheets
+        if sheet.name in handed.notebooks
+    }
+    sandbox = start()
+    runs = {name: collect(submission, sandbox, (), {}) for name, submission in taken.items()}
+    answers: dict[str, list[Answer]] = {}
+    by_hand: dict[str, Verdict] = {}
+    notebooks: dict[str, Json] = {}
+    for sheet in assignment.sheets:
+        submission, run = taken.get(sheet.name), runs.get(sheet.name)
+        for question in sheet.questions:
+            name = full_name(sheet.name, question.id, alone=assignment.alone)
+            if question.points > 0 and not question.by_person:
+                answers[name] = [_answer(sheet, question, submission, run)]
+            elif question.points > 0 and (why := _unanswered(sheet, question, submission)):
+                by_hand[name] = Verdict(name, "wrong", {_POINTS: 0.0}, question.points, why)
+        if submission is not None and run is not None:
+            notebooks[sheet.name] = _shown(sheet, submission, run, rules)
+    verdicts: dict[str, Verdict] = {}
+    asked: dict[str, str] = {}
+    busy = next((run.busy for run in runs.values() if run.busy), "")
+    for task in tasks_of(assignment, rules):
+        cases = draw(task, secret, student, b"")
+        answers[task.id], verdicts[task.id] = judge_run(task, cases, answers[task.id], busy)
+        asked[task.id] = asked_of(task, cases)
+    result = Result(
+        student=student,
+        lab=assignment.name,
+        end="graded",
+        verdicts=(*verdicts.values(), *by_hand.values()),
+        notebook=bind(notebooks, alone=assignment.alone),
+        notes=(*_notes(assignment, taken), *handed.unread, *sandbox.notes),
+        isolated=sandbox.isolated,
+    )
+    return Graded(result, answers, asked)
+
+
+def _task(name: str, question: Question, rules: Rules) -> Task:
+    case = Case((_POINTS,), {"test": question.source})
+    return Task(
+        id=name,
+        parts={_POINTS: question.points},
+        defines=(),
+        probe="",
+        cases=lambda _: [case],
+        judge=partial(_judge, question, rules),
+    )
+
+
+def _judge(question: Question, rules: Rules, _: Case, answer: Answer) -> dict[str, Finding]:
+    state, outputs = answer.value["state"], answer.value["outputs"]
+    if state == "missing":
+        return {_POINTS: Finding(False, answer.value["why"])}
+    if state == DELETED and rules.deleted_tests_wait:
+        return {_POINTS: Finding(False, doubt="This test was deleted. A person will look at it.")}
+    found = score(outputs, question.points, rules)
+    hidden = frozenset() if rules.show_hidden_tests else question.hidden
+    said = without(hidden, found.said)
+    if found.points is None:
+        return {_POINTS: Finding(False, doubt=said)}
+    return {_POINTS: Finding(found.points == question.points, said, points=found.points)}
+
+
+def _take_in(student: str, assignment: Assignment, sheet: Sheet, handed: Contents) -> Submission:
+    raw = handed.notebooks[sheet.name]
+    try:
+        cells, notes, _ = parse_notebook(raw)
+        notebook, to_run, repairs = restore(sheet.release, cells)
+    except Quarantine as refusal:
+        if assignment.alone:
+            raise
+        raise Quarantine(f"{sheet.name}.ipynb: {refusal}") from None
+    return Submission(
+        student,
+        assignment.name,
+        raw,
+        notebook,
+        to_run,
+        (*notes, *repairs),
+        files=handed.files,
+    )
+
+
+def _answer(
+    sheet: Sheet, question: Question, submission: Submission | None, run: Run | None
+) -> Answer:
+    """What the test's cell showed, or why it showed nothing."""
+    if submission is None or run is None:
+        why = f"{sheet.name}.ipynb was not handed in."
+        return Answer({"state": "missing", "why": why, "outputs": []})
+    index, cell = _place(submission.notebook, question.id)
+    state = DELETED if DELETED in cell["metadata"] else "run"
+    if not (question.source or "").strip():
+        return Answer({"state": state, "outputs": []})
+    if index in run.lost_cells:
+        return Answer(lost=run.lost_cells[index])
+    if index not in run.outputs:
+        return Answer(lost=LOST)
+    return Answer({"state": state, "outputs": [_kept(o) for o in run.outputs[index]]})
+
+
+def _unanswered(sheet: Sheet, question: Question, submission: Submission | None) -> str:
+    """Why an answer that a person reads earns nothing unread; empty where somebody has to."""
+    if submission is None:
+        return f"{sheet.name}.ipynb was not handed in."
+    if question.source is None:
+        return ""
+    _, cell = _place(submission.notebook, question.id)
+    # An answer to a cell that was deleted may stand elsewhere.
+    untouched = cell["source"] == question.source and DELETED not in cell["metadata"]
+    return "No answer was written." if untouched else ""
+
+
+def _place(notebook: Json, grade_id: str) -> tuple[int, Json]:
+    """Where the cell of this name is; `restore` sees to it that there is one."""
+    return next(
+        (index, cell)
+        for index, cell in enumerate(notebook["cells"])
+        if marks_of(cell).get("grade_id") == grade_id
+    )
+
+
+def _kept(output: Json) -> Json:
+    """What of an output a score may rest on."""
+    kind = output["output_type"]
+    if kind == "stream":
+        return {**output, "text": output["text"][-_KEPT:]}  # what unittest found stands last
+    if kind == "error":
+        trace = [line[:_KEPT] for line in output["traceback"][:20]]
+        return {**output, "evalue": output["evalue"][:_KEPT], "traceback": trace}
+    text = str(output["data"].get("text/plain", ""))[:_KEPT]
+    return {"output_type": kind, "data": {"text/plain": text}}
+
+
+def _shown(sheet: Sheet, submission: Submission, run: Run, rules: Rules) -> Json:
+    """The notebook as it ran, for people to read."""
+    notebook = with_outputs(submission, run)
+    tests = {question.id: question.source for question in sheet.questions if question.hidden}
+    own = "\n".join(cell.source for cell in submission.cells if cell.kind != "check")
+    for cell in notebook["cells"]:
+        test = tests.get(str(marks_of(cell).get("grade_id")))
+        if rules.show_hidden_tests:
+            cell["source"] = test or cell["source"]
+        elif cell["cell_type"] == "code":
+            cell["outputs"] = withheld(cell["outputs"], sheet.hidden, own)
+    return notebook
+
+
+def _notes(assignment: Assignment, taken: Mapping[str, Submission]) -> tuple[str, ...]:
+    missing = [sheet.name for sheet in assignment.sheets if sheet.name not in taken]
+    notes = [f"{name}.ipynb was not handed in." for name in missing]
+    for name, submission in taken.items():
+        before = "" if assignment.alone else f"{name}.ipynb: "
+        notes += [before + note for note in submission.notes]
+    return tuple(notes)

@@ -1,0 +1,202 @@
+"""Run: a submission's cells and its tasks' probes, run in as many processes as that takes.
+
+A cell or a probe that takes the process with it costs only itself: the rest is run again in a
+fresh process, without it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from autograder.base.limits import Allowance, MachineBusy, ProcessLost
+from autograder.grading.alone import Plan, together
+from autograder.grading.outputs import Kept, error_output
+from autograder.model.submission import Submission
+from autograder.model.task import Answer, Case, Task
+from autograder.sandbox.host.sandbox import Sandbox
+from autograder.sandbox.host.student import SandboxStudent
+
+__all__ = ["LOST", "Run", "collect", "collect_alone"]
+
+_MAX_TIMED_OUT = 2  # cases of a task that may use up their time; one that loops mostly always does
+LOST = "Your notebook used up its time, or what it may send, before this was run."
+
+
+@dataclass
+class Run:
+    """What one submission has shown so far. It outlives the processes that are lost on the way.
+
+    `outputs` and `lost_cells`, with the reasons, go by the cell's place in the notebook. Of a cell
+    that ran several times the first outputs are kept. `busy` says why the machine was too busy to
+    run all of it; then what failed may have failed because the rest is missing.
+    """
+
+    outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    lost_cells: dict[int, str] = field(default_factory=dict)
+    answers: dict[str, dict[int, Answer]] = field(default_factory=dict)  # by task, by case
+    busy: str = ""
+    kept: Kept = field(default_factory=Kept)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # by task
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Some cases of a task, by their numbers among all of its cases.
+
+    Once `most_timed_out` of the task's cases have used up their time, no more of them are run.
+    """
+
+    task: Task
+    cases: Sequence[Case]
+    numbers: Sequence[int]
+    most_timed_out: int = _MAX_TIMED_OUT
+
+
+def collect(
+    submission: Submission,
+    sandbox: Sandbox,
+    tasks: Sequence[Task],
+    waiting: Mapping[str, Sequence[Case]],
+    left: Allowance | None = None,
+) -> Run:
+    """Run a submission's cells and all waiting cases of `tasks`, starting again after each loss.
+
+    Each task's probe finds the names as they stood at the task's own cell.
+    """
+    asked = [task for task in tasks if task.id in waiting]
+    run = Run(answers={task.id: {} for task in asked})
+    # Fixed cases come last: what is shown of a drawn case that failed cannot tell of them.
+    todo = [
+        _Batch(task, cases, [n for n, case in enumerate(cases) if case.fixed == fixed])
+        for fixed in (False, True)
+        for task in asked
+        for cases in [waiting[task.id]]
+    ]
+    plan = together(asked, submission.cells)
+    _finish(todo, plan, submission.files, sandbox, left or Allowance(sandbox.limits), run)
+    return run
+
+
+def collect_alone(
+    task: Task,
+    cases: Sequence[Case],
+    before: Sequence[Answer],
+    plan: Plan,
+    submission: Submission,
+    sandbox: Sandbox,
+    left: Allowance,
+    numbers: Sequence[int] | None = None,
+) -> Run:
+    """Run all cases of one task, or those with these `numbers`, by a plan for this task alone.
+
+    A case that was in doubt `before` has a process of its own: what this task's other cases leave
+    behind does not count as held before it either.
+    """
+    run = Run(answers={task.id: {}})
+    apart = [number for number, answer in enumerate(before) if answer.is_held_against]
+    asked = range(len(cases)) if numbers is None else numbers
+    rest = [number for number in asked if number not in apart]
+    for batch in [*([number] for number in apart), rest]:
+        todo = [_Batch(task, cases, batch, most_timed_out=1)]
+        _finish(todo, plan, submission.files, sandbox, left, run)
+    if plan.has_solutions:
+        for number, answer in run.answers[task.id].items():
+            run.answers[task.id][number] = replace(answer, beside_solutions=True)
+    return run
+
+
+def _finish(
+    todo: list[_Batch],
+    plan: Plan,
+    files: Mapping[str, bytes],
+    sandbox: Sandbox,
+    left: Allowance,
+    run: Run,
+) -> None:
+    """Run the plan's cells and all that is to do, in one process after another."""
+    finished = lost = False
+    # Each start but the last one loses a cell or a task, which are not run again. So there are
+    # no more starts than these, and all share one allowance of time.
+    while not finished and left.spent() is None:
+        left.use_start()
+        student = sandbox.open()
+        try:
+            student.share(left)
+            student.place(files)
+            with suppress(ProcessLost):
+                _run_cells(plan, student, run)
+                finished = _run_batches(todo, student, run)
+            lost = student.is_lost
+            sandbox.make_ready()
+        finally:
+            sandbox.part_with(student)
+    if not finished and isinstance(spent := left.spent(), MachineBusy):
+        run.busy = str(spent)
+    if lost:
+        sandbox.open().close()  # raises where the whole sandbox was lost, by no fault of theirs
+
+
+def _run_batches(todo: list[_Batch], student: SandboxStudent, run: Run) -> bool:
+    """Run what is to do, until all is done, or a task takes the process; whether all is done."""
+    lost = False
+    while todo and not lost:
+        batch = todo.pop(0)
+        begun = time.perf_counter()
+        lost = _run_cases(batch, run.answers[batch.task.id], student)
+        run.seconds[batch.task.id] += time.perf_counter() - begun
+    return not todo
+
+
+def _run_cells(plan: Plan, student: SandboxStudent, run: Run) -> None:
+    last = {cell.index: number for number, cell in enumerate(plan.cells)}
+    for number, cell in enumerate(plan.cells):
+        if cell.index in run.lost_cells:
+            continue
+        keep = plan.keep.get(cell.index) if last[cell.index] == number else None
+        try:
+            outputs = student.run_cell(cell.source, keep)
+            if cell.index not in run.outputs:
+                run.outputs[cell.index] = run.kept.keep(outputs)
+        except ProcessLost as error:
+            run.lost_cells[cell.index] = str(error)
+            if isinstance(error, MachineBusy):
+                run.busy = str(error)
+            run.outputs[cell.index] = [error_output("Stopped", str(error))]
+            raise
+
+
+def _run_cases(batch: _Batch, answers: dict[int, Answer], student: SandboxStudent) -> bool:
+    """Add the answers to a batch of cases; whether that lost the process.
+
+    After such a loss, or too many cases that used up their time, the cases that were not run yet
+    fail for the same reason.
+    """
+    task = batch.task
+    for number in batch.numbers:
+        if number in answers:
+            continue
+        case = batch.cases[number]
+        ask = task.ask(case) if task.ask else None
+        answer = answers[number] = student.run(
+            task.probe_path,
+            case.inputs,
+            ask,
+            seconds=task.seconds,
+            budget=case.budget,
+            state=task.id,
+        )
+        if answer.lost is not None or _timed_out(answers.values()) >= batch.most_timed_out:
+            rest = Answer(raised=answer.raised, lost=answer.lost, busy=answer.busy)
+            for other in range(len(batch.cases)):
+                answers.setdefault(other, rest)
+            return answer.lost is not None
+    return False
+
+
+def _timed_out(answers: Iterable[Answer]) -> int:
+    return sum(a.raised is not None and a.raised[0] == "TimeLimit" for a in answers)

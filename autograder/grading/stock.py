@@ -1,0 +1,151 @@
+"""Stock: how nbgrader's own `autograde` runs a task, in the kernel that ran the student's code.
+
+Nothing is isolated there: a student who wants to can forge the score. Use `autograder grade` for
+work that counts. Stock gives the same points for honest work, so that nbgrader's other tools
+(formgrader, Validate, a course that has only them) go on working.
+
+Stock cannot say that it did not judge. Every grade cell counts in its total, so an exercise that
+needs a GPU scores 0 on a machine that has none, where `autograder grade` leaves its points out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, suppress
+from pathlib import Path
+from typing import Any
+
+from autograder.model.judge import could_not_judge, draw, judge_safely, refuse
+from autograder.model.restrictions import banned_uses
+from autograder.model.submission import RunCell
+from autograder.model.task import Task, Verdict
+from autograder.sandbox.host.in_process import LocalStudent
+from peakmem.session import Refusal
+
+__all__ = ["score"]
+
+_SHOWN = 2000  # characters of stderr
+
+
+def score(task_id: str, names: Mapping[str, Any]) -> float:
+    """Grade one task on the names of a notebook, print what there is to say, return the points.
+
+    It is the last line of a grade cell, `score("lab01-decode_fp32", globals())`, and made for how
+    nbgrader reads such a cell: points are what the last line prints as a plain float, from 0.0 to
+    the cell's own; anything on stderr means 0 and silence means full marks. So it always returns
+    a Python float, and what the student's code writes to stderr is shown on stdout instead.
+
+    The cases are the same for everybody and drawn from no secret: the kernel they come to is the
+    student's. No mistake of the student's makes it raise. ValueError for an unknown task.
+    """
+    with _stderr_on_stdout():
+        with _refusals_lifted():
+            from autograder.content import find_task, lab_of
+
+            task, lab = find_task(task_id), lab_of(task_id)
+        verdict = _verdict(task, names, lab.allows)
+    points = float(verdict.points)
+    print(f"{points:g} of {task.points:g} points. {verdict.message}")
+    return points
+
+
+def _verdict(task: Task, names: Mapping[str, Any], allows: Sequence[str] = ()) -> Verdict:
+    try:
+        uses = banned_uses(task, _cells(task, names), allows)
+    except RecursionError as error:
+        return could_not_judge(task, f"Not judged: {error}.")
+    if uses:
+        return refuse(task, uses, allows)
+    if task.needs_gpu and not _has_gpu():
+        return could_not_judge(
+            task,
+            "Not judged: it needs a GPU, and this machine has none. nbgrader counts that as 0; "
+            "`autograder grade` leaves these points out of the total.",
+            "needs_gpu",
+        )
+    cases = draw(task, b"stock", "", b"")
+    student = LocalStudent(names)
+    answers = [
+        student.run(task.probe_path, case.inputs, task.ask(case) if task.ask else None)
+        for case in cases
+    ]
+    return judge_safely(task, cases, answers)
+
+
+def _cells(task: Task, names: Mapping[str, Any]) -> list[RunCell]:
+    """The cells that have run so far. Of the student's, nobody knows which exercise they answer."""
+    given = _given_cells(task.id.partition("-")[0])
+    return [
+        RunCell(place, source, "given" if source.strip() in given else "own")
+        for place, source in enumerate(names.get("In", ()))
+    ]
+
+
+def _given_cells(number: str) -> set[str]:
+    """The lab's own cells, as the kernel's history has them.
+
+    nbgrader runs a notebook in its folder, where its locked cells are restored beforehand. It is
+    read as plain JSON: importing nbformat or nbgrader would take longer than most exercises.
+    """
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    cells = [
+        cell
+        for path in Path().glob(f"{number}_*.ipynb")
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+    ]
+    return {
+        TransformerManager().transform_cell("".join(cell["source"])).strip()
+        for cell in cells
+        if cell["metadata"].get("nbgrader", {}).get("locked")
+        or "demo" in cell["metadata"].get("tags", ())
+    }
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+@contextmanager
+def _refusals_lifted() -> Iterator[None]:
+    """Let the judges import what `peakmem.lab` refuses to the notebook, such as peakmem.formats."""
+    finders = sys.meta_path[:]
+    sys.meta_path[:] = [finder for finder in finders if not isinstance(finder, Refusal)]
+    try:
+        yield
+    finally:
+        sys.meta_path[:] = finders
+
+
+@contextmanager
+def _stderr_on_stdout() -> Iterator[None]:
+    """Print on stdout, at the end, what is written meanwhile to stderr, by Python or below it."""
+    with (
+        tempfile.TemporaryFile() as caught,
+        os.fdopen(os.dup(caught.fileno()), "w", buffering=1, errors="backslashreplace") as text,
+    ):
+        outer, number = sys.stderr, os.dup(2)
+        outer.flush()
+        os.dup2(caught.fileno(), 2)
+        # A logging handler from an earlier cell holds the kernel's own stream, not sys.stderr.
+        with suppress(AttributeError):
+            outer.write = text.write  # type: ignore[method-assign]
+        try:
+            with redirect_stderr(text):
+                yield
+        finally:
+            with suppress(AttributeError):
+                del outer.write
+            os.dup2(number, 2)
+            os.close(number)
+            text.close()
+            caught.seek(0)
+            written = caught.read().decode(errors="backslashreplace")
+    if written:
+        print(f"Written to stderr meanwhile:\n{written[:_SHOWN].rstrip()}")

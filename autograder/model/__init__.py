@@ -1,0 +1,1 @@
+"""What grading is about, as data: tasks, submissions, results, restrictions, scoring."""

@@ -1,0 +1,188 @@
+"""A task and a student's answers in, a verdict out. No student code runs here."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from autograder.base.cleaning import plain_text
+from autograder.model.restrictions import Use
+from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Status, Task, Verdict
+from peakmem.errors import NotDefined
+
+__all__ = ["could_not_judge", "draw", "draw_again", "findings", "judge", "judge_safely", "refuse"]
+
+_ALLOWED = (
+    "A solution may use torch, numpy, modules of Python that only compute (math, itertools, "
+    "functools, collections, dataclasses and such), and peakmem.errors, peakmem.units"
+)
+_REMEDY = "Write it with these. What stands in cells that this solution does not use costs nothing."
+_MAX_QUOTED = 1500  # characters
+_BESIDE_SOLUTIONS = (
+    "This counts your work on this exercise alone: it was run beside the instructor's solutions of "
+    "the other exercises, since it earned less beside yours."
+)
+_DOUBT = "What was measured cannot be confirmed. An instructor will look at this."
+
+
+def draw(task: Task, secret: bytes, student: str, submission: bytes) -> list[Case]:
+    """Return the cases that one submission of one student is graded on.
+
+    They follow from an HMAC of all four, so grading again draws the same ones, and nobody can
+    write the answers to the next attempt's cases from the last attempt's feedback.
+    """
+    return draw_again(task, secret, student, hashlib.sha256(submission).digest())
+
+
+def draw_again(task: Task, secret: bytes, student: str, submission_digest: bytes) -> list[Case]:
+    """Return the cases of a submission of which only the SHA-256 digest is there."""
+    parts = (task.id.encode(), student.encode(), submission_digest)
+    digest = hmac.new(secret, b"\0".join(parts), hashlib.sha256).digest()
+    return task.cases(np.random.default_rng(int.from_bytes(digest, "big")))
+
+
+def judge(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
+    """Return the verdict on `answers`, one for each of `cases`.
+
+    Each part is earned if every case that decides it passes. A part that a doubt hangs over is
+    not earned, and makes the whole verdict `could_not_judge` unless another part is plainly wrong.
+    Raises ValueError where the task's judge says nothing of a part that a case decides.
+    """
+    found = [findings(task, c, a) for c, a in zip(cases, answers, strict=True)]
+    failed = [
+        (case, part, finding)
+        for case, by_part in zip(cases, found, strict=True)
+        for part, finding in by_part.items()
+        if not finding.ok
+    ]
+    left: dict[str, float] = {}
+    for _, part, finding in failed:
+        left[part] = min(finding.points, left.get(part, finding.points))
+    earned = {part: left.get(part, points) for part, points in task.parts.items()}
+    beside = f" {_BESIDE_SOLUTIONS}" if any(a.beside_solutions for a in answers) else ""
+    if not failed:
+        return Verdict(task.id, "right", earned, task.points, f"Right.{beside}")
+    doubts = [finding.doubt for _, _, finding in failed if finding.doubt]
+    if doubts and all(finding.doubt for _, _, finding in failed):
+        return Verdict(task.id, "could_not_judge", earned, task.points, doubts[0])
+    wrong = [entry for entry in failed if not entry[2].doubt]
+    mistake = _recognise(task, [finding for _, _, finding in wrong])
+    status: Status = "partly" if any(earned.values()) else "wrong"
+    message = f"{_message(task, wrong, mistake, earned)}{beside}"
+    return Verdict(task.id, status, earned, task.points, message, mistake)
+
+
+def judge_safely(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
+    """Return the verdict, or `could_not_judge` where the task's judge cannot read an answer.
+
+    That is the grader's fault, and a person's to look at: it neither earns nor is a mistake.
+    """
+    try:
+        return judge(task, cases, answers)
+    except Exception as error:
+        kind = type(error).__name__
+        return could_not_judge(
+            task, f"The grader could not read this answer ({kind}). A person will look at it."
+        )
+
+
+def refuse(task: Task, uses: Sequence[Use], allows: Sequence[str] = ()) -> Verdict:
+    """Return the verdict on work that uses what it may not: no points, whatever it answers.
+
+    `allows` are the names in modules that the lab allows.
+    """
+    names = _quotable(", ".join(use.name for use in uses))
+    sentences = [f"Your solution uses {names}, so it earns no points."]
+    if any(use.by_task for use in uses):
+        sentences.append(task.ban.reason or "This exercise is about writing that yourself.")
+    if not all(use.by_task for use in uses):
+        more = "".join(f", {name}" for name in sorted({*allows, *task.ban.allows}))
+        sentences.append(f"{_ALLOWED}{more}. {_REMEDY}")
+    message = " ".join(sentences)
+    return Verdict(task.id, "wrong", dict.fromkeys(task.parts, 0.0), task.points, message)
+
+
+def could_not_judge(task: Task, message: str, status: Status = "could_not_judge") -> Verdict:
+    """Return the verdict on work that nobody has judged: no points, and no mistake either."""
+    return Verdict(task.id, status, dict.fromkeys(task.parts, 0.0), task.points, message)
+
+
+def findings(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
+    """Return what there is to say of one answer, for each part that its case decides."""
+    found = _findings(task, case, answer)
+    if not answer.beside_solutions:
+        return found
+    # Code that ran beside solutions could have its answer, or an exception, tell what they are.
+    return {part: _without_values(finding, answer) for part, finding in found.items()}
+
+
+def _without_values(finding: Finding, answer: Answer) -> Finding:
+    ours = answer.busy or finding.doubt in ("", answer.doubt)
+    return replace(finding, said="", doubt=finding.doubt if ours else _DOUBT)
+
+
+def _findings(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
+    if answer.lost is not None:
+        lost = Finding(False, doubt=answer.lost) if answer.busy else Finding(False, answer.lost)
+        return dict.fromkeys(case.parts, lost)
+    if answer.raised is not None:
+        return dict.fromkeys(case.parts, _raised(*answer.raised))
+    found = task.judge(case, answer)
+    if missing := [part for part in case.parts if part not in found]:
+        # A part is earned where no finding speaks against it, so silence would earn it too.
+        raise ValueError(f"the judge of {task.id} has no finding for {', '.join(missing)}")
+    if not answer.doubt:
+        return found
+    doubtful = Finding(False, doubt=answer.doubt)
+    return {part: doubtful if finding.ok else finding for part, finding in found.items()}
+
+
+def _raised(kind: str, message: str, trace: str) -> Finding:
+    if kind == NotImplementedError.__name__:
+        return NOT_WRITTEN
+    if kind == NotDefined.__name__:
+        return Finding(False, message)
+    lines = f"\n{trace}" if trace else ""
+    return Finding(False, f"Your code raised {kind}: {message}{lines}")
+
+
+def _recognise(task: Task, findings: Sequence[Finding]) -> str | None:
+    """The likeliest mistake that explains every failing answer."""
+    for name in task.mistakes:
+        if findings and all(name in finding.mistakes for finding in findings):
+            return name
+    return None
+
+
+def _message(
+    task: Task,
+    failed: Sequence[tuple[Case, str, Finding]],
+    mistake: str | None,
+    earned: Mapping[str, float],
+) -> str:
+    sentences = []
+    if mistake is not None:
+        sentences.append(task.mistakes[mistake])
+    shown = next((f.said for case, _, f in failed if not case.fixed and f.said), None)
+    if shown is not None:
+        sentences.append(_quotable(shown))
+    elif mistake is None:
+        sentences.append("A hidden case failed; try the corner cases that the exercise names.")
+    if any(earned.values()):
+        missing = [part for part, points in earned.items() if not points]
+        if missing:
+            sentences.append(f"Not earned: {', '.join(missing)}.")
+    return " ".join(sentences)
+
+
+def _quotable(text: str) -> str:
+    """What a message may quote: a student's process chose some of it, and everybody reads it.
+
+    Halves of characters would break each table that they are written to.
+    """
+    plain = plain_text(text[:_MAX_QUOTED])
+    return plain if len(text) <= _MAX_QUOTED else f"{plain}..."

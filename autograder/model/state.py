@@ -1,0 +1,107 @@
+"""State: the cell of a notebook after which an exercise stands.
+
+Several exercises share one notebook, and with it one set of names. An exercise is judged on the
+names as they stood at its cell, so nothing that another exercise's cell binds later replaces them.
+Source text is read and nothing runs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from autograder.model.definitions import DEFINITIONS, statements
+from autograder.model.submission import RunCell
+
+if TYPE_CHECKING:
+    from autograder.model.task import Task
+
+__all__ = ["is_own", "is_stub", "is_written", "later_cells", "order_of", "state_of"]
+
+
+def state_of(task: Task, cells: Sequence[RunCell]) -> int:
+    """Return the index of the cell after which `task` is judged; -1 if there are no cells.
+
+    That is the last of the exercise's own and of the added cells that sets, or changes, a name
+    that the exercise defines. Only if none of them does is it the last of all others that do, and
+    only if none of those does is it the last cell: what is bound in a way that nobody can read
+    from the source, as by `exec`, is there at the end.
+    """
+    binding = [cell for cell in cells if _sets(task, cell)]
+    written = [cell for cell in binding if not _is_stub(task, cell)]
+    own = [cell for cell in written if is_own(task, cell)]
+    others = [cell for cell in written if cell.kind == "solution"]
+    candidates = own or others or binding or list(cells)
+    return max((cell.index for cell in candidates), default=-1)
+
+
+def later_cells(task: Task, cells: Sequence[RunCell]) -> list[RunCell]:
+    """Return the cells below the exercise, in the order in which they are asked for names.
+
+    A name that is not bound at the exercise comes from the first of these that binds it: from an
+    added cell before a given one, from that before another exercise's, and from the nearest first.
+    """
+    state = state_of(task, cells)
+    below = [cell for cell in cells if cell.index > state]
+    return sorted(below, key=lambda cell: (_rank(task, cell), cell.index))
+
+
+def order_of(task: Task, cells: Sequence[RunCell]) -> list[int]:
+    """Return the places of `cells` in the order in which the exercise asks them for a name."""
+    state = state_of(task, cells)
+    places = {id(cell): place for place, cell in enumerate(cells)}
+    above = [cell for cell in reversed(cells) if cell.index <= state]
+    return [places[id(cell)] for cell in (*above, *later_cells(task, cells))]
+
+
+def is_written(task: Task, cells: Sequence[RunCell]) -> bool:
+    """Tell whether a cell says more of the exercise's names than that they are not written yet."""
+    return any(_sets(task, cell) and not _is_stub(task, cell) for cell in cells)
+
+
+def _rank(task: Task, cell: RunCell) -> int:
+    if is_own(task, cell):
+        return 0
+    return 2 if cell.kind == "solution" else 1
+
+
+def is_own(task: Task, cell: RunCell) -> bool:
+    """Tell whether a cell is the exercise's own or an added one, and no other exercise's."""
+    return cell.kind == "own" or (cell.kind == "solution" and cell.task == task.id)
+
+
+def _sets(task: Task, cell: RunCell) -> bool:
+    return any(True for _ in _setting(task, cell))
+
+
+def _setting(task: Task, cell: RunCell) -> Iterator[ast.stmt]:
+    for statement in statements(cell.source):
+        if not statement.binds.union(statement.changes).isdisjoint(task.defines):
+            yield statement.node
+
+
+def _is_stub(task: Task, cell: RunCell) -> bool:
+    """Whether all that the cell says of the exercise's names is that they are not written yet."""
+    return all(is_stub(node) for node in _setting(task, cell))
+
+
+def is_stub(node: ast.stmt) -> bool:
+    """Tell whether this defines a function or a class that only raises NotImplementedError."""
+    if not isinstance(node, DEFINITIONS):
+        return False
+    body = [part for part in node.body if not _is_text(part)]
+    if isinstance(node, ast.ClassDef):
+        return bool(body) and all(is_stub(part) for part in body)
+    return len(body) == 1 and _raises_not_implemented(body[0])
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _raises_not_implemented(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.Raise) or node.exc is None:
+        return False
+    raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+    return isinstance(raised, ast.Name) and raised.id == NotImplementedError.__name__

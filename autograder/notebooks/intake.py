@@ -1,0 +1,235 @@
+"""Intake of submissions: from a folder of files that anybody may have written to Submissions.
+
+The layout is nbgrader's, DIR/<student>/<lab>/<lab>.ipynb. That one file of a student is opened only
+if nothing on the way to it is a link, it is a plain file with a single name, and it is not too
+large. Everything else about a student's folder is left unread here (`beside` reads some of it).
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from autograder.model.definitions import redefined
+from autograder.model.submission import Missing, Quarantine, Submission
+from autograder.notebooks.parse import MAX_FILE_BYTES, parse_notebook
+from autograder.notebooks.released import read_release
+from autograder.notebooks.restore import restore
+from autograder.notebooks.stamp import release_note, stated_release
+
+__all__ = [
+    "find_submissions",
+    "is_student_id",
+    "open_folder",
+    "read_handed",
+    "read_submission",
+    "take_in",
+    "take_in_bytes",
+]
+
+# Letters, digits, and what student numbers, e-mail addresses and Moodle's folders have besides.
+_STUDENT = re.compile(r"\w(?:[\w.@ -]{0,98}[\w.@-])?")
+_OTHER_LAB = re.compile(r"lab\d\d_\w+")
+# Hidden files and folders that programs leave, and no student hands in.
+_OF_PROGRAMS = re.compile(
+    r"\._.+|\.(DS_Store|ipynb_checkpoints|git\w*|hg|svn|idea|vscode|directory|localized|keep|"
+    r"AppleDouble|Spotlight-V100|fseventsd|Trash[\w-]*|nfs[0-9a-f]+|snapshots?|zfs)"
+)
+
+
+def is_student_id(name: str) -> bool:
+    """Tell whether a folder of this name is a student's: letters, digits, spaces and . _ - @.
+
+    >>> is_student_id("ada.l@uni.example"), is_student_id("../eve"), is_student_id("")
+    (True, False, False)
+    """
+    return _STUDENT.fullmatch(name) is not None
+
+
+def find_submissions(
+    submitted: Path, lab: str, labs: Collection[str] = ()
+) -> list[tuple[str, Path]]:
+    """Return (student, path of the notebook) for each student who handed in the lab, by name.
+
+    `labs` are the names of all that the course gives.
+
+    Everything in `submitted` is listed but what programs hide there and students who handed in
+    other labs only: what is no plain notebook at its place is listed too, so that `take_in`
+    quarantines it with a reason and nobody's work is passed over in silence. A folder whose name
+    cannot be a student's id is listed under a made-up one.
+
+    Raises NotADirectoryError where there is no such folder.
+    """
+    if not submitted.is_dir():
+        raise NotADirectoryError(
+            f"{submitted} is no folder; expected one laid out as <student>/{lab}/{lab}.ipynb"
+        )
+    found = []
+    for entry in sorted(os.scandir(submitted), key=lambda entry: entry.name):
+        if _OF_PROGRAMS.fullmatch(entry.name) or _handed_in_others_only(entry, lab, labs):
+            continue
+        student = entry.name if is_student_id(entry.name) else _made_up_id(entry.name)
+        found.append((student, submitted / entry.name / lab / f"{lab}.ipynb"))
+    return found
+
+
+def take_in(student: str, lab: str, path: Path, release_notebook: Mapping[str, Any]) -> Submission:
+    """Return the submission at `path`, one of those that `find_submissions` listed.
+
+    `release_notebook` is the lab's released notebook, nbformat 4's JSON: the truth of all that is
+    given. Raises Quarantine, with a sentence that says why, where there is no notebook of this lab.
+    """
+    return take_in_bytes(student, lab, read_submission(path), release_notebook)
+
+
+def take_in_bytes(
+    student: str, lab: str, raw: bytes, release_notebook: Mapping[str, Any]
+) -> Submission:
+    """Return the submission whose file has the content `raw`; see `take_in`."""
+    cells, notes, metadata = parse_notebook(raw)
+    notes += release_note(metadata, release_notebook)
+    notebook, to_run, repairs = restore(read_release(release_notebook), cells)
+    own = [cell.source for cell in to_run if cell.kind != "given"]
+    notes = [*notes, *repairs, *_redefined_note(own)]
+    return Submission(student, lab, raw, notebook, to_run, tuple(notes), stated_release(metadata))
+
+
+def _redefined_note(sources: Sequence[str]) -> list[str]:
+    """Say which names mean something else once all cells have run."""
+    names = redefined(sources)
+    if not names:
+        return []
+    shown = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
+    return [
+        f"Defined again in a later cell: {shown}. Each exercise was judged with the names as its "
+        "own cell left them."
+    ]
+
+
+def read_submission(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """Return the bytes of the file `path`, whose last three parts are student, lab and file.
+
+    No link is followed below the folder that holds the students. Raises Quarantine where the file
+    is missing, is no plain file with a single name, or has over `max_bytes`.
+    """
+    name = path.name
+    with open_folder(path) as folder:
+        shown = "/".join(path.parts[-3:])
+        with _closing(_open(folder, name, shown, os.O_NONBLOCK)) as file:
+            return _read(file, max_bytes)
+
+
+@contextmanager
+def open_folder(path: Path) -> Iterator[int]:
+    """Open the folder of a submission's file, `read_submission` tells which; raises as it does."""
+    student, lab = path.parts[-3:-1]
+    if not is_student_id(student):
+        raise Quarantine(
+            f"The folder {student!r} has no name that a student's id can be: letters, digits, "
+            "spaces and . _ - @, at most 100, beginning with a letter or a digit. Rename it."
+        )
+    with ExitStack() as stack:
+        top = os.open(path.parents[2], os.O_RDONLY | os.O_DIRECTORY)
+        folder = stack.enter_context(_closing(top))
+        for part, shown in ((student, student), (lab, f"{student}/{lab}")):
+            opened = _open(folder, part, shown, os.O_DIRECTORY)
+            folder = stack.enter_context(_closing(opened))
+        yield folder
+
+
+def read_handed(path: Path, names: Sequence[str]) -> dict[str, bytes]:
+    """Return the notebooks of these names that a student handed in, as their files' bytes.
+
+    `path` is one that `find_submissions` listed. Where some of several are not there and nothing
+    else is in their place, the others are returned. Raises Quarantine as `read_submission` does.
+    """
+    found: dict[str, bytes] = {}
+    missing: list[Missing] = []
+    for name in names:
+        try:
+            found[name] = read_submission(path.with_name(f"{name}.ipynb"))
+        except Missing as error:
+            missing.append(error)
+    files = {f"{name}.ipynb" for name in names}
+    for absent in missing:
+        if not found or any(n.endswith(".ipynb") and n not in files for n in absent.there):
+            raise absent
+    return found
+
+
+@contextmanager
+def _closing(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open(folder: int, name: str, shown: str, flags: int) -> int:
+    """Open the entry `name` of a folder: a folder where flags say so, else a plain file."""
+    try:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        wanted = stat.S_ISDIR(mode) if flags & os.O_DIRECTORY else stat.S_ISREG(mode)
+        if wanted:
+            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | flags, dir_fd=folder)
+    except FileNotFoundError:
+        there = tuple(sorted(n for n in os.listdir(folder) if not n.startswith(".")))
+        raise Missing(f"There is no {shown}; {_told(there)}.", there) from None
+    except OSError as error:
+        # It was swapped for something else between the look and the opening.
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
+            raise
+        mode = 0
+    expected = "a folder" if flags & os.O_DIRECTORY else "a plain file"
+    found = "a link" if stat.S_ISLNK(mode) else "something else"
+    raise Quarantine(f"{shown} has to be {expected}, but it is {found}, so it was not opened.")
+
+
+def _told(names: Sequence[str]) -> str:
+    if not names:
+        return "its folder is empty"
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"its folder holds {', '.join(repr(name[:80]) for name in names[:5])}{more}"
+
+
+def _read(file: int, max_bytes: int) -> bytes:
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
+        raise Quarantine("The notebook is no plain file, so it was not read.")
+    if status.st_nlink != 1:
+        raise Quarantine(
+            "The notebook's file has a second name elsewhere (a hard link), so it was not read. "
+            "Put a copy of it in its place."
+        )
+    with open(file, "rb", closefd=False) as stream:
+        raw = stream.read(max_bytes + 1)  # the file may be growing
+    if len(raw) > max_bytes:
+        raise Quarantine(
+            f"The notebook has over {max_bytes / 2**20:g} MiB. Clear its outputs and hand it in "
+            "again."
+        )
+    return raw
+
+
+def _made_up_id(name: str) -> str:
+    """An id that is no student's, since theirs hold no `~`, and that no other name has."""
+    return f"unnamed~{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}"
+
+
+def _handed_in_others_only(entry: os.DirEntry[str], lab: str, labs: Collection[str]) -> bool:
+    """Whether a student's folder holds other labs, and nothing that may be meant as this one."""
+    if not entry.is_dir(follow_symlinks=False):
+        return False
+    names = [path.name for path in Path(entry).iterdir() if not path.name.startswith(".")]
+    return (
+        bool(names)
+        and lab not in names
+        and all(n in labs or _OTHER_LAB.fullmatch(n) for n in names)
+    )

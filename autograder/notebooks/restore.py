@@ -1,0 +1,315 @@
+"""A student's cells put in order by the release: given cells as given, the student's own kept.
+
+The release alone says what is given, what is graded and for how many points. A student's metadata
+only helps to find which cell is which:
+
+1. by nbgrader's grade_id, then by nbformat's cell id, then by a source equal to the released one;
+2. code that defines the names an exercise asks for answers that exercise, whatever its ids say.
+
+The order is the student's, since that is what running the notebook from the top does for them. A
+given cell that was deleted goes back to its place: after the cell that it follows in the release,
+and before all cells that it comes before. A given cell that was changed is put back, and the
+student's version follows it, as text or as a raw cell that does not run, so nothing written is
+lost; where that version defines what an exercise asks for, it runs as the exercise's solution.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from autograder.model.submission import Quarantine, RunCell
+from autograder.notebooks.parse import Cell
+from autograder.notebooks.released import Release, Released, defined_names, is_same, plain, task_of
+
+__all__ = ["DELETED", "restore"]
+
+DELETED = "deleted"  # in the metadata of a cell that the student deleted and that was put back
+_LAB_ID = re.compile(r"lab\d\d-")
+
+
+@dataclass
+class _Slot:
+    """A cell of the notebook to be graded; `released` is whose id and metadata it bears.
+
+    `deleted` is one that the student did not hand in, where that has to be known.
+    """
+
+    cell: Cell
+    released: Released | None = None
+    run: Literal["given", "check", "solution", "own"] | None = None
+    answers: Released | None = None
+    deleted: bool = False
+
+
+def restore(
+    release: Release, cells: Sequence[Cell]
+) -> tuple[dict[str, Any], tuple[RunCell, ...], list[str]]:
+    """Return the notebook to be graded, as nbformat 4.5's JSON, the cells that run, and notes.
+
+    Raises Quarantine where the cells are another lab's, or none of them belongs to this lab.
+    """
+    notes: list[str] = []
+    found = _find(release, cells, notes)
+    _refuse_strangers(release, cells, found)
+    idle = {plain(r.cell.source) for r in release.cells if not r.runs_as_released}
+    slots = _place(cells, found, idle, notes)
+    _put_back(release, slots, notes)
+    _leave_out_stubs(slots, notes)
+    return _write(release, slots), _to_run(slots), notes
+
+
+def _find(release: Release, cells: Sequence[Cell], notes: list[str]) -> list[Released | None]:
+    """For each of the student's cells, the released cell that it is or answers."""
+    by_grade_id = {r.cell.grade_id: r for r in release.cells if r.cell.grade_id}
+    by_id = {r.cell.id: r for r in release.cells if r.cell.id}
+    found = [by_grade_id.get(c.grade_id or "") or by_id.get(c.id or "") for c in cells]
+    missing: dict[str, list[Released]] = {}
+    for released in release.cells:
+        if released not in found and released.cell.source.strip():
+            missing.setdefault(plain(released.cell.source), []).append(released)
+    for i, cell in enumerate(cells):
+        if found[i] is None and (same := missing.get(plain(cell.source))):
+            found[i] = same.pop(0)
+    by_names = _find_by_names(release, cells, found)
+    if by_names:
+        notes.append(f"Found by the names that its code defines: {', '.join(by_names)}.")
+    return found
+
+
+def _find_by_names(
+    release: Release, cells: Sequence[Cell], found: list[Released | None]
+) -> list[str]:
+    """Amend `found` by what the cells define; return the labels of the exercises so found."""
+    solutions = [
+        r for r in release.cells if r.role == "solution" and not (release.trusts_ids and r in found)
+    ]
+    labels: dict[str, None] = {}
+    for i, cell in enumerate(cells):
+        known = found[i]
+        if cell.kind != "code" or (known and known.restored and is_same(cell, known)):
+            continue
+        if known and release.trusts_ids:
+            continue
+        answered = _answered(solutions, cell)
+        if answered and known not in answered:
+            found[i] = answered[0]
+            labels.setdefault(answered[0].label)
+    coded = [r for cell, r in zip(cells, found, strict=True) if cell.kind == "code"]
+    for i, cell in enumerate(cells):
+        known = found[i]
+        if cell.kind == "code" or (known and known.role != "solution"):
+            continue
+        # Code turned into text: by mistake, or beside a cell of code, to be put away.
+        answered = _answered(solutions, cell) if known is None else []
+        if answered and _is_code(cell.source):
+            known = answered[0]
+        found[i] = known if known not in coded else None
+    return list(labels)
+
+
+def _answered(solutions: Iterable[Released], cell: Cell) -> list[Released]:
+    defined = defined_names(cell.source)
+    return [r for r in solutions if not r.names.isdisjoint(defined)]
+
+
+def _is_code(source: str) -> bool:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            ast.parse(source)
+        return True
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+def _refuse_strangers(
+    release: Release, cells: Sequence[Cell], found: Sequence[Released | None]
+) -> None:
+    own = {r.cell.grade_id.partition("-")[0] for r in release.cells if r.cell.grade_id}
+    foreign: list[str] = []
+    belonging = 0
+    for cell, released in zip(cells, found, strict=True):
+        name = cell.grade_id or ""
+        if _LAB_ID.match(name) and name.partition("-")[0] not in own:
+            foreign.append(name)
+        elif released is not None:
+            belonging += 1
+    if len(foreign) > belonging:
+        raise Quarantine(f"This is another lab's notebook: it has the cell {foreign[0][:60]!r}.")
+    if not any(found) and any(c.source.strip() for c in cells):
+        raise Quarantine(
+            "This notebook has no cell of this lab, and defines nothing that the lab asks for."
+        )
+
+
+def _place(
+    cells: Sequence[Cell], found: Sequence[Released | None], idle: set[str], notes: list[str]
+) -> list[_Slot]:
+    """Return the student's cells in their order, those that are given as they were released.
+
+    `idle` are the sources that never run.
+    """
+    bears = _bearers(cells, found)
+    changed: list[str] = []
+    retyped: list[str] = []
+    slots: list[_Slot] = []
+    for i, cell in enumerate(cells):
+        released, answers = bears.get(i), found[i]
+        if released and released.cell.kind != cell.kind:
+            retyped.append(released.label)
+        if answers and answers.role == "solution":
+            slots.append(_Slot(replace(cell, kind="code"), released, "solution", answers))
+        elif released and released.restored:
+            slots.append(_as_released(released))
+            if not is_same(cell, released):
+                changed.append(released.label)
+                slots.append(_Slot(replace(cell, kind="raw" if cell.kind == "code" else cell.kind)))
+        else:
+            kind = released.cell.kind if released else cell.kind
+            runs = kind == "code" and plain(cell.source) not in idle
+            slots.append(_Slot(replace(cell, kind=kind), released, "own" if runs else None))
+    if changed:
+        notes.append(
+            "Given cells that were changed are put back; the changed version stands below each "
+            f"and was not run: {', '.join(changed)}."
+        )
+    if retyped:
+        notes.append(f"Turned back into the type of cell that they were: {', '.join(retyped)}.")
+    return slots
+
+
+def _bearers(cells: Sequence[Cell], found: Sequence[Released | None]) -> dict[int, Released]:
+    """Of the cells found for each released one, the one that bears its id and metadata."""
+    places: dict[int, list[int]] = {}
+    for i, released in enumerate(found):
+        if released is not None:
+            places.setdefault(released.index, []).append(i)
+    bears: dict[int, Released] = {}
+    for at in places.values():
+        released = found[at[0]]
+        assert released is not None
+        same = [i for i in at if is_same(cells[i], released)]
+        other = [i for i in at if i not in same]
+        if released.test is not None:
+            bears[(same or other)[-1]] = released  # where most of what it tests is defined
+        elif released.restored:
+            bears[(same or other)[0]] = released
+        elif released.role == "solution":
+            bears[(other or same)[-1]] = released  # the last definition is the one that counts
+        else:
+            bears[(other or same)[0]] = released
+    return bears
+
+
+def _as_released(released: Released) -> _Slot:
+    run: Literal["given", "check"] | None = None
+    if released.cell.kind == "code" and released.restored and released.runs_as_released:
+        run = "given" if released.role == "given" else "check"
+    return _Slot(released.cell, released, run)
+
+
+def _put_back(release: Release, slots: list[_Slot], notes: list[str]) -> None:
+    """Insert what was deleted; a deleted solution comes back as its stub, which does not run."""
+    there = {slot.released.index for slot in slots if slot.released}
+    deleted: list[str] = []
+    unanswered: list[str] = []
+    for released in release.cells:
+        if released.index in there or released.role == "free":
+            continue
+        back = _as_released(released)
+        back.deleted = release.trusts_ids
+        slots.insert(_position(slots, released.index), back)
+        (unanswered if released.role == "solution" else deleted).append(released.label)
+    if deleted:
+        notes.append(f"Deleted, and put back as released: {', '.join(deleted)}.")
+    if unanswered:
+        notes.append(f"Deleted, so the exercise is not answered: {', '.join(unanswered)}.")
+
+
+def _position(slots: Sequence[_Slot], index: int) -> int:
+    """Where the released cell `index` belongs: after the one before it, before all after it."""
+    after, nearest, before = 0, -1, len(slots)
+    for position, slot in enumerate(slots):
+        mark = slot.released or slot.answers
+        if mark is None:
+            continue
+        if nearest <= mark.index < index:
+            after, nearest = position + 1, mark.index
+        elif mark.index > index and slot.cell.kind == "code":
+            before = min(before, position)
+    return min(after, before)
+
+
+def _leave_out_stubs(slots: Sequence[_Slot], notes: list[str]) -> None:
+    """Do not run an untouched stub where another cell answers its exercise; note copies."""
+    written: dict[int, list[_Slot]] = {}
+    for slot in slots:
+        if slot.answers and not is_same(slot.cell, slot.answers):
+            written.setdefault(slot.answers.index, []).append(slot)
+    for slot in slots:
+        if slot.answers and slot.answers.index in written and is_same(slot.cell, slot.answers):
+            slot.run = None
+    for several in written.values():
+        if len(several) > 1 and several[0].answers:
+            notes.append(
+                f"{several[0].answers.label} stands in {len(several)} cells; they were run in "
+                "order, so the last definition counts."
+            )
+
+
+def _write(release: Release, slots: Sequence[_Slot]) -> dict[str, Any]:
+    used = {r.cell.id for r in release.cells if r.cell.id}
+    cells = []
+    for number, slot in enumerate(slots, start=1):
+        if slot.released:
+            name = slot.released.cell.id or f"given-{number}"
+        elif slot.cell.id and slot.cell.id not in used:
+            name = slot.cell.id
+        else:
+            name = f"own-{number}"
+        used.add(name)
+        cells.append(_cell_json(slot, name))
+    return {
+        "cells": cells,
+        "metadata": deepcopy(dict(release.metadata)),
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+
+
+def _cell_json(slot: _Slot, name: str) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"tags": list(slot.cell.tags)} if slot.cell.tags else {}
+    if slot.released:
+        metadata = dict(slot.released.json.get("metadata", {}))
+    if slot.deleted:
+        metadata[DELETED] = True
+    cell: dict[str, Any] = {"cell_type": slot.cell.kind, "id": name, "metadata": metadata}
+    if slot.cell.kind == "code":
+        cell |= {"execution_count": None, "outputs": []}
+    elif slot.cell.attachments:
+        cell["attachments"] = {n: dict(bodies) for n, bodies in slot.cell.attachments.items()}
+    return cell | {"source": slot.cell.source}
+
+
+def _to_run(slots: Sequence[_Slot]) -> tuple[RunCell, ...]:
+    return tuple(
+        RunCell(index, source, slot.run, _task_of(slot))
+        for index, slot in enumerate(slots)
+        if slot.run and (source := _source_of(slot)).strip()
+    )
+
+
+def _source_of(slot: _Slot) -> str:
+    test = slot.released.test if slot.released and slot.run == "check" else None
+    return slot.cell.source if test is None else test
+
+
+def _task_of(slot: _Slot) -> str | None:
+    if slot.run == "check" and slot.released:
+        return slot.released.cell.grade_id
+    return task_of(slot.answers.cell.grade_id or "") if slot.answers else None

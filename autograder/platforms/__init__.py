@@ -1,0 +1,1 @@
+"""Other places to grade on: Dask clusters and Gradescope, each an extra."""

@@ -1,0 +1,53 @@
+"""Demands: what a machine must have to grade for a controller on another one."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autograder.base.files import write_whole
+from autograder.sandbox.host.isolation import missing_layers
+from autograder.store.fingerprint import environment
+
+__all__ = ["Demands", "demanded"]
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What a machine must have to grade for this controller.
+
+    `environment` are versions and sources equal to the controller's; `paths` are files that it
+    must see, so that what it writes lands where the controller reads it.
+    """
+
+    paths: tuple[Path, ...]
+    isolated: bool
+    environment: Mapping[str, str] = field(default_factory=environment)
+
+    def unmet(self) -> list[str]:
+        """Return a sentence for each demand that this machine does not meet."""
+        there = environment()
+        different = [
+            f"it has {name} {there.get(name)}, and the controller has {wanted}"
+            for name, wanted in self.environment.items()
+            if there.get(name) != wanted
+        ]
+        unseen = [f"it does not see {path}" for path in self.paths if not path.exists()]
+        return different + unseen + (missing_layers() if self.isolated else [])
+
+
+@contextmanager
+def demanded(out: Path, files: Sequence[Path], *, isolated: bool) -> Iterator[Demands]:
+    """What machines must have that grade into `out` and read `files`: this very `out`, for one.
+
+    They know it by an empty file that is there as long as the context is.
+    """
+    beacon = out / f".controller-{secrets.token_hex(8)}"
+    write_whole(beacon, b"")
+    try:
+        yield Demands((beacon, *files), isolated)
+    finally:
+        beacon.unlink(missing_ok=True)

@@ -1,0 +1,126 @@
+"""Gradescope: a result as the results.json that Gradescope reads.
+
+The format is Gradescope's "Autograder Specifications" (gradescope-autograders.readthedocs.io).
+All texts are plain ones: they are told to be so, cleaned of what a terminal or a browser would
+act on, bounded in length, and none begins as a spreadsheet's formula would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from autograder.base.cleaning import plain_text
+from autograder.base.csv_table import no_formula
+from autograder.model.result import Result
+from autograder.model.task import Verdict
+from autograder.notebooks.questions import Question
+from autograder.publish.export import JUDGED, points, said
+
+__all__ = ["results_of"]
+
+_LONGEST = 8000  # characters of one text
+
+_WAITS = "Not judged yet: a person will look at it, and it costs nothing until then."
+_NO_VERDICT = "The grader returned no verdict here. A person will look at it."
+_BY_PERSON = "An answer in words: your instructor reads it and gives its points."
+_ENDS = {
+    "quarantined": (
+        "Your file could not be read as this lab's notebook, so nothing was graded: the 0 is no "
+        "mark. Open your notebook in JupyterLab, choose Run > Run All Cells, save it, and hand in "
+        "that file."
+    ),
+    "failed": (
+        "Grading broke on our side, so nothing was graded: the 0 is no mark. This is not your "
+        "fault and costs you nothing; your instructor has to have it graded again."
+    ),
+}
+
+
+def results_of(result: Result, questions: Sequence[Question]) -> dict[str, Any]:
+    """Return what results.json has to hold for this result, JSON-ready.
+
+    `questions` are the lab's. What was judged has a score; what was not (an answer in words, a
+    doubt, an exercise that needs a GPU) has none, and its name says what it waits for. The total
+    is of what was judged, and says so. Nothing is put on a leaderboard, and what the grader prints
+    is not shown to students.
+    """
+    verdicts = {verdict.task: verdict for verdict in result.verdicts}
+    tests = []
+    for number, question in enumerate(questions, start=1):
+        test = _test(question, result, verdicts.get(question.id))
+        tests.append({"number": str(number), **test, "visibility": "visible"})
+    earned = sum(test.get("score", 0.0) for test in tests)
+    return {
+        "score": earned,
+        "output": _safe("\n".join(_summary(result, questions, tests))),
+        "output_format": "text",
+        "test_output_format": "text",
+        "test_name_format": "text",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "tests": tests,
+        "extra_data": {"lab": result.lab, "end": result.end, "isolated": result.isolated},
+    }
+
+
+def _test(question: Question, result: Result, verdict: Verdict | None) -> dict[str, Any]:
+    of = f"{points(question.points)} point{'s' * (question.points != 1)}"
+    if result.end != "graded":
+        return _open(question, f"not graded, {of}", _ENDS[result.end])
+    if question.by_person:
+        return _open(question, f"a person gives {of}", _BY_PERSON)
+    if verdict is None:
+        return _open(question, f"not judged yet, {of}", f"{_WAITS} {_NO_VERDICT}")
+    if verdict.status == "needs_gpu":
+        return _open(question, f"needs a GPU, {of} left out", verdict.message)
+    if verdict.status not in JUDGED:
+        return _open(question, f"not judged yet, {of}", f"{_WAITS} {verdict.message}")
+    return {
+        "name": _safe(question.title),
+        "score": float(verdict.points),
+        "max_score": float(question.points),
+        "status": "passed" if verdict.status == "right" else "failed",
+        "output": _safe("\n".join([said(result, verdict.message), *_parts(verdict)])),
+    }
+
+
+def _open(question: Question, waits: str, message: str) -> dict[str, Any]:
+    return {"name": _safe(f"{question.title} ({waits})"), "output": _safe(message)}
+
+
+def _parts(verdict: Verdict) -> list[str]:
+    if len(verdict.earned) < 2 or verdict.status == "right":
+        return []
+    return [f"{part}: {points(earned)}" for part, earned in verdict.earned.items()]
+
+
+def _summary(
+    result: Result, questions: Sequence[Question], tests: Sequence[dict[str, Any]]
+) -> list[str]:
+    if result.end != "graded":
+        # What broke the grader is for instructors, who see what it printed.
+        reason = [result.reason] if result.end == "quarantined" else []
+        return [_ENDS[result.end], *reason, *result.notes]
+    judged = sum(test.get("max_score", 0.0) for test in tests)
+    earned = sum(test.get("score", 0.0) for test in tests)
+    gpu_tasks = {v.task for v in result.verdicts if v.status == "needs_gpu"}
+    gpu = sum(q.points for q in questions if q.id in gpu_tasks)
+    waiting = sum(q.points for q in questions) - judged - gpu
+    lines = [f"{points(earned)} of the {points(judged)} points that were judged."]
+    if waiting:
+        lines.append(f"{points(waiting)} points are not decided yet: a person gives them.")
+    if gpu:
+        lines.append(f"{points(gpu)} points need a GPU and are left out of the total.")
+    if not result.isolated:
+        lines.append("NOT ISOLATED: this code ran outside the sandbox.")
+    return [*lines, *result.notes]
+
+
+def _safe(text: str) -> str:
+    """A text that is shown as it is: no code of a terminal, no formula, and not without end."""
+    shown = plain_text(text).replace("\t", "    ")
+    shown = "".join(c if c.isprintable() or c == "\n" else " " for c in shown).strip()
+    if len(shown) > _LONGEST:
+        shown = f"{shown[:_LONGEST]}\n[cut after {_LONGEST:,} characters]"
+    return no_formula(shown)

@@ -1,0 +1,141 @@
+"""What runs in a container of Gradescope: one submission, from its files to results.json.
+
+Started as root by `run_autograder` of the zip that `autograder gradescope` makes, with the folder
+that holds source/, submission/, results/ and grader/. Where the container allows namespaces, the
+code runs in the same sandbox as everywhere; where it refuses them, as a user of its own, and the
+result says so. Where neither is to be had, nothing is run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+from autograder.base.files import write_whole
+from autograder.base.pool import Failure, Solo, Work
+from autograder.base.terminal import say
+from autograder.model.result import Result
+from autograder.notebooks.intake import find_submissions
+from autograder.notebooks.parse import MAX_FILE_BYTES
+from autograder.notebooks.questions import questions_of
+from autograder.platforms.gradescope import results_of
+from autograder.runs.classroom import Classroom, Grader
+from autograder.sandbox.host.isolation import IsolationError, missing_layers
+from autograder.sandbox.host.sandbox import Sandbox
+from autograder.sandbox.host.uid_isolation import UidSandbox
+from autograder.sandbox.host.uid_isolation import missing_layers as missing_user
+from autograder.store.journal import Journal
+
+__all__ = ["grade_one", "main"]
+
+_ROOTS_ALONE = ("source", "submission", "results", "grader")
+_MOST_NOTEBOOKS = 20
+
+
+def main() -> None:
+    """Grade what lies in sys.argv[1]; write its results.json whatever happens."""
+    base = Path(sys.argv[1])
+    about = json.loads((base / "source/autograder.json").read_bytes())
+    root = base / "source/course"
+    try:
+        result = grade_one(base, about["lab"], root)
+    except Exception as error:
+        say(traceback.format_exc(), to=sys.stderr)  # instructors see this, and students do not
+        reason = f"The grader failed: {type(error).__name__}: {error}"
+        result = Result("", about["lab"], "failed", reason)
+    questions = questions_of([about["lab"]], root)[about["lab"]]
+    results = results_of(result, questions)
+    results["extra_data"]["release"] = about["release"]
+    write_whole(base / "results/results.json", json.dumps(results, indent=1).encode())
+    said = f"{result.end} {result.reason}".strip()
+    say(f"{about['lab']}, release {about['release']}: {results['score']:g} points, {said}")
+
+
+def grade_one(base: Path, lab: str, root: Path) -> Result:
+    """Return the result of the one submission below `base`, Gradescope's folder.
+
+    Raises IsolationError where students' code cannot be shut in.
+    """
+    for name in _ROOTS_ALONE:
+        (base / name).chmod(0o700)
+    metadata = base / "submission_metadata.json"
+    if metadata.exists():
+        metadata.chmod(0o600)
+    secret_paths = [*(base / name for name in _ROOTS_ALONE), metadata]
+    make_sandbox = _sandbox(secret_paths)
+    secret = bytes.fromhex((base / "source/secret").read_text())
+    with tempfile.TemporaryDirectory(prefix="autograder-out-") as folder:
+        out = Path(folder)
+        student = student_id(metadata)
+        _hand_in(base / "submission", out / "submitted" / student / lab, lab)
+        room = Classroom(lab, out / "graded", root, secret)
+        (handed,) = find_submissions(out / "submitted", lab)
+        made = partial(Grader, room, make_sandbox=make_sandbox)
+        with closing(Solo(Work(made), slot=0)) as grader:
+            outcome = grader.do(handed)
+        result = Journal(room.out).read(lab, student)
+        if isinstance(outcome, Failure) and result is None:
+            result = Result(student, lab, "failed", outcome.reason)
+    if result is None:
+        raise RuntimeError("the grader kept no result")
+    return result
+
+
+def student_id(metadata: Path) -> str:
+    """Return a name for who handed in, from Gradescope's own ids, the same for each attempt."""
+    try:
+        users = json.loads(metadata.read_bytes())["users"]
+        ids = sorted(int(user["id"]) for user in users)
+    except (OSError, ValueError, KeyError, TypeError):
+        ids = []
+    return "-".join(["gradescope", *map(str, ids)])[:100]
+
+
+def _sandbox(secret_paths: list[Path]) -> Callable[..., Sandbox]:
+    """The kind of sandbox that this container allows: namespaces, or else a user of its own."""
+    refused = missing_layers()
+    if not refused:
+        return Sandbox
+    missing = missing_user(secret_paths)
+    if missing:
+        raise IsolationError(" ".join([*refused, *missing]))
+    say(f"Namespaces are refused here, so code runs as a user of its own. {refused[0]}")
+    return partial(UidSandbox, secret_paths=secret_paths)
+
+
+def _hand_in(submission: Path, place: Path, lab: str) -> None:
+    """Copy the notebooks that were uploaded to where the grader looks; nothing else is opened.
+
+    A single notebook may have any name: it is taken for the lab's.
+    """
+    place.mkdir(parents=True)
+    found = dict(_notebooks(submission))
+    if not found:  # as zips from the labs' own folder unpack
+        for folder in sorted(path for path in submission.iterdir() if not path.is_symlink()):
+            found |= dict(_notebooks(folder)) if folder.is_dir() else {}
+    if len(found) == 1:
+        found = {f"{lab}.ipynb": data for data in found.values()}
+    for name, data in found.items():
+        (place / name).write_bytes(data)
+
+
+def _notebooks(folder: Path) -> Iterator[tuple[str, bytes]]:
+    names = sorted(path.name for path in folder.glob("*.ipynb") if not path.is_symlink())
+    for name in names[:_MOST_NOTEBOOKS]:
+        opened = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(opened, "rb") as file:
+            if stat.S_ISREG(os.fstat(opened).st_mode):
+                # One byte too many is kept, so that intake says that it is too large.
+                yield name, file.read(MAX_FILE_BYTES + 1)
+
+
+if __name__ == "__main__":
+    main()

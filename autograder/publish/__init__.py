@@ -1,0 +1,1 @@
+"""All that leaves: gradebook, feedback, exports, review queue, audit, statistics."""

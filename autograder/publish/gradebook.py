@@ -1,0 +1,162 @@
+"""The single writer into nbgrader's database, and the course folder that formgrader opens.
+
+OUT becomes an nbgrader course: nbgrader_config.py, gradebook.db, source/, autograded/, submitted/.
+Formgrader counts the folders in submitted/. They are empty on purpose: its button "autograde" would
+run a notebook there outside the sandbox; without one it only says no.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+from autograder.base.cleaning import inert_markdown
+from autograder.base.files import inside, write_whole
+from autograder.model.result import Result
+from autograder.model.task import Verdict
+from autograder.notebooks.binder import bind
+from autograder.notebooks.graded import marks_of
+from autograder.notebooks.questions import COURSE, questions_in, source_notebooks
+from autograder.publish.export import JUDGED, points, said
+from autograder.publish.formgrader import notebook_bytes, write_for_formgrader
+from autograder.store.database import Entries, has_cells, put_up_again, save_cells, save_entries
+from autograder.store.small_files import SHOWN
+
+__all__ = ["look_again", "write_gradebook"]
+
+if sys.platform != "win32":
+    import fcntl
+
+_CONFIG = '''"""Written by `autograder grade`. To grade by hand, start JupyterLab here."""
+
+from pathlib import Path
+
+from sqlalchemy import URL
+
+c = get_config()  # noqa: F821
+root = Path(__file__).resolve().parent
+c.CourseDirectory.root = str(root)
+# Wait up to a minute for another writer, where SQLite would give up after 5 seconds. `URL` puts up
+# with any character in the folder's name.
+url = URL.create("sqlite", database=str(root / "gradebook.db"), query={"timeout": "60"})
+c.CourseDirectory.db_url = url.render_as_string()
+# Formgrader shows the work of many people inside your own session.
+c.HTMLExporter.sanitize_html = True
+'''
+
+_AT_ONCE = 100  # submissions a transaction: a formgrader beside it waits a moment only
+
+Json = dict[str, Any]
+
+
+def write_gradebook(results: Iterable[Result], out: Path, root: Path = COURSE) -> None:
+    """Write the grades of `results` into `out`/gradebook.db, and what formgrader shows with them.
+
+    Points and cells are those of `root`/solutions. Exercises that were not judged, answers in
+    words, and all of a quarantined or failed submission wait for a person. Scores and comments that
+    people gave are left as they are; where the score under one changes, it is put up for a second
+    look. Writing the same results again changes nothing. A graded result that comes without its
+    notebook leaves the one that formgrader shows as it is.
+
+    Raises ValueError where the gradebook holds submissions of a lab that had other cells then.
+    """
+    write_whole(out / "nbgrader_config.py", _CONFIG.encode())
+    with _alone(out):
+        for lab, of_lab in groupby(sorted(results, key=_lab_and_student), key=lambda r: r.lab):
+            _write_lab(lab, of_lab, out, root)
+
+
+def look_again(submissions: Mapping[tuple[str, str], str], out: Path) -> None:
+    """Put up for a second look what people gave to work that was handed in anew since.
+
+    `submissions` has the digest of each (student, lab) that `write_gradebook` was given.
+    """
+    now: dict[str, dict[str, str]] = {lab: dict(some) for lab, some in SHOWN.read(out).items()}
+    anew = []
+    for (student, lab), digest in submissions.items():
+        if now.setdefault(lab, {}).setdefault(student, digest) != digest:
+            anew.append((student, lab))
+            now[lab][student] = digest
+    if anew:
+        with _alone(out):
+            put_up_again(out, anew)
+    SHOWN.write(out, now)
+
+
+def _write_lab(lab: str, results: Iterator[Result], out: Path, root: Path) -> None:
+    sources = source_notebooks(lab, root)
+    files = {
+        inside(out, "source", lab, f"{name}.ipynb"): notebook_bytes(notebook)
+        for name, notebook in sources.items()
+    }
+    if not has_cells(out, lab):
+        for path in files:
+            path.unlink(missing_ok=True)
+    # Recording takes nbgrader hundreds of queries. A file that is there says that it is done.
+    if not all(path.is_file() and path.read_bytes() == data for path, data in files.items()):
+        save_cells(out, lab, sources)
+        for path, data in files.items():
+            write_whole(path, data)
+    source = bind(sources, alone=len(sources) == 1)
+    while some := list(islice(results, _AT_ONCE)):
+        for result in some:
+            if result.notebook is not None or result.end != "graded":
+                write_for_formgrader(result, out, root)
+            inside(out, "submitted", result.student, lab).mkdir(parents=True, exist_ok=True)
+        save_entries(out, lab, {result.student: _entries(result, source) for result in some})
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Wait for any other command that writes this gradebook: nbgrader's part takes no lock."""
+    with (out / ".gradebook.lock").open("w") as file:
+        if sys.platform != "win32":  # where nothing is graded
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _lab_and_student(result: Result) -> tuple[str, str]:
+    return result.lab, result.student
+
+
+def _entries(result: Result, source: Json) -> Entries:
+    verdicts = {verdict.task: verdict for verdict in result.verdicts}
+    questions = {question.id: question for question in questions_in(source)}
+    grades: dict[str, tuple[float | None, bool]] = {}
+    comments: dict[str, list[str]] = {}
+    above = None  # formgrader has a box for comments at solution cells only
+    for marks in map(marks_of, source["cells"]):
+        name = marks.get("grade_id", "")
+        if name.endswith("/"):
+            above = None  # here the next notebook begins
+        if marks.get("solution") or marks.get("task"):
+            above = name
+            comments[name] = [] if result.end == "graded" else [said(result, _not_graded(result))]
+        if not (marks.get("grade") or marks.get("task")):
+            continue
+        verdict = verdicts.get(name)
+        if name not in questions and not (marks.get("solution") or marks.get("task")):
+            grades[name] = (0.0, False)  # a self-check, worth no points
+        elif verdict is not None and verdict.status in JUDGED:
+            grades[name] = (verdict.points, False)
+        else:
+            grades[name] = (None, True)
+        if verdict is not None and above is not None:
+            comments[above].append(said(result, _remark(verdict)))
+    # Stock feedback renders comments as markdown, and a message may quote what a student wrote.
+    texts = {name: inert_markdown("\n\n".join(lines)) or None for name, lines in comments.items()}
+    return Entries(grades, texts)
+
+
+def _not_graded(result: Result) -> str:
+    return f"{result.end.capitalize()}: {result.reason}"
+
+
+def _remark(verdict: Verdict) -> str:
+    if verdict.status not in JUDGED:
+        return f"{verdict.status}: {verdict.message}"
+    return f"{points(verdict.points)} of {points(verdict.max_points)} points. {verdict.message}"

@@ -1,0 +1,137 @@
+"""Summary: a class in figures, and as the few lines that a person reads after grading."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+
+from autograder.base.csv_table import cell_text
+from autograder.model.result import Result
+from autograder.publish.export import JUDGED, points
+
+__all__ = ["LabSummary", "cut", "summaries", "told"]
+
+_ENDS = ("graded", "quarantined", "failed")
+_STATUSES = ("right", "partly", "wrong", "could_not_judge", "needs_gpu")
+_WIDTH = 80
+_MOST_ROWS = 40  # submissions that are shown one by one; a larger class as figures only
+
+
+@dataclass(frozen=True)
+class LabSummary:
+    """One lab of a class in figures.
+
+    `ends` counts submissions, `exercises` verdicts by status, `releases` submissions by the release
+    that they say they are of, "" where they do not say. Points are the grader's alone, of graded
+    submissions: what waits for a person or a GPU is in neither the points nor in `max_points`.
+    """
+
+    lab: str
+    submissions: int
+    not_handed_in: int
+    ends: Mapping[str, int]
+    exercises: Mapping[str, int]
+    mean_points: float | None
+    median_points: float | None
+    max_points: float
+    releases: Mapping[str, int]
+    not_isolated: int
+
+
+def summaries(
+    results: Iterable[Result], missing: Iterable[tuple[str, str]] = ()
+) -> list[LabSummary]:
+    """Return each lab's figures; `missing` are (student, lab) of whom nothing was handed in."""
+    labs: dict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        labs[result.lab].append(result)
+    absent = Counter(lab for _, lab in missing)
+    return [_summary(lab, labs[lab], absent[lab]) for lab in sorted(labs)]
+
+
+def told(labs: Sequence[LabSummary], results: Sequence[Result]) -> str:
+    """Return the figures, and the submissions of a small class, as lines of at most 80 columns."""
+    lines = _table(results) if len(results) <= _MOST_ROWS else []
+    for lab in labs:
+        lines += _lab_lines(lab)
+    return "\n".join(cut(line, _WIDTH) for line in lines)
+
+
+def cut(text: str, width: int) -> str:
+    """Return the text on one line, shortened to `width` columns, safe to print."""
+    line = "".join(c if c.isprintable() else "?" for c in text)
+    return line if len(line) <= width else f"{line[: width - 3]}..."
+
+
+def _summary(lab: str, results: Sequence[Result], not_handed_in: int) -> LabSummary:
+    ends = Counter[str](result.end for result in results)
+    statuses = Counter[str](v.status for result in results for v in result.verdicts)
+    earned = [_judged(result) for result in results if result.end == "graded"]
+    scores = [points for points, _ in earned]
+    return LabSummary(
+        lab=lab,
+        submissions=len(results),
+        not_handed_in=not_handed_in,
+        ends={end: ends[end] for end in _ENDS},
+        exercises={status: statuses[status] for status in _STATUSES},
+        mean_points=round(mean(scores), 3) if scores else None,
+        median_points=round(median(scores), 3) if scores else None,
+        max_points=max((of for _, of in earned), default=0.0),
+        releases=dict(sorted(Counter(r.release for r in results if r.end == "graded").items())),
+        not_isolated=sum(not result.isolated for result in results),
+    )
+
+
+def _judged(result: Result) -> tuple[float, float]:
+    """The points of what the grader judged, and their maximum."""
+    judged = [v for v in result.verdicts if v.status in JUDGED]
+    return sum(v.points for v in judged), sum(v.max_points for v in judged)
+
+
+def _lab_lines(lab: LabSummary) -> list[str]:
+    ends = _counted({**lab.ends, "not handed in": lab.not_handed_in})
+    lines = [f"{lab.lab}: {lab.submissions} submissions ({ends})"]
+    if lab.mean_points is not None and lab.median_points is not None:
+        mean_, median_ = (points(round(p, 2)) for p in (lab.mean_points, lab.median_points))
+        lines.append(f"  Points:    mean {mean_}, median {median_}, of {points(lab.max_points)}")
+    exercises = {status.replace("_", " "): count for status, count in lab.exercises.items()}
+    lines.append(f"  Exercises: {_counted(exercises) or 'none'}")
+    if len(lab.releases) > 1:
+        named = {release or "not said": count for release, count in lab.releases.items()}
+        lines.append(f"  Releases:  {_counted(named)}")
+    if lab.not_isolated:
+        lines.append(f"  NOT ISOLATED: {lab.not_isolated} submissions ran outside the sandbox")
+    return lines
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+
+
+def _table(results: Sequence[Result]) -> list[str]:
+    if not results:
+        return []
+    ordered = sorted(results, key=lambda r: (r.student, r.lab))
+    rows = [("student", "lab", "points", ""), *map(_row, ordered)]
+    widths = [min(max(len(row[i]) for row in rows), limit) for i, limit in enumerate((24, 24, 11))]
+    lines = [_aligned(row, widths) for row in rows]
+    rule = "-" * min(_WIDTH, max(map(len, lines)))
+    return [lines[0], rule, *lines[1:], ""]
+
+
+def _row(result: Result) -> tuple[str, str, str, str]:
+    if result.end != "graded":
+        return result.student, result.lab, "-", f"{result.end}: {cell_text(result.reason)}"
+    earned, of = _judged(result)
+    statuses = Counter[str](v.status for v in result.verdicts)
+    left = {"not judged": statuses["could_not_judge"], "needs a GPU": statuses["needs_gpu"]}
+    mark = "" if result.isolated else "NOT ISOLATED "
+    return result.student, result.lab, f"{points(earned)} / {points(of)}", mark + _counted(left)
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [cut(text, width).ljust(width) for text, width in zip(row, widths, strict=False)]
+    cells[2] = cells[2].strip().rjust(widths[2])
+    return cut("  ".join([*cells, row[-1]]), _WIDTH).rstrip()

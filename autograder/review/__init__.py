@@ -1,0 +1,1 @@
+"""Grades looked at again: rejudge, regrade, changes, explain."""

@@ -1,0 +1,118 @@
+"""Changes: scores that are about to change, shown with the reason, and asked about beforehand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from autograder.base.csv_table import csv_bytes
+from autograder.base.files import write_whole
+from autograder.model.result import Result
+from autograder.model.task import Verdict
+from autograder.publish.export import JUDGED, points
+
+__all__ = ["LOG", "PROPOSED", "Change", "agreed", "between", "note_down", "told"]
+
+LOG, PROPOSED = "changes.csv", "changes_proposed.csv"
+_COLUMNS = ("time", "student", "lab", "task", "old", "new", "why", "before")
+_SHOWN = 300  # characters of a message
+_MOST = 20  # changes that are shown
+
+
+@dataclass(frozen=True)
+class Change:
+    """One score that changes; `old` and `new` are points, or in words why there are none.
+
+    `why` is what the grader says now, `before` what it said then.
+    """
+
+    student: str
+    lab: str
+    task: str
+    old: str
+    new: str
+    why: str
+    before: str
+
+
+def between(old: Result, new: Result) -> Iterator[Change]:
+    """Yield a change for each task whose score is not the same in two results of a submission."""
+    before = {verdict.task: verdict for verdict in old.verdicts}
+    after = {verdict.task: verdict for verdict in new.verdicts}
+    for task in dict.fromkeys((*before, *after)) or ("",):
+        was, now = _score(old, before.get(task)), _score(new, after.get(task))
+        if was != now:
+            told = (_said(new, after.get(task)), _said(old, before.get(task)))
+            yield Change(old.student, old.lab, task, was, now, *told)
+
+
+def told(changes: Sequence[Change], out: Path) -> str:
+    """Return the changes as text: who, which task, old and new, and why.
+
+    Of many the first ones only; all of them are in a file of `out` then, which the text names.
+    """
+    if not changes:
+        return "No score changes."
+    lines = [line for change in changes[:_MOST] for line in _lines(change)]
+    if len(changes) > _MOST:
+        _write(changes, out / PROPOSED)
+        lines.append(f"... and {len(changes) - _MOST} more; {out / PROPOSED} has all of them.")
+    tasks = Counter(change.task or change.lab for change in changes)
+    by_task = ", ".join(f"{task} {count}" for task, count in tasks.items())
+    students = len({change.student for change in changes})
+    lines.append(f"Scores that change: {len(changes)} ({by_task}). Students: {students}.")
+    return "\n".join(lines)
+
+
+def agreed() -> bool:
+    """Ask whether to go on; no answer is no."""
+    try:
+        return input("Write them? [y/N] ").strip().lower() in {"y", "yes"}
+    except EOFError:
+        return False
+
+
+def note_down(changes: Sequence[Change], out: Path) -> None:
+    """Add the changes to `out`/changes.csv, for when a student asks why a score is another now."""
+    (out / PROPOSED).unlink(missing_ok=True)
+    if changes:
+        path = out / LOG
+        old = path.read_bytes() if path.is_file() else b""
+        _write(changes, path, old if old.endswith(b"\n") or not old else old + b"\n")
+
+
+def _write(changes: Sequence[Change], path: Path, old: bytes = b"") -> None:
+    """Write the changes to a CSV file, after the rows that it has."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    rows = [(now, c.student, c.lab, c.task, c.old, c.new, c.why, c.before) for c in changes]
+    write_whole(path, old + csv_bytes(rows if old else [_COLUMNS, *rows]))
+
+
+def _lines(change: Change) -> list[str]:
+    return [
+        f"{change.student}, {change.task or change.lab}: {change.old} -> {change.new}",
+        f"    now:    {_cut(change.why)}",
+        f"    before: {_cut(change.before)}",
+    ]
+
+
+def _score(result: Result, verdict: Verdict | None) -> str:
+    if result.end != "graded":
+        return result.end
+    if verdict is None:
+        return "no such task"
+    return points(verdict.points) if verdict.status in JUDGED else verdict.status
+
+
+def _said(result: Result, verdict: Verdict | None) -> str:
+    if result.end != "graded":
+        return result.reason
+    return "The lab has no such task." if verdict is None else verdict.message
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."

@@ -1,0 +1,223 @@
+"""Rejudge: the kept answers judged by today's judges, when one was wrong. No student code runs.
+
+Answers are judged again only where they are answers to what would be asked today: the same probe
+with the same inputs. Where the lab asks something else by now, only `regrade` can tell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from autograder.base import pool
+from autograder.base.limits import Limits
+from autograder.content import has_tasks
+from autograder.content.provenance import asked_of
+from autograder.grading.registry import CourseLab, find_lab
+from autograder.model.judge import draw_again, judge_safely
+from autograder.model.result import Result
+from autograder.model.scoring import SANE, Rules
+from autograder.model.task import Answer, Case, Task, Verdict
+from autograder.publish.pages import drop_pages
+from autograder.publish.publishing import publish
+from autograder.review.changes import Change, between, note_down
+from autograder.rules.waivers import waive, waivers, write_waivers
+from autograder.store.fingerprint import terms_of
+from autograder.store.journal import Journal
+from autograder.store.roll import attempt_folders, taken
+
+__all__ = ["Proposal", "commit", "drawn_again", "judge_again", "propose", "remarks"]
+
+
+@dataclass
+class Proposal:
+    """What judging again comes to: changed scores, results to write, and what it cannot tell.
+
+    `amended` are results as the judges see them, waivers left out, with the journal they are in
+    and the terms they stand under; attempts that do not count are among them, so that none comes
+    to count with its old verdicts. `pages` are those whose pages say something else then. Counted
+    by task, of what counts: the verdicts that were `judged` again, those that are `stale`, since
+    something else would be asked today, and those that rest on no answers, `unasked`, such as of
+    what a solution may not use. `given_up` has a sentence for each submission whose answers were
+    too hard to judge.
+    """
+
+    waived: Mapping[str, str]
+    changes: list[Change] = field(default_factory=list)
+    amended: list[tuple[Journal, Result, dict[str, Any]]] = field(default_factory=list)
+    pages: list[Result] = field(default_factory=list)
+    judged: Counter[str] = field(default_factory=Counter)
+    stale: Counter[str] = field(default_factory=Counter)
+    unasked: Counter[str] = field(default_factory=Counter)
+    given_up: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Again:
+    """What judging one submission again came to: its verdicts, the counts, and if all could be."""
+
+    verdicts: tuple[Verdict, ...]
+    judged: Counter[str]
+    stale: Counter[str]
+    unasked: Counter[str]
+
+    @property
+    def whole(self) -> bool:
+        return not self.stale
+
+
+def propose(
+    out: Path, root: Path, secret: bytes, waived: Mapping[str, str], rules: Rules = SANE
+) -> Proposal:
+    """Judge all kept answers in `out` again, and compare; nothing is written.
+
+    `rules` are those of today for ordinary assignments.
+    """
+    holding, proposal = waivers(out), Proposal(waived)
+    for old, new in _amended(out, root, secret, rules, proposal):
+        was, now = waive(old, holding), waive(new, waived)
+        if was != now:
+            proposal.pages.append(now)
+            proposal.changes += between(was, now)
+    for folder in attempt_folders(out):
+        others = Proposal(waived)
+        for _ in _amended(folder, root, secret, rules, others):
+            pass  # what changes is told of the attempts that count alone
+        proposal.amended += others.amended
+    return proposal
+
+
+def _amended(
+    out: Path, root: Path, secret: bytes, rules: Rules, proposal: Proposal
+) -> Iterator[tuple[Result, Result]]:
+    """Judge the answers in `out` itself again; note down what comes of it, yield old and new."""
+    journal = Journal(out)
+    graded = {
+        (student, lab): result
+        for student, lab in taken(out)
+        if (result := journal.verdicts(lab, student)) is not None and result.end == "graded"
+    }
+    work: pool.Work[tuple[str, str], _Again] = pool.Work(
+        partial(_judging, out, root, secret, rules), preload=(__name__,)
+    )
+    for (student, lab), again in pool.run_all(list(graded), work, workers=1):
+        old = graded[student, lab]
+        if isinstance(again, pool.Failure):
+            proposal.given_up.append(f"{student}, {lab}: the verdicts stay. {again.reason}")
+            continue
+        for counts, more in (
+            (proposal.judged, again.judged),
+            (proposal.stale, again.stale),
+            (proposal.unasked, again.unasked),
+        ):
+            counts.update(more)
+        new = replace(old, verdicts=again.verdicts)
+        held = journal.terms(lab, student) or {}
+        terms = _terms(held, lab, root, rules, whole=again.whole)
+        if (new, terms) != (old, held):
+            proposal.amended.append((journal, new, terms))
+        yield old, new
+
+
+@contextmanager
+def _judging(
+    out: Path, root: Path, secret: bytes, rules: Rules, _slot: int
+) -> Iterator[Callable[[tuple[str, str]], _Again]]:
+    labs: dict[str, CourseLab] = {}
+    journal = Journal(out)
+
+    def judge(entry: tuple[str, str]) -> _Again:
+        student, lab = entry
+        old = journal.verdicts(lab, student)
+        assert old is not None, "which it was when this was handed out"
+        if lab not in labs:
+            labs[lab] = find_lab(lab, root, rules)
+        return _judged_again(journal, old, secret, labs[lab])
+
+    yield judge
+
+
+def remarks(proposal: Proposal) -> list[str]:
+    """Return a sentence for each task whose verdicts could not all be judged again."""
+    lines = [f"Judged again: {proposal.judged.total()} verdicts, without running any code."]
+    lines += [
+        f"{task}: {count} verdicts stay, since the lab asks something else by now; `autograder "
+        "regrade` asks it."
+        for task, count in sorted(proposal.stale.items())
+    ]
+    lines += [
+        f"{task}: {count} verdicts stay that rest on no answers (a banned name, or no GPU)."
+        for task, count in sorted(proposal.unasked.items())
+    ]
+    return lines + proposal.given_up
+
+
+def commit(proposal: Proposal, out: Path, root: Path) -> list[Result]:
+    """Write what was proposed; return all results. Cut off, the same command does the rest.
+
+    Pages go first: one that is missing is written anew from whatever holds by then.
+    """
+    note_down(proposal.changes, out)
+    for result in proposal.pages:
+        drop_pages(result, out)
+    write_waivers(proposal.waived, out)
+    for journal, result, terms in proposal.amended:
+        journal.amend(result, terms)
+    return publish(out, root)
+
+
+def judge_again(
+    task: Task, secret: bytes, journal: Journal, result: Result, answers: Sequence[Answer]
+) -> Verdict | None:
+    """Return today's verdict on kept answers; None where they are answers to something else."""
+    cases = drawn_again(task, secret, journal, result)
+    return None if cases is None else judge_safely(task, cases, answers)
+
+
+def drawn_again(task: Task, secret: bytes, journal: Journal, result: Result) -> list[Case] | None:
+    """Return the cases that kept answers answer; None where today's cases or probe are others."""
+    digest = journal.submission(result.lab, result.student) or ""
+    cases = draw_again(task, secret, result.student, bytes.fromhex(digest))
+    same = journal.asked(result.lab, result.student).get(task.id) == asked_of(task, cases)
+    return cases if same else None
+
+
+def _judged_again(journal: Journal, old: Result, secret: bytes, lab: CourseLab) -> _Again:
+    """The verdicts of today's judges, and which of the answers could be judged again."""
+    answers = journal.answers(old.lab, old.student)
+    before = {verdict.task: verdict for verdict in old.verdicts}
+    verdicts: list[Verdict] = []
+    judged, stale, unasked = Counter[str](), Counter[str](), Counter[str]()
+    for task in lab.tasks:
+        verdict = before.pop(task.id, None)
+        if task.id in answers:
+            again = judge_again(task, secret, journal, old, answers[task.id])
+            verdict = again or verdict
+            counts = judged if again else stale
+        else:
+            counts = unasked if verdict else stale
+        counts[task.id] += 1
+        if verdict is not None:
+            verdicts.append(verdict)
+    if not has_tasks(old.lab):  # answers that a person reads, where there was nothing to read
+        verdicts += before.values()
+    return _Again(tuple(verdicts), judged, stale, unasked)
+
+
+def _terms(
+    old: dict[str, Any], lab: str, root: Path, rules: Rules, *, whole: bool
+) -> dict[str, Any]:
+    """The terms that a rejudged result stands under: today's tasks, if nothing else has changed."""
+    now = terms_of(lab, root, Limits(), isolated=True, rules=rules)
+    if not whole or old.get("notebooks") != now["notebooks"]:
+        return old
+    if "rules" not in now:
+        return {**old, "lab": now["lab"]}
+    shows = "show_hidden_tests"  # what a page shows follows from running, and stays
+    now_rules = {**now["rules"], shows: old.get("rules", {}).get(shows)}
+    return {**old, "lab": now["lab"], "rules": now_rules}

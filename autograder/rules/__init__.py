@@ -1,0 +1,1 @@
+"""What an instructor decides: semesters, attempts, lateness, waivers."""

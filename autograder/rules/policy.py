@@ -1,0 +1,87 @@
+"""Policy: which of a student's attempts counts, and what being late costs. Pure arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from autograder.rules.semester import Receipt, Semester
+
+__all__ = ["Attempt", "counting", "days_late", "percent_off", "sentence"]
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt: its receipt, and the points that it earned before anything is taken off."""
+
+    receipt: Receipt
+    points: float
+
+
+def days_late(received: datetime, due: datetime, grace: timedelta = timedelta(0)) -> int:
+    """Return how many days after `due` have begun; 0 up to `grace` after it.
+
+    >>> due = datetime.fromisoformat("2026-11-20T23:59:00+01:00")
+    >>> days_late(due + timedelta(minutes=15), due, grace=timedelta(minutes=15))
+    0
+    >>> [days_late(due + timedelta(hours=hours), due) for hours in (1, 24, 25)]
+    [1, 1, 2]
+    """
+    return 0 if received <= due + grace else -((due - received) // _DAY)
+
+
+def percent_off(semester: Semester, receipt: Receipt) -> float:
+    """Return the percentage of the points that being late costs this attempt."""
+    due = semester.due_for(receipt.student, receipt.lab)
+    if due is None:
+        return 0.0
+    late = semester.late
+    days = days_late(receipt.received, due, late.grace)
+    return min(days * late.percent_per_day, late.most_percent)
+
+
+def counting(semester: Semester, attempts: Sequence[Attempt]) -> Attempt:
+    """Return the one of a student's attempts at a lab that counts.
+
+    `last` is the one received last. `best` has the most points once lateness is taken off; of
+    equals the later. `on_time` is the last that was not late; where all were late, the last.
+    """
+    ordered = sorted(attempts, key=lambda a: (a.receipt.received, a.receipt.folder))
+    if semester.attempts == "best":
+        return max(reversed(ordered), key=lambda a: _left(semester, a))
+    if semester.attempts == "on_time":
+        in_time = [a for a in ordered if not _is_late(semester, a.receipt)]
+        return (in_time or ordered)[-1]
+    return ordered[-1]
+
+
+def sentence(semester: Semester, receipt: Receipt, among: int) -> str:
+    """Say to the student when this attempt came, whether late, and which of several it is."""
+    due = semester.due_for(receipt.student, receipt.lab)
+    days = 0 if due is None else days_late(receipt.received, due, semester.late.grace)
+    said = f"Received {receipt.received:%Y-%m-%d %H:%M} (UTC{receipt.received:%z})"
+    if days:
+        off = percent_off(semester, receipt)
+        plural = "" if days == 1 else "s"
+        said += f", {days} day{plural} late, so {off:g} % of the points are taken off"
+    elif due is not None:
+        said += ", on time"
+    if among == 1:
+        return f"{said}."
+    rule = "last" if days and semester.attempts == "on_time" else _RULES[semester.attempts]
+    return f"{said}. It is the {rule} of {among} attempts, and the one that counts."
+
+
+_RULES = {"last": "last", "best": "best", "on_time": "last in time"}
+
+
+def _left(semester: Semester, attempt: Attempt) -> float:
+    return attempt.points * (1 - percent_off(semester, attempt.receipt) / 100)
+
+
+def _is_late(semester: Semester, receipt: Receipt) -> bool:
+    due = semester.due_for(receipt.student, receipt.lab)
+    return due is not None and days_late(receipt.received, due, semester.late.grace) > 0

@@ -1,0 +1,1 @@
+"""A whole class: the pool of grading processes, attempts, the class run."""

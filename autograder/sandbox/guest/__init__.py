@@ -1,0 +1,1 @@
+"""What runs inside the sandbox. Nothing here is secret, and nothing it sends is believed."""

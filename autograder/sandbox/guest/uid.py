@@ -1,0 +1,205 @@
+"""Confine: the second way of isolation, where the system refuses namespaces: a user id of its own.
+
+Linux only, as root, in a fork of the prepared process (`inside`). The fork becomes the guard of
+one submission: it stays root, runs no line of the student's, and ends everything that belongs to
+the submission's user id once the grader says so, the grader dies, or the student's process ends.
+Its child gives up root for that user id, for good, and is the student's process. What this way
+lacks beside namespaces is told in docs/threat_model.md; who chooses it, in `by_uid`.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from autograder.sandbox.guest.namespaces import (
+    drop_bounding_set,
+    give_up_capabilities,
+    prctl,
+    set_limits,
+    silence_terminal,
+)
+from autograder.sandbox.guest.seccomp import Step, filter_system_calls, refuse_system_calls
+
+__all__ = ["CLEAN", "PLACES", "confine", "processes_of"]
+
+CLEAN = b"clean"  # the guard's last word: nothing of the user is left
+PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")  # anybody may write there
+
+_PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE = 36, 4
+_TICK_MS = 200  # milliseconds between looks for orphans that have ended
+_END = 20.0  # seconds that ending all processes of a user may take
+
+# Refused beside what `syscalls` refuses: what the missing namespaces would have enclosed.
+REFUSED = {
+    "connect": (42, 203),
+    "bind": (49, 200),
+    "listen": (50, 201),
+    "accept": (43, 202),
+    "accept4": (288, 242),
+    "socket": (41, 198),
+    "mq_open": (240, 180),
+}
+_SOCKETPAIR, _PRCTL = (53, 199), (157, 167)
+_AF_UNIX, _SOCK_STREAM, _SOCK_KINDS = 1, 1, 0xF
+_LOAD, _AND, _EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
+_NUMBER, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 16, 24  # offsets in struct seccomp_data
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 38  # ENOSYS
+
+
+def confine(limits: Mapping[str, Any], connection: socket.socket, leash: socket.socket) -> None:
+    """Return in a process of the user id `limits["user"]`, which has only `connection` open.
+
+    The caller's process becomes its guard and never returns: it ends with `CLEAN` on `leash` when
+    the other end of that is shut down, or with a sentence about what it could not do. `limits` has
+    what `jail.shut_in` takes, and `home`, a folder to be made and removed again. Nobody else may
+    have the user id or the one after it. Raises OSError where a layer cannot be had.
+    """
+    user, home = int(limits["user"]), Path(limits["home"])
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what the student's process leaves behind comes here
+    home.mkdir(mode=0o700)
+    os.chown(home, user, user)
+    student = os.fork()
+    if student == 0:
+        _close_all_but(connection.fileno())
+        _become(user, home, limits)
+        return
+    try:
+        _close_all_but(leash.fileno())
+        _guard(student, user, home, leash)
+    except BaseException as error:
+        leash.sendall(f"{type(error).__name__}: {error}"[:500].encode())
+    finally:
+        os._exit(0)
+
+
+def _become(user: int, home: Path, limits: Mapping[str, Any]) -> None:
+    """Give up root for `user`. The order matters: each step takes what the next ones cannot."""
+    # Whoever leaves this process's children behind leaves them to it, so that their memory is
+    # counted with its own, as in a process namespace. The filter keeps that as it is.
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    os.setsid()
+    os.chdir(home)
+    os.umask(0o077)
+    os.environ |= {"HOME": str(home), "TMPDIR": str(home)}
+    silence_terminal()
+    set_limits(limits)
+    drop_bounding_set()
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    # From here on the kernel shows this process's memory, and lets its peak be reset, to root
+    # alone (it is not "dumpable"); the filter keeps that, and a new program would show.
+    os.setresuid(user, user, user)
+    give_up_capabilities()
+    refuse_system_calls(gpu=limits["gpu"])
+    filter_system_calls(no_way_out)
+
+
+def no_way_out(column: int, _architecture: int) -> Iterator[Step]:
+    """The steps of a filter that lets nobody out: no address, no name, no other program's view."""
+    yield _LOAD, 0, 0, _NUMBER
+    for numbers in REFUSED.values():
+        yield _EQUAL, 0, 1, numbers[column]
+        yield _RETURN, 0, 0, _REFUSE
+    # A pair of sockets leads nowhere else, but for datagrams, which can be sent to any name.
+    yield _EQUAL, 0, 6, _SOCKETPAIR[column]
+    yield _LOAD, 0, 0, _FIRST_ARGUMENT
+    yield _EQUAL, 0, 3, _AF_UNIX
+    yield _LOAD, 0, 0, _SECOND_ARGUMENT
+    yield _AND, 0, 0, _SOCK_KINDS
+    yield _EQUAL, 5, 0, _SOCK_STREAM
+    yield _RETURN, 0, 0, _REFUSE
+    yield _EQUAL, 0, 3, _PRCTL[column]
+    yield _LOAD, 0, 0, _FIRST_ARGUMENT
+    yield _EQUAL, 2, 0, _PR_SET_DUMPABLE
+    yield _EQUAL, 1, 0, _PR_SET_CHILD_SUBREAPER
+    yield _RETURN, 0, 0, _ALLOW
+    yield _RETURN, 0, 0, _REFUSE
+
+
+def _guard(student: int, user: int, home: Path, leash: socket.socket) -> None:
+    ended = os.pidfd_open(student)
+    waiting = select.poll()
+    waiting.register(leash, select.POLLIN)
+    waiting.register(ended, select.POLLIN)
+    while not waiting.poll(_TICK_MS):
+        _reap()
+    deadline = time.monotonic() + _END
+    _kill_all(user)
+    _reap()
+    while left := processes_of(user):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"processes {left} of user {user} did not end")
+        time.sleep(0.005)
+        _kill_all(user)
+        _reap()
+    _remove_files(user, home)
+    leash.sendall(CLEAN)
+
+
+def _kill_all(user: int) -> None:
+    """Kill all that has this user id, in one call that no fork slips through.
+
+    Who calls has that id only as the effective one: so it may kill them, and they cannot kill it.
+    """
+    killer = os.fork()
+    if killer == 0:
+        try:
+            os.setgroups([])
+            os.setresgid(user, user, user)
+            os.setresuid(user + 1, user, user + 1)
+            give_up_capabilities()  # with CAP_KILL, the call would kill the grader too
+            if os.getresuid() == (user + 1, user, user + 1):
+                os.kill(-1, signal.SIGKILL)
+        finally:
+            os._exit(0)
+    os.waitpid(killer, 0)
+
+
+def processes_of(user: int) -> list[int]:
+    """Return the processes that have this user id in any role, those that have ended left out."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            text = status.read_text(errors="replace")
+        except OSError:
+            continue  # it has just ended
+        fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+        ended = fields["State"].split()[0] in "ZX"
+        if not ended and str(user) in fields["Uid"].split():
+            found.append(int(status.parent.name))
+    return found
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def _remove_files(user: int, home: Path) -> None:
+    """Remove what the user wrote. None of its processes is left to swap a folder for a link."""
+    places = [place for place in PLACES if Path(place).is_dir()]
+    rid = ["rm", "-rf", "--", str(home)]
+    find = ["find", *places, "-xdev", "-user", str(user), "-prune"]
+    for command in (rid, [*find, "-exec", "rm", "-rf", "--", "{}", "+"], [*find, "-print"]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if command[-1] == "-print" and done.stdout:
+            raise OSError(f"files of user {user} stayed: {done.stdout[:300]}")
+    if home.exists():
+        raise OSError(f"{home} could not be removed")
+
+
+def _close_all_but(kept: int) -> None:
+    os.closerange(3, kept)
+    os.closerange(max(3, kept + 1), 2**31 - 1)

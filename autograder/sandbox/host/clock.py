@@ -1,0 +1,217 @@
+"""Clock: the time that a student's processes are charged for, which a busy machine does not add to.
+
+By the clock on the wall an answer takes as long as the machine lets it. So what is charged is the
+time in which the processes computed or slept, and the grader's own computing on what they send.
+Waiting for a processor or a disk is not charged. A request that the machine keeps waiting for too
+long is given up as well, but as one that nobody can judge.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autograder.base.limits import Allowance, MachineBusy, ProcessLost
+
+__all__ = ["GRACE", "Processes", "Stopwatch", "Turn", "grader", "look_at"]
+
+GRACE = 2.0  # seconds between the kind time limit, an exception inside, and the kill from out here
+_PATIENCE = 10  # seconds by the clock for each that a request may be charged
+_TICK = 0.05  # seconds between looks at the processes
+_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+_NANOSECONDS = 1e9
+_TELLS = Path("/proc/self/schedstat").exists()  # whether the kernel tells who had to wait
+
+
+@dataclass(frozen=True)
+class Processes:
+    """What a look at a process and all its descendants shows.
+
+    `computed` is by process: CPU seconds of its own, threads that have ended included. `reaped` are
+    those of the children that have been waited for. `waited` is by thread: seconds in which it
+    wanted a processor and had none; None if the kernel does not tell. `asleep` says whether every
+    thread sleeps of its own accord; `on_disk`, whether one waits for a disk.
+    """
+
+    computed: Mapping[int, float] = field(default_factory=dict)
+    reaped: float = 0.0
+    waited: Mapping[int, float] | None = field(default_factory=dict)
+    asleep: bool = True
+    on_disk: bool = False
+
+
+def look_at(pid: int) -> Processes:
+    """Return what the kernel tells of the process `pid` and its descendants; empty if it is gone.
+
+    A system without /proc/PID/schedstat (CONFIG_SCHED_INFO) does not tell who waited.
+    """
+    computed: dict[int, float] = {}
+    waited: dict[int, float] = {}
+    reaped, states = 0.0, ""
+    unseen = [pid]
+    while unseen:
+        process = unseen.pop()
+        with suppress(OSError):  # it has just ended
+            times = [int(ticks) / _TICKS_A_SECOND for ticks in _stat(f"/proc/{process}")[11:15]]
+            computed[process] = times[0] + times[1]
+            reaped += times[2] + times[3]
+            with os.scandir(f"/proc/{process}/task") as threads:
+                homes = {int(thread.name): thread.path for thread in threads}
+            for thread, home in homes.items():
+                with suppress(OSError):
+                    states += _stat(home)[0]
+                    unseen += map(int, _text(f"{home}/children").split())
+                    if _TELLS:
+                        waited[thread] = _waited(home)
+    asleep = not set(states) & {"R", "D"}
+    return Processes(computed, reaped, waited if _TELLS else None, asleep, "D" in states)
+
+
+def grader() -> tuple[float, float]:
+    """Return for how many seconds this thread has computed, and has waited for a processor."""
+    return time.thread_time(), _waited("/proc/thread-self") if _TELLS else 0.0
+
+
+class Stopwatch:
+    """Measures the charged seconds of one process and its descendants, from its making on.
+
+    `charged` is the greater of the CPU seconds of all processes and of the grader, and the seconds
+    by the clock less those in which any of them had to wait for the machine. `at_our_cost` is added
+    to by the caller: CPU seconds of the grader that are not charged.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        look: Callable[[int], Processes] = look_at,
+        now: Callable[[], float] = time.monotonic,
+        grader: Callable[[], tuple[float, float]] = grader,
+    ) -> None:
+        self._pid, self._look, self._now, self._grader = pid, look, now, grader
+        self._begun, self._grader_begun = now(), grader()
+        self._seen, self._seen_at = look(pid), self._begun
+        self._computed = self._excused = 0.0
+        self.charged = self.at_our_cost = 0.0
+
+    @property
+    def by_the_clock(self) -> float:
+        """Seconds since the making, whatever the machine did meanwhile."""
+        return self._now() - self._begun
+
+    def read(self) -> float:
+        """Return the charged seconds up to now."""
+        before, after = self._seen, self._look(self._pid)
+        now, (computed, waited) = self._now(), self._grader()
+        elapsed = now - self._seen_at
+        self._seen, self._seen_at = after, now
+        self._computed += _computed_between(before, after)
+        if after.waited is None or before.waited is None or before.on_disk or after.on_disk:
+            self._excused += elapsed
+        else:
+            self._excused += _risen(before.waited, after.waited)
+        computed += self._computed - self._grader_begun[0] - self.at_our_cost
+        waited += self._excused - self._grader_begun[1]
+        # Of a thread that wants a processor nobody tells how long it has waited by now.
+        not_waited = now - self._begun - waited if after.asleep else 0.0
+        self.charged = max(self.charged, computed, not_waited)
+        return self.charged
+
+
+class Turn:
+    """The time of one request, of which `seconds` may be charged; `left` is the submission's.
+
+    When they are used up the process gets SIGALRM, of which `inside` makes an exception. One that
+    does not heed it is lost. `handle` is the process's file descriptor, as of `os.pidfd_open`.
+    """
+
+    def __init__(
+        self, pid: int, handle: int, seconds: float, left: Allowance, watch: Stopwatch | None = None
+    ) -> None:
+        self._watch = watch or Stopwatch(pid)
+        self._handle = handle
+        self._seconds = seconds
+        self._left = left
+        self._next = _TICK
+        self._told = False
+
+    def look(self) -> None:
+        """Look at the clock, not more often than need be; ProcessLost if the time is over."""
+        waited = self._watch.by_the_clock
+        if waited < self._next:
+            return
+        self._next = waited + _TICK
+        self._charge()
+        charged = self._watch.charged
+        over = f"Your code ran for over {self._seconds:g} s and was stopped."
+        if charged >= self._seconds + GRACE:
+            raise ProcessLost(over)
+        if charged >= self._seconds and not self._told:
+            self._told = True
+            with suppress(ProcessLookupError, PermissionError):  # as root without CAP_KILL
+                signal.pidfd_send_signal(self._handle, signal.SIGALRM)
+        if waited >= _PATIENCE * (self._seconds + GRACE):
+            if self._told:
+                raise ProcessLost(over)
+            raise MachineBusy(
+                f"The machine was too busy to judge this: in {waited:.0f} s your code got to run "
+                f"for {charged:.1f} of its {self._seconds:g} s."
+            )
+
+    @contextmanager
+    def at_our_cost(self) -> Iterator[None]:
+        """Charge nothing for the grader's computing in this block: for how often it looks."""
+        begun = time.thread_time()
+        try:
+            yield
+        finally:
+            self._watch.at_our_cost += time.thread_time() - begun
+
+    def end(self) -> None:
+        """Charge what the last look did not."""
+        if self._next == _TICK:  # there was none: a request so short is not worth a look
+            self._left.use(min(self._watch.by_the_clock, _TICK))
+        else:
+            self._charge()
+
+    def _charge(self) -> None:
+        before = self._watch.charged
+        self._left.use(self._watch.read() - before)
+
+
+def _computed_between(before: Processes, after: Processes) -> float:
+    """CPU seconds between two looks.
+
+    By process, what a child computed after the first look is missing if it has ended. Summed up,
+    it is there once its parent has waited for it, but a child that nobody waits for takes its
+    seconds away. So each is a lower bound.
+    """
+    total = sum(after.computed.values()) + after.reaped
+    total -= sum(before.computed.values()) + before.reaped
+    return max(_risen(before.computed, after.computed), total)
+
+
+def _risen(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    return sum(max(0.0, now - before.get(name, 0.0)) for name, now in after.items())
+
+
+def _waited(home: str) -> float:
+    return int(_text(f"{home}/schedstat").split()[1]) / _NANOSECONDS
+
+
+def _stat(home: str) -> list[str]:
+    """The fields of a stat file from the third on; proc(5) counts them from 1."""
+    return _text(f"{home}/stat").rpartition(")")[2].split()
+
+
+def _text(path: str) -> str:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        parts: Iterator[bytes] = iter(lambda: os.read(descriptor, 2**16), b"")
+        return b"".join(parts).decode(errors="replace")
+    finally:
+        os.close(descriptor)

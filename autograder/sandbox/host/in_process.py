@@ -1,0 +1,51 @@
+"""Student: the one primitive of grading. A student's notebook answers probes, and no more.
+
+`LocalStudent` answers in this process: for tests, and for stock `nbgrader autograde`, which runs
+in the student's kernel anyway. `autograder.sandbox.host.student` has the one that is safe to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from autograder.model.task import Answer
+from peakmem import plain
+from peakmem.probes import call_probe, describe
+
+__all__ = ["Ask", "LocalStudent", "Student"]
+
+Ask = Callable[[Any], Any]
+
+
+class Student(Protocol):
+    """What grading needs of a student: answers to probes."""
+
+    def run(self, probe: str, inputs: Mapping[str, Any], ask: Ask | None = None) -> Answer:
+        """Run the probe (`module:function`) on plain inputs and return what came back."""
+        ...
+
+
+class LocalStudent:
+    """A student whose names live in this process. It isolates nothing and limits nothing."""
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = names
+
+    def run(self, probe: str, inputs: Mapping[str, Any], ask: Ask | None = None) -> Answer:
+        asked: list[tuple[Any, Any]] = []
+
+        def record(question: Any) -> Any:
+            if ask is None:
+                raise LookupError(f"this task answers no questions, but was asked {question!r}")
+            reply = ask(question)
+            asked.append((question, reply))
+            return reply
+
+        try:
+            # Through the encoding and back, so that both ways to run a task see the same values.
+            arguments = plain.decode(plain.encode(dict(inputs)))
+            value = plain.decode(plain.encode(call_probe(probe, self._names, arguments, record)))
+        except (Exception, SystemExit) as error:  # sys.exit() in a solution ends no grading
+            return Answer(raised=describe(error), asked=tuple(asked))
+        return Answer(value=value, asked=tuple(asked))

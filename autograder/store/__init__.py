@@ -1,0 +1,1 @@
+"""What is kept of a grading: the journal, fingerprints, nbgrader's database."""

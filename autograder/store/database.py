@@ -1,0 +1,364 @@
+"""Rows of one lab in nbgrader's database: its cells, and each submission's grades and comments.
+
+Cells are recorded by nbgrader's own code. Submissions are written in bulk, in one transaction a
+call, and what people entered in formgrader is never written over.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbgrader import api
+from nbgrader.preprocessors import SaveCells
+from sqlalchemy import and_, func, insert, or_, select, true, update
+from sqlalchemy.orm import Session
+
+from autograder.model.manual_grades import Given
+from autograder.notebooks.binder import full_name
+from autograder.store.gradebook_file import (
+    create_tables,
+    damage_told,
+    database_url,
+    gradebook_path,
+    has_tables,
+    open_session,
+)
+
+__all__ = [
+    "Entries",
+    "final_scores",
+    "given_by_people",
+    "has_cells",
+    "put_up_again",
+    "rows_of",
+    "save_cells",
+    "save_entries",
+    "save_students",
+    "scores_in",
+    "second_looks",
+]
+
+_INERT = str.maketrans("<>&\"'`", "\u2039\u203a\uff06\u201d\u2019\u2018")
+Places = dict[tuple[str, str], str]  # (student, notebook) -> submitted notebook
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What one submission has in the gradebook, by the cell's name as `bind` has it.
+
+    `grades` holds (auto_score, needs a person), `comments` what the grader says.
+    """
+
+    grades: Mapping[str, tuple[float | None, bool]]
+    comments: Mapping[str, str | None]
+
+
+def save_cells(out: Path, lab: str, sources: Mapping[str, Mapping[str, Any]]) -> None:
+    """Have nbgrader record the assignment `lab` and its cells, as `generate_assignment` does.
+
+    `sources` are its source notebooks by name.
+
+    Raises ValueError where the gradebook holds submissions of the lab from when it had other cells.
+    """
+    create_tables(out)
+    # What it raises, a full disk for one, it also logs, with a traceback; once is enough.
+    logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
+    with damage_told(out), api.Gradebook(database_url(out)) as gradebook:
+        if all(assignment.name != lab for assignment in gradebook.assignments):
+            gradebook.add_assignment(lab)
+    try:
+        for name, source in sources.items():
+            where = {"notebook": name, "assignment": lab, "db_url": database_url(out)}
+            with damage_told(out):
+                SaveCells().preprocess(nbformat.from_dict(source), {"nbgrader": where})
+    except RuntimeError as error:
+        raise ValueError(
+            f"{gradebook_path(out)} holds submissions of {lab} from when the lab had other "
+            "cells; grade into a new folder"
+        ) from error
+
+
+def has_cells(out: Path, lab: str) -> bool:
+    """Tell whether nbgrader has recorded the assignment `lab` in `out`/gradebook.db."""
+    if not has_tables(out):
+        return False
+    query = select(api.Assignment.id).where(api.Assignment.name == lab)
+    with open_session(out) as session:
+        return session.scalar(query) is not None
+
+
+def save_entries(out: Path, lab: str, entries: Mapping[str, Entries]) -> None:
+    """Write `entries`, by student, into `out`/gradebook.db; rows that are right stay as they are.
+
+    A person's scores and comments stay. Where the score under a person's changes, the grade is
+    put up for a second look.
+    """
+    with open_session(out) as session:
+        notebooks = _notebooks(session, lab)
+        places = _submissions(session, lab, notebooks, list(entries))
+        _save_grades(session, notebooks, places, entries)
+        _save_comments(session, notebooks, places, entries)
+
+
+def scores_in(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
+    """Return the grader's scores in `out`/gradebook.db: (student, lab) -> grade cell -> score.
+
+    None is a score that a person has to give. People's own scores are not looked at.
+    """
+    return _values(out, api.Grade, api.Grade.auto_score)
+
+
+def final_scores(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
+    """Return the scores as `scores_in` does, with a person's in place of the grader's.
+
+    Extra credit that a person gave is in them.
+    """
+    return _values(out, api.Grade, _final())
+
+
+def given_by_people(out: Path) -> dict[tuple[str, str], Given]:
+    """Return what people gave in `out`/gradebook.db, by student and lab; who got nothing is not in.
+
+    Where a person gave points or extra credit, the points are final ones.
+    """
+    grade = api.Grade
+    touched = or_(grade.manual_score.is_not(None), func.coalesce(grade.extra_credit, 0.0) != 0.0)
+    points = _values(out, grade, _final(), touched)
+    said = api.Comment.manual_comment
+    comments = _values(out, api.Comment, said, func.coalesce(said, "") != "")
+    return {
+        key: Given(points.get(key, {}), comments.get(key, {}))
+        for key in points.keys() | comments.keys()
+    }
+
+
+def put_up_again(out: Path, submissions: Iterable[tuple[str, str]]) -> None:
+    """Put all that people gave points for in these (student, lab) up for a second look."""
+    submission, submitted = api.SubmittedAssignment, api.SubmittedNotebook
+    with open_session(out) as session:
+        for student, lab in submissions:
+            theirs = (
+                select(submitted.id)
+                .join(submission, submission.id == submitted.assignment_id)
+                .join(api.Assignment, api.Assignment.id == submission.assignment_id)
+                .where(submission.student_id == student, api.Assignment.name == lab)
+            )
+            session.execute(
+                update(api.Grade)
+                .where(api.Grade.notebook_id.in_(theirs), api.Grade.manual_score.is_not(None))
+                .values(needs_manual_grade=True)
+                .execution_options(synchronize_session=False)
+            )
+
+
+def second_looks(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
+    """Return the points of people's that are up for a second look in `out`/gradebook.db."""
+    up = and_(api.Grade.manual_score.is_not(None), api.Grade.needs_manual_grade)
+    return _values(out, api.Grade, api.Grade.manual_score, up)
+
+
+def save_students(out: Path, students: Iterable[Mapping[str, str]]) -> None:
+    """Write names and addresses into `out`/gradebook.db, for formgrader to show.
+
+    A student without a name, on the roster or not, is shown by the id. Characters that HTML has a
+    use for are replaced by others that look alike: formgrader runs what a name says.
+    """
+    rows = [
+        {name: text if name == "id" else text.translate(_INERT) for name, text in row.items()}
+        for row in students
+    ]
+    rows = [{**row, "last_name": row["last_name"] or row["id"]} for row in rows]
+    with open_session(out) as session:
+        known = set(session.scalars(select(api.Student.id)))
+        _insert(session, api.Student, [row for row in rows if row["id"] not in known])
+        changed = [row for row in rows if row["id"] in known]
+        if changed:
+            session.execute(update(api.Student), changed)
+        nameless = api.Student.last_name.is_(None)
+        session.execute(
+            update(api.Student).where(nameless).values(last_name=api.Student.id, first_name="")
+        )
+
+
+def _final() -> Any:
+    """A grade's points: a person's in place of the grader's, and extra credit."""
+    given = func.coalesce(api.Grade.manual_score, api.Grade.auto_score)
+    return given + func.coalesce(api.Grade.extra_credit, 0.0)
+
+
+def _values(
+    out: Path, table: Any, value: Any, where: Any = None
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """One value of the rows of `table`, by submission and cell; see `rows_of`."""
+    values: dict[tuple[str, str], dict[str, Any]] = defaultdict(dict)
+    if not has_tables(out):
+        return values
+    with open_session(out) as session:
+        for student, lab, cell, held in rows_of(session, table, value, where=where):
+            values[student, lab][cell] = held
+    return values
+
+
+def rows_of(session: Session, table: Any, *columns: Any, where: Any = None) -> Iterator[Any]:
+    """Yield student, lab, the cell's name as `bind` has it, and these columns of each row.
+
+    `table` is that of grades or of comments; `where` says which of its rows, all if it is None.
+    """
+    submission, notebook = api.SubmittedAssignment, api.SubmittedNotebook
+    names = (submission.student_id, api.Assignment.name, api.Notebook.name, api.BaseCell.name)
+    query = (
+        select(*names, *columns)
+        .select_from(submission)
+        .join(api.Assignment, api.Assignment.id == submission.assignment_id)
+        .join(notebook, notebook.assignment_id == submission.id)
+        .join(api.Notebook, api.Notebook.id == notebook.notebook_id)
+        .join(table, table.notebook_id == notebook.id)
+        .join(api.BaseCell, api.BaseCell.id == table.cell_id)
+        .where(true() if where is None else where)
+    )
+    counted = (
+        select(api.Assignment.name, func.count(api.Notebook.id))
+        .join(api.Notebook, api.Notebook.assignment_id == api.Assignment.id)
+        .group_by(api.Assignment.id)
+    )
+    counts: dict[str, int] = dict(session.execute(counted).all())
+    by_parts = query.execution_options(yield_per=1000)  # a large class has many rows
+    for student, lab, name, cell, *held in session.execute(by_parts):
+        task = sys.intern(full_name(name, cell, alone=counts[lab] == 1))
+        yield sys.intern(student), sys.intern(lab), task, *held
+
+
+def _notebooks(session: Session, lab: str) -> dict[str, str]:
+    """The ids of an assignment's notebooks by name."""
+    query = (
+        select(api.Notebook.name, api.Notebook.id)
+        .join(api.Assignment, api.Notebook.assignment_id == api.Assignment.id)
+        .where(api.Assignment.name == lab)
+    )
+    return dict(session.execute(query).all())
+
+
+def _submissions(
+    session: Session, lab: str, notebooks: Mapping[str, str], students: Sequence[str]
+) -> Places:
+    """The ids of the students' submitted notebooks; what is missing is added."""
+    known = set(session.scalars(select(api.Student.id).where(api.Student.id.in_(students))))
+    _insert(session, api.Student, [{"id": s} for s in students if s not in known])
+    assignment = session.scalar(select(api.Assignment.id).where(api.Assignment.name == lab))
+    submission, submitted = api.SubmittedAssignment, api.SubmittedNotebook
+    ours = (submission.assignment_id == assignment, submission.student_id.in_(students))
+    query = select(submission.student_id, submission.id).where(*ours)
+    whole: dict[str, str] = dict(session.execute(query).all())
+    new = {student: api.new_uuid() for student in students if student not in whole}
+    _insert(
+        session,
+        submission,
+        [{"id": i, "assignment_id": assignment, "student_id": s} for s, i in new.items()],
+    )
+    query = select(submission.student_id, submitted.notebook_id, submitted.id)
+    rows = session.execute(query.join(submitted).where(*ours))
+    places: Places = {(student, notebook): place for student, notebook, place in rows}
+    added = {
+        (student, notebook): api.new_uuid()
+        for student in students
+        for notebook in notebooks.values()
+        if (student, notebook) not in places
+    }
+    whole |= new
+    _insert(
+        session,
+        submitted,
+        [
+            {"id": place, "assignment_id": whole[student], "notebook_id": notebook}
+            for (student, notebook), place in added.items()
+        ],
+    )
+    return places | added
+
+
+def _save_grades(
+    session: Session,
+    notebooks: Mapping[str, str],
+    places: Places,
+    entries: Mapping[str, Entries],
+) -> None:
+    grade = api.Grade
+    cells = _cells(session, notebooks, (api.GradeCell, api.TaskCell))
+    query = (
+        select(grade.notebook_id, grade.cell_id, grade.id, grade.auto_score, grade.manual_score)
+        .join(api.SubmittedNotebook, grade.notebook_id == api.SubmittedNotebook.id)
+        .where(api.SubmittedNotebook.id.in_(places.values()))
+    )
+    old = {(place, cell): rest for place, cell, *rest in session.execute(query)}
+    added, changed = [], []
+    for student, entry in entries.items():
+        for name, (score, needs_person) in entry.grades.items():
+            notebook, cell = cells[name]
+            key = (places[student, notebook], cell)
+            values = {"auto_score": score, "needs_manual_grade": needs_person}
+            if key not in old:
+                added.append({"notebook_id": key[0], "cell_id": key[1], **values})
+                continue
+            grade_id, old_score, by_hand = old[key]
+            if score != old_score:
+                values["needs_manual_grade"] = needs_person or by_hand is not None
+                changed.append({"id": grade_id, **values})
+    _insert(session, grade, added)
+    if changed:
+        session.execute(update(grade), changed)
+
+
+def _save_comments(
+    session: Session,
+    notebooks: Mapping[str, str],
+    places: Places,
+    entries: Mapping[str, Entries],
+) -> None:
+    comment = api.Comment
+    cells = _cells(session, notebooks, (api.SolutionCell, api.TaskCell))
+    query = (
+        select(comment.notebook_id, comment.cell_id, comment.id, comment.auto_comment)
+        .join(api.SubmittedNotebook, comment.notebook_id == api.SubmittedNotebook.id)
+        .where(api.SubmittedNotebook.id.in_(places.values()))
+    )
+    old = {(place, cell): rest for place, cell, *rest in session.execute(query)}
+    added, changed = [], []
+    for student, entry in entries.items():
+        for name, text in entry.comments.items():
+            notebook, cell = cells[name]
+            key = (places[student, notebook], cell)
+            if key not in old:
+                added.append({"notebook_id": key[0], "cell_id": key[1], "auto_comment": text})
+            elif text != old[key][1]:
+                changed.append({"id": old[key][0], "auto_comment": text})
+    _insert(session, comment, added)
+    if changed:
+        session.execute(update(comment), changed)
+
+
+def _cells(
+    session: Session, notebooks: Mapping[str, str], kinds: Sequence[Any]
+) -> dict[str, tuple[str, str]]:
+    """The notebook and the id of each cell of these kinds, by the name that `bind` gives it."""
+    names = {notebook: name for name, notebook in notebooks.items()}
+    query = select(api.BaseCell.notebook_id, api.BaseCell.name, api.BaseCell.id).where(
+        api.BaseCell.notebook_id.in_(names),
+        api.BaseCell.type.in_([kind.__name__ for kind in kinds]),
+    )
+    alone = len(names) == 1
+    return {
+        full_name(names[notebook], name, alone=alone): (notebook, cell)
+        for notebook, name, cell in session.execute(query)
+    }
+
+
+def _insert(session: Session, model: Any, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        session.execute(insert(model), list(rows))

@@ -1,0 +1,99 @@
+"""Terms: what a grade rests on beside the submission, so that no old grade passes for a new one."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import peakmem
+from autograder.base.course_layout import data_files, source_folder
+from autograder.base.files import inside
+from autograder.base.limits import Limits
+from autograder.content import has_tasks
+from autograder.model.scoring import SANE, Rules
+
+__all__ = ["changed", "environment", "files_of", "terms_of"]
+
+_GRADER, _LIBRARY = Path(__file__).parent, Path(peakmem.__file__).parent
+_PACKAGES = ("ipython", "matplotlib", "numpy", "torch")  # whose results or outputs grades rest on
+
+
+def terms_of(
+    lab: str, root: Path, limits: Limits, *, isolated: bool, rules: Rules = SANE
+) -> dict[str, Any]:
+    """Return the terms of grading `lab` now: its version, the limits, and whether in the sandbox.
+
+    The version is a digest of the lab's tasks and probes, of the release that submissions are
+    restored to, and of the instructor's notebook, which has the points. Of an ordinary assignment
+    it is one of its notebooks and the files beside them, and its terms have the `rules` too.
+    """
+    notebooks = files_of(lab, root)
+    terms = {
+        "lab": _digest(notebooks),
+        "notebooks": _digest(notebooks),
+        "limits": asdict(limits),
+        "isolated": isolated,
+    }
+    if not has_tasks(lab):
+        return {**terms, "rules": asdict(rules)}
+    number = lab.partition("_")[0]
+    files = [
+        *sorted((_GRADER / "tasks" / number).rglob("*.py")),
+        _LIBRARY / "probes" / "__init__.py",
+        _LIBRARY / "probes" / f"{number}.py",
+        *notebooks,
+    ]
+    return {**terms, "lab": _digest(files)}
+
+
+def files_of(lab: str, root: Path) -> list[Path]:
+    """Return the files of the course that grading `lab` reads."""
+    if has_tasks(lab):
+        built = (root / folder / lab / f"{lab}.ipynb" for folder in ("labs", "solutions"))
+        return [path for path in built if path.is_file()]
+    config = root / "nbgrader_config.py"
+    notebooks = sorted(inside(source_folder(root), lab).glob("*.ipynb"))
+    settings = [config] if config.is_file() else []
+    return [*notebooks, *data_files(root, lab).values(), *settings]
+
+
+def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return, in words, each way in which the terms of a grade are not the present ones.
+
+    >>> changed({"lab": "a", "limits": {"files": 1}}, {"lab": "b", "limits": {"files": 2}})
+    ['another version of the lab', 'other limits (files 1, now 2)']
+    """
+    words = []
+    if old.get("lab") != new.get("lab"):
+        words.append("another version of the lab")
+    before, now = old.get("limits", {}), new.get("limits", {})
+    different = [f"{k} {before.get(k)}, now {v}" for k, v in now.items() if before.get(k) != v]
+    if different:
+        words.append(f"other limits ({'; '.join(different)})")
+    was, rules = old.get("rules", {}), new.get("rules", {})
+    others = [f"{name} {was.get(name)}, now {v}" for name, v in rules.items() if was.get(name) != v]
+    if others:
+        words.append(f"other rules ({'; '.join(others)})")
+    if old.get("isolated") != new.get("isolated"):
+        words.append("the sandbox on" if old.get("isolated") else "the sandbox off")
+    return words
+
+
+def environment() -> dict[str, str]:
+    """Return what must be equal on all machines that grade together: versions and sources."""
+    sources = [p for home in (_GRADER, _LIBRARY) for p in sorted(home.rglob("*.py"))]
+    versions = {package: version(package) for package in _PACKAGES}
+    python = platform.python_version()
+    return {"python": python, **versions, "grader and library": _digest(sources)}
+
+
+def _digest(files: Iterable[Path] | Sequence[Path]) -> str:
+    total = hashlib.sha256()
+    for path in files:
+        total.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()[:16]

@@ -1,0 +1,230 @@
+"""Journal: what was answered and what came of it, on disk before anything else is told of it.
+
+One submission has one file, written whole or not at all: where `<student>.entry` is there, the
+submission is done, whatever happens to the machine afterwards. Its first line is JSON: what the
+result was made from, the result without its notebook, and a digest of all that follows: the
+notebook as JSON, and the cases' answers, which are all that judging again needs. Of the answers
+the line of JSON is compressed; the arrays' bytes after it are not, for numbers hardly shrink.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from autograder.base.damage import Damaged
+from autograder.base.files import inside, write_whole
+from autograder.model.result import Result, result_from_dict, result_to_dict
+from autograder.model.task import Answer
+from peakmem import plain
+
+__all__ = ["Journal"]
+
+_VERSION = 4
+_HEAD = {"asked", "digest", "key", "notebook_bytes", "result"}
+_MAX_HEAD = 2**24  # bytes of a first line; a hundred times what verdicts take
+# Levels that an entry puts around an answer. Without them whatever came over the wire may be kept.
+_AROUND = 8
+
+Terms = Mapping[str, Any]
+
+
+class Journal:
+    """The journal under `out/journal`.
+
+    A result counts only for the very bytes it was made from, and only under the same `terms`: plain
+    JSON-ready data that says what else it rests on, such as limits and the tasks' version.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self._root = out / "journal"
+
+    def find(self, lab: str, student: str, raw: bytes, terms: Terms) -> Result | None:
+        """Return the result of exactly this submission, or None where it is still to be graded.
+
+        One that failed by the grader's fault is to be graded again.
+        """
+        entry = self._entry(lab, student)
+        if entry is None or entry[0]["key"] != _key(raw, terms):
+            return None
+        result = _whole(*entry)
+        return None if result.end == "failed" else result
+
+    def read(self, lab: str, student: str) -> Result | None:
+        """Return the result of this student's last graded submission, None where there is none."""
+        entry = self._entry(lab, student)
+        return None if entry is None else _whole(*entry)
+
+    def verdicts(self, lab: str, student: str) -> Result | None:
+        """Return the same result without its notebook, which is most of what `read` reads."""
+        head = self._head(lab, student)
+        return None if head is None else result_from_dict({**head["result"], "notebook": None})
+
+    def terms(self, lab: str, student: str) -> dict[str, Any] | None:
+        """Return the terms of this student's last graded submission, None where there is none."""
+        head = self._head(lab, student)
+        return None if head is None else dict(head["key"]["terms"])
+
+    def keep(
+        self,
+        result: Result,
+        raw: bytes,
+        answers: Mapping[str, Sequence[Answer]],
+        terms: Terms,
+        asked: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write down a submission's answers and its result, for good once this returns.
+
+        `asked` says, by task, what the answers are answers to; where it does not, they cannot be
+        judged again.
+        """
+        said = {task: [vars(answer) for answer in given] for task, given in answers.items()}
+        notebook = json.dumps(result.notebook).encode()
+        rest = notebook + _packed(plain.encode(said, around=_AROUND))
+        light = result_to_dict(dataclasses.replace(result, notebook=None))
+        head = {
+            "key": _key(raw, terms),
+            "asked": dict(asked or {}),
+            "result": light,
+            "notebook_bytes": len(notebook),
+            "digest": _digest(rest),
+        }
+        write_whole(self.path(result.lab, result.student), _sealed(head) + b"\n" + rest)
+
+    def amend(self, result: Result, terms: Terms) -> None:
+        """Write another result and other terms over those of a submission; its answers stay."""
+        read = self._read(result.lab, result.student)
+        if read is None:
+            raise KeyError(f"the journal has no entry of {result.student}, {result.lab}")
+        head, rest = read
+        light = result_to_dict(dataclasses.replace(result, notebook=None))
+        head |= {"key": head["key"] | {"terms": dict(terms)}, "result": light}
+        write_whole(self.path(result.lab, result.student), _sealed(head) + b"\n" + rest)
+
+    def copy(self, lab: str, student: str, other: Journal) -> bool:
+        """Make another journal's entry of this submission this one's; whether that changed it."""
+        data = other.path(lab, student).read_bytes()
+        path = self.path(lab, student)
+        if path.is_file() and path.read_bytes() == data:
+            return False
+        write_whole(path, data)
+        return True
+
+    def asked(self, lab: str, student: str) -> dict[str, str]:
+        """Return, by task, a digest of what the answers are answers to."""
+        head = self._head(lab, student)
+        return {} if head is None else dict(head["asked"])
+
+    def submission(self, lab: str, student: str) -> str | None:
+        """Return the SHA-256 digest of the submission's bytes, None where there is no entry."""
+        head = self._head(lab, student)
+        return None if head is None else str(head["key"]["submission"])
+
+    def whole(self, lab: str, student: str) -> bool:
+        """Tell whether all of a submission's entry can be read."""
+        return self._entry(lab, student) is not None
+
+    def path(self, lab: str, student: str) -> Path:
+        """Return where a submission's entry lies."""
+        return inside(self._root, lab, f"{student}.entry")
+
+    def answers(self, lab: str, student: str) -> dict[str, list[Answer]]:
+        """Return what a graded submission answered, by task.
+
+        None where it has no whole entry, or one that an earlier version of the journal wrote.
+        """
+        entry = self._entry(lab, student)
+        if entry is None or entry[0]["key"].get("version") != _VERSION:
+            return {}
+        head, rest = entry
+        data = plain.decode(_unpacked(rest[head["notebook_bytes"] :]), around=_AROUND)
+        return {
+            task: [Answer(**{**one, "asked": tuple(map(tuple, one["asked"]))}) for one in given]
+            for task, given in data.items()
+        }
+
+    def _entry(self, lab: str, student: str) -> tuple[dict[str, Any], bytes] | None:
+        """An entry's first line, and the rest; one that is not whole any more counts as none."""
+        read = self._read(lab, student)
+        return read if read is not None and _digest(read[1]) == read[0]["digest"] else None
+
+    def _read(self, lab: str, student: str) -> tuple[dict[str, Any], bytes] | None:
+        """The same, whether the rest is whole or not."""
+        path = self.path(lab, student)
+        try:
+            first, _, rest = path.read_bytes().partition(b"\n")
+            return _parsed(first), rest
+        except (FileNotFoundError, ValueError):
+            return None
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+    def _head(self, lab: str, student: str) -> dict[str, Any] | None:
+        """An entry's first line alone; None where it is not whole."""
+        path = self.path(lab, student)
+        try:
+            with path.open("rb") as file:
+                return _parsed(file.readline(_MAX_HEAD))
+        except (FileNotFoundError, ValueError):
+            return None
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> Damaged:
+    return Damaged(path, f"cannot be read ({error.strerror})", "a submission's entry")
+
+
+def _sealed(head: Mapping[str, Any]) -> bytes:
+    """An entry's first line, with a digest of itself: what damage left readable may not be so."""
+    return json.dumps({**head, "seal": _seal(head)}, sort_keys=True).encode()
+
+
+def _seal(head: Mapping[str, Any]) -> str:
+    return _digest(json.dumps(head, sort_keys=True).encode())
+
+
+def _parsed(first: bytes) -> dict[str, Any]:
+    """An entry's first line; ValueError where it is none."""
+    try:
+        head: dict[str, Any] = json.loads(first)
+        seal = head.pop("seal", None)  # entries of older versions have none
+        sealed = seal in (None, _seal(head)) and head.keys() == _HEAD
+        result_from_dict(head["result"])
+        is_head = isinstance(head["key"]["terms"], dict) and isinstance(head["digest"], str)
+        is_head = is_head and isinstance(head["asked"], dict)
+        whole = sealed and is_head and isinstance(head["notebook_bytes"], int)
+    except (KeyError, TypeError, AttributeError, RecursionError):
+        whole = False
+    if not whole:
+        raise ValueError("no first line of an entry")
+    return head
+
+
+def _whole(head: Mapping[str, Any], rest: bytes) -> Result:
+    notebook = json.loads(rest[: head["notebook_bytes"]])
+    return result_from_dict({**head["result"], "notebook": notebook})
+
+
+def _packed(answers: bytes) -> bytes:
+    """Encoded plain data with its line of JSON compressed."""
+    end = answers.find(b"\n") + 1 or len(answers)
+    return zlib.compress(answers[:end], level=1) + answers[end:]
+
+
+def _unpacked(packed: bytes) -> bytes:
+    line = zlib.decompressobj()
+    return line.decompress(packed) + line.unused_data
+
+
+def _key(raw: bytes, terms: Terms) -> dict[str, Any]:
+    return {"version": _VERSION, "submission": _digest(raw), "terms": dict(terms)}
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,81 @@
+"""Small files: the JSON files of a results folder, what each holds, read and written."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autograder.base.damage import is_there, read_json
+from autograder.base.files import write_whole
+
+__all__ = ["COUNTED", "SETTINGS", "SHOWN", "SMALL_FILES", "TAKEN", "WAIVED", "SmallFile"]
+
+SETTINGS = "semester.toml"  # the one file of a results folder that an instructor writes
+
+
+@dataclass(frozen=True)
+class SmallFile:
+    """One JSON file of a results folder. It holds `empty` as long as it is not there."""
+
+    name: str
+    expected: str
+    is_valid: Callable[[Any], bool]
+    empty: Any
+
+    def path(self, out: Path) -> Path:
+        return out / self.name
+
+    def read(self, out: Path) -> Any:
+        """Return what the file of `out` holds; raises Damaged if it cannot be read."""
+        path = self.path(out)
+        return read_json(path, self.is_valid, self.expected) if is_there(path) else self.empty
+
+    def write(self, out: Path, data: Any) -> None:
+        write_whole(self.path(out), json.dumps(data, sort_keys=True, indent=0).encode())
+
+
+def _is_taken(data: object) -> bool:
+    return isinstance(data, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(map(_is_name, pair)) for pair in data
+    )
+
+
+def _is_waived(data: object) -> bool:
+    return _is_table(data, lambda reason: isinstance(reason, str))
+
+
+def _is_shown(data: object) -> bool:
+    return _is_table(data, lambda of_lab: _is_table(of_lab, lambda d: isinstance(d, str)))
+
+
+def _is_counted(data: object) -> bool:
+    return _is_table(data, lambda of_lab: _is_table(of_lab, _is_chosen))
+
+
+def _is_chosen(data: object) -> bool:
+    if not isinstance(data, dict) or data.keys() != {"folder", "received", "percent_off"}:
+        return False
+    off, texts = data["percent_off"], (data["folder"], data["received"])
+    is_percent = isinstance(off, int | float) and math.isfinite(off) and 0 <= off <= 100
+    return is_percent and all(isinstance(text, str) for text in texts)
+
+
+def _is_table(data: object, is_value: Callable[[object], bool]) -> bool:
+    return isinstance(data, dict) and all(map(is_value, data.values()))
+
+
+def _is_name(data: object) -> bool:
+    return isinstance(data, str) and data not in {"", ".", ".."} and not set(data) & set("/\\\0")
+
+
+TAKEN = SmallFile("taken.json", "a list of [student, lab], who was taken in", _is_taken, [])
+WAIVED = SmallFile("waived.json", "the reasons of waivers, by task", _is_waived, {})
+COUNTED = SmallFile("counted.json", "the attempt that counts, by lab and student", _is_counted, {})
+SHOWN = SmallFile(
+    "shown.json", "a digest of each submission that Formgrader has shown", _is_shown, {}
+)
+SMALL_FILES = (TAKEN, WAIVED, COUNTED, SHOWN)

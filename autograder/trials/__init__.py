@@ -1,0 +1,1 @@
+"""What shows that the grader is right: the answer bank, mutants, sampled classes, calibration."""

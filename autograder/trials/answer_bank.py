@@ -1,0 +1,265 @@
+"""The answer bank: right and wrong answers to every task, which must be graded as they say.
+
+DIR/<lab>/<task without labNN->.py holds a task's answers in percent format, a solution cell each,
+under `# %% right: <name>` or `# %% wrong: <mistake>`. A folder <task>/ of files right_<name>.py and
+wrong_<mistake>.py is read too. An answer begins with a docstring of one line that says what is
+particular about it; a wrong one's may end in `[earns 2]`, the most points it may still get, 0 if
+left out.
+
+Answers to different tasks are graded together, in one notebook, as long as neither sees a name of
+the other's. What then looks wrong is graded once more in a notebook of its own, and only that
+counts as a problem.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from autograder.model.result import Result
+from autograder.model.task import Lab, Task, Verdict
+from autograder.trials.packing import pack
+
+__all__ = ["BankReport", "Entry", "check_bank", "given_sources", "read_bank", "submission_with"]
+
+_FILE = re.compile(r"(right|wrong)_(\w+)\.py")
+_CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
+_HEADING = re.compile(r" (right|wrong): (\w+)")
+_DOCSTRING = re.compile(r'r?"""([^"\n]+(?:"(?!"")[^"\n]*)*)"""[ \t]*(?:\n|\Z)')
+_EARNS = re.compile(r"\[earns (\d+(?:\.\d+)?)\]")
+
+Notebook = dict[str, Any]
+Grade = Callable[[Sequence[Notebook]], Sequence[Result]]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One answer of the bank, to the task whose id is `task`."""
+
+    task: str
+    kind: Literal["right", "wrong"]
+    #: Tells it from the task's other answers of its kind.
+    name: str
+    #: The id of the mistake that it is named for; None where its name is no mistake's.
+    mistake: str | None
+    #: The solution cell.
+    source: str
+    #: The task's points for a right one, the most that it may get for a wrong one.
+    earns: float
+    #: Its docstring: what is particular about it.
+    about: str
+
+    @property
+    def label(self) -> str:
+        """Tells it from every other answer: `lab03-adam_step/right_loops`."""
+        return f"{self.task}/{self.kind}_{self.name}"
+
+
+@dataclass(frozen=True)
+class BankReport:
+    """What came of grading a bank, in sentences. It passed where `problems` is empty.
+
+    `not_run` are the tasks that could not be tried here, for want of a GPU. `inexact` are wrong
+    answers that earned less than the most they may: allowed, but a sampled class takes the most
+    for what they earn.
+    """
+
+    problems: tuple[str, ...]
+    not_run: tuple[str, ...]
+    inexact: tuple[str, ...]
+    graded: int
+
+
+def read_bank(folder: Path, lab: Lab) -> list[Entry]:
+    """Return the bank's answers to the lab, in the order of its tasks.
+
+    Raises FileNotFoundError where there is none, and ValueError with one line for each answer that
+    does not have the form described above.
+    """
+    home = folder / lab.name
+    if not home.is_dir():
+        raise FileNotFoundError(
+            f"there is no {home}; expected {folder} to hold {lab.name}/<task>.py with cells headed "
+            "`# %% right: <name>` and `# %% wrong: <mistake>`"
+        )
+    tasks = {task.name: task for task in lab.tasks}
+    entries: list[Entry] = []
+    problems: list[str] = []
+    for path in sorted(home.iterdir()):
+        if path.name.startswith((".", "__")):
+            continue
+        if path.stem not in tasks:
+            problems.append(f"{path} answers no task of {lab.name}: those are {', '.join(tasks)}")
+            continue
+        for place, heading, text in _answers(path):
+            try:
+                entries.append(_entry(tasks[path.stem], heading, text))
+            except ValueError as error:
+                problems.append(f"{place}: {error}")
+    labels = Counter(entry.label for entry in entries)
+    problems += [f"{home}: {count} answers are {one}" for one, count in labels.items() if count > 1]
+    if problems:
+        raise ValueError("\n".join(problems))
+    order = [task.id for task in lab.tasks]
+    return sorted(entries, key=lambda entry: (order.index(entry.task), entry.kind, entry.name))
+
+
+def _answers(path: Path) -> Iterator[tuple[str, re.Match[str] | None, str]]:
+    """Yield where each answer to a task stands, its heading, if it has one, and its text."""
+    if path.is_dir():
+        for file in sorted(path.iterdir()):
+            if not file.name.startswith((".", "__")):
+                yield str(file), _FILE.fullmatch(file.name), file.read_text(encoding="utf-8")
+        return
+    before, *cells = _CELL.split(path.read_text(encoding="utf-8"))
+    if before.strip():
+        yield f"{path}, before its first cell", None, before
+    for heading, text in zip(cells[::2], cells[1::2], strict=True):
+        yield f"{path}, `# %%{heading}`", _HEADING.fullmatch(heading.rstrip()), text
+
+
+def _entry(task: Task, heading: re.Match[str] | None, text: str) -> Entry:
+    if heading is None:
+        raise ValueError(
+            "expected an answer under `# %% right: <name>` or `# %% wrong: <mistake>`, or in a "
+            "file named right_<name>.py or wrong_<mistake>.py"
+        )
+    documented = _DOCSTRING.match(text)
+    if documented is None:
+        raise ValueError('expected a docstring of one line first, in """: what is particular here')
+    about = documented[1].strip()
+    right, name = heading[1] == "right", heading[2]
+    says = _EARNS.search(about)
+    if "[earns" in about and (says is None or right or not about.endswith("]")):
+        raise ValueError(
+            "expected [earns N] with a number N, at the end of a wrong answer's docstring only"
+        )
+    earns = task.points if right else float(says[1]) if says else 0.0
+    if not right and earns >= task.points:
+        raise ValueError(f"a wrong answer cannot earn {earns:g} of {task.points:g} points")
+    return Entry(
+        task=task.id,
+        kind="right" if right else "wrong",
+        name=name,
+        mistake=None if right or name not in task.mistakes else name,
+        source=text[documented.end() :].strip("\n"),
+        earns=earns,
+        about=about,
+    )
+
+
+def submission_with(release: Mapping[str, Any], answers: Mapping[str, str]) -> Notebook:
+    """Return the released notebook with the solution cells of some tasks filled in.
+
+    `answers` maps a task's id to its solution cell's source; the other cells are left as released.
+    Raises ValueError for a task that has no solution cell there.
+    """
+    notebook: Notebook = deepcopy(dict(release))
+    missing = dict(answers)
+    for cell in notebook["cells"]:
+        grade_id = cell.get("metadata", {}).get("nbgrader", {}).get("grade_id", "")
+        task = grade_id.removesuffix("-solution")
+        if task != grade_id and task in missing:
+            cell["source"] = missing.pop(task)
+    if missing:
+        raise ValueError(f"the release has no solution cell for {', '.join(missing)}")
+    return notebook
+
+
+def check_bank(release: Mapping[str, Any], entries: Sequence[Entry], grade: Grade) -> BankReport:
+    """Grade all entries and return what is not as they say.
+
+    `grade` turns notebooks into Results, one each and in the same order.
+    """
+    packs = pack(entries, given=given_sources(release))
+    verdicts = _verdicts(release, packs, grade)
+    alone = [
+        entry
+        for together in packs
+        for entry in together
+        if len(together) > 1 and _complaints(entry, verdicts[entry.label])
+    ]
+    if alone:
+        verdicts |= _verdicts(release, [[entry] for entry in alone], grade)
+    problems = [line for entry in entries for line in _complaints(entry, verdicts[entry.label])]
+    return BankReport(
+        problems=tuple(problems),
+        not_run=tuple(_not_run(entries, verdicts)),
+        inexact=tuple(_inexact(entries, verdicts)),
+        graded=sum(not _needs_gpu(verdicts[entry.label]) for entry in entries),
+    )
+
+
+def _needs_gpu(verdict: Verdict | str) -> bool:
+    return isinstance(verdict, Verdict) and verdict.status == "needs_gpu"
+
+
+def _not_run(entries: Sequence[Entry], verdicts: Mapping[str, Verdict | str]) -> Iterator[str]:
+    counts = Counter(entry.task for entry in entries if _needs_gpu(verdicts[entry.label]))
+    for task, count in counts.items():
+        yield f"{task}: {count} answers were not run, for want of a GPU."
+
+
+def _inexact(entries: Sequence[Entry], verdicts: Mapping[str, Verdict | str]) -> Iterator[str]:
+    for entry in entries:
+        verdict = verdicts[entry.label]
+        if isinstance(verdict, str) or _needs_gpu(verdict) or entry.kind == "right":
+            continue
+        if verdict.points < entry.earns:
+            yield f"{entry.label} earned {verdict.points:g}, less than the {entry.earns:g} it says."
+
+
+def given_sources(release: Mapping[str, Any]) -> list[str]:
+    """Return the sources of a release's code cells but for the exercises' own."""
+    return [
+        "".join(cell["source"])
+        for cell in release["cells"]
+        if cell["cell_type"] == "code"
+        and not cell.get("metadata", {}).get("nbgrader", {}).get("solution")
+    ]
+
+
+def _verdicts(
+    release: Mapping[str, Any], packs: Sequence[Sequence[Entry]], grade: Grade
+) -> dict[str, Verdict | str]:
+    """The verdict on each entry, or why its notebook was not graded."""
+    notebooks = [
+        submission_with(release, {entry.task: entry.source for entry in together})
+        for together in packs
+    ]
+    found: dict[str, Verdict | str] = {}
+    for together, result in zip(packs, grade(notebooks), strict=True):
+        by_task = {verdict.task: verdict for verdict in result.verdicts}
+        for entry in together:
+            if result.end != "graded":
+                found[entry.label] = f"it was {result.end}: {result.reason}"
+            else:
+                found[entry.label] = by_task.get(entry.task, "it has no verdict")
+    return found
+
+
+def _complaints(entry: Entry, verdict: Verdict | str) -> list[str]:
+    if isinstance(verdict, str):
+        return [f"{entry.label} was not judged: {verdict}"]
+    if verdict.status == "needs_gpu":
+        return []
+    came = f"{verdict.points:g} of {verdict.max_points:g} points"
+    said = f"{verdict.status}, {verdict.message}"
+    if entry.kind == "right":
+        lost = verdict.status != "right" or verdict.points < entry.earns
+        return [f"{entry.label} is right, but earned {came}: {said}"] if lost else []
+    complaints = []
+    if verdict.points > entry.earns or verdict.status == "right":
+        complaints.append(
+            f"{entry.label} is wrong and may earn {entry.earns:g}, but earned {came}: {said}"
+        )
+    if entry.mistake and verdict.mistake != entry.mistake:
+        complaints.append(
+            f"{entry.label} was not recognised as {entry.mistake}, but as {verdict.mistake}: {said}"
+        )
+    return complaints

@@ -1,0 +1,158 @@
+"""Calibration: right answers to the exercises with a memory budget, graded many times.
+
+A right answer that loses points is a false alarm: the budget is too small, or this machine counts
+memory in another way than the budgets expect. Each grading is a real one, in the sandbox, of a lab
+that is cut down to its cases with a budget; each round draws new cases.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autograder.content import find_lab, lab_names
+from autograder.grading.grade import grade
+from autograder.model.task import Case, Lab, Task, Verdict
+from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.released import release_of
+from autograder.sandbox.host.sandbox import Sandbox
+from autograder.trials.answer_bank import Entry, given_sources, read_bank, submission_with
+from autograder.trials.packing import pack
+
+__all__ = [
+    "Grading",
+    "Tally",
+    "calibrate",
+    "grade_answers",
+    "measured_labs",
+    "tallies",
+    "with_budget",
+]
+
+_SECRET = bytes(32)  # draws differ from round to round, and are the same in every run
+
+Notebook = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Grading:
+    """One answer of the bank, graded once, and its verdict."""
+
+    entry: Entry
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What became of the gradings of one task's right answers.
+
+    `lost` of them lost points, and `could_not_judge` were left to an instructor; `failures` has a
+    line for each of both.
+    """
+
+    task: str
+    gradings: int
+    lost: int
+    could_not_judge: int
+    failures: tuple[str, ...]
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, in a sentence; empty if every grading was right."""
+        if not self.failures:
+            return ""
+        return (
+            f"{self.task}: of {self.gradings} gradings of right answers {self.lost} lost points "
+            f"and {self.could_not_judge} could not be judged; the first was {self.failures[0]}"
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.task:30} {self.gradings:4} gradings, {self.lost} lost points, "
+            f"{self.could_not_judge} could not be judged"
+        )
+
+
+def with_budget(lab: Lab) -> Lab:
+    """Return the lab with nothing but its cases that have a budget, and the tasks that have such.
+
+    The parts that no such case decides are then earned by everybody.
+    """
+
+    def only_budgeted(task: Task) -> Task:
+        def cases(rng: np.random.Generator) -> list[Case]:
+            return [case for case in task.cases(rng) if case.budget is not None]
+
+        return replace(task, cases=cases)
+
+    tasks = map(only_budgeted, lab.tasks)
+    return replace(lab, tasks=tuple(t for t in tasks if t.cases(np.random.default_rng(0))))
+
+
+def measured_labs() -> list[Lab]:
+    """Return the labs in which a task has a budget, each cut down to those: see `with_budget`."""
+    return [lab for name in lab_names() if (lab := with_budget(find_lab(name))).tasks]
+
+
+def calibrate(labs: Iterable[Lab], course: Path, rounds: int) -> Iterator[Grading]:
+    """Grade every right answer of the course's bank to the labs' tasks, `rounds` times.
+
+    `labs` are cut down to their cases with a budget. Raises FileNotFoundError, with the remedy, if
+    the course has no bank.
+    """
+    bank = course / "tests" / "bank"
+    if not bank.is_dir():
+        raise FileNotFoundError(
+            f"{bank} is missing, and without answers there is nothing to measure; run `autograder "
+            "--course DIR doctor --measure` with a checkout of the course as DIR"
+        )
+    for lab in labs:
+        tasks = {task.id for task in lab.tasks}
+        every = read_bank(bank, find_lab(lab.name))
+        right = [entry for entry in every if entry.kind == "right" and entry.task in tasks]
+        release = release_of(lab.name, course / "labs")
+        with Sandbox(lab.hides) as sandbox:
+            for number in range(rounds):
+                yield from grade_answers(lab, release, right, sandbox, f"round {number}")
+
+
+def grade_answers(
+    lab: Lab, release: Notebook, entries: Sequence[Entry], sandbox: Sandbox, student: str
+) -> Iterator[Grading]:
+    """Grade answers to a lab, several in one notebook; the cases are those drawn for `student`."""
+    for together in pack(entries, given=given_sources(release)):
+        by_task = {entry.task: entry for entry in together}
+        answers = {task: entry.source for task, entry in by_task.items()}
+        raw = json.dumps(submission_with(release, answers)).encode()
+        submission = take_in_bytes(student, lab.name, raw, release)
+        tasks = tuple(task for task in lab.tasks if task.id in by_task)
+        graded = grade(replace(lab, tasks=tasks), submission, sandbox, _SECRET)
+        for verdict in graded.result.verdicts:
+            yield Grading(by_task[verdict.task], verdict)
+
+
+def tallies(gradings: Iterable[Grading]) -> list[Tally]:
+    """Count the gradings of right answers by task, in the order in which the tasks come first."""
+    by_task: dict[str, list[Grading]] = {}
+    for grading in gradings:
+        by_task.setdefault(grading.verdict.task, []).append(grading)
+    return [_tally(task, of_task) for task, of_task in by_task.items()]
+
+
+def _tally(task: str, gradings: Sequence[Grading]) -> Tally:
+    failed = [grading for grading in gradings if grading.verdict.status != "right"]
+    doubtful = sum(grading.verdict.status == "could_not_judge" for grading in failed)
+    return Tally(
+        task=task,
+        gradings=len(gradings),
+        lost=len(failed) - doubtful,
+        could_not_judge=doubtful,
+        failures=tuple(
+            f"{one.entry.label}: {one.verdict.status}, {one.verdict.message}" for one in failed
+        ),
+    )

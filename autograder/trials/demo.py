@@ -1,0 +1,65 @@
+"""Demo: a sampled class is graded for real, and the grades are compared with the known truth."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from autograder.content import find_lab, lab_names
+from autograder.model.result import Result
+from autograder.trials import sampled_class
+
+__all__ = ["compare", "prepare", "verdict"]
+
+Row = dict[str, str]
+_KEY = ("student", "lab", "task")
+
+
+def prepare(out: Path, students: int, seed: int, root: Path, *, has_gpu: bool) -> Path:
+    """Sample a class over all labs into `out`/class; return its folder.
+
+    What an earlier demo left in `out` is deleted. Raises FileExistsError where `out` holds anything
+    that no demo made.
+    """
+    class_ = out / "class"
+    if out.exists() and any(out.iterdir()) and not (class_ / "truth.csv").is_file():
+        raise FileExistsError(f"{out} holds other files; give a new folder for the demo's class")
+    shutil.rmtree(out, ignore_errors=True)
+    labs = [find_lab(name) for name in lab_names()]
+    bank, releases = root / "tests" / "bank", root / "labs"
+    sampled_class.sample_class(labs, students, seed, class_, bank, releases, has_gpu=has_gpu)
+    return class_
+
+
+def compare(truth: Path, grades: Path) -> list[str]:
+    """Return a sentence for each exercise whose row in `grades` is not as in `truth`, by CSV."""
+    given = {tuple(row[name] for name in _KEY): row for row in _rows(grades)}
+    return [
+        sentence
+        for row in _rows(truth)
+        for sentence in _differences(row, given.get(tuple(row[name] for name in _KEY)))
+    ]
+
+
+def verdict(results: Sequence[Result], students: int, differences: Sequence[str]) -> str:
+    """Return the demo's last line: how many were graded and lost, and whether scores are true."""
+    graded = sum(result.end == "graded" for result in results)
+    scores = f"{len(differences)} scores differ from" if differences else "scores equal"
+    return f"{graded} graded, {students - graded} lost, {scores} the truth"
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    with path.open(newline="", encoding="utf-8") as file:
+        yield from csv.DictReader(file)
+
+
+def _differences(true: Row, given: Row | None) -> Iterator[str]:
+    name = "{student} {task}".format(**true)
+    if given is None:
+        yield f"{name} has no grade"
+        return
+    for column in ("score", "status", "mistake"):
+        if given[column] != true[column]:
+            yield f"{name}: {column} is {given[column]!r}, and the truth is {true[column]!r}"

@@ -1,0 +1,253 @@
+"""Mutation: which small changes of the reference solutions would still earn full points.
+
+Each mutant is graded in the sandbox by its task's own judge, in a notebook of its own: the solved
+one, cut to the cells that the task's names are made of, and only its own task is asked. So no
+mutant can spoil or save another, and one costs no more than a process and its task's cases. A
+first round in this process would save little: most of the time is the task's own, and a measured
+task has other figures here.
+
+A mutant that earns full points *survives*. Either it does all that the exercise asks for, and a
+file says why, tests/mutants/<lab>.toml in this course; or the task's cases have a hole.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from autograder.base import pool
+from autograder.base.limits import Limits
+from autograder.content import find_lab, find_task
+from autograder.grading.grade import grade
+from autograder.model.definitions import reachable
+from autograder.model.submission import RunCell, Submission
+from autograder.model.task import Verdict
+from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.questions import source_notebook
+from autograder.notebooks.released import release_of
+from autograder.sandbox.host.sandbox import Sandbox
+from autograder.trials.answer_bank import submission_with
+from autograder.trials.mutants import Mutant, mutants_of
+
+__all__ = [
+    "MutationReport",
+    "Solved",
+    "check_mutants",
+    "grade_mutants",
+    "read_explained",
+    "solve",
+    "tasks_named",
+]
+
+_SECRET = b"the mutants' cases"
+_UNCHANGED = "the solution itself"
+
+Graded = tuple[Mutant, Verdict | str]  # a string says why there is no verdict
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A lab with all its exercises solved, and how mutants of them are graded.
+
+    `submissions` have the cells that a task's names are made of, by the task's id. With another
+    `seed` other cases are drawn.
+    """
+
+    lab: str
+    submissions: Mapping[str, Submission]
+    limits: Limits
+    isolated: bool = True
+    seed: int = 0
+
+    def mutants(self, tasks: Iterable[str]) -> list[Mutant]:
+        """The mutants of these tasks, each task's after its solution itself."""
+        found = []
+        for task in tasks:
+            source = _solution(self.submissions[task], task).source
+            found.append(Mutant(f"{task}: {_UNCHANGED}", task, "", _UNCHANGED, source))
+            found += mutants_of(task, source)
+        return found
+
+    def with_mutant(self, mutant: Mutant) -> Submission:
+        """The submission with a mutant in it. Its cases are drawn by its id and the seed alone."""
+        submission = self.submissions[mutant.task]
+        cells = list(submission.cells)
+        place = cells.index(_solution(submission, mutant.task))
+        cells[place] = replace(cells[place], source=mutant.source)
+        return replace(submission, raw=f"{mutant.id} {self.seed}".encode(), cells=tuple(cells))
+
+
+@dataclass(frozen=True)
+class MutationReport:
+    """What came of grading the mutants of a lab, or of some of its tasks.
+
+    All is well where `problems` is empty. `survivors` are the ids of all mutants that earned full
+    points, `unexplained` those of them that no file explains. `doubted` could not be judged, so
+    they earned nothing, and nobody said that they are wrong. `not_run` are the tasks that need a
+    GPU, where there is none.
+    """
+
+    problems: tuple[str, ...]
+    graded: int
+    killed: int
+    survivors: tuple[str, ...]
+    unexplained: tuple[str, ...]
+    doubted: tuple[str, ...]
+    not_run: tuple[str, ...]
+
+
+def solve(
+    lab: str, course: Path, limits: Limits, *, isolated: bool = True, seed: int = 0
+) -> Solved:
+    """Return the lab of `course` with its instructor's solutions in it."""
+    tasks = {f"{task.id}-solution": task.id for task in find_lab(lab).tasks}
+    release = release_of(lab, course / "labs")
+    sources = {
+        tasks[name]: "".join(cell["source"])
+        for cell in source_notebook(lab, course)["cells"]
+        if (name := cell["metadata"].get("nbgrader", {}).get("grade_id")) in tasks
+    }
+    raw = json.dumps(submission_with(release, sources)).encode()
+    whole = take_in_bytes("mutant", lab, raw, release)
+    submissions = {task: _cut(whole, find_task(task).defines) for task in sources}
+    return Solved(lab, submissions, limits, isolated, seed)
+
+
+def _cut(whole: Submission, names: Sequence[str]) -> Submission:
+    """The submission without the cells that these names do without, such as a lab's plots."""
+    reached = reachable(names, [cell.source for cell in whole.cells])
+    needed = set(map(ast.dump, reached.statements))
+
+    def is_needed(cell: RunCell) -> bool:
+        try:
+            return not needed.isdisjoint(map(ast.dump, ast.parse(cell.source).body))
+        except SyntaxError:
+            return True  # such as one with a magic, which Python alone cannot read
+
+    return replace(whole, cells=tuple(filter(is_needed, whole.cells)))
+
+
+def _solution(submission: Submission, task: str) -> RunCell:
+    return next(c for c in submission.cells if (c.kind, c.task) == ("solution", task))
+
+
+def tasks_named(solved: Solved, names: Sequence[str] | None) -> list[str]:
+    """Return the ids of these tasks of the lab, of all if no names are given.
+
+    ValueError for a name of no task. A task may be named without the lab, as in `state_bytes`.
+    """
+    tasks = {task: task for task in solved.submissions}
+    tasks |= {task.partition("-")[2]: task for task in solved.submissions}
+    unknown = [name for name in names or () if name not in tasks]
+    if unknown:
+        known = ", ".join(solved.submissions)
+        raise ValueError(f"{solved.lab} has no task {unknown[0]!r}; its tasks are {known}")
+    return [tasks[name] for name in names or solved.submissions]
+
+
+def read_explained(path: Path) -> dict[str, str]:
+    """Return why each mutant that is listed in the file may survive, by its id.
+
+    Raises ValueError for a file that does not have the form: tables `[[survivor]]`, each with a
+    `reason` and the ids of `mutants`, none of which is listed twice. No file is an empty one.
+    """
+    if not path.exists():
+        return {}
+    reasons: dict[str, str] = {}
+    try:
+        read = tomllib.loads(path.read_text(encoding="utf-8"))
+        if set(read) != {"survivor"}:
+            raise ValueError(f"it holds {', '.join(read) or 'nothing'}")
+        for table in read["survivor"]:
+            for name in table["mutants"]:
+                if name in reasons or not table["reason"].strip():
+                    raise ValueError(f"{name} is listed twice, or without a reason")
+                reasons[name] = table["reason"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path}: {error}; expected tables [[survivor]] with a reason and mutants"
+        ) from None
+    return reasons
+
+
+def check_mutants(
+    graded: Iterable[Graded], explained: Mapping[str, str], tasks: Sequence[str]
+) -> MutationReport:
+    """Return what came of all mutants of `tasks`, held against those that are explained."""
+    by_end: dict[str, list[str]] = {}
+    problems: list[str] = []
+    for mutant, verdict in graded:
+        end = _end(verdict)
+        if mutant.change != _UNCHANGED:
+            by_end.setdefault(end, []).append(mutant.id)
+        elif end in ("killed", "doubted"):
+            assert isinstance(verdict, Verdict)
+            problems.append(f"{mutant.id} is not right: {verdict.message}")
+        if isinstance(verdict, str):
+            problems.append(f"{mutant.id} was not judged: {verdict}")
+    ids = {end: tuple(names) for end, names in by_end.items()}
+    survivors, not_run = ids.get("survived", ()), ids.get("not run", ())
+    unexplained = tuple(name for name in survivors if name not in explained)
+    problems += [f"{name}: survived" for name in unexplained]
+    problems += _idle(explained, {*survivors, *not_run}, tasks)
+    return MutationReport(
+        problems=tuple(problems),
+        graded=sum(len(names) for end, names in by_end.items() if end != "not run"),
+        killed=len(ids.get("killed", ())),
+        survivors=survivors,
+        unexplained=unexplained,
+        doubted=ids.get("doubted", ()),
+        not_run=tuple(sorted({name.partition(":")[0] for name in not_run})),
+    )
+
+
+def _end(verdict: Verdict | str) -> str:
+    if isinstance(verdict, str):
+        return "failed"
+    ends = {"right": "survived", "needs_gpu": "not run", "could_not_judge": "doubted"}
+    return ends.get(verdict.status, "killed")
+
+
+def _idle(explained: Mapping[str, str], survivors: set[str], tasks: Sequence[str]) -> Iterator[str]:
+    """A sentence for each entry that says of no survivor why it is one."""
+    for name in explained:
+        if name.partition(":")[0] in tasks and name not in survivors:
+            yield f"{name}: listed as a survivor, but no such mutant survived"
+
+
+# Running
+
+
+def grade_mutants(solved: Solved, mutants: Sequence[Mutant], workers: int) -> Iterator[Graded]:
+    """Yield each mutant with its verdict, as they are graded."""
+    work: pool.Work[Mutant, Verdict] = pool.Work(
+        partial(_grading, solved),
+        preload=(__name__, f"autograder.content.{find_lab(solved.lab).number}"),
+        wall_seconds=2 * solved.limits.submission_seconds,
+    )
+    for mutant, outcome in pool.run_all(mutants, work, workers):
+        yield mutant, outcome.reason if isinstance(outcome, pool.Failure) else outcome
+
+
+@contextmanager
+def _grading(solved: Solved, slot: int) -> Iterator[Callable[[Mutant], Verdict]]:
+    """What grades one mutant after another in one sandbox, in a worker's process."""
+    lab = find_lab(solved.lab)
+    measured = any(task.trust == "measured" for task in lab.tasks)
+    with Sandbox(
+        lab.hides, slot=slot, limits=solved.limits, isolated=solved.isolated, measured=measured
+    ) as sandbox:
+
+        def verdict_on(mutant: Mutant) -> Verdict:
+            alone = replace(lab, tasks=(find_task(mutant.task),))
+            graded = grade(alone, solved.with_mutant(mutant), sandbox, _SECRET)
+            (verdict,) = graded.result.verdicts
+            return verdict
+
+        yield verdict_on

@@ -1,0 +1,275 @@
+"""A class of made-up students whose scores are known before anybody grades them.
+
+Answers come from the bank: right ones, and wrong ones that are named for a mistake and so earn
+exactly what their first line says (`bank.check_bank` lists those that do not, as inexact). Every
+student is of one of KINDS, in turn, so that a class has all that makes honest notebooks messy.
+Exercises that need a GPU are answered rightly or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from autograder.base.csv_table import csv_bytes
+from autograder.model.task import Lab, Status, Task
+from autograder.notebooks.released import release_of
+from autograder.trials.answer_bank import Entry, given_sources, read_bank, submission_with
+from autograder.trials.packing import bound_names, together
+
+__all__ = ["COLUMNS", "KINDS", "sample", "sample_class"]
+
+COLUMNS = ("student", "lab", "task", "score", "status", "mistake")
+Notebook = dict[str, Any]
+
+
+def sample(
+    lab: Lab,
+    students: int,
+    seed: int,
+    out: Path,
+    bank: Path,
+    releases: Path,
+    *,
+    has_gpu: bool = False,
+) -> None:
+    """Write a class of students of one lab; see `sample_class`."""
+    sample_class([lab], students, seed, out, bank, releases, has_gpu=has_gpu)
+
+
+def sample_class(
+    labs: Sequence[Lab],
+    students: int,
+    seed: int,
+    out: Path,
+    bank: Path,
+    releases: Path,
+    *,
+    has_gpu: bool = False,
+) -> None:
+    """Write `students` submissions, to the labs in turn, and out/truth.csv: the grades they get.
+
+    A student hands in one lab, at out/submitted/<student>/<lab>/<lab>.ipynb. `bank` and `releases`
+    are the folders tests/bank and labs; `has_gpu` tells whether exercises that need a GPU will be
+    graded. The same arguments write the same bytes. A score in truth.csv is empty where the
+    exercise will not be judged.
+
+    Raises FileExistsError where `out` has anything in it, which could be taken for this class.
+    """
+    if out.exists() and any(out.iterdir()):
+        raise FileExistsError(f"{out} is not empty; give a new folder, or delete it first")
+    rows: list[dict[str, str]] = []
+    for number, lab in enumerate(labs):
+        release, entries = release_of(lab.name, releases), read_bank(bank, lab)
+        for turn, index in enumerate(range(number, students, len(labs))):
+            student = f"s{index + 1:03d}"
+            # Each lab begins elsewhere in the kinds, so that few students a lab still show all.
+            kind = KINDS[(turn + number * len(KINDS) // len(labs)) % len(KINDS)]
+            draw = random.Random(f"{seed} {lab.name} {student}")
+            notebook, answers = _work(lab, release, entries, kind, draw)
+            _write_notebook(out / "submitted" / student / lab.name / f"{lab.name}.ipynb", notebook)
+            rows += _truth(lab, student, answers, has_gpu=has_gpu)
+    rows.sort(key=lambda row: (row["lab"], row["student"]))
+    table = [COLUMNS, *([row[name] for name in COLUMNS] for row in rows)]
+    (out / "truth.csv").write_bytes(csv_bytes(table))
+
+
+def _write_notebook(path: Path, notebook: Notebook) -> None:
+    path.parent.mkdir(parents=True)
+    text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+    path.write_bytes(text.encode())
+
+
+def _truth(
+    lab: Lab, student: str, answers: Mapping[str, Entry], *, has_gpu: bool
+) -> list[dict[str, str]]:
+    return [
+        dict(
+            zip(COLUMNS, (student, lab.name, task.id, *_known(task, answers, has_gpu)), strict=True)
+        )
+        for task in lab.tasks
+    ]
+
+
+def _known(task: Task, answers: Mapping[str, Entry], has_gpu: bool) -> tuple[str, Status, str]:
+    """The score, the status and the mistake that this work has to be given."""
+    entry = answers.get(task.id)
+    if task.needs_gpu and not has_gpu:
+        return "", "needs_gpu", ""
+    if entry is None:
+        return "0", "wrong", ""
+    if entry.kind == "right":
+        return f"{task.points:g}", "right", ""
+    return f"{entry.earns:g}", "partly" if entry.earns else "wrong", entry.mistake or ""
+
+
+def _work(
+    lab: Lab,
+    release: Mapping[str, Any],
+    entries: Sequence[Entry],
+    kind: str,
+    draw: random.Random,
+) -> tuple[Notebook, dict[str, Entry]]:
+    """One student's notebook, and which of the bank's answers count in it, by task."""
+    if kind == "empty":
+        return {**release, "cells": []}, {}
+    if kind == "untouched":
+        return dict(release), {}
+    answerable = [
+        task
+        for task in lab.tasks
+        if not task.needs_gpu
+        and any(
+            e.task == task.id and e.kind == "right" and not _helps_others(lab, e) for e in entries
+        )
+    ]
+    mess = _MESSES.get(kind) if answerable else None
+    spoiled = draw.choice(answerable) if mess else None
+    answers = _answers(lab, release, entries, draw, kind == "all right", spoiled)
+    notebook = submission_with(release, {task: entry.source for task, entry in answers.items()})
+    if mess and spoiled:
+        mess(notebook, spoiled)
+        if kind in _COSTLY:
+            del answers[spoiled.id]
+    return notebook, answers
+
+
+def _answers(
+    lab: Lab,
+    release: Mapping[str, Any],
+    entries: Sequence[Entry],
+    draw: random.Random,
+    all_right: bool,
+    surely: Task | None,
+) -> dict[str, Entry]:
+    """Draw an answer to each task, such that none sees another's names; `surely` is answered."""
+    given = given_sources(release)
+    answers: dict[str, Entry] = {}
+    for task in sorted(lab.tasks, key=lambda task: task is not surely):
+        wanted = "right"
+        if not all_right and task is not surely:
+            wanted = draw.choices(("right", "wrong", "unsolved"), (0.5, 0.35, 0.15))[0]
+        if wanted == "wrong" and task.needs_gpu:
+            wanted = "unsolved"
+        fitting = [
+            entry
+            for entry in entries
+            if entry.task == task.id
+            and entry.kind == wanted
+            and (entry.kind == "right" or entry.mistake)
+            and together([*answers.values(), entry], given)
+        ]
+        if task is surely:
+            fitting = [entry for entry in fitting if not _helps_others(lab, entry)]
+        if fitting:
+            answers[task.id] = draw.choice(fitting)
+    return _without_strangers(lab, answers, surely)
+
+
+def _helps_others(lab: Lab, entry: Entry) -> bool:
+    """Tell whether an answer defines what another exercise asks for."""
+    others = {name for task in lab.tasks if task.id != entry.task for name in task.defines}
+    return bool(bound_names(entry.source) & others)
+
+
+def _without_strangers(
+    lab: Lab, answers: Mapping[str, Entry], surely: Task | None
+) -> dict[str, Entry]:
+    """Leave out each answer that defines what an unanswered exercise asks for, as a helper may."""
+    kept = dict(answers)
+    while True:
+        # The answer that is surely there may be spoiled yet, so no other may stand in for it.
+        unsure = [task for task in lab.tasks if task.id not in kept or task is surely]
+        strangers = [
+            entry.task
+            for entry in kept.values()
+            for task in unsure
+            if task.id != entry.task and bound_names(entry.source) & set(task.defines)
+        ]
+        removable = [task for task in strangers if surely is None or task != surely.id]
+        if not removable:
+            return kept
+        del kept[removable[-1]]
+
+
+# What makes honest notebooks messy. Each changes the notebook at one rightly answered task.
+
+
+def _place(notebook: Notebook, task: Task) -> int:
+    ids = [c["metadata"].get("nbgrader", {}).get("grade_id") for c in notebook["cells"]]
+    return ids.index(f"{task.id}-solution")
+
+
+def _helper_in_an_added_cell(notebook: Notebook, task: Task) -> None:
+    """The work is done by a helper of another name, in a cell that the student added above."""
+    place = _place(notebook, task)
+    solution = notebook["cells"][place]
+    source, calls = solution["source"], []
+    for name in task.defines:
+        helper = f"{name}_helper"
+        is_class = re.search(rf"^class {name}\b", source, re.MULTILINE)
+        source = re.sub(rf"(?<![\w.]){name}\b", helper, source)
+        calls.append(
+            f"class {name}({helper}):\n    pass"
+            if is_class
+            else f"def {name}(*arguments, **options):\n    return {helper}(*arguments, **options)"
+        )
+    solution["source"] = "\n\n\n".join(calls)
+    notebook["cells"].insert(place, _added_cell("helper", source))
+
+
+def _copied_cell(notebook: Notebook, task: Task) -> None:
+    place = _place(notebook, task)
+    copied = deepcopy(notebook["cells"][place]) | {"id": "copied"}
+    notebook["cells"].insert(place + 1, copied)
+
+
+def _deleted_cell(notebook: Notebook, task: Task) -> None:
+    del notebook["cells"][_place(notebook, task)]
+
+
+def _no_metadata(notebook: Notebook, task: Task) -> None:
+    """As Colab saves it: an older format, without ids and without what nbgrader had noted."""
+    notebook["nbformat_minor"] = 0
+    for cell in notebook["cells"]:
+        cell["metadata"] = {}
+        cell.pop("id", None)
+
+
+def _syntax_error(notebook: Notebook, task: Task) -> None:
+    notebook["cells"][_place(notebook, task)]["source"] += "\n\nprint("
+
+
+def _warnings(notebook: Notebook, task: Task) -> None:
+    solution = notebook["cells"][_place(notebook, task)]
+    solution["source"] = f"{_NOISE}\n\n{solution['source']}"
+
+
+_NOISE = """\
+import sys
+import warnings
+
+warnings.warn("this function may change")
+print("written to stderr", file=sys.stderr)"""
+
+
+def _added_cell(name: str, source: str) -> dict[str, Any]:
+    empty: dict[str, Any] = {"execution_count": None, "metadata": {}, "outputs": []}
+    return empty | {"cell_type": "code", "id": name, "source": source}
+
+
+_MESSES: dict[str, Callable[[Notebook, Task], None]] = {
+    "helper in an added cell": _helper_in_an_added_cell,
+    "copied cell": _copied_cell,
+    "deleted cell": _deleted_cell,
+    "no metadata": _no_metadata,
+    "syntax error": _syntax_error,
+    "warnings": _warnings,
+}
+_COSTLY = frozenset({"deleted cell", "syntax error"})  # these lose their exercise
+KINDS = ("all right", "mixed", *_MESSES, "mixed", "untouched", "mixed", "empty")

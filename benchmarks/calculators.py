@@ -1,0 +1,187 @@
+"""Calculators in a real browser: from a key to the screen, and how soon a lecture's page is there.
+
+Run as `python -m benchmarks.calculators` in the course's folder. Pages are served as
+`course.py lecture` serves them. A change is timed in the page: from the key or the click to the
+frame that shows the new text, or the new picture. It passes through the browser, the kernel and
+back, so read it on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import nbformat
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from peakmem import widgets
+
+__all__ = ["Delay", "main", "measure_changes", "measure_first_paint", "percentile"]
+
+_CHANGES = 30
+_PAUSE_MS = 250  # between two changes
+_LIMITS_MS = {"text": 50, "picture": 150}
+_PAINT_LIMIT_S = 4.0
+_CHROMIUM = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking"
+
+# Notes for each key or click when the first new text and the first new picture were painted.
+_WATCH = """calculator => {
+  window.painted = {text: [], picture: []};
+  let began = 0, seen = {};
+  const begin = () => { began = performance.now(); seen = {}; };
+  calculator.addEventListener("keydown", begin, true);
+  calculator.addEventListener("pointerdown", begin, true);
+  new MutationObserver(changes => {
+    for (const change of changes) {
+      const shown = change.target.closest?.(".widget-html");
+      if (!began || !shown) continue;
+      const kind = shown.querySelector("svg") ? "picture" : "text";
+      if (seen[kind]) continue;
+      seen[kind] = true;
+      const start = began;
+      requestAnimationFrame(() => window.painted[kind].push(performance.now() - start));
+    }
+  }).observe(calculator, {childList: true, subtree: true});
+}"""
+
+
+class Delay(NamedTuple):
+    """Milliseconds from a change to the screen, one for each change that was seen."""
+
+    calculator: str
+    kind: str
+    milliseconds: list[float]
+
+    @property
+    def p95(self) -> float:
+        """The 95th percentile."""
+        return percentile(self.milliseconds, 95)
+
+
+def percentile(values: list[float], percent: int) -> float:
+    """Return the least of the values that so many percent of them do not exceed.
+
+    >>> percentile([3.0, 1.0, 2.0, 4.0], 50), percentile([1.0] * 19 + [9.0], 95)
+    (2.0, 1.0)
+    """
+    ordered = sorted(values)
+    return ordered[max(-(-len(ordered) * percent // 100) - 1, 0)]
+
+
+def measure_changes(browser: Browser, root: Path, changes: int = _CHANGES) -> list[Delay]:
+    """Press a key in each calculator, or click a bit, and time text and picture."""
+    names = widgets.__all__
+    cells = [
+        nbformat.v4.new_code_cell(f"from peakmem import widgets\nwidgets.{n}()") for n in names
+    ]
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        notebook = Path(folder) / "calculators.ipynb"
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), notebook)
+        with _served(root, notebook) as address, contextlib.closing(browser.new_page()) as page:
+            page.goto(address)
+            page.locator(".peakmem-calculator").nth(len(names) - 1).wait_for()
+            page.wait_for_timeout(3000)  # until what comes later has come
+            for place, name in enumerate(names):
+                found += _one(page, place, name, changes)
+    return found
+
+
+def _one(page: Page, place: int, name: str, changes: int) -> list[Delay]:
+    calculator = page.locator(".peakmem-calculator").nth(place)
+    calculator.evaluate(_WATCH)
+    slider = calculator.locator(".noUi-handle").first
+    for change in range(changes):
+        if name == "float_explorer":
+            calculator.locator(".peakmem-bit-3").click()
+        else:
+            slider.press("ArrowRight" if change % 2 == 0 else "ArrowLeft")
+        page.wait_for_timeout(_PAUSE_MS)
+    painted: dict[str, list[float]] = page.evaluate("window.painted")
+    return [Delay(name, kind, times) for kind, times in painted.items() if times]
+
+
+def measure_first_paint(browser: Browser, root: Path, lecture: Path) -> float:
+    """Return the seconds from asking for a lecture's page until its first calculator is there."""
+    with _served(root, lecture) as address, contextlib.closing(browser.new_page()) as page:
+        time.sleep(3)  # a lecturer starts it before the room looks
+        started = time.perf_counter()
+        page.goto(address)
+        page.locator(".peakmem-calculator").first.wait_for()
+        return time.perf_counter() - started
+
+
+@contextlib.contextmanager
+def _served(root: Path, notebook: Path) -> Iterator[str]:
+    """Serve a notebook as course.py does, and yield its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = _course(root).voila_arguments(notebook)
+    environment = {**os.environ, "JUPYTER_PATH": str(root / "lectures" / "share")}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "voila", *command, "--no-browser", f"--port={port}"],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while server.poll() is None:
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _course(root: Path) -> Any:
+    spec = importlib.util.spec_from_file_location("course", root / "course.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["course"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def main() -> int:
+    """Print the delays and the first paints; return 1 where a limit is exceeded."""
+    root = Path.cwd()
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=_CHROMIUM.split())
+        delays = measure_changes(browser, root)
+        lectures = sorted((root / "lectures").glob("*.ipynb"))
+        paints = {one.stem: measure_first_paint(browser, root, one) for one in lectures}
+        browser.close()
+    print(f"{'calculator':16} {'what':8} {'median':>9} {'95 %':>9}   changes")
+    for delay in delays:
+        middle = statistics.median(delay.milliseconds)
+        times = f"{middle:6.0f} ms {delay.p95:6.0f} ms   {len(delay.milliseconds)}"
+        print(f"{delay.calculator:16} {delay.kind:8} {times}")
+    slow = [seconds for seconds in paints.values() if seconds > _PAINT_LIMIT_S]
+    for kind, limit in _LIMITS_MS.items():
+        every = [ms for delay in delays if delay.kind == kind for ms in delay.milliseconds]
+        p95 = percentile(every, 95)
+        slow += [p95] if p95 > limit else []
+        print(f"all calculators, {kind}: 95 % within {p95:.0f} ms (limit {limit} ms)")
+    for name, seconds in paints.items():
+        print(f"{name}: first calculator after {seconds:.1f} s (limit {_PAINT_LIMIT_S:g} s)")
+    return 1 if slow else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

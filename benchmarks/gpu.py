@@ -1,0 +1,128 @@
+"""The GPU run: all that only a GPU can show, in a few minutes, without Jupyter.
+
+Run as `python -m benchmarks.gpu`. Exit status 0: every part ran and every bound was kept.
+1: a bound was broken, or a part failed. 2: nothing was broken, but a part was not run; so nothing
+can be said about it, and that is no success.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import re
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from benchmarks.figures import Figure, NotRun
+from benchmarks.parts import PARTS, Part
+
+__all__ = ["Outcome", "main", "run_parts", "status", "table"]
+
+_NO_GPU = "this machine has no CUDA GPU"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a part: its figures, or why there are none."""
+
+    part: str
+    state: str  # "run", "not run" or "failed"
+    figures: tuple[Figure, ...] = ()
+    reason: str = ""
+    seconds: float = 0.0
+
+
+def run_parts(parts: Sequence[Part], device: torch.device | None, seconds: float) -> list[Outcome]:
+    """Run the parts one after another, each if the time that is left is enough for it."""
+    end = time.perf_counter() + seconds
+    outcomes = []
+    for part in parts:
+        left = end - time.perf_counter()
+        if device is None:
+            outcomes.append(Outcome(part.name, "not run", reason=_NO_GPU))
+        elif left < part.seconds:
+            reason = f"it is given {part.seconds} s, and {max(left, 0):.0f} s are left"
+            outcomes.append(Outcome(part.name, "not run", reason=reason))
+        else:
+            outcomes.append(_run(part, device))
+    return outcomes
+
+
+def _run(part: Part, device: torch.device) -> Outcome:
+    begin = time.perf_counter()
+    try:
+        figures = tuple(part.run(device))
+    except NotRun as why:
+        return Outcome(part.name, "not run", reason=str(why))
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        return Outcome(part.name, "failed", reason=reason)
+    return Outcome(part.name, "run", figures, seconds=time.perf_counter() - begin)
+
+
+def status(outcomes: Sequence[Outcome]) -> int:
+    """Return the exit status that the outcomes call for."""
+    figures = [figure for outcome in outcomes for figure in outcome.figures]
+    if any(outcome.state == "failed" for outcome in outcomes) or not all(f.held for f in figures):
+        return 1
+    return 2 if any(outcome.state == "not run" for outcome in outcomes) else 0
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Return a line a figure: part, run or not run, figure, bound, and whether it was kept."""
+    lines = [f"{'part':26}{'state':9}figure"]
+    for outcome in outcomes:
+        if not outcome.figures:
+            lines.append(f"{outcome.part:26}{outcome.state:9}{outcome.reason}")
+        for figure in outcome.figures:
+            shown = f"{figure.name}: {figure.value:.4g} {figure.unit}".rstrip()
+            kept = "" if not figure.bound else "kept" if figure.held else "BROKEN"
+            lines.append(f"{outcome.part:26}{outcome.state:9}{shown:54}{figure.bound:12}{kept}")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run all parts, write what was measured, and print the table; return the exit status."""
+    parser = argparse.ArgumentParser(prog="gpu", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=480, help="for all parts (480)")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--dry-run", action="store_true", help="list the parts; run none")
+    parser.add_argument("--out", type=Path, default=Path("docs/measurements"), metavar="DIR")
+    options = parser.parse_args(arguments)
+    if options.dry_run:
+        print(*(f"{part.name:26}{part.seconds:4} s" for part in PARTS), sep="\n")
+        return 0
+    there = options.device == "cpu" or torch.cuda.is_available()
+    device = torch.device(options.device) if there else None
+    outcomes = run_parts(PARTS, device, options.seconds)
+    if device is not None and device.type == "cuda":
+        _write(outcomes, options.out, torch.cuda.get_device_name(device))
+    elif device is not None:
+        print("On the CPU with tiny sizes: this tries the code out and says nothing about a GPU.")
+    print(table(outcomes))
+    return status(outcomes)
+
+
+def _write(outcomes: Sequence[Outcome], folder: Path, device_name: str) -> None:
+    from benchmarks.pictures import draw_figures
+
+    folder.mkdir(parents=True, exist_ok=True)
+    name = re.sub(r"\W+", "-", device_name.lower()).strip("-")
+    found = {
+        "device": device_name,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "parts": [asdict(outcome) for outcome in outcomes],
+    }
+    (folder / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    draw_figures(outcomes, folder / f"{name}.png")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,317 @@
+"""Benchmark: what a submission costs beyond the student's own compute, beside stock nbgrader.
+
+Run as `python -m benchmarks.grader`. Both graders get the same notebooks, right answers of the bank,
+and both write a gradebook entry and a feedback page. The three ways take turns at each notebook, so
+that what else the machine does meets all of them; read the ratios, for single times depend on it.
+
+The student's own compute is the cells and the probes' calls in a plain process that has run another
+such notebook before. It is taken off both, so all that a fresh process adds is overhead: stock's
+kernel imports what the cells import, and a fork of ours touches its memory for the first time. So
+are cases and judging. Stock runs demonstrations and self-checks too: its compute has them as well.
+
+Not counted are what comes once: starting, which for ours is each worker's, with the process that it
+forks students' from (shown below the table), and making a gradebook, with the lab's cells and a
+first submission. Of publishing, a submission's share is that in a class of as many as are measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import multiprocessing
+import os
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from autograder.base.pool import Failure, Solo, Work
+from autograder.content import find_lab, lab_names
+from autograder.model.judge import draw
+from autograder.model.task import Case, Lab, Task
+from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.questions import COURSE
+from autograder.notebooks.released import release_of
+from autograder.publish.publishing import publish
+from autograder.runs.classroom import Classroom, Grader, Handed, take
+from autograder.sandbox.host.in_process import Ask
+from autograder.trials.answer_bank import Entry, given_sources, read_bank, submission_with
+from autograder.trials.packing import together
+from peakmem import plain
+from peakmem.probes import call_probe
+
+__all__ = ["main", "solved_notebooks", "write_notebook"]
+
+_SECRET = bytes(32)
+_MAX_RATIO = 1 / 15  # what our overhead may be of the stock one's
+_MAX_SECONDS = 0.1  # what it may be on a machine that does nothing else
+
+Notebook = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One lab's figures, in seconds, one of each submission; `start` and `publish` come once."""
+
+    lab: str
+    stock: tuple[float, ...]
+    stock_compute: tuple[float, ...]
+    ours: tuple[float, ...]
+    our_compute: tuple[float, ...]
+    start: float
+    publish: float
+
+    @property
+    def overheads(self) -> tuple[float, float]:
+        """Stock's overhead and ours: medians over the submissions."""
+        share = self.publish / len(self.ours)
+        return (
+            statistics.median(map(float.__sub__, self.stock, self.stock_compute)),
+            statistics.median(map(float.__sub__, self.ours, self.our_compute)) + share,
+        )
+
+    @property
+    def ratio(self) -> float:
+        """Our overhead over stock's."""
+        stock, ours = self.overheads
+        return ours / stock
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What the table shows, in its order: medians in seconds, and the ratio."""
+        overhead, our_overhead = self.overheads
+        return {
+            "stock": statistics.median(self.stock),
+            "stock_compute": statistics.median(self.stock_compute),
+            "stock_overhead": overhead,
+            "ours": statistics.median(self.ours),
+            "our_compute": statistics.median(self.our_compute),
+            "our_overhead": our_overhead,
+            "ratio": self.ratio,
+        }
+
+    def __str__(self) -> str:
+        return _line(self.lab, *(f"{figure:.3f}" for figure in self.figures.values()))
+
+
+def main() -> int:
+    """Print one row a lab; return 1 where the overhead is over a fifteenth of stock's, or 0.1 s."""
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("labs", nargs="*", help="default: all labs")
+    parser.add_argument("--submissions", type=int, default=10, metavar="N", help="of each lab")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    options = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # nbgrader runs alembic by its bare name.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    print("Seconds a submission (median); overhead = wall time - the student's own compute.")
+    print(_line("lab", "stock", "compute", "overhead", "ours", "compute", "overhead", "ratio"))
+    rows = []
+    for lab in options.labs or lab_names():
+        rows.append(row := _measure(lab, options.submissions))
+        print(row, flush=True)
+    starts = statistics.median(row.start for row in rows)
+    print(f"Ours also takes {starts:.1f} s to start, once for each of its workers.")
+    if options.json:
+        figures = {row.lab: {"submissions": len(row.ours), **row.figures} for row in rows}
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+    over = [r.lab for r in rows if r.ratio > _MAX_RATIO or r.overheads[1] > _MAX_SECONDS]
+    if over:
+        print(f"Over a fifteenth of stock's, or over {_MAX_SECONDS} s: {', '.join(over)}.")
+    return int(bool(over))
+
+
+def _line(lab: str, *cells: str) -> str:
+    return lab.ljust(24) + "".join(cell.rjust(10) for cell in cells)
+
+
+def _measure(name: str, count: int) -> Row:
+    lab = find_lab(name)
+    notebooks = list(solved_notebooks(lab, release_of(name, COURSE / "labs"), count + 1))
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as folder,
+        _computing() as pool,
+        contextlib.closing(_Ours(lab, notebooks, Path(folder) / "ours")) as ours,
+    ):
+        of_stock: list[float] = []
+        of_ours: list[float] = []
+        computes: list[tuple[float, float]] = []
+        for stock in _stock(name, notebooks, Path(folder) / "stock"):
+            number = len(of_stock)
+            of_stock.append(stock)
+            of_ours.append(ours.grade(number))
+            computes.append(pool.submit(_compute, name, notebooks[number]).result())
+        publish = ours.publish()
+    stock_compute, our_compute = zip(*computes[1:], strict=True)  # the first warms all up
+    start = of_ours[0] - statistics.median(of_ours[1:])
+    return Row(
+        *(name, tuple(of_stock[1:]), stock_compute, tuple(of_ours[1:]), our_compute),
+        *(start, publish),
+    )
+
+
+def _computing() -> ProcessPoolExecutor:
+    """One process of its own: what students import stays out of this one."""
+    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+
+
+def solved_notebooks(lab: Lab, release: Mapping[str, Any], count: int) -> Iterator[Notebook]:
+    """Yield solved notebooks, the tasks' right answers taken in turn.
+
+    Answers that write over each other's names are not put together: by different people, they are
+    no one's notebook, and graders that run tests at different times would disagree about it.
+    """
+    entries = [
+        entry for entry in read_bank(COURSE / "tests" / "bank", lab) if entry.kind == "right"
+    ]
+    given = given_sources(release)
+    for number in range(count):
+        chosen: list[Entry] = []
+        for task in lab.tasks:
+            found = [entry for entry in entries if entry.task == task.id]
+            start = number % len(found)
+            in_turn = found[start:] + found[:start]
+            fits = (entry for entry in in_turn if together([*chosen, entry], given))
+            chosen.append(next(fits, in_turn[0]))
+        yield submission_with(release, {entry.task: entry.source for entry in chosen})
+
+
+def _compute(name: str, notebook: Notebook) -> tuple[float, float]:
+    """The time of a student's cells and of the probes' calls, with nothing around them."""
+    lab = find_lab(name)
+    raw = json.dumps(notebook).encode()
+    submission = take_in_bytes("bench", name, raw, release_of(name, COURSE / "labs"))
+    every = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    names: dict[str, Any] = {}
+    all_cells = _seconds_of_cells(every, {})
+    ours = _seconds_of_cells((cell.source for cell in submission.cells), names)
+    probes = _seconds_of_probes(lab, raw, names)
+    return all_cells + probes, ours + probes
+
+
+def _seconds_of_cells(sources: Iterable[str], names: dict[str, Any]) -> float:
+    with _silence():
+        begin = time.perf_counter()
+        for source in sources:
+            with contextlib.suppress(Exception):
+                exec(compile(source, "<cell>", "exec"), names)
+        return time.perf_counter() - begin
+
+
+def _seconds_of_probes(lab: Lab, raw: bytes, names: dict[str, Any]) -> float:
+    """The time within the probes alone: encoding and drawing cases are the graders' work."""
+    seconds = 0.0
+    for task in lab.tasks:
+        for case in () if task.needs_gpu else draw(task, _SECRET, "bench", raw):
+            inputs, ask = plain.decode(plain.encode(dict(case.inputs))), _asked_by(task, case)
+            with _silence(), contextlib.suppress(Exception):
+                begin = time.perf_counter()
+                try:
+                    call_probe(task.probe_path, names, inputs, ask)
+                finally:
+                    seconds += time.perf_counter() - begin
+    return seconds
+
+
+def _asked_by(task: Task, case: Case) -> Ask:
+    answer = task.ask(case) if task.ask else None
+    return answer or (lambda _: None)
+
+
+def _stock(lab: str, notebooks: Sequence[Notebook], course: Path) -> Iterator[float]:
+    """The time of `nbgrader autograde` and `generate_feedback`, in one process, for each."""
+    from nbgrader.apps import NbGraderAPI
+    from traitlets.config import Config
+
+    config = Config()
+    config.CourseDirectory.root = str(course)
+    config.CourseDirectory.source_directory = "solutions"
+    config.CourseDirectory.release_directory = "labs"
+    _copy(COURSE / "solutions" / lab / f"{lab}.ipynb", course / "solutions" / lab)
+    for number, notebook in enumerate(notebooks):
+        write_notebook(notebook, course / "submitted" / f"s{number:03}" / lab / f"{lab}.ipynb")
+    with _silence(), contextlib.chdir(course):
+        api = NbGraderAPI(config=config)
+        _succeed(api.generate_assignment(lab))
+    for number in range(len(notebooks)):
+        with _silence(), contextlib.chdir(course):
+            begin = time.perf_counter()
+            _succeed(api.autograde(lab, f"s{number:03}"))
+            _succeed(api.generate_feedback(lab, f"s{number:03}"))
+            seconds = time.perf_counter() - begin
+        yield seconds
+
+
+def _succeed(result: Mapping[str, Any]) -> None:
+    if not result["success"]:
+        raise RuntimeError(f"stock nbgrader failed: {result.get('error')}\n{result.get('log')}")
+
+
+class _Ours:
+    """One worker of this grader, with one submission at a time.
+
+    The first starts the worker, and is published alone, which makes a gradebook.
+    """
+
+    def __init__(self, lab: Lab, notebooks: Sequence[Notebook], out: Path) -> None:
+        for number, notebook in enumerate(notebooks):
+            path = out / "submitted" / f"s{number:03}" / lab.name / f"{lab.name}.ipynb"
+            write_notebook(notebook, path)
+        room = Classroom(lab.name, out, COURSE, _SECRET)
+        self._out = out
+        self._handed = take(room, out / "submitted")
+        work: Work[Handed, str] = Work(
+            partial(Grader, room), preload=("autograder.runs.classroom",)
+        )
+        self._worker = Solo(work, slot=0)
+
+    def grade(self, number: int) -> float:
+        begin = time.perf_counter()
+        outcome = self._worker.do(self._handed[number])
+        seconds = time.perf_counter() - begin
+        if isinstance(outcome, Failure):
+            raise RuntimeError(f"this grader failed: {outcome.reason}")
+        if number == 0:
+            self.publish()
+        return seconds
+
+    def publish(self) -> float:
+        begin = time.perf_counter()
+        publish(self._out, COURSE)
+        return time.perf_counter() - begin
+
+    def close(self) -> None:
+        self._worker.close()
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(action="ignore"),
+    ):
+        yield
+
+
+def _copy(source: Path, folder: Path) -> None:
+    write_notebook(json.loads(source.read_bytes()), folder / source.name)
+
+
+def write_notebook(notebook: Notebook, path: Path) -> None:
+    """Write a notebook as a file, with the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(notebook))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,209 @@
+"""Random notebooks of the bank's answers: does every right answer keep its points in each of them?
+
+Run as `python -m benchmarks.mixes [LAB ...] --notebooks N`. In each notebook every exercise
+gets a right or a wrong answer, or none. Cells are deleted, copied, moved into added cells, and
+those of wrong answers are careless besides: they bind others' names, patch libraries, hold memory
+or end the process. A right answer keeps full points whatever stands beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autograder.base.limits import Limits
+from autograder.content import find_lab, lab_names
+from autograder.grading.grade import grade
+from autograder.model.task import Lab, Verdict
+from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.questions import COURSE, source_notebook
+from autograder.notebooks.released import release_of, solution_sources
+from autograder.sandbox.host.sandbox import Sandbox
+from autograder.trials.answer_bank import Entry, read_bank, submission_with
+
+__all__ = ["CARELESS", "Lost", "Mix", "lost_points", "main", "mix"]
+
+Notebook = dict[str, Any]
+
+# What stands below a wrong answer in its cell. Nobody's other exercise may suffer from it.
+CARELESS = (
+    "import os\nos._exit(3)",
+    "while True:\n    pass",
+    "hold = bytearray(1900 * 2**20)",
+    "hold = bytearray(64 * 2**20)",
+    "1 / 0",
+    "import torch\ntorch.set_grad_enabled(False)",
+    "import torch\ntorch.set_default_dtype(torch.float64)",
+    "import torch\ntorch.Tensor.__add__ = torch.Tensor.__sub__",
+    "import torch\ntorch.nn.Linear.forward = lambda self, x: 0 * x",
+    "import torch\ntorch.zeros = torch.ones",
+    "import math\nmath.floor = math.ceil\nmath.frexp = lambda x: (x, 0)",
+    "import numpy\nnumpy.float32 = numpy.float64\nnumpy.asarray = numpy.float16",
+    "import struct\nstruct.pack = struct.unpack = None",
+    "import warnings\nwarnings.simplefilter('error')\nwarnings.warn('an error from here on')",
+    "import sys\nsys.setrecursionlimit(60)",
+    "import builtins\nbuiltins.sum = builtins.min = builtins.round = max",
+    "math = np = numpy = torch = struct = nn = F = None",
+    "import os\nos.chdir('/')",
+    "import threading\nthreading.Thread(target=lambda: any(iter(int, 1)), daemon=True).start()",
+)
+_CARELESS_SHARE = 0.25  # of wrong answers
+_MESSY_SHARE = 0.3  # of all answers
+_LIMITS = Limits(cell_seconds=5)  # what loops for ever is stopped that soon
+
+
+@dataclass(frozen=True)
+class Mix:
+    """A notebook, and the tasks whose right answers count in it; `made` says what was put where."""
+
+    notebook: Notebook
+    right: frozenset[str]
+    made: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A right answer that lost points in a mix."""
+
+    verdict: Verdict
+    made: tuple[str, ...]
+
+    def __str__(self) -> str:
+        verdict = self.verdict
+        points = f"{verdict.points:g} of {verdict.max_points:g}"
+        beside = "\n    ".join(self.made)
+        return f"{verdict.task}: {points}, {verdict.status}: {verdict.message}\n    {beside}"
+
+
+def mix(
+    lab: Lab,
+    release: Mapping[str, Any],
+    entries: Sequence[Entry],
+    draw: random.Random,
+    careless: Sequence[str] = CARELESS,
+) -> Mix:
+    """Return a notebook in which each of the lab's exercises has an answer of its own, or none.
+
+    `careless` are what may stand below a wrong one.
+    """
+    chosen: dict[str, Entry] = {}
+    for task in lab.tasks:
+        kind = draw.choices(("right", "wrong", "none"), (0.45, 0.4, 0.15))[0]
+        fitting = [e for e in entries if e.task == task.id and e.kind == kind]
+        if fitting and not task.needs_gpu:
+            chosen[task.id] = draw.choice(fitting)
+    notebook = submission_with(release, {task: e.source for task, e in chosen.items()})
+    made = []
+    for entry in chosen.values():
+        said = ""
+        if entry.kind == "wrong" and draw.random() < _CARELESS_SHARE:
+            line = draw.choice(careless)
+            _cell_of(notebook, entry)["source"] += f"\n\n{line}"
+            said = f", careless ({line.splitlines()[-1]})"
+        if draw.random() < _MESSY_SHARE:
+            tries = [e for e in entries if e.task == entry.task and e.kind == "wrong"]
+            said += _make_a_mess(notebook, entry, tries, draw)
+        made.append(entry.label + said)
+    right = frozenset(task for task, entry in chosen.items() if entry.kind == "right")
+    return Mix(notebook, right, tuple(made))
+
+
+def _make_a_mess(
+    notebook: Notebook, entry: Entry, tries: Sequence[Entry], draw: random.Random
+) -> str:
+    """Do to an answer's cell what students do; say what it is. `tries` are wrong answers to it."""
+    cells, cell = notebook["cells"], _cell_of(notebook, entry)
+    place = cells.index(cell)
+    right = ("copied", "in an added cell", "a second try")
+    mess = draw.choice(right if entry.kind == "right" else (*right, "deleted"))
+    if mess == "deleted":
+        del cells[place]
+    elif mess == "copied":
+        cells.insert(place + 1, deepcopy(cell) | {"id": "copied"})
+    elif mess == "in an added cell":
+        cells.insert(draw.randrange(place + 1, len(cells) + 1), _added(cell["source"], entry.task))
+        cell["source"] = "# See below."
+    else:
+        first = draw.choice(tries)
+        cells.insert(place, deepcopy(cell) | {"id": "first-try", "source": first.source})
+        return f", after {first.label}"
+    return f", {mess}"
+
+
+def _cell_of(notebook: Notebook, entry: Entry) -> dict[str, Any]:
+    found: dict[str, Any] = next(
+        cell for cell in notebook["cells"] if _grade_id(cell) == f"{entry.task}-solution"
+    )
+    return found
+
+
+def _grade_id(cell: Mapping[str, Any]) -> str:
+    return str(cell["metadata"].get("nbgrader", {}).get("grade_id", ""))
+
+
+def _added(source: str, task: str) -> dict[str, Any]:
+    cell = {"cell_type": "code", "id": f"added-{task}"[:64], "metadata": {}, "source": source}
+    return cell | {"execution_count": None, "outputs": []}
+
+
+def lost_points(lab: Lab, mixes: Sequence[Mix], root: Path = COURSE) -> Iterator[list[Lost]]:
+    """Grade the mixes in one sandbox; yield, for each, the right answers that lost points."""
+    release = release_of(lab.name, root / "labs")
+    solutions = solution_sources(source_notebook(lab.name, root))
+    measured = any(task.trust == "measured" for task in lab.tasks)
+    with Sandbox(lab.hides, limits=_LIMITS, measured=measured) as sandbox:
+        for number, one in enumerate(mixes):
+            raw = json.dumps(one.notebook).encode()
+            submission = take_in_bytes(f"s{number:04}", lab.name, raw, release)
+            result = grade(lab, submission, sandbox, bytes(32), solutions).result
+            yield [
+                Lost(verdict, one.made)
+                for verdict in result.verdicts
+                if verdict.task in one.right and verdict.points != verdict.max_points
+            ]
+
+
+def main() -> int:
+    """Grade random notebooks of each lab; print the points lost, and return 1 if there are any."""
+    parser = argparse.ArgumentParser(prog="mixes", description=__doc__)
+    parser.add_argument("labs", nargs="*", help="default: all labs")
+    parser.add_argument("--notebooks", type=int, default=2000, metavar="N", help="in all")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    names = options.labs or lab_names()
+    lost, right = 0, 0
+    for number, name in enumerate(names):
+        lab, begin = find_lab(name), time.perf_counter()
+        release, entries = release_of(name, COURSE / "labs"), read_bank(COURSE / "tests/bank", lab)
+        count = len(range(number, options.notebooks, len(names)))
+        draw = random.Random(f"{options.seed} {name}")
+        mixes = [mix(lab, release, entries, draw) for _ in range(count)]
+        found = []
+        for losses in lost_points(lab, mixes):
+            found += losses
+            for one in losses:
+                print(one, flush=True)
+        seconds = time.perf_counter() - begin
+        answers = sum(len(one.right) for one in mixes)
+        print(
+            f"{name}: {count} notebooks in {seconds:.0f} s, {answers} right answers, {len(found)} "
+            "of them lost points",
+            flush=True,
+        )
+        lost, right = lost + len(found), right + answers
+    print(f"In all: {right} right answers, {lost} of them lost points.")
+    return int(lost > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""What answers need: the least memory budget that each answer of the bank can do with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from autograder.content import find_lab
+from autograder.model.judge import draw, findings
+from autograder.model.submission import RunCell
+from autograder.model.task import Answer, Budget, Case, Lab, Task
+from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.released import release_of
+from autograder.sandbox.host.sandbox import Sandbox
+from autograder.trials.answer_bank import Entry, read_bank, submission_with
+
+__all__ = ["Need", "least", "margins", "measure_needs"]
+
+_MIB = 2**20
+_FINEST_BYTES = 32 * 2**10  # how near to the least budget the search goes
+_FARTHEST_BYTES = 64 * _MIB  # from the case's own budget
+_PER_DISTANCE = 64  # far from the budget, the search ends at this part of the distance
+
+
+@dataclass(frozen=True)
+class Need:
+    """What one answer needs beyond a case's budget, in MiB; below 0 it has as much to spare.
+
+    `of_memory` says whether the answer is wrong for the memory it takes, and `is_bound` whether the
+    search ended before it found the least budget: the need is then at most this, or at least.
+    """
+
+    task: str
+    answer: str
+    right: bool
+    of_memory: bool
+    budget_mib: float
+    beyond_mib: float
+    is_bound: bool = False
+
+    @property
+    def is_misjudged(self) -> bool:
+        """Whether a right answer is refused memory, or a mistake of memory is not."""
+        return self.beyond_mib > 0 if self.right else self.of_memory and self.beyond_mib <= 0
+
+    def __str__(self) -> str:
+        kind = "right" if self.right else "wrong: memory" if self.of_memory else "wrong: other"
+        sign = "" if not self.is_bound else "<=" if self.beyond_mib < 0 else ">="
+        return f"{self.task:28} {self.answer:36} {kind:14} {sign:>2}{self.beyond_mib:+8.2f} MiB"
+
+
+def measure_needs(labs: Iterable[Lab], course: Path) -> Iterator[Need]:
+    """Find the least budget of every answer of the bank to the labs, in the sandbox.
+
+    `labs` are cut down to their cases with a budget.
+    """
+    for lab in labs:
+        entries = read_bank(course / "tests" / "bank", find_lab(lab.name))
+        release = release_of(lab.name, course / "labs")
+        with Sandbox(lab.hides) as sandbox:
+            for task in lab.tasks:
+                for entry in (entry for entry in entries if entry.task == task.id):
+                    yield from _needs(lab, task, entry, release, sandbox)
+
+
+def _needs(
+    lab: Lab, task: Task, entry: Entry, release: Mapping[str, Any], sandbox: Sandbox
+) -> Iterator[Need]:
+    """What an answer needs in each case; all answers to a task get the same draw."""
+    raw = json.dumps(submission_with(release, {task.id: entry.source})).encode()
+    cells = take_in_bytes("", lab.name, raw, release).cells
+    for case in draw(task, bytes(32), "", b""):
+        yield _need(task, case, entry, cells, sandbox)
+
+
+def _need(task: Task, case: Case, entry: Entry, cells: Sequence[RunCell], sandbox: Sandbox) -> Need:
+    own = case.budget or Budget(0)
+    outcome = _outcome(task, case, cells, sandbox)
+    found, is_bound = least(lambda beyond: outcome(own.bytes + beyond).memory != "refused")
+    refused = outcome(own.bytes if found > 0 else 0)
+    return Need(
+        task=task.id,
+        answer=f"{entry.kind}_{entry.name}",
+        right=entry.kind == "right",
+        of_memory=_is_of_memory(task, case, entry, refused, found > 0),
+        budget_mib=round(own.bytes / _MIB, 2),
+        beyond_mib=round(found / _MIB, 2),
+        is_bound=is_bound,
+    )
+
+
+def _outcome(
+    task: Task, case: Case, cells: Sequence[RunCell], sandbox: Sandbox
+) -> Callable[[int], Answer]:
+    """Return a function of a budget's bytes: it runs the case under that budget, from scratch."""
+
+    def run(budget_bytes: int) -> Answer:
+        own = case.budget or Budget(0)
+        with sandbox.open() as student:
+            for cell in cells:
+                student.run_cell(cell.source)
+            sandbox.make_ready()
+            return student.run(
+                task.probe_path,
+                case.inputs,
+                task.ask(case) if task.ask else None,
+                seconds=task.seconds,
+                budget=replace(own, bytes=max(budget_bytes, 0)),
+            )
+
+    return run
+
+
+def least(suffices: Callable[[int], bool]) -> tuple[int, bool]:
+    """Return the least number of bytes that suffices, and whether that is only a bound of it.
+
+    The search goes outwards from 0 in steps that double, and then bisects.
+    """
+    sign = -1 if suffices(0) else 1
+    near, far = 0, _MIB // 2
+    while suffices(sign * far) == (sign < 0):
+        if far >= _FARTHEST_BYTES:
+            return sign * far, True
+        near, far = far, 2 * far
+    while far - near > max(_FINEST_BYTES, near // _PER_DISTANCE):
+        middle = (near + far) // 2
+        if suffices(sign * middle) == (sign < 0):
+            near = middle
+        else:
+            far = middle
+    return (-near, False) if sign < 0 else (far, False)
+
+
+def _is_of_memory(task: Task, case: Case, entry: Entry, refused: Answer, is_refused: bool) -> bool:
+    """Whether a wrong answer is wrong for its memory.
+
+    Then the judge names the answer's mistake if memory is refused, and does not if it is had. An
+    answer whose name is no mistake's has to be refused, with nothing else to be said against it.
+    """
+    if entry.kind == "right" or refused.memory != "refused":
+        return False
+    against = findings(task, case, refused)
+    for_all_else = findings(task, case, replace(refused, memory="within"))
+    if entry.mistake is None:
+        return is_refused and all(finding.ok for finding in for_all_else.values())
+    elsewhere = sum(points for part, points in task.parts.items() if part not in case.parts)
+    if not is_refused and not 0 < elsewhere <= entry.earns:
+        return False  # it may lose its points for something else, and take little in this case
+    named = any(entry.mistake in finding.mistakes for finding in against.values())
+    return named and not any(entry.mistake in f.mistakes for f in for_all_else.values())
+
+
+def margins(needs: Iterable[Need]) -> dict[str, dict[str, float | None]]:
+    """Return by task what right answers have to spare at least, and what mistakes are over by."""
+    by_task: dict[str, list[Need]] = {}
+    for need in needs:
+        by_task.setdefault(need.task, []).append(need)
+    return {
+        task: {
+            "budget_mib": of_task[0].budget_mib,
+            "to_spare_mib": min((-n.beyond_mib for n in of_task if n.right), default=None),
+            "over_mib": min((n.beyond_mib for n in of_task if n.of_memory), default=None),
+        }
+        for task, of_task in by_task.items()
+    }

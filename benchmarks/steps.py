@@ -1,0 +1,93 @@
+"""A GPT's training step in each precision and with checkpointing: its time, its measured peak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from benchmarks.figures import Figure
+from benchmarks.speeds import seconds_of
+from peakmem.meter import measure
+from peakmem.models import ModelShape
+from peakmem.nn import GPT, training_step
+from peakmem.units import MiB
+
+__all__ = ["checkpointing", "precisions"]
+
+_LARGE = ModelShape("GPT", 12, 1024, 16, vocab=32000, context=1024)
+_TINY = ModelShape("GPT", 4, 32, 2, vocab=100, context=32)
+_BATCH = 4
+
+
+@dataclass(frozen=True)
+class _Arm:
+    """One way to take the step, a fresh model each."""
+
+    options: dict[str, Any]
+    autocast: torch.dtype | None = None
+    tf32: bool = False
+
+
+def precisions(device: torch.device) -> list[Figure]:
+    """Take the step in fp32, tf32 and under autocast: what 16 bits buy in time and in memory."""
+    arms = {
+        "fp32": _Arm({}),
+        "tf32": _Arm({}, tf32=True),
+        "autocast bf16": _Arm({}, torch.bfloat16),
+    }
+    if device.type == "cuda":
+        arms["autocast fp16"] = _Arm({}, torch.float16)
+    found = {name: _take(arm, device) for name, arm in arms.items()}
+    figures = _figures(found)
+    if device.type == "cuda":
+        seconds, n_bytes = (found["autocast bf16"][i] / found["fp32"][i] for i in range(2))
+        figures.append(Figure("time of bf16 over fp32", seconds, "x", most=0.9))
+        figures.append(Figure("peak of bf16 over fp32", n_bytes, "x", most=1.0))
+    return figures
+
+
+def checkpointing(device: torch.device) -> list[Figure]:
+    """Take the step with all kept, with segments, and with layers' inputs only."""
+    arms = {
+        "keep all": _Arm({}),
+        "selective": _Arm({"checkpointing": "selective"}),
+        "every 3": _Arm({"checkpointing": "every_k", "checkpoint_every": 3}),
+        "full": _Arm({"checkpointing": "full"}),
+    }
+    found = {name: _take(arm, device) for name, arm in arms.items()}
+    time, peak = (found["full"][i] / found["keep all"][i] for i in range(2))
+    most = 1.6 if device.type == "cuda" else None
+    return [
+        *_figures(found),
+        Figure("time of full over keep all", time, "x", most=most),
+        Figure("peak of full over keep all", peak, "x", most=0.95),
+    ]
+
+
+def _take(arm: _Arm, device: torch.device) -> tuple[float, int]:
+    """Return the step's seconds and its measured peak in bytes."""
+    shape = _LARGE if device.type == "cuda" else _TINY
+
+    def build_step(device: torch.device) -> Any:
+        with device:
+            gpt = GPT(shape, attention="standard", **arm.options)
+            tokens = torch.randint(0, shape.vocab, (_BATCH, shape.context))
+        sgd = torch.optim.SGD(gpt.parameters(), 1e-3)
+        return lambda: training_step(gpt, sgd, [(tokens, tokens)], autocast=arm.autocast)
+
+    torch.backends.cuda.matmul.allow_tf32 = arm.tf32
+    try:
+        seconds = seconds_of(build_step(device), device, repeats=5)
+        return seconds, measure(build_step, device).peak_bytes
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def _figures(found: dict[str, tuple[float, int]]) -> list[Figure]:
+    figures = []
+    for name, (seconds, peak_bytes) in found.items():
+        figures.append(Figure(f"{name}, time", 1000 * seconds, "ms"))
+        figures.append(Figure(f"{name}, peak", peak_bytes / MiB, "MiB"))
+    return figures

@@ -1,0 +1,343 @@
+"""The build: the same bytes from the same source, nothing hidden in a release, no fault let by."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from autograder.authoring.build import BuildError, build, check, find_sources
+
+LAB = "lab05_accumulation"
+TASK = "lab05-largest_micro_batch"
+REPOSITORY = Path(__file__).resolve().parents[3]
+LABS = sorted(path.stem for path in (REPOSITORY / "solutions").glob("lab*.py"))
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Path:
+    """A course of one lab, built nowhere yet."""
+    root = tmp_path / "course"
+    (root / "solutions").mkdir(parents=True)
+    shutil.copy(REPOSITORY / "nbgrader_config.py", root)
+    shutil.copy(REPOSITORY / "solutions" / f"{LAB}.py", root / "solutions")
+    return root
+
+
+def source_of(course: Path, lab: str = LAB) -> Path:
+    return course / "solutions" / f"{lab}.py"
+
+
+def spoil(course: Path, old: str, new: str) -> None:
+    text = source_of(course).read_text()
+    assert text.count(old) >= 1, f"{old!r} is not in the source any more"
+    source_of(course).write_text(text.replace(old, new, 1))
+
+
+def files(course: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(course).as_posix(): path.read_bytes()
+        for path in course.rglob("*")
+        if path.is_file()
+    }
+
+
+# What is built
+
+
+def test_it_writes_two_notebooks_and_leaves_nothing_else(course: Path) -> None:
+    before = files(course)
+    changed = build(course)
+    made = [f"solutions/{LAB}/{LAB}.ipynb", f"labs/{LAB}/{LAB}.ipynb"]
+    assert [path.relative_to(course).as_posix() for path in changed] == made
+    assert files(course).keys() == before.keys() | set(made)
+    assert build(course) == []
+
+
+def test_another_process_builds_the_same_bytes(course: Path, tmp_path: Path) -> None:
+    build(course)
+    twin = tmp_path / "elsewhere" / "a twin"
+    (twin / "solutions").mkdir(parents=True)
+    shutil.copy(course / "nbgrader_config.py", twin)
+    shutil.copy(source_of(course), twin / "solutions")
+    program = "import sys, pathlib, autograder.authoring.build; autograder.authoring.build.build(pathlib.Path(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", program, twin],
+        env={**os.environ, "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout, done.stderr) == ("", ""), "success is silent"
+    assert files(twin) == files(course)
+
+
+def test_a_relative_root_builds_the_same(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(course)
+    monkeypatch.chdir(course)
+    assert check(Path()) == []
+    assert Path.cwd() == course
+
+
+def test_cell_ids_follow_the_source(course: Path) -> None:
+    build(course)
+    notebook = nbformat.read(course / "solutions" / LAB / f"{LAB}.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    unnamed = (f"lab05-cell-{number}" for number in count(1))
+    for cell in notebook.cells:
+        named = cell.metadata.get("nbgrader")
+        assert cell.id == (named["grade_id"] if named else next(unnamed))
+    assert set(notebook.metadata) == {"kernelspec", "peakmem"}
+
+
+def test_tags_reach_the_release(course: Path) -> None:
+    spoil(course, "# %%\npredicted_runs", '# %% tags=["demo"]\npredicted_runs')
+    build(course)
+    cells = nbformat.read(course / "labs" / LAB / f"{LAB}.ipynb", as_version=4).cells
+    tags = {cell.id: cell.metadata.get("tags") for cell in cells if "tags" in cell.metadata}
+    assert tags["lab05-cell-1"] == ["demo"]
+    assert tags[f"{TASK}-check"] == ["raises-exception"]
+    assert tags["lab05-search"] == ["demo", "raises-exception"]
+    assert "lab05-setup" not in tags
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_a_release_holds_nothing_hidden(lab: str) -> None:
+    release = REPOSITORY / "labs" / lab / f"{lab}.ipynb"
+    cells = nbformat.read(release, as_version=4).cells
+    shown = {line.strip() for cell in cells for line in cell.source.splitlines()}
+    assert not [line for line in shown if "SOLUTION" in line or "HIDDEN" in line]
+    assert "autograder" not in release.read_text()
+    hidden, open_to_all = split_by_markers(source_of(REPOSITORY, lab).read_text())
+    assert hidden, "the source has solutions to hide"
+    assert not shown & (hidden - open_to_all)
+    assert not any(cell.get("outputs") for cell in cells)
+    assert all(cell.get("execution_count") is None for cell in cells)
+
+
+def split_by_markers(source: str) -> tuple[set[str], set[str]]:
+    hidden: set[str] = set()
+    open_to_all: set[str] = set()
+    current = open_to_all
+    for line in source.splitlines():
+        bare = line.removeprefix("# ").strip()
+        if "### BEGIN" in line:
+            current = hidden
+        elif "### END" in line:
+            current = open_to_all
+        elif bare:
+            current.add(bare)
+    return hidden, open_to_all
+
+
+# What is checked
+
+
+def test_the_committed_notebooks_are_what_the_sources_build() -> None:
+    assert check(REPOSITORY) == []
+
+
+def test_check_names_what_differs_and_touches_nothing(course: Path) -> None:
+    assert [sentence.split(" is ")[0] for sentence in check(course)] == [
+        f"solutions/{LAB}/{LAB}.ipynb",
+        f"labs/{LAB}/{LAB}.ipynb",
+    ]
+    build(course)
+    release = course / "labs" / LAB / f"{LAB}.ipynb"
+    release.write_text(release.read_text().replace("Small micro-batches", "Tiny micro-batches"))
+    orphan = course / "labs" / "lab99_gone" / "lab99_gone.ipynb"
+    orphan.parent.mkdir()
+    orphan.write_text("{}")
+    before = files(course)
+    assert check(course) == [
+        f"labs/{LAB}/{LAB}.ipynb is not what solutions/{LAB}.py builds; "
+        f"run `autograder build {LAB}`.",
+        "labs/lab99_gone/lab99_gone.ipynb is built from no source; "
+        "delete it, or move it elsewhere.",
+    ]
+    assert len(check(course, [LAB])) == 1
+    assert files(course) == before
+
+
+# Text of the source, what to put in its place, and what the fault has to be called.
+FAULTS = {
+    "no solution cell": (f'"{TASK}-solution"', f'"{TASK}-answer"', f"cell {TASK}-solution: "),
+    "no self-check": (f'"{TASK}-check"', f'"{TASK}-test"', f"cell {TASK}-check: expected a code"),
+    "no grade cell": (f'"{TASK}"', f'"{TASK}-grade"', f"cell {TASK}: expected a code cell"),
+    "points for no task": (f'"{TASK}"', f'"{TASK}-grade"', f"cell {TASK}-grade: it gives points"),
+    "other points": ('"points": 4', '"points": 3', f"cell {TASK}: expected points 4, but it is 3"),
+    "points for checking": ('"points": 0', '"points": 1', f"cell {TASK}-check: expected points 0"),
+    "self-check not tagged": (
+        '# %% tags=["raises-exception"]',
+        "# %%",
+        f'cell {TASK}-check: expected the tag "raises-exception"',
+    ),
+    "self-check without a name": (
+        "# Self-check of 5.1",
+        "# 5.1",
+        f"cell {TASK}-check: expected its first line to be `# Self-check of",
+    ),
+    "self-check that shows a value": (
+        '\nprint(f"Largest micro-batch found in',
+        '\nlen(f"Largest micro-batch found in',
+        f"cell {TASK}-check: its last line may show a value",
+    ),
+    "another task is scored": (
+        f'score("{TASK}"',
+        'score("lab05-other"',
+        f"cell {TASK}: expected comments, and between",
+    ),
+    "points are not the last line": (
+        f'score("{TASK}", globals())',
+        f'points = score("{TASK}", globals())',
+        f"cell {TASK}: expected comments, and between",
+    ),
+    "the test is not hidden": (
+        "### BEGIN HIDDEN TESTS\nfrom autograder.grading.stock import score",
+        "from autograder.grading.stock import score\n### BEGIN HIDDEN TESTS",
+        f"cell {TASK}: expected comments, and between",
+    ),
+    "code beside the hidden test": (
+        "### BEGIN HIDDEN TESTS",
+        "print(1)\n### BEGIN HIDDEN TESTS",
+        f"cell {TASK}: expected comments, and between",
+    ),
+    "hidden region left open": (
+        "### END HIDDEN TESTS\n",
+        "",
+        f"cell {TASK}: expected an END HIDDEN TESTS for each BEGIN HIDDEN TESTS, got 0 for 1",
+    ),
+    "solution left open": (
+        "    ### END SOLUTION\n",
+        "",
+        f"cell {TASK}-solution: expected an END SOLUTION for each BEGIN SOLUTION, got 0 for 1",
+    ),
+    "solution where it is not cleared": (
+        "predicted_runs = None",
+        "### BEGIN SOLUTION\npredicted_runs = 10  ### END SOLUTION\n### END SOLUTION",
+        "it has a BEGIN SOLUTION, so expected solution true",
+    ),
+    "another name is defined": (
+        "def largest_micro_batch(",
+        "def find_micro_batch(",
+        f"cell {TASK}-solution: expected a function or class largest_micro_batch",
+    ),
+    "two cells with one id": (
+        '"lab05-end"',
+        '"lab05-title"',
+        "cell lab05-title: 2 cells have this grade_id",
+    ),
+    "an unlocked text": ('"locked": true', '"locked": false', "cell lab05-title: expected locked"),
+    "a locked solution": (
+        '"locked": false, "schema_version": 3, "solution": true',
+        '"locked": true, "schema_version": 3, "solution": true',
+        f"cell {TASK}-solution: expected locked false",
+    ),
+    "a cell of another lab": ('"lab05-end"', '"lab06-end"', "cell lab06-end: expected a grade_id"),
+    "an id that nbformat refuses": ('"lab05-end"', '"lab05-the end"', "expected a grade_id"),
+    "old metadata": ('"schema_version": 3', '"schema_version": 2', "expected schema_version 3"),
+    "not Python": ("predicted_runs = None", "predicted_runs = =", "this is not Python: "),
+    "another kernel": ("name: python3", "name: ir", "header: expected a kernelspec named python3"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_stops_the_build(course: Path, old: str, new: str, expected: str) -> None:
+    spoil(course, old, new)
+    before = files(course)
+    with pytest.raises(BuildError) as caught:
+        build(course)
+    assert any(expected in said for said in caught.value.violations), str(caught.value)
+    assert all(said.startswith(f"solutions/{LAB}.py") for said in caught.value.violations)
+    assert files(course) == before
+
+
+def test_a_stub_without_its_def_line_stops_the_build(course: Path) -> None:
+    spoil(course, "    ### BEGIN SOLUTION\n", "")
+    spoil(course, "def largest_micro_batch", "### BEGIN SOLUTION\ndef largest_micro_batch")
+    with pytest.raises(
+        BuildError, match="expected largest_micro_batch in the release to be a stub"
+    ):
+        build(course)
+
+
+def test_a_stub_that_is_not_python_stops_the_build(course: Path) -> None:
+    spoil(
+        course,
+        "    ### BEGIN SOLUTION\n    fits, too_large = 0, upper + 1\n",
+        "    bounds = (\n    ### BEGIN SOLUTION\n    0, upper + 1)\n    fits, too_large = bounds\n",
+    )
+    with pytest.raises(BuildError, match="with the stub in place of the solution, this is not"):
+        build(course)
+
+
+def test_what_nbgrader_refuses_is_told_in_its_words(course: Path) -> None:
+    spoil(course, "    ### BEGIN SOLUTION\n", "    ### BEGIN SOLUTION\n    ### BEGIN SOLUTION\n")
+    spoil(course, "    ### END SOLUTION\n", "    ### END SOLUTION\n    ### END SOLUTION\n")
+    with pytest.raises(BuildError, match="nested begin solution statements"):
+        build(course)
+
+
+def test_a_task_without_cells_stops_the_build_in_one_sentence(course: Path) -> None:
+    source_of(course).write_text(source_of(course).read_text().replace(TASK, "lab05-renamed"))
+    with pytest.raises(BuildError, match=f"task {TASK}: expected its code cells") as caught:
+        build(course)
+    assert sum(TASK in said.partition(":")[0] for said in caught.value.violations) == 1
+
+
+def test_cells_out_of_order_stop_the_build(course: Path) -> None:
+    chunks = source_of(course).read_text().split("\n# %%")
+    grade = next(i for i, chunk in enumerate(chunks) if f'"{TASK}"' in chunk)
+    chunks.insert(1, chunks.pop(grade))
+    source_of(course).write_text("\n# %%".join(chunks))
+    with pytest.raises(BuildError, match=f"cell {TASK}: expected it after {TASK}-check"):
+        build(course)
+
+
+def test_all_faults_are_told_at_once(course: Path) -> None:
+    other = source_of(course, "lab77_nothing")
+    shutil.copy(source_of(course), other)
+    spoil(course, '"points": 4', '"points": 3')
+    spoil(course, '# %% tags=["raises-exception"]', "# %%")
+    with pytest.raises(BuildError) as caught:
+        build(course)
+    said = caught.value.violations
+    assert len(said) == 3
+    assert all(sentence in str(caught.value) for sentence in said)
+    assert "lab77_nothing.py: there is no lab named" in said[-1]
+
+
+def test_a_source_in_the_folder_that_nbgrader_releases_stops_the_build(course: Path) -> None:
+    folder = course / "solutions" / LAB
+    folder.mkdir()
+    shutil.copy(source_of(course), folder)
+    (folder / ".ipynb_checkpoints").mkdir()
+    (folder / ".ipynb_checkpoints" / f"{LAB}-checkpoint.ipynb").write_text("{}")
+    with pytest.raises(BuildError) as caught:
+        build(course)
+    assert len(caught.value.violations) == 1
+    assert caught.value.violations[0].startswith(f"solutions/{LAB}/{LAB}.py: only {LAB}.ipynb")
+
+
+def test_a_lab_without_a_source_is_named_with_those_there_are(course: Path) -> None:
+    with pytest.raises(ValueError, match=f"no source of lab98_x, lab99_y; its labs are {LAB}"):
+        build(course, [LAB, "lab98_x", "lab99_y"])
+
+
+def test_a_folder_that_is_no_course_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is not the course's folder"):
+        build(tmp_path)
+
+
+def test_a_course_of_ordinary_assignments_is_told_who_releases_them(tmp_path: Path) -> None:
+    (tmp_path / "source" / "ps1").mkdir(parents=True)
+    for labs in (None, ["ps1"]):
+        with pytest.raises(ValueError, match="released by nbgrader itself"):
+            find_sources(tmp_path, labs)

@@ -1,0 +1,86 @@
+"""The answer bank, graded in this process: quick, and without a sandbox around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from autograder.model.judge import could_not_judge, draw, judge, refuse
+from autograder.model.restrictions import banned_uses
+from autograder.model.submission import RunCell
+from autograder.model.task import Lab, Task, Verdict
+from autograder.sandbox.host.in_process import LocalStudent
+from autograder.trials.answer_bank import Entry, read_bank
+
+__all__ = ["BANK", "check_bank", "graded_bank"]
+
+BANK = Path(__file__).parents[2] / "bank"
+_SECRET = b"the bank's secret"
+
+
+def graded_bank(
+    lab: Lab, task: Task, bank: Path = BANK, secret: bytes = _SECRET
+) -> Iterator[tuple[Entry, Verdict]]:
+    """Yield each answer to the task in the bank, with the verdict on it."""
+    for entry in read_bank(bank, lab):
+        if entry.task == task.id:
+            yield entry, _grade(lab, task, entry, secret)
+
+
+def check_bank(lab: Lab, task: Task, bank: Path = BANK, secret: bytes = _SECRET) -> None:
+    """Assert that every answer to the task is graded as its heading and docstring say.
+
+    A right one loses nothing; a wrong one earns at most what it says. Where its name is that of a
+    mistake, it is recognised as that and earns exactly what it says, for sampled classes take that
+    for the truth. What needs a GPU is skipped without one, and so never passes.
+    """
+    if task.needs_gpu and not torch.cuda.is_available():
+        pytest.skip(f"the answers to {task.id} are not run: they need a GPU, and there is none")
+    graded = list(graded_bank(lab, task, bank, secret))
+    assert sum(entry.kind == "right" for entry, _ in graded) >= 3, "3 right ones at least"
+    assert sum(entry.kind == "wrong" for entry, _ in graded) >= 5, "5 wrong ones at least"
+    complaints = [text for entry, verdict in graded for text in _complaints(entry, verdict)]
+    assert not complaints, "\n".join(complaints)
+
+
+def _grade(lab: Lab, task: Task, entry: Entry, secret: bytes) -> Verdict:
+    source = entry.source
+    if used := banned_uses(task, [RunCell(0, source, "solution", task.id)], lab.allows):
+        return refuse(task, used, lab.allows)
+    if task.needs_gpu and not torch.cuda.is_available():
+        return could_not_judge(task, "This exercise needs a GPU.", "needs_gpu")
+    names: dict[str, object] = {}
+    exec(compile(source, f"<{entry.label}>", "exec"), names)
+    student = LocalStudent(names)
+    cases = draw(task, secret, entry.label, source.encode())
+    try:
+        answers = [
+            student.run(task.probe_path, case.inputs, task.ask(case) if task.ask else None)
+            for case in cases
+        ]
+    finally:
+        _remove_hooks()
+    return judge(task, cases, answers)
+
+
+def _remove_hooks() -> None:
+    """Take back what an answer left to autograd, which would change all that is measured later."""
+    while torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
+        torch._C._autograd._pop_saved_tensors_default_hooks()
+
+
+def _complaints(entry: Entry, verdict: Verdict) -> Iterator[str]:
+    got = f"earned {verdict.points:g} as {verdict.mistake}: {verdict.message}"
+    if entry.kind == "right":
+        if verdict.status != "right":
+            yield f"{entry.label} is right, but {got}"
+        return
+    if verdict.status == "right" or verdict.points > entry.earns:
+        yield f"{entry.label} is wrong, but {got}"
+    if entry.mistake and verdict.points < entry.earns:
+        yield f"{entry.label} says that it earns {entry.earns:g}, but {got}"
+    if entry.mistake and verdict.mistake != entry.mistake:
+        yield f"{entry.label} is not recognised: it {got}"

@@ -1,0 +1,142 @@
+"""What the ban has to see, and above all what it must not take for a use."""
+
+import pytest
+
+from autograder.model.restrictions import NOTHING_BANNED, Ban
+from tests.autograder.uses import names_used
+
+CASTS = Ban(
+    names=frozenset({"float32", ".half", "f4"}),
+    modules=frozenset({"torch", "torch.optim", "peakmem.formats"}),
+    called=frozenset({"pack", "view"}),
+    arguments=r"[<>]?\d*f(?!\d+$)",
+    methods=frozenset({"hex", "fromhex"}),
+)
+LOOPS = Ban(loops=True)
+
+
+def uses(body: str, *others: str, ban: Ban = CASTS) -> list[str]:
+    indented = body.replace("\n", "\n    ")
+    return names_used(ban, ["f"], [*others, f"def f(x, half=0):\n    {indented}"])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return np.float32(x)",
+        "from numpy import float32 as g\nreturn g(x)",
+        "return x.astype('float32')",
+        "return x.view('<f4')",
+        "return getattr(np, 'float32')(x)",
+        "return np.half(x)",
+        "return x.astype('half')",
+        "import torch\nreturn torch.tensor(x)",
+        "from torch.optim import Adam",
+        "return __import__('torch')",
+        "import importlib\nreturn importlib.import_module('torch.optim')",
+        "return peakmem.formats.decode(x)",
+        "return struct.pack('f', x)",
+        "return struct.pack('>1f', x)",
+        "return struct.pack(b'<f', x)",
+        "code = '<f'\nreturn struct.pack(code, x)",
+        "return struct.pack('<' + 'f', x)",
+        "return struct.pack(f'<{len(x)}f', *x)",
+        "return y.view(dtype='f')",
+        "return float.hex(x)",
+        "return float.fromhex(x)",
+        "return np.float64.fromhex(x)",
+        "return x.hex()",
+        "return abs(x).hex()",
+        "return float(y).hex()",
+        "return np.float32(x) == x",
+    ],
+)
+def test_what_it_sees(body: str) -> None:
+    assert uses(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "half = single = x // 2\nreturn half",
+        "return struct.pack('<d', x) + struct.pack('f8', x) + struct.unpack('f', x)",
+        "assert x.dtype == np.float32\nreturn x",
+        "assert x.dtype == np.dtype('float32'), 'float32 expected'\nreturn x",
+        "assert isinstance(x, np.float32)\nreturn np.issubdtype(x.dtype, np.float32)",
+        "return x > np.finfo(np.float32).max",
+        "y: np.float32 = x\nreturn y",
+        "'float32'\nreturn x.view('float64')",
+        "return struct.pack('>d', x).hex() + bytes.fromhex('00').hex() + hex(x)",
+        "def g(raw):\n    return raw.decode()\nreturn g(x)",
+    ],
+)
+def test_what_it_lets_pass(body: str) -> None:
+    assert uses(body) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("for i in x: pass", "a Python loop"),
+        ("while x: x -= 1", "a Python loop"),
+        ("return [i for i in x]", "a Python loop"),
+        ("return sum(i for i in x)", "a Python loop"),
+        ("return list(map(abs, x))", "map"),
+        ("return np.vectorize(abs)(x)", "vectorize"),
+    ],
+)
+def test_loops(body: str, found: str) -> None:
+    assert uses(body, ban=LOOPS) == [found]
+    assert uses(body) == []
+
+
+def test_it_follows_helpers_and_constants() -> None:
+    assert uses("return g(x)", "def g(x): return h(x)", "h = np.float32") == ["float32"]
+    assert uses("return struct.pack(CODE, x)", "CODE = '<f'") == ["'<f'"]
+    assert uses("return t.tensor(x)", "import torch as t") == ["torch"]
+    assert uses("return g(x)", "def g(x): global h; h = 1", "import torch as h") == []
+
+
+def test_other_exercises_may_use_it() -> None:
+    assert uses("return x", "def g(x): return np.float32(x)", "y = f(np.float32(2))") == []
+
+
+def test_a_local_variable_is_no_use_of_the_global_one() -> None:
+    check = "for bits in range(9):\n    print(np.float32(bits))\nx = np.float32(1)"
+    assert uses("bits = x + 1\nreturn bits", check) == []
+    assert uses("bits = x + 1\nreturn bits", check, ban=LOOPS) == []
+    assert uses("return bits", check)  # here it is the global one
+
+
+def test_only_the_imports_that_it_goes_by_count() -> None:
+    assert uses("return np.uint32(x)", "import numpy as np, torch") == []
+    assert uses("return uint32(x)", "from numpy import float32, uint32") == []
+    assert uses("return float32(x)", "from numpy import float32, uint32") == ["float32"]
+
+
+def test_an_earlier_attempt_does_not_count() -> None:
+    earlier = "def f(x): return np.float32(x)"
+    assert uses("return x", earlier) == []
+    assert names_used(CASTS, ["f"], ["def f(x): return x", earlier]) == ["float32"]
+
+
+def test_an_earlier_attempt_that_is_kept_under_another_name_counts() -> None:
+    assert uses("return g(x)", "def f(x): return np.float32(x)", "g = f") == ["float32"]
+
+
+def test_what_is_bound_under_a_condition_counts_along_with_what_was() -> None:
+    earlier = "def f(x): return np.float32(x)"
+    late = "if False:\n    def f(x): return x"
+    assert names_used(CASTS, ["f"], [earlier, late]) == ["float32"]
+
+
+def test_what_changes_a_class_or_a_module_counts() -> None:
+    assert uses("return A.g(x)", "class A: pass", "A.g = np.float32") == ["float32"]
+
+
+def test_cells_that_are_no_python_are_passed_over() -> None:
+    assert uses("return g(x)", "%matplotlib inline\nimport numpy", "def g(:", "def g(x): x") == []
+
+
+def test_nothing_banned_looks_at_nothing() -> None:
+    assert uses("return np.float32(x)", ban=NOTHING_BANNED) == []

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autograder.base.csv_table import cell_text
+from autograder.base.files import inside, write_whole
+from autograder.publish.export import COLUMNS, points, write_grades
+from tests.autograder.class_by_hand import DOUBLE, HALVE, course, end_of, graded, verdict
+from tests.autograder.release_by_hand import LAB
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return course(tmp_path / "course")
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_file_is_exactly_this(tmp_path: Path, root: Path) -> None:
+    results = [
+        graded("zoe", verdicts=(verdict(status="partly"), verdict(HALVE, "needs_gpu"))),
+        end_of("bob", "quarantined", "The file is no notebook:\nit is a PDF."),
+        graded("ada", release="0.1.0+1f2e3d4c"),
+    ]
+    write_grades(results, tmp_path / "grades.csv", root)
+    in_words = ("2", "for_a_person", "", "An answer in words, which a person reads.")
+    not_read = ("quarantined", "", "The file is no notebook: it is a PDF.", "")
+    release = "0.1.0+1f2e3d4c"
+    rows = [
+        COLUMNS,
+        ("ada", LAB, "lab05-double", "2", "2", "right", "", "Right.", release),
+        ("ada", LAB, "lab05-halve", "0", "1", "wrong", "squares", "It is x / 2.", release),
+        ("ada", LAB, "lab05-explain", "", *in_words, release),
+        ("bob", LAB, "lab05-double", "", "2", *not_read),
+        ("bob", LAB, "lab05-halve", "", "1", *not_read),
+        ("bob", LAB, "lab05-explain", "", "2", *not_read),
+        ("zoe", LAB, "lab05-double", "1.5", "2", "partly", "", "Not earned: edges.", ""),
+        ("zoe", LAB, "lab05-halve", "", "1", "needs_gpu", "", "Not earned: edges.", ""),
+        ("zoe", LAB, "lab05-explain", "", *in_words, ""),
+    ]
+    lines = [",".join(f'"{cell}"' for cell in row) for row in rows]
+    assert (tmp_path / "grades.csv").read_text(encoding="utf-8") == "\n".join([*lines, ""])
+
+
+def test_the_order_of_the_results_changes_no_byte(tmp_path: Path, root: Path) -> None:
+    results = [graded(name) for name in ("c", "a", "b")]
+    write_grades(results, tmp_path / "one.csv", root)
+    write_grades(results[::-1], tmp_path / "two.csv", root)
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+
+
+def test_an_exercise_without_a_verdict_has_its_row(tmp_path: Path, root: Path) -> None:
+    write_grades([graded(verdicts=(verdict(HALVE),))], tmp_path / "grades.csv", root)
+    row = table(tmp_path / "grades.csv")[0]
+    assert (row["task"], row["status"], row["score"]) == (DOUBLE, "could_not_judge", "")
+
+
+def test_the_students_metadata_does_not_set_the_maximum(tmp_path: Path, root: Path) -> None:
+    result = graded()
+    assert result.notebook is not None
+    for cell in result.notebook["cells"]:
+        cell["metadata"].get("nbgrader", {})["points"] = 100
+    write_grades([result], tmp_path / "grades.csv", root)
+    assert [row["max_score"] for row in table(tmp_path / "grades.csv")] == ["2", "1", "2"]
+
+
+@pytest.mark.parametrize("result", [graded(isolated=False), graded()])
+def test_every_row_says_where_the_sandbox_was_missing(tmp_path: Path, root: Path, result) -> None:
+    write_grades([result], tmp_path / "grades.csv", root)
+    marked = {row["message"].startswith("NOT ISOLATED: ") for row in table(tmp_path / "grades.csv")}
+    assert marked == {not result.isolated}
+
+
+def test_no_text_of_a_student_is_a_formula(tmp_path: Path, root: Path) -> None:
+    evil = '=HYPERLINK("http://evil.example";"x")'
+    results = [graded("@SUM(1)", verdicts=(verdict(message=f"\t\r\n{evil}"),))]
+    write_grades(results, tmp_path / "grades.csv", root)
+    row = table(tmp_path / "grades.csv")[0]
+    assert (row["student"], row["message"]) == ("'@SUM(1)", f"'{evil}")
+
+
+@given(st.text() | st.from_regex(r"\A\s*[=+@\uff1d\uff0b\uff0d\uff20-]1"))
+def test_a_cell_is_one_line_and_no_formula(text: str) -> None:
+    cell = cell_text(text)
+    assert not cell.startswith(
+        ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r")
+    )
+    assert len(cell.splitlines()) <= 1
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerow([cell, "end"])
+    assert list(csv.reader(io.StringIO(stream.getvalue(), newline=""))) == [[cell, "end"]]
+
+
+def test_points_are_plain_numbers() -> None:
+    assert [points(p) for p in (0.0, 4.0, 1.5, 0.1 + 0.2, 1 / 3)] == [
+        *("0", "4", "1.5", "0.3"),
+        "0.333333",
+    ]
+
+
+def test_a_write_that_breaks_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "grades.csv"
+    write_whole(path, b"old")
+    with pytest.raises(TypeError):
+        write_whole(path, "no bytes")  # type: ignore[arg-type]
+    assert [p.name for p in tmp_path.iterdir()] == ["grades.csv"]
+    assert path.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "a/b", "a\\b", "a\0"])
+def test_a_students_name_leads_nowhere_else(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="cannot name a file"):
+        inside(tmp_path, name)

@@ -1,0 +1,176 @@
+"""What is left to a person: all of it, nothing else, no formula, and few lines on a screen."""
+
+from __future__ import annotations
+
+import csv
+import json
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder.model.result import Result
+from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.stamp import release_note
+from autograder.publish.gradebook import look_again, write_gradebook
+from autograder.publish.review_queue import needs, told, write_needs
+from autograder.rules.policy import sentence
+from autograder.rules.semester import Receipt, Semester
+from autograder.runs import attempts
+from autograder.store.database import final_scores
+from tests.autograder.class_by_hand import DOUBLE, EXPLAIN, HALVE, course, end_of, graded, verdict
+from tests.autograder.release_by_hand import LAB, release
+
+REPAIR = "Deleted, and put back as released: lab05-setup."
+RESULTS = [
+    graded("ada", notes=(REPAIR,)),
+    graded("kim", verdicts=(verdict(status="could_not_judge", message="Doubt."), verdict(HALVE))),
+    graded("lin", verdicts=(verdict(), verdict(HALVE, "needs_gpu"))),
+    end_of("bob", "quarantined", "The file is empty."),
+    end_of("fay", "failed", "The grader's process stopped."),
+]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return course(tmp_path / "course")
+
+
+def found(results: list[Result], root: Path) -> list[tuple[str, str, str, int]]:
+    """Kind, student, task and count of what is left, the gradebook having been written."""
+    out = root.parent / "out"
+    out.mkdir(exist_ok=True)
+    write_gradebook(results, out, root)
+    return [(n.kind, n.student, n.task, n.count) for n in needs(results, out, root)]
+
+
+def give(out: Path, student: str, task: str, score: float) -> None:
+    """What formgrader writes when a person gives points."""
+    with closing(Gradebook(f"sqlite:///{out / 'gradebook.db'}")) as book:
+        grade = book.find_grade(task, LAB, LAB, student)
+        grade.manual_score, grade.needs_manual_grade = score, False
+        book.db.commit()
+
+
+def test_points_for_work_that_was_handed_in_anew_are_named_once_more(root: Path) -> None:
+    out = root.parent / "out"
+    found([graded("ada"), graded("kim")], root)
+    first = {("ada", LAB): "one", ("kim", LAB): "two"}
+    look_again(first, out)
+    for student in ("ada", "kim"):
+        give(out, student, EXPLAIN, 1.5)
+    look_again(first, out)
+    assert [n.kind for n in needs([graded("ada"), graded("kim")], out, root)] == []
+    look_again({**first, ("ada", LAB): "other"}, out)
+    (need,) = needs([graded("ada"), graded("kim")], out, root)
+    assert (need.kind, need.student, need.task) == ("second_look", "ada", EXPLAIN)
+    assert final_scores(out)["ada", LAB][EXPLAIN] == 1.5
+    give(out, "ada", EXPLAIN, 2.0)
+    look_again({**first, ("ada", LAB): "other"}, out)
+    assert needs([graded("ada"), graded("kim")], out, root) == []
+
+
+def test_all_that_is_left_is_named_the_most_pressing_first(root: Path) -> None:
+    assert found(RESULTS, root) == [
+        ("failed", "fay", "", 1),
+        ("quarantined", "bob", "", 1),
+        ("could_not_judge", "kim", DOUBLE, 1),
+        ("in_words", "", EXPLAIN, 3),
+        ("needs_gpu", "", HALVE, 1),
+        ("repaired", "ada", "", 1),
+    ]
+
+
+def test_what_a_person_gave_points_for_is_done(root: Path) -> None:
+    found(RESULTS, root)
+    out = root.parent / "out"
+    give(out, "kim", DOUBLE, 1)
+    give(out, "lin", EXPLAIN, 0)
+    give(out, "lin", HALVE, 1)
+    for task in (DOUBLE, HALVE, EXPLAIN):
+        give(out, "bob", task, 0)
+    assert [(n.kind, n.count) for n in needs(RESULTS, out, root)] == [
+        *(("failed", 1), ("in_words", 2), ("repaired", 1))
+    ]
+
+
+def test_an_exercise_without_a_verdict_is_for_a_person(root: Path) -> None:
+    assert ("could_not_judge", "ada", HALVE, 1) in found([graded(verdicts=(verdict(),))], root)
+
+
+def test_notes_that_tell_of_no_repair_are_not_looked_at(root: Path) -> None:
+    received = Receipt("ada", LAB, datetime(2026, 11, 20, tzinfo=UTC))
+    notes = (
+        *release_note({"peakmem": {"release": "0.1.0+12345678"}}, release()),
+        sentence(Semester(), received, 2),
+        attempts._NO_RECEIPT,
+    )
+    assert len(notes) == 3
+    assert all(kind != "repaired" for kind, *_ in found([graded(notes=notes)], root))
+    assert any(kind == "repaired" for kind, *_ in found([graded(notes=(*notes, REPAIR))], root))
+
+
+def test_given_cells_that_differ_are_a_repair_only_in_the_present_release(root: Path) -> None:
+    notebook = json.loads(json.dumps(release()))
+    notebook["cells"][0]["source"] = "# As it was"
+    changed = take_in_bytes("ada", LAB, json.dumps(notebook).encode(), release()).notes
+    assert len(changed) == 1
+    assert any(kind == "repaired" for kind, *_ in found([graded(notes=changed)], root))
+    of_other = release_note({"peakmem": {"release": "0.1.0+12345678"}}, release())
+    notes = (*of_other, *changed)
+    assert all(kind != "repaired" for kind, *_ in found([graded(notes=notes)], root))
+
+
+def test_each_has_the_command_to_run_next_ready_to_be_pasted(root: Path) -> None:
+    out = root.parent / "a class"
+    out.mkdir()
+    results = [graded("kim l", verdicts=(verdict(status="could_not_judge"), verdict(HALVE)))]
+    write_gradebook(results, out, root)
+    by_kind = {need.kind: need.next for need in needs(results, out, root)}
+    explain = f"explain '{out}' 'kim l' {DOUBLE}"
+    assert by_kind["could_not_judge"] == f"autograder --course {root} {explain}"
+    assert by_kind["in_words"] == f"autograder formgrade '{out}'"
+    text = told(needs(results, out, root), out, root)
+    assert f"    -> autograder --course {root} explain" in text
+
+
+def test_a_command_for_this_very_course_need_not_name_it(root: Path) -> None:
+    quarantined = needs([end_of("bob", "quarantined", "The file is empty.")], root.parent / "none")
+    assert [need.next for need in quarantined] == [
+        f"autograder grade {LAB} --submitted SUBMITTED --out {root.parent / 'none'}"
+    ]
+
+
+def test_the_text_is_short_however_much_there_is(root: Path) -> None:
+    out = root.parent / "out"
+    many = [end_of(f"q{n:02}", "quarantined", "The file is empty. " * 9) for n in range(50)]
+    found([*RESULTS, *many], root)
+    text = told(needs([*RESULTS, *many], out, root), out).splitlines()
+    assert len(text) <= 26
+    assert max(len(line) for line in text if str(out) not in line) <= 100
+    assert "  Not read as this lab's notebook; once it is handed in again (51):" in text
+    assert "    ... and 50 more" in text
+    assert "    kim  lab05-double  Doubt." in text
+    assert str(out / "needs_a_person.csv") in text[0]
+    assert told([], out) == "Needs a person: nothing."
+
+
+def test_ten_are_shown_where_there_is_one_kind_only(root: Path) -> None:
+    out = root.parent / "out"
+    many = [end_of(f"q{n:02}", "quarantined", "Empty.") for n in range(12)]
+    found(many, root)
+    text = told(needs(many, out, root), out)
+    assert ("q09" in text, "q10" in text, "... and 2 more" in text) == (True, False, True)
+
+
+def test_the_list_has_everybody_and_no_formula(root: Path, tmp_path: Path) -> None:
+    results = [*RESULTS, end_of("@eve", "failed", "=cmd()")]
+    rows = found(results, root)
+    out = root.parent / "out"
+    write_needs(needs(results, out, root), tmp_path / "list.csv")
+    with (tmp_path / "list.csv").open(newline="", encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    assert len(table) == len(rows) == 7
+    assert (table[0]["student"], table[0]["why"]) == ("'@eve", "'=cmd()")

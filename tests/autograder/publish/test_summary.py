@@ -1,0 +1,68 @@
+"""A class in figures, against figures worked out by hand."""
+
+from __future__ import annotations
+
+from autograder.publish.summary import summaries, told
+from tests.autograder.class_by_hand import HALVE, end_of, graded, verdict
+from tests.autograder.release_by_hand import LAB
+
+RESULTS = [
+    graded("zoe", verdicts=(verdict(status="partly"), verdict(HALVE, "needs_gpu")), release="1+a"),
+    graded("ada", release="1+b"),
+    graded("kim", verdicts=(verdict(), verdict(HALVE))),
+    end_of("bob", "failed", "x" * 200),
+    graded("a" * 60, isolated=False, verdicts=(verdict(status="could_not_judge"),)),
+]
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_the_figures_are_those_of_the_class() -> None:
+    (lab,) = summaries(RESULTS, [("gus", LAB), ("ivy", LAB), ("ivy", "lab01_formats")])
+    assert (lab.lab, lab.submissions, lab.not_handed_in) == (LAB, 5, 2)
+    assert lab.ends == {"graded": 4, "quarantined": 0, "failed": 1}
+    assert lab.exercises == {
+        "right": 3,
+        "partly": 1,
+        "wrong": 1,
+        "could_not_judge": 1,
+        "needs_gpu": 1,
+    }
+    # Of what was judged: 1.5 of 2, 2 of 3, 3 of 3, and 0 of 0.
+    assert (lab.mean_points, lab.median_points, lab.max_points) == (1.625, 1.75, 3)
+    assert (lab.releases, lab.not_isolated) == ({"": 2, "1+a": 1, "1+b": 1}, 1)
+
+
+def test_nobody_graded_has_no_mean() -> None:
+    (lab,) = summaries([end_of("bob", "quarantined", "no notebook")])
+    assert (lab.mean_points, lab.median_points, lab.max_points) == (None, None, 0)
+    assert "Points" not in told([lab], [])
+    assert summaries([]) == []
+
+
+def test_the_text_says_what_there_is_to_say() -> None:
+    text = told(summaries(RESULTS, [("gus", LAB)]), RESULTS)
+    assert max(map(len, text.splitlines())) <= 80
+    assert lines(text)[-5:] == [
+        f"{LAB}: 5 submissions (4 graded, 1 failed, 1 not handed in)",
+        "Points: mean 1.62, median 1.75, of 3",
+        "Exercises: 3 right, 1 partly, 1 wrong, 1 could not judge, 1 needs gpu",
+        "Releases: 2 not said, 1 1+a, 1 1+b",
+        "NOT ISOLATED: 1 submissions ran outside the sandbox",
+    ]
+    assert f"zoe {LAB} 1.5 / 2 1 needs a GPU" in lines(text)
+    assert any(line.startswith(f"bob {LAB} - failed: xxx") for line in lines(text))
+    assert any("0 / 0 NOT ISOLATED 1 not judged" in line for line in lines(text))
+
+
+def test_one_release_is_no_news() -> None:
+    results = [graded("ada", release="1+a"), graded("kim", release="1+a")]
+    assert "Releases" not in told(summaries(results), results)
+
+
+def test_a_large_class_is_not_listed() -> None:
+    results = [graded(f"s{number:03}") for number in range(41)]
+    assert "s000" in told(summaries(results[:40]), results[:40])
+    assert told(summaries(results), results).startswith(f"{LAB}: 41 submissions (41 graded)")

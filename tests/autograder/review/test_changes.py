@@ -1,0 +1,75 @@
+"""Changed scores: all of them told of, on a screen or in a file; none that is a formula."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from autograder.review.changes import LOG, PROPOSED, Change, agreed, between, note_down, told
+from tests.autograder.class_by_hand import DOUBLE, HALVE, end_of, graded, verdict
+from tests.autograder.release_by_hand import LAB
+
+
+def some(count: int) -> list[Change]:
+    return [
+        Change(f"s{n:03}", LAB, DOUBLE, "2", "0", "=now", "It was right.") for n in range(count)
+    ]
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_only_scores_that_change_are_changes() -> None:
+    new = graded(verdicts=(verdict(status="partly"), verdict(HALVE, "wrong", message="Other.")))
+    (change,) = between(graded(), new)
+    assert (change.task, change.old, change.new) == (DOUBLE, "2", "1.5")
+    assert (change.before, change.why) == ("Right.", "Not earned: edges.")
+    gpu = graded(verdicts=(verdict(), verdict(HALVE, "needs_gpu")))
+    assert [(c.task, c.old, c.new) for c in between(gpu, graded())] == [(HALVE, "needs_gpu", "0")]
+    failed = end_of("ada", "failed", "why")
+    assert {(c.old, c.new) for c in between(failed, graded())} == {("failed", "2"), ("failed", "0")}
+
+
+def test_few_changes_are_all_told(tmp_path: Path) -> None:
+    text = told(some(20), tmp_path).splitlines()
+    assert len(text) == 61
+    assert text[:3] == [
+        f"s000, {DOUBLE}: 2 -> 0",
+        "    now:    =now",
+        "    before: It was right.",
+    ]
+    assert text[-1] == f"Scores that change: 20 ({DOUBLE} 20). Students: 20."
+    assert list(tmp_path.iterdir()) == []
+    assert told([], tmp_path) == "No score changes."
+
+
+def test_many_changes_are_in_a_file_that_goes_when_they_are_written(tmp_path: Path) -> None:
+    text = told(some(21), tmp_path).splitlines()
+    assert len(text) == 62
+    assert text[-2] == f"... and 1 more; {tmp_path / PROPOSED} has all of them."
+    assert [row["student"] for row in rows(tmp_path / PROPOSED)] == [f"s{n:03}" for n in range(21)]
+    note_down(some(21), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [LOG]
+
+
+def test_the_log_grows_and_holds_no_formula(tmp_path: Path) -> None:
+    note_down(some(1), tmp_path)
+    note_down(some(2), tmp_path)
+    note_down([], tmp_path)
+    assert [(row["student"], row["why"]) for row in rows(tmp_path / LOG)] == [
+        ("s000", "'=now"),
+        ("s000", "'=now"),
+        ("s001", "'=now"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "is_yes"), [("y", True), ("YES ", True), ("", False), ("yep", False), ("n", False)]
+)
+def test_only_yes_is_yes(monkeypatch: pytest.MonkeyPatch, said: str, is_yes: bool) -> None:
+    monkeypatch.setattr("builtins.input", lambda _: said)
+    assert agreed() is is_yes

@@ -1,0 +1,138 @@
+"""Calibration: no right answer is refused its memory, and a budget that does so is reported."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autograder.cli import app
+from autograder.cli.report import OK, PROBLEM, USAGE
+from autograder.content import find_lab
+from autograder.model.judge import could_not_judge
+from autograder.model.task import Budget, Case, Lab, Task, Verdict
+from autograder.sandbox.host import budget as budgets
+from autograder.sandbox.host.isolation import missing_layers
+from autograder.trials import calibration
+from autograder.trials.answer_bank import Entry, read_bank
+from autograder.trials.calibration import Grading, measured_labs, tallies, with_budget
+from tests.autograder.small_lab import SMALL_LAB, task
+
+sandboxed = pytest.mark.skipif(
+    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
+)
+
+MIB = 2**20
+LAB03 = "lab03_adam"
+
+
+def measured(
+    capsys: pytest.CaptureFixture[str], status: int, *arguments: str
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """What `doctor --measure 1` counts by task, and its problems."""
+    assert app.main([*arguments, "doctor", "--measure", "1", "--json"]) == status
+    said = json.loads(capsys.readouterr().out)
+    return said.get("measured", []), said["problems"]
+
+
+@sandboxed
+@pytest.mark.parametrize("labs", [[LAB03], pytest.param(None, marks=pytest.mark.slow)], ids=str)
+def test_no_right_answer_is_refused_its_memory(
+    labs: list[str] | None,
+    repository: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    chosen = [lab for lab in measured_labs() if labs is None or lab.name in labs]
+    monkeypatch.setattr(calibration, "measured_labs", lambda: chosen)
+    counted, _ = measured(capsys, OK)
+    expected = {
+        task.id: sum(
+            entry.kind == "right" and entry.task == task.id
+            for entry in read_bank(repository / "tests" / "bank", find_lab(lab.name))
+        )
+        for lab in chosen
+        for task in lab.tasks
+    }
+    assert {one["task"]: one["gradings"] for one in counted} == expected
+    assert "lab03-lean_adam_step" in expected
+    assert labs or "lab06-offloaded_adam" in expected
+
+
+def with_budgets(lab: Lab, changed: Callable[[Budget], Budget]) -> Lab:
+    def change(task: Task) -> Task:
+        def cases(rng: np.random.Generator) -> list[Case]:
+            return [replace(c, budget=changed(c.budget)) for c in task.cases(rng) if c.budget]
+
+        return replace(task, cases=cases)
+
+    return replace(lab, tasks=tuple(map(change, lab.tasks)))
+
+
+@sandboxed
+def test_a_budget_that_is_too_small_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = with_budgets(
+        with_budget(find_lab(LAB03)), lambda budget: replace(budget, bytes=budget.bytes - 8 * MIB)
+    )
+    monkeypatch.setattr(calibration, "measured_labs", lambda: [small])
+    counted, problems = measured(capsys, PROBLEM)
+    assert [one["lost"] == one["gradings"] > 0 for one in counted] == [True] * len(small.tasks)
+    assert len(problems) == len(small.tasks)
+    assert "lean_adam_step: of 3 gradings of right answers 3 lost points" in problems[0]
+
+
+@sandboxed
+def test_a_machine_that_enforces_no_budget_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(budgets, "_set", lambda pid, limits: None)
+    lab = with_budget(find_lab(LAB03))
+    lab = replace(lab, tasks=lab.tasks[1:])
+    monkeypatch.setattr(calibration, "measured_labs", lambda: [lab])
+    counted, problems = measured(capsys, PROBLEM)
+    assert all(one["could_not_judge"] == one["gradings"] > 0 for one in counted)
+    assert "does not hold a process to a budget" in problems[0]
+
+
+@sandboxed
+def test_a_course_without_a_bank_is_told_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, problems = measured(capsys, USAGE, "--course", str(tmp_path))
+    assert "run `autograder --course DIR doctor --measure` with a checkout" in problems[0]
+
+
+# Without the sandbox
+
+
+def test_a_lab_is_cut_down_to_its_cases_with_a_budget() -> None:
+    whole, cut = find_lab(LAB03), with_budget(find_lab(LAB03))
+    assert [task.name for task in cut.tasks] == ["lean_adam_step", "step_in_backward"]
+    for after in cut.tasks:
+        (before,) = (one for one in whole.tasks if one.id == after.id)
+        drawn = before.cases(np.random.default_rng(3))
+        (case,) = after.cases(np.random.default_rng(3))
+        assert case.budget
+        assert [one.budget for one in drawn if one.budget] == [case.budget]
+    assert with_budget(SMALL_LAB).tasks == ()
+
+
+def test_lost_points_and_doubts_are_counted_apart() -> None:
+    one = task("one", 8)
+    entry = Entry(one.id, "right", "a", None, "", 1, "")
+    lost = Verdict(one.id, "partly", {}, 2, "It took too much.")
+    verdicts = [Verdict(one.id, "right", {}, 2, ""), lost, could_not_judge(one, "Who knows?")]
+    (tally,) = tallies(Grading(entry, verdict) for verdict in verdicts)
+    assert (tally.gradings, tally.lost, tally.could_not_judge) == (3, 1, 1)
+    assert tally.failures[0] == f"{one.id}/right_a: partly, It took too much."
+    assert "1 lost points and 1 could not be judged" in tally.problem
+    (good,) = tallies([Grading(entry, verdicts[0])])
+    assert good.problem == ""

@@ -1,0 +1,80 @@
+"""A dozen configurations predicted and measured; the whole grid is `course.py bench accuracy`."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.accuracy import BOUNDS, Row, held, measure, summary, table, write
+from benchmarks.grid import configurations, quick
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    with warnings.catch_warnings(action="ignore"):
+        return [measure(case, torch.device("cpu")) for case in quick()]
+
+
+def test_predictions_are_those_that_are_measured(rows: list[Row]) -> None:
+    known = [row for row in rows if row.predicted_bytes is not None]
+    assert len(known) >= 10
+    assert max(abs(row.errors()["build_ledger"]) for row in known) <= 0.01
+    assert held(rows, BOUNDS)
+
+
+def test_the_grid_is_large_and_has_every_kind() -> None:
+    names = [case.name for case in configurations()]
+    assert len(set(names)) == len(names) >= 60
+    for word in ("GPT", "GPT-2", "Llama 4:2", "BERT", "ViT", "eager", "sdpa", "dropout", "parts"):
+        assert any(word in name for name in names), word
+    assert len(quick()) >= 12
+    assert [case.name for case in configurations(large=True)] != names
+
+
+EXACT = Row("exact", 1000, 1000, 1000)
+
+
+@pytest.mark.parametrize(
+    ("row", "right"),
+    [
+        (EXACT, True),
+        (replace(EXACT, predicted_bytes=1010), True),
+        (replace(EXACT, predicted_bytes=1011), False),  # does not fit, it says, and it does
+        (replace(EXACT, predicted_bytes=990), False),  # fits, it says, and it does not
+    ],
+)
+def test_the_right_side_of_the_fits_test(row: Row, right: bool) -> None:
+    assert row.right_side(row.predicted_bytes or 0) == right
+
+
+@pytest.mark.parametrize(
+    ("row", "kept"),
+    [
+        (EXACT, True),
+        (replace(EXACT, predicted_bytes=None), True),
+        (replace(EXACT, predicted_bytes=1011), False),
+        (replace(EXACT, traced_bytes=1009), True),
+        (replace(EXACT, traced_bytes=1011), False),
+        (replace(EXACT, traced_bytes=980), False),  # a false "fits"
+    ],
+)
+def test_bounds_can_be_broken(row: Row, kept: bool) -> None:
+    assert held([EXACT] * 99 + [row], BOUNDS) == kept
+
+
+def test_what_is_shown_and_written(rows: list[Row], tmp_path: Path) -> None:
+    shown = table(rows).splitlines()
+    assert len(shown) == len(rows) + 1
+    assert rows[0].name in shown[1]
+    assert f"{rows[0].measured_bytes:,}" in shown[1]
+    assert [line.partition(":")[0] for line in summary(rows)] == ["build_ledger", "trace"]
+    write(rows, tmp_path, "here", "a device")
+    found = json.loads((tmp_path / "here.json").read_text())
+    assert found["device"] == "a device"
+    assert [Row(**row) for row in found["configurations"]] == rows
+    assert (tmp_path / "here.png").stat().st_size > 10_000

@@ -1,0 +1,131 @@
+"""The GPU run where there is none: what is not run is said so, and never counts as passed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks import gpu
+from benchmarks.figures import Figure, NotRun
+from benchmarks.gpu import Outcome, run_parts, status, table
+from benchmarks.labs import cells
+from benchmarks.parts import PARTS, Part
+from benchmarks.pictures import draw_figures
+from benchmarks.speeds import copy_overlap, fp8_product, host_bandwidth, products
+from benchmarks.steps import checkpointing, precisions
+
+CPU = torch.device("cpu")
+
+
+def part(*figures: Figure) -> Part:
+    return Part("a part", lambda _: list(figures), 1)
+
+
+def fails(device: torch.device) -> list[Figure]:
+    raise RuntimeError("the device\nis gone")
+
+
+def not_here(device: torch.device) -> list[Figure]:
+    raise NotRun("not for a CPU")
+
+
+def test_a_dry_run_lists_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpu.main(["--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:26].strip() for line in lines] == [part.name for part in PARTS]
+    assert sum(part.seconds for part in PARTS) <= 480
+
+
+def test_without_a_gpu_nothing_is_run_and_nothing_passes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert gpu.main(["--out", str(tmp_path)]) == 2
+    said = capsys.readouterr().out
+    assert said.count("not run  this machine has no CUDA GPU") == len(PARTS)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([part(Figure("x", 1.0, "", most=1.0))], 0),
+        ([part(Figure("x", 1.1, "", most=1.0))], 1),
+        ([part(Figure("x", 0.9, "", least=1.0))], 1),
+        ([part(), Part("fails", fails, 1)], 1),
+        ([part(), Part("not here", not_here, 1)], 2),
+        ([part(), Part("too long", not_here, 1000)], 2),
+        ([part(Figure("x", 2.0, "", most=1.0)), Part("not here", not_here, 1)], 1),
+    ],
+)
+def test_the_exit_status(parts: list[Part], expected: int) -> None:
+    assert status(run_parts(parts, CPU, 100)) == expected
+
+
+def test_the_table_says_what_became_of_each_part() -> None:
+    parts = [
+        part(Figure("error", 3.0, "%", most=2.0), Figure("rate", 5.0, "GB/s")),
+        Part("fails", fails, 1),
+        Part("too long", not_here, 1000),
+    ]
+    lines = table(run_parts(parts, CPU, 100)).splitlines()
+    assert lines[1].split() == ["a", "part", "run", "error:", "3", "%", "<=", "2", "BROKEN"]
+    assert lines[2].split() == ["a", "part", "run", "rate:", "5", "GB/s"]
+    assert "failed   RuntimeError: the device" in lines[3]
+    assert "not run  it is given 1000 s" in lines[4]
+
+
+def test_parts_run_on_a_cpu_with_tiny_sizes(tmp_path: Path) -> None:
+    figures = [*products(CPU), *precisions(CPU), *checkpointing(CPU)]
+    assert all(figure.value > 0 for figure in figures)
+    draw_figures([Outcome("speed", "run", tuple(figures))], tmp_path / "speed.png")
+    assert (tmp_path / "speed.png").exists()
+
+
+def test_a_lab_is_run_from_its_source_and_graded(repository: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.labs", "solutions/lab01_formats.py"]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "\n0 cells failed; " in done.stdout
+
+
+def test_a_lab_that_fails_is_seen(tmp_path: Path, repository: Path) -> None:
+    lab = tmp_path / "lab99.py"
+    lab.write_text("# %% [markdown]\n# Text\n\n# %%\nx = 1\n\n# %%\nassert x == 2\n")
+    assert [body.strip() for _, body in cells(lab.read_text())] == ["x = 1", "assert x == 2"]
+    command = [sys.executable, "-m", "benchmarks.labs", str(lab)]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "1 cells failed; 0 of 0 points." in done.stdout
+
+
+def test_nothing_here_needs_jupyter(repository: Path) -> None:
+    names = ("nbgrader", "nbformat", "IPython", "jupytext", "traitlets", "hypothesis")
+    program = f"import sys\nsys.modules.update(dict.fromkeys({names}))\n"
+    program += "import benchmarks.gpu, benchmarks.labs, autograder.content.lab07\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=repository, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("part", [fp8_product, host_bandwidth, copy_overlap])
+def test_what_needs_a_gpu_says_so(part) -> None:
+    with pytest.raises(NotRun):
+        part(CPU)
+
+
+def test_checkpointing_is_measured_and_its_bound_can_break() -> None:
+    figures = {figure.name: figure for figure in checkpointing(CPU)}
+    ratio = figures["peak of full over keep all"]
+    assert ratio.held
+    assert ratio.value < 1 < figures["keep all, peak"].value / figures["full, peak"].value
+    assert not Figure(ratio.name, 1.0, "x", most=ratio.most).held
+
+
+def test_the_parts_fit_into_eight_minutes() -> None:
+    assert sum(part.seconds for part in PARTS) <= 480

@@ -1,0 +1,53 @@
+"""Random notebooks of the bank's answers: no right one loses a point for what stands beside it."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import pytest
+
+from autograder.content import find_lab
+from autograder.grading import grade as grading
+from autograder.grading.alone import Plan
+from autograder.notebooks.questions import COURSE
+from autograder.notebooks.released import release_of
+from autograder.sandbox.host.isolation import missing_layers
+from autograder.trials.answer_bank import read_bank
+from benchmarks.mixes import CARELESS, Mix, lost_points, mix
+from tests.grading import LAB01
+
+LAB = find_lab(LAB01)
+SLOW = ("while", "Thread", "1900")
+QUICK = tuple(line for line in CARELESS if not any(word in line for word in SLOW))
+
+
+def mixes(count: int, seed: int) -> list[Mix]:
+    release, entries = release_of(LAB01, COURSE / "labs"), read_bank(COURSE / "tests/bank", LAB)
+    draw = random.Random(seed)
+    return [mix(LAB, release, entries, draw, QUICK) for _ in range(count)]
+
+
+def test_mixes_have_right_answers_beside_careless_and_messy_ones() -> None:
+    drawn = mixes(40, 0)
+    assert sum(len(one.right) for one in drawn) > 100
+    made = "\n".join(line for one in drawn for line in one.made)
+    for mess in ("careless", "deleted", "copied", "in an added cell", "after lab01"):
+        assert mess in made, mess
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
+)
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_right_answer_keeps_its_points_in_every_mix(
+    monkeypatch: pytest.MonkeyPatch, guarded: bool
+) -> None:
+    if not guarded:
+        monkeypatch.setattr(grading, "alone", lambda *_: None)
+        monkeypatch.setattr(
+            "autograder.grading.run.together", lambda _tasks, cells: Plan(cells, {})
+        )
+    drawn = mixes(3, 4)
+    lost = [one for found in lost_points(LAB, drawn) for one in found]
+    assert (lost == []) == guarded, "\n".join(map(str, lost))
