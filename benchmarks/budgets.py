@@ -92,7 +92,7 @@ def _repeat(count: int, condition: str, file: Path | None) -> int:
 
 def _right_answers(lab: Lab) -> int:
     tasks = {task.id for task in lab.tasks}
-    entries = read_bank(COURSE / "tests" / "bank", find_lab(lab.name))
+    entries = read_bank(COURSE / "bank", find_lab(lab.name))
     return sum(entry.kind == "right" and entry.task in tasks for entry in entries)
 
 

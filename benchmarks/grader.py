@@ -1,8 +1,9 @@
 """Benchmark: what a submission costs beyond the student's own compute, beside stock nbgrader.
 
-Run as `python -m benchmarks.grader`. Both graders get the same notebooks, right answers of the bank,
-and both write a gradebook entry and a feedback page. The three ways take turns at each notebook, so
-that what else the machine does meets all of them; read the ratios, for single times depend on it.
+Run as `python -m benchmarks.grader`. Both graders get the same notebooks, right answers of the
+bank, and both write a gradebook entry and a feedback page. The three ways take turns at each
+notebook, so that what else the machine does meets all of them; read the ratios, for single times
+depend on it.
 
 The student's own compute is the cells and the probes' calls in a plain process that has run another
 such notebook before. It is taken off both, so all that a fresh process adds is overhead: stock's
@@ -170,9 +171,7 @@ def solved_notebooks(lab: Lab, release: Mapping[str, Any], count: int) -> Iterat
     Answers that write over each other's names are not put together: by different people, they are
     no one's notebook, and graders that run tests at different times would disagree about it.
     """
-    entries = [
-        entry for entry in read_bank(COURSE / "tests" / "bank", lab) if entry.kind == "right"
-    ]
+    entries = [entry for entry in read_bank(COURSE / "bank", lab) if entry.kind == "right"]
     given = given_sources(release)
     for number in range(count):
         chosen: list[Entry] = []

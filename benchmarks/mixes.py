@@ -184,7 +184,7 @@ def main() -> int:
     lost, right = 0, 0
     for number, name in enumerate(names):
         lab, begin = find_lab(name), time.perf_counter()
-        release, entries = release_of(name, COURSE / "labs"), read_bank(COURSE / "tests/bank", lab)
+        release, entries = release_of(name, COURSE / "labs"), read_bank(COURSE / "bank", lab)
         count = len(range(number, options.notebooks, len(names)))
         draw = random.Random(f"{options.seed} {name}")
         mixes = [mix(lab, release, entries, draw) for _ in range(count)]

@@ -58,7 +58,7 @@ def measure_needs(labs: Iterable[Lab], course: Path) -> Iterator[Need]:
     `labs` are cut down to their cases with a budget.
     """
     for lab in labs:
-        entries = read_bank(course / "tests" / "bank", find_lab(lab.name))
+        entries = read_bank(course / "bank", find_lab(lab.name))
         release = release_of(lab.name, course / "labs")
         with Sandbox(lab.hides) as sandbox:
             for task in lab.tasks:

@@ -71,7 +71,7 @@ def main() -> int:
 def _run(lab: str, size: int, workers: int) -> Run:
     with tempfile.TemporaryDirectory(prefix="thousand-") as folder:
         home = Path(folder)
-        bank, releases = COURSE / "tests" / "bank", COURSE / "labs"
+        bank, releases = COURSE / "bank", COURSE / "labs"
         sampled_class.sample(find_lab(lab), size, 0, home / "class", bank, releases)
         command = [sys.executable, "-m", "autograder", "grade", lab, "--workers", str(workers)]
         places = ["--submitted", str(home / "class" / "submitted"), "--out", str(home / "out")]

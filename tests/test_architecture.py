@@ -276,3 +276,55 @@ def test_a_heavy_import_is_found(tmp_path: Path) -> None:
     loaded, seconds = loaded_by("planted", tmp_path)
     assert {"torch", "autograder"} <= loaded
     assert seconds > 0
+
+
+# The grader: its folders are the pipeline, and imports run one way.
+
+ORDER = (
+    "base < model < notebooks < content < sandbox < authoring < store < grading < rules < publish "
+    "< runs < review < trials < platforms < cli"
+)
+GRADER = ORDER.split(" < ")
+
+
+def against_the_order(package: Path, order: list[str]) -> list[str]:
+    """Imports from a folder to the right of one's own, or by or from a folder without a place."""
+    found = []
+    for file in sorted(package.glob("*/**/*.py")):
+        here = file.relative_to(package).parts[0]
+        for name in sorted(imports_of(file.read_text("utf-8"))):
+            first, _, rest = name.partition(".")
+            there = rest.partition(".")[0]
+            if first != package.name or not (package / there).is_dir():
+                continue
+            if {here, there} - set(order) or order.index(there) > order.index(here):
+                found.append(f"{file.relative_to(package)} imports {name}")
+    return found
+
+
+def test_the_graders_folders_import_from_left_to_right(repository: Path) -> None:
+    package = repository / "autograder"
+    assert against_the_order(package, GRADER) == []
+    folders = {path.parent.name for path in package.glob("*/__init__.py")}
+    assert folders == set(GRADER), "each folder has its place"
+
+
+def test_an_import_against_the_order_is_found(tmp_path: Path) -> None:
+    for folder in ("base", "model", "extra"):
+        (tmp_path / "grader" / folder).mkdir(parents=True)
+    (tmp_path / "grader/base/a.py").write_text("def f():\n    from grader.model import task\n")
+    (tmp_path / "grader/model/b.py").write_text("import json\nfrom grader.base.a import f\n")
+    (tmp_path / "grader/extra/c.py").write_text("import grader.base.a\n")
+    assert against_the_order(tmp_path / "grader", ["base", "model"]) == [
+        "base/a.py imports grader.model.task",
+        "extra/c.py imports grader.base.a",
+    ]
+
+
+def test_the_guest_stands_alone(repository: Path) -> None:
+    """What students can read of the grader needs nothing that they can't."""
+    files = sorted((repository / "autograder/sandbox/guest").glob("*.py"))
+    assert files
+    for file in files:
+        ours = {name for name in imports_of(file.read_text("utf-8")) if "autograder" in name}
+        assert all(name.startswith("autograder.sandbox.guest.") for name in ours), file.name

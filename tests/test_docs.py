@@ -20,6 +20,7 @@ from autograder.cli.app import main as autograder
 from course import COMMANDS
 from peakmem.session import HIDDEN_MODULES
 from peakmem.widgets import __all__ as calculators
+from tests.test_architecture import GRADER
 
 _COMMAND = re.compile(r"`autograder (\w+)|^autograder (\w+)", re.MULTILINE)
 _BLOCK = re.compile(r"```python\n# ([^\n]+)\n(.*?)```", re.DOTALL)
@@ -52,16 +53,20 @@ def test_the_bibliography_has_every_lab_and_calculator(repository: Path) -> None
     assert sorted(rows) == sorted([*HIDDEN_MODULES, *calculators])
 
 
-def test_the_map_of_the_grader_has_every_module_once(repository: Path) -> None:
-    text = (repository / "docs/library.md").read_text("utf-8")
-    rows = text[text.index("| for | modules |") :].split("\n\n")[0]
-    named = re.findall(r"`(\w+)/?`", rows)
-    there = {path.stem for path in (repository / "autograder").glob("*.py")} - {
-        "__init__",
-        "__main__",
-    }
-    folders = {"commands", "measure", "tasks"}
-    assert sorted(named) == sorted(there | folders)
+def test_the_map_of_the_grader_has_every_module_with_its_own_first_line(repository: Path) -> None:
+    text = (repository / "docs/architecture.md").read_text("utf-8")
+    assert f"    {' < '.join(GRADER)}\n" in text
+    named = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", text, re.MULTILINE))
+    files = [
+        file
+        for file in (repository / "autograder").glob("*/**/*.py")
+        if file.name != "__init__.py"
+        and not file.parent.name.startswith("lab")
+        and "templates" not in file.parts
+    ]
+    for file in files:
+        first = (ast.get_docstring(ast.parse(file.read_text("utf-8"))) or "").partition("\n")[0]
+        assert named.get(file.stem) == first, file
 
 
 def test_the_large_class_is_what_was_measured(repository: Path) -> None:
@@ -257,7 +262,7 @@ def test_the_worked_example_works_as_it_stands(scratch: Path) -> None:
         "from autograder.content.lab02 import LAB\n"
         f"print([path.name for path in build(Path({str(scratch)!r}), ['lab02_sizing'])])\n"
         "task = LAB.tasks[-1]\n"
-        f"for entry, verdict in graded_bank(LAB, task, Path({str(scratch / 'tests/bank')!r})):\n"
+        f"for entry, verdict in graded_bank(LAB, task, Path({str(scratch / 'bank')!r})):\n"
         "    print(entry.label, verdict.status, verdict.mistake)\n"
     )
     repository = Path(__file__).resolve().parents[1]

@@ -1,4 +1,4 @@
-"""Build: the hand-edited source of a lab in, its two notebooks out.
+"""Builds a lab's two notebooks, solved and released, from its one hand-edited source.
 
 `solutions/<lab>.py` (jupytext percent) becomes `solutions/<lab>/<lab>.ipynb`, which nbgrader calls
 the source, and nbgrader makes `labs/<lab>/<lab>.ipynb` of that, the release, with neither solutions

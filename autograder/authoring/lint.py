@@ -1,4 +1,4 @@
-"""Blueprint: what a lab's notebook must have in it for its tasks to be graded.
+"""Checks that a lab's notebook has every cell that its tasks need to be graded.
 
 The build checks each source and each release against the lab's tasks, because nbgrader takes most
 of these faults in silence: a points value that differs, a cell left unlocked, a hidden test that

@@ -1,4 +1,4 @@
-"""Pull: what an instructor changed in a built notebook, carried back into the lab's source.
+"""Carries an instructor's edits of a built notebook back into the lab's source.
 
 Points, cell types and texts are easiest to change in JupyterLab, with nbgrader's Create Assignment
 panel. `autograder build --pull LAB` takes the cells of `solutions/<lab>/<lab>.ipynb` as they now

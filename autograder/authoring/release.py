@@ -1,4 +1,4 @@
-"""Release: what students get, as zips, and nothing of what they must not see.
+"""Packs what students get into zips, and nothing of what they must not see.
 
 One zip with every lab, and for a learning platform one a lab. Each holds the same few things: the
 notebooks in `released/`, the library as a wheel, the versions it was tested with, a start page and
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 FOLDER = "peakmem-labs"  # the folder that every zip unpacks to
-_TEMPLATES = Path(__file__).parent / "templates"
+_TEMPLATES = Path(__file__).parents[1] / "templates"
 _GUIDE = "docs/students.md"
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the same content gives the same zip, whenever it is made
 PLAIN, PROGRAM, PRIVATE = 0o100644, 0o100755, 0o100600  # modes of a file in a zip

@@ -1,4 +1,4 @@
-"""What a student wrote or printed, made safe to show to other people.
+"""Makes what a student wrote or printed safe to show to other people.
 
 Two rules. HTML leaves here only through `clean_html`, the last step, which keeps what is on a list
 and drops the rest: script, style, class, id, frame, form, SVG, any address that a browser fetches.

@@ -1,4 +1,4 @@
-"""Layout: where a course keeps its source notebooks, as nbgrader finds them."""
+"""Finds where a course keeps its source notebooks, as nbgrader does."""
 
 from __future__ import annotations
 

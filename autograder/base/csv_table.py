@@ -1,4 +1,4 @@
-"""CSV: the one gate by which a table leaves for a spreadsheet, whatever students wrote into it."""
+"""The one way a table leaves for a spreadsheet, whatever students wrote into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damage: a file of the results folder that cannot be read, told in one sentence."""
+"""A file of the results folder that can't be read, described in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: what a reader finds was never half written."""
+"""Writes files that are whole or not there: a reader never finds half of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A grading process: made and watched by a controller, and what goes on inside it.
+"""A grading process: how a controller starts and watches it, and what it does.
 
 It is the one gate by which the bytes of a submission come in: whatever reads them, or what was made
 of them, runs in such a process, within bounds of computing and memory, and is killed beyond them.

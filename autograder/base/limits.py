@@ -1,4 +1,4 @@
-"""Limits: what one submission may use, what is left of it, and how a process ends."""
+"""What one submission may use, what is left of it, and how a process ends."""
 
 from __future__ import annotations
 

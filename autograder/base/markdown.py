@@ -1,4 +1,4 @@
-"""Markdown as safe HTML, with LaTeX made into MathML, so that a page needs no script to show it."""
+"""Renders Markdown as safe HTML, with LaTeX as MathML, so that a page needs no script."""
 
 from __future__ import annotations
 

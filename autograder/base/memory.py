@@ -1,4 +1,4 @@
-"""Memory of a student's processes, read from outside through /proc."""
+"""The memory of a student's processes, read from outside through /proc."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Engine: maps a piece of work over many items in several processes, and survives their deaths.
+"""Maps work over many items in several processes, and survives their deaths.
 
 A worker process is made by `make_worker(slot)`, once; it then takes one item after another. When a
 worker dies, its item is tried again in a new one; an item that ends two workers is handed back as

@@ -1,4 +1,4 @@
-"""Terminal: the one gate by which text leaves for a terminal or a log, whoever wrote it."""
+"""The one way text leaves for a terminal or a log, whoever wrote it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `autograder`: build the labs, grade a class, check that nobody was lost."""
+"""The command `autograder`: reads the arguments and runs one command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building: `autograder build` and `release`, from a lab's source to what students get."""
+"""`autograder build` and `release`: from a lab's source to what students get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks: what a person may have got wrong about the folders, said before any work is done."""
+"""Finds mistakes in the folders a user names, before any work is done."""
 
 from __future__ import annotations
 

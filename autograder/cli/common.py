@@ -1,4 +1,4 @@
-"""Common: what several commands take, and how they say what they found."""
+"""What several commands take as options, and how they report what they found."""
 
 from __future__ import annotations
 

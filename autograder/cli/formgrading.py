@@ -1,4 +1,4 @@
-"""Formgrading: `autograder formgrade`, which opens Formgrader on a results folder's gradebook."""
+"""`autograder formgrade`: opens Formgrader on a results folder's gradebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grading: `autograder grade` and `regrade`, from a folder of submissions to grades."""
+"""`autograder grade` and `regrade`: from a folder of submissions to grades."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Platforms: `autograder gradescope`, which makes what a learning platform grades with."""
+"""`autograder gradescope`: makes what a learning platform grades with."""
 
 from __future__ import annotations
 

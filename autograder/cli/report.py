@@ -1,4 +1,4 @@
-"""Report: what a command came to, as data; the one place that prints it, as text or as JSON.
+"""What a command found, as data; the one place that prints it, as text or as JSON.
 
 With `--json`, standard output has one JSON object and nothing else. All commands' have `command`,
 `schema`, `status`, `problems`, `remarks` and `paths`; docs/instructors.md says what else each has.

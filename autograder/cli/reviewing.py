@@ -1,4 +1,4 @@
-"""Reviewing: `rejudge`, `explain`, `export`, `repair` and `audit`, on what is graded already."""
+"""`autograder rejudge`, `explain`, `audit` and `export`: work on what is graded already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trying: `doctor`, `bank`, `mutate`, `sample`, `demo`: what shows that the grader is right."""
+"""`autograder doctor`, `bank`, `mutate`, `sample`, `demo`: what shows that the grader is right."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _sample(options: argparse.Namespace) -> Report:
     from autograder.content import find_lab
     from autograder.trials.sampled_class import sample
 
-    bank, releases = options.course / "tests" / "bank", options.course / "labs"
+    bank, releases = options.course / "bank", options.course / "labs"
     lab = find_lab(options.lab)
     sample(lab, options.students, options.seed, options.out, bank, releases, has_gpu=has_gpu())
     paths = {"submitted": options.out / "submitted", "truth": options.out / "truth.csv"}

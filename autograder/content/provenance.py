@@ -1,4 +1,4 @@
-"""Asked: what a task's answers are answers to, so that they are never judged as others' answers."""
+"""Fingerprints what a task's answers are answers to, so that no others are judged as such."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alone: what of a notebook is one exercise's, and the notebook with the others' work left out.
+"""Takes out of a notebook what is one exercise's, beside solutions of the others.
 
 Exercises share one process: names, libraries, memory, time. What one does there can make another
 look wrong that is right. So an exercise is judged on the names as they stood at its cell; and one

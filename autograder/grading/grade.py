@@ -1,4 +1,4 @@
-"""Grade: one submission in, one Result out, with the answers that it rests on."""
+"""Grades one submission: its cells and probes run, its answers judged, one Result out."""
 
 from __future__ import annotations
 

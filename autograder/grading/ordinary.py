@@ -1,4 +1,4 @@
-"""Ordinary: one submission of an ordinary nbgrader assignment, run in the sandbox and scored.
+"""Runs one submission of an ordinary nbgrader assignment in the sandbox, and scores it.
 
 The tests run in the student's process, as nbgrader has it, so a student who wants to can forge
 what they show. What is safe from the student is everything else: see `docs/threat_model.md`.

@@ -1,4 +1,4 @@
-"""Outputs: what a cell showed, as its process sent it, made safe and kept within bounds."""
+"""Keeps what a cell showed, made safe and within bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labs: what a course gives to grade, by name: labs with Tasks, and ordinary assignments.
+"""Finds what a course gives to grade, by name: labs with Tasks, and ordinary assignments.
 
 Both are graded by the same commands, and all that follows a grade is the same for both.
 """

@@ -1,4 +1,4 @@
-"""Run: a submission's cells and its tasks' probes, run in as many processes as that takes.
+"""Runs a submission's cells and its tasks' probes, in as many processes as that takes.
 
 A cell or a probe that takes the process with it costs only itself: the rest is run again in a
 fresh process, without it.

@@ -1,4 +1,4 @@
-"""Stock: how nbgrader's own `autograde` runs a task, in the kernel that ran the student's code.
+"""Runs a task under nbgrader's own `autograde`, in the kernel that ran the student's code.
 
 Nothing is isolated there: a student who wants to can forge the score. Use `autograder grade` for
 work that counts. Stock gives the same points for honest work, so that nbgrader's other tools

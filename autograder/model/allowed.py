@@ -1,4 +1,4 @@
-"""Allowed: the modules, and the names within them, that a solution may use.
+"""The modules, and the names within them, that a solution may use.
 
 What is not named here is refused. A lab or a task widens the list by dotted names, or narrows it.
 Of two entries that fit a name the longer one counts: `torch` allows all of torch, and `torch.load`

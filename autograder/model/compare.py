@@ -1,4 +1,4 @@
-"""Judges for tasks of values: an answer is right where it equals the reference's, call by call.
+"""Judges value tasks: an answer is right if it equals the reference's, call by call.
 
 Each recognised mistake is a *mutant*: a function that makes exactly this mistake. An answer that
 equals a mutant's is that mistake.

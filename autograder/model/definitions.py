@@ -1,4 +1,4 @@
-"""Definitions: the statements of a notebook that a function is made of, helpers and all.
+"""Finds the statements of a notebook that a function is made of, helpers included.
 
 Source text is read and nothing runs.
 """

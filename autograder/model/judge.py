@@ -1,4 +1,4 @@
-"""A task and a student's answers in, a verdict out. No student code runs here."""
+"""Turns a task and a student's answers into a verdict. No student code runs here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By hand: what people gave one submission in formgrader, as its feedback page shows it."""
+"""The points and comments an instructor gave one submission in Formgrader."""
 
 from __future__ import annotations
 

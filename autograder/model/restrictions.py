@@ -1,4 +1,4 @@
-"""Ban: what a solution may not use, and the reading of its syntax tree that tells.
+"""What a solution may not use, and the reading of its syntax tree that tells.
 
 The check reads source text and runs nothing. It follows a task's solution into the helpers it
 names, with the names as they stood at its cell, so a banned call does not pass by standing in
@@ -29,7 +29,7 @@ __all__ = ["NOTHING_BANNED", "Ban", "Use", "banned_uses"]
 
 @dataclass(frozen=True)
 class Ban:
-    """What one task's solution may not use, beside what no solution may (`autograder.model.allowed`).
+    """What one task's solution may not use, beside what none may (`autograder.model.allowed`).
 
     `names` are identifiers, attributes and imported names (`float32`); they count in strings too
     where the string is exactly that name (`"float32"`, as dtype strings and `getattr` take it). A

@@ -1,4 +1,4 @@
-"""Result: what became of one submission. All that leaves the grader is made of results."""
+"""What became of one submission. Everything that leaves the grader is made of Results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scoring: what the outputs of an ordinary grade cell earn, by rules that an instructor chooses.
+"""Scores the outputs of an ordinary grade cell by rules that an instructor chooses.
 
 nbgrader's own rules are in `nbgrader.utils.determine_grade`: an error or a word on stderr earns
 nothing, a plain number on the last line is the points, everything else is full marks. Where those

@@ -1,4 +1,4 @@
-"""State: the cell of a notebook after which an exercise stands.
+"""Finds the cell of a notebook after which an exercise stands.
 
 Several exercises share one notebook, and with it one set of names. An exercise is judged on the
 names as they stood at its cell, so nothing that another exercise's cell binds later replaces them.

@@ -1,4 +1,4 @@
-"""Submission: one student's notebook, read and put in order, ready to run."""
+"""One student's notebook, read and put in order, ready to run."""
 
 from __future__ import annotations
 

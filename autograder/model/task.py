@@ -1,4 +1,4 @@
-"""Task: what one exercise is graded on. Verdict: what came of grading it."""
+"""What one exercise is graded on (Task), and the outcome of grading it (Verdict)."""
 
 from __future__ import annotations
 

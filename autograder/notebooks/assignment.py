@@ -1,4 +1,4 @@
-"""Assignment: an ordinary nbgrader assignment, as its source notebooks have it.
+"""Reads an ordinary nbgrader assignment from its source notebooks.
 
 What students got, which cells are tests, what is hidden in them, what a person grades: all of it is
 read off the source by nbgrader's own preprocessors, with the settings of the course's

@@ -1,4 +1,4 @@
-"""Binder: the notebooks of one assignment as one notebook, so that all that follows sees one.
+"""Joins the notebooks of one assignment into one, so that everything after it sees one.
 
 A cell in an assignment of several notebooks is named after its notebook too, `problem2/q1`, since
 nbgrader's names are unique in a notebook only. A heading stands before each notebook's cells.

@@ -1,4 +1,4 @@
-"""The graded notebook: a student's cells under the instructor's marks, safe to show.
+"""A student's cells under the instructor's marks, safe to show.
 
 Each cell is built anew. Its text and its safe outputs are the student's; nbgrader's metadata, which
 holds the points, is the source notebook's. So no metadata of a student's reaches a gradebook.

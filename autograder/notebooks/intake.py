@@ -1,4 +1,4 @@
-"""Intake of submissions: from a folder of files that anybody may have written to Submissions.
+"""Turns a folder of files that anybody may have written into Submissions.
 
 The layout is nbgrader's, DIR/<student>/<lab>/<lab>.ipynb. That one file of a student is opened only
 if nothing on the way to it is a link, it is a plain file with a single name, and it is not too

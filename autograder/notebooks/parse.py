@@ -1,4 +1,4 @@
-"""A notebook file's bytes as cells: within bounds of memory and time, whatever the file holds."""
+"""Reads a notebook file's bytes as cells, within bounds of memory and time."""
 
 from __future__ import annotations
 

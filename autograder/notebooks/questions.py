@@ -1,4 +1,4 @@
-"""Question: what a lab gives points for, read off the instructor's built notebook.
+"""What a lab gives points for, read off the instructor's built notebook.
 
 The points come from here and from nowhere else: what a student's notebook says of itself decides
 nothing.
@@ -27,7 +27,7 @@ __all__ = [
     "source_notebooks",
 ]
 
-COURSE = Path(__file__).resolve().parents[1]
+COURSE = Path(__file__).resolve().parents[2]
 
 _MARKER = re.compile(r"(BEGIN|END) [A-Z]")  # of a region that students are not given
 _HEADING = re.compile(r"^#{1,6}\s+(?P<title>.+?)\s*(\([^()]*\))?\s*$", re.MULTILINE)

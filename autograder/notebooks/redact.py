@@ -1,4 +1,4 @@
-"""Hidden: keeps the lines of hidden tests out of what students are shown.
+"""Keeps the lines of hidden tests out of what students are shown.
 
 They run in the student's process, so whoever wants to read them there can. What is kept back is
 what an honest run shows of them: a traceback's lines, and lines that quote them.

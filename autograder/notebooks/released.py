@@ -1,4 +1,4 @@
-"""The released notebook: what is given, what is graded, and what each exercise asks for."""
+"""What a released notebook gives, what it grades, and what each exercise asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A student's cells put in order by the release: given cells as given, the student's own kept.
+"""Puts a student's cells in the release's order: given cells restored, the student's own kept.
 
 The release alone says what is given, what is graded and for how many points. A student's metadata
 only helps to find which cell is which:

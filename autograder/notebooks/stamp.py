@@ -1,4 +1,4 @@
-"""Record: what a built notebook keeps of how it was built, so that edits to it are noticed.
+"""What a built notebook records of how it was built, so that edits to it are noticed.
 
 The build writes a digest of the cells into the notebook's metadata, which JupyterLab keeps when it
 saves. As long as the cells give that digest, nobody edited the notebook; as long as the source

@@ -1,4 +1,4 @@
-"""Beside: the files that a student hands in beside the notebooks, such as a CSV or a helper module.
+"""The files a student hands in beside the notebooks, such as a CSV or a helper module.
 
 nbgrader copies them next to the notebook that it runs, and the instructor's over them. Here they
 are read within bounds: plain files only, no link followed. They are placed in the sandbox's working

@@ -1,4 +1,4 @@
-"""Cluster: the engine's work done by the workers of a Dask cluster that is already there.
+"""Grades on the workers of a Dask cluster that is already running.
 
 The only module that names Dask. Results are on disk before a task returns, in a folder that all
 machines see at one path, so a scheduler that is lost loses nothing that was graded. What is sent

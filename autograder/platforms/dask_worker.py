@@ -1,4 +1,4 @@
-"""What a Dask worker does for a controller: each item in a process of its own, kept between items.
+"""Runs on a Dask worker: each item in a process of its own, kept between items.
 
 A task hands its item to a process that is made and guarded as `engine` makes it, so what kills a
 grading process kills no Dask worker.

@@ -1,4 +1,4 @@
-"""Demands: what a machine must have to grade for a controller on another one."""
+"""What a machine must have to grade for a controller on another machine."""
 
 from __future__ import annotations
 

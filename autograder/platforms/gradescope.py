@@ -1,4 +1,4 @@
-"""Gradescope: a result as the results.json that Gradescope reads.
+"""Writes a result as the results.json that Gradescope reads.
 
 The format is Gradescope's "Autograder Specifications" (gradescope-autograders.readthedocs.io).
 All texts are plain ones: they are told to be so, cleaned of what a terminal or a browser would

@@ -1,4 +1,4 @@
-"""What runs in a container of Gradescope: one submission, from its files to results.json.
+"""Runs in a Gradescope container: one submission, from its files to results.json.
 
 Started as root by `run_autograder` of the zip that `autograder gradescope` makes, with the folder
 that holds source/, submission/, results/ and grader/. Where the container allows namespaces, the

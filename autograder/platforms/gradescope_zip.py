@@ -1,4 +1,4 @@
-"""The zip that is uploaded to Gradescope as a lab's autograder.
+"""Makes the zip that is uploaded to Gradescope as a lab's autograder.
 
 It holds the library and the grader as wheels, the lab's released and source notebooks, and the
 lab's own secret. That is derived from the course's, which stays here: whoever sees the zip can
@@ -28,7 +28,7 @@ from autograder.notebooks.stamp import release_version
 
 __all__ = ["Points", "lab_secret", "make_zip", "points_of"]
 
-_TEMPLATES = Path(__file__).parent / "templates"
+_TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Audit: the gate that nothing is missing from what leaves the grader."""
+"""The gate before grades leave: checks that no submission is missing from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grades as a table, grades.csv: one row for each question of each submission."""
+"""Writes grades.csv: one row for each question of each submission."""
 
 from __future__ import annotations
 

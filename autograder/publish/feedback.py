@@ -1,4 +1,4 @@
-"""Feedback: one page a submission, with the student's own work, points and messages.
+"""Writes one feedback page a submission, with the student's work, points and messages.
 
 A page stands alone: no script, no request, nothing of the grader's but its verdicts. A
 Content-Security-Policy says so to the browser too, should anything have got past `clean`.
@@ -34,7 +34,7 @@ from autograder.publish.export import FOR_A_PERSON, JUDGED, points
 
 __all__ = ["feedback_html", "feedback_path", "shows", "write_feedback"]
 
-_TEMPLATES = Path(__file__).parent / "templates"
+_TEMPLATES = Path(__file__).parents[1] / "templates"
 _LONGEST_TEXT = 20_000  # characters of one output; code above this is not coloured either
 _LONGEST_PAGE = 1_500_000  # characters of all cells; a lab's solved notebook has 250,000
 _KEPT = 256  # rendered cells that are kept: a lab's own are the same on every page

@@ -1,4 +1,4 @@
-"""Standing: what a student has for a lab in the end, people's points and lateness included."""
+"""What a student has for a lab in the end: manual points and lateness included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What formgrader shows of one submission: the graded notebooks, with their text unable to run."""
+"""What Formgrader shows of one submission: its graded notebooks, unable to run anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The single writer into nbgrader's database, and the course folder that formgrader opens.
+"""The single writer into nbgrader's database, and the course folder Formgrader opens.
 
 OUT becomes an nbgrader course: nbgrader_config.py, gradebook.db, source/, autograded/, submitted/.
 Formgrader counts the folders in submitted/. They are empty on purpose: its button "autograde" would

@@ -1,4 +1,4 @@
-"""Pages: all that is shown of a submission to people, written within the bounds of one process."""
+"""Writes everything people see of a submission, within the bounds of one process."""
 
 from __future__ import annotations
 

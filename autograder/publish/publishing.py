@@ -1,4 +1,4 @@
-"""Turns the journal of a results folder into all that leaves: gradebook, pages, grades.csv."""
+"""Turns the journal of a results folder into everything that leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Person: what the grader leaves to a person, the most pressing first, and how to go on from there.
+"""The manual-review queue, most urgent first, and the command that goes on from each row.
 
 `OUT/needs_a_person.csv` has all of it; what is printed after grading is its beginning.
 """

@@ -1,4 +1,4 @@
-"""Statistics: how a class did at each task, as a table and as a picture."""
+"""How a class did at each task, as a table and as a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summary: a class in figures, and as the few lines that a person reads after grading."""
+"""A class in figures, and the few lines that an instructor reads after grading."""
 
 from __future__ import annotations
 

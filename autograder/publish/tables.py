@@ -1,4 +1,4 @@
-"""What goes to other systems: one row a student, Canvas's gradebook, all feedback in one zip."""
+"""What goes to other systems: one row a student, Canvas's gradebook, all feedback in a zip."""
 
 from __future__ import annotations
 

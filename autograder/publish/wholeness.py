@@ -1,4 +1,4 @@
-"""Wholeness: whether a results folder is fit to go on from, looked at before a command does."""
+"""Checks that a results folder is fit to go on from, before a command does."""
 
 from __future__ import annotations
 

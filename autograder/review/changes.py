@@ -1,4 +1,4 @@
-"""Changes: scores that are about to change, shown with the reason, and asked about beforehand."""
+"""Shows scores that are about to change, with the reason, and asks before they do."""
 
 from __future__ import annotations
 

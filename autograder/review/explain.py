@@ -1,4 +1,4 @@
-"""Explain: one verdict, made again from the kept answers, with all that it rests on.
+"""Explains one verdict, made again from the kept answers, with everything it rests on.
 
 For instructors only: it shows inputs, hidden cases and expected values.
 """

@@ -1,4 +1,4 @@
-"""Regrade: the class graded again beside the old grades, after a lab has changed, and compared.
+"""Grades a class again beside its old grades, after a lab has changed, and compares.
 
 `OUT/regrade` gets the new results. Only when they are agreed to do they take the old ones' place.
 """

@@ -1,4 +1,4 @@
-"""Rejudge: the kept answers judged by today's judges, when one was wrong. No student code runs.
+"""Judges the kept answers again with today's judges. No student code runs.
 
 Answers are judged again only where they are answers to what would be asked today: the same probe
 with the same inputs. Where the lab asks something else by now, only `regrade` can tell.

@@ -1,4 +1,4 @@
-"""Repair: a results folder made whole again, from its journal and what was last published.
+"""Makes a results folder whole again, from its journal and what was last published.
 
 No student's code runs, no grade is made, and nothing is deleted: what is damaged is moved to
 `OUT/damaged`. Cut off at any point, the same command does the rest.

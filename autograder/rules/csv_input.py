@@ -1,4 +1,4 @@
-"""Sheet: the rows of a CSV file that a person made, with a spreadsheet more often than not.
+"""Reads the rows of a CSV file that somebody made, most often with a spreadsheet.
 
 Commas, semicolons or tabs may part its cells, and blank rows may stand in it. What would be taken
 for something else than was meant is refused: the file, the row, and the remedy are named.

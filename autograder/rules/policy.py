@@ -1,4 +1,4 @@
-"""Policy: which of a student's attempts counts, and what being late costs. Pure arithmetic."""
+"""Which attempt counts, and what being late costs. Pure arithmetic."""
 
 from __future__ import annotations
 

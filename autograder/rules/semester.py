@@ -1,4 +1,4 @@
-"""Semester: the rules of a course that an instructor writes down, in one file `OUT/semester.toml`.
+"""The rules of a course that an instructor writes down, in one file `OUT/semester.toml`.
 
 It names the roster, when work was received, when it was due and for whom later, what being late
 costs, which attempt counts, which tasks everybody is given, and how ordinary assignments are

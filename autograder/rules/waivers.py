@@ -1,4 +1,4 @@
-"""Waivers: tasks that everybody who handed in is given, with the reason.
+"""Tasks whose points everybody who submitted gets, with the reason.
 
 They are asked for in semester.toml, and hold once `autograder rejudge` has written them to
 `OUT/waived.json`. The journal keeps what the judge said, so that a waiver can be taken back.

@@ -1,4 +1,4 @@
-"""Attempts: every submission that was received is graded, and the one that counts is published.
+"""Grades every attempt that was received, and publishes the one that counts.
 
 Each folder that receipts name is graded into an `OUT/attempts/<folder>` of its own. The attempt
 that the semester's rules choose is then copied into OUT's journal, from which all that leaves is

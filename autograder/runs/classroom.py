@@ -1,4 +1,4 @@
-"""Classroom: one lab's submissions of a whole class, from a folder of notebooks to an out folder.
+"""Grades one lab's submissions of a whole class, from a folder of notebooks to an out folder.
 
 Three steps: `take` writes down who handed in, `grade_all` grades what the journal has not yet, and
 `publish` (of `publishing`) turns the journal into all that leaves. Each may be cut off at any point

@@ -1,4 +1,4 @@
-"""Rows of one lab in nbgrader's database: its cells, and each submission's grades and comments.
+"""Rows of one lab in nbgrader's database: its cells, and each submission's grades.
 
 Cells are recorded by nbgrader's own code. Submissions are written in bulk, in one transaction a
 call, and what people entered in formgrader is never written over.

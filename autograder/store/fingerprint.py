@@ -1,4 +1,4 @@
-"""Terms: what a grade rests on beside the submission, so that no old grade passes for a new one."""
+"""What a grade rests on beside the submission, so that no old grade passes for a new one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autograder.model.scoring import SANE, Rules
 
 __all__ = ["changed", "environment", "files_of", "terms_of"]
 
-_GRADER, _LIBRARY = Path(__file__).parent, Path(peakmem.__file__).parent
+_GRADER, _LIBRARY = Path(__file__).parents[1], Path(peakmem.__file__).parent
 _PACKAGES = ("ipython", "matplotlib", "numpy", "torch")  # whose results or outputs grades rest on
 
 
@@ -43,7 +43,7 @@ def terms_of(
         return {**terms, "rules": asdict(rules)}
     number = lab.partition("_")[0]
     files = [
-        *sorted((_GRADER / "tasks" / number).rglob("*.py")),
+        *sorted((_GRADER / "content" / number).rglob("*.py")),
         _LIBRARY / "probes" / "__init__.py",
         _LIBRARY / "probes" / f"{number}.py",
         *notebooks,

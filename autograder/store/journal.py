@@ -1,4 +1,4 @@
-"""Journal: what was answered and what came of it, on disk before anything else is told of it.
+"""Keeps what was answered and what came of it, on disk before anything else is told.
 
 One submission has one file, written whole or not at all: where `<student>.entry` is there, the
 submission is done, whatever happens to the machine afterwards. Its first line is JSON: what the

@@ -1,4 +1,4 @@
-"""Manual grades: points and comments from Formgrader, read from a gradebook and put back into one.
+"""Reads manual grades from a gradebook, and puts them back into one.
 
 A gradebook can be rebuilt from the journal, all but these. So they are copied whenever the
 gradebook is written, and what is still readable of a damaged one is salvaged.

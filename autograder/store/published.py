@@ -1,4 +1,4 @@
-"""Published: what the last publication rested on, in one file, OUT/published.json.
+"""What the last publication rested on, in one file, OUT/published.json.
 
 It holds copies of the small files that no journal can give back: who was taken in, what is waived,
 which attempts count, what graders were shown, and their manual grades. By it a missing file is told

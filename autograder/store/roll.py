@@ -1,4 +1,4 @@
-"""The roll of a results folder: whose work was taken in, who is absent, which attempt counts."""
+"""Who handed in, who is absent, and which attempt counts, as a results folder has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small files: the JSON files of a results folder, what each holds, read and written."""
+"""The JSON files of a results folder: what each holds, read and written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer bank: right and wrong answers to every task, which must be graded as they say.
+"""Correct and incorrect answers to every task, which must be graded as they say.
 
 DIR/<lab>/<task without labNN->.py holds a task's answers in percent format, a solution cell each,
 under `# %% right: <name>` or `# %% wrong: <mistake>`. A folder <task>/ of files right_<name>.py and

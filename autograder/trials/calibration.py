@@ -1,4 +1,4 @@
-"""Calibration: right answers to the exercises with a memory budget, graded many times.
+"""Grades correct answers to exercises with a memory budget, many times.
 
 A right answer that loses points is a false alarm: the budget is too small, or this machine counts
 memory in another way than the budgets expect. Each grading is a real one, in the sandbox, of a lab
@@ -105,7 +105,7 @@ def calibrate(labs: Iterable[Lab], course: Path, rounds: int) -> Iterator[Gradin
     `labs` are cut down to their cases with a budget. Raises FileNotFoundError, with the remedy, if
     the course has no bank.
     """
-    bank = course / "tests" / "bank"
+    bank = course / "bank"
     if not bank.is_dir():
         raise FileNotFoundError(
             f"{bank} is missing, and without answers there is nothing to measure; run `autograder "

@@ -1,4 +1,4 @@
-"""Demo: a sampled class is graded for real, and the grades are compared with the known truth."""
+"""Grades a sampled class for real, and compares the grades with the known truth."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def prepare(out: Path, students: int, seed: int, root: Path, *, has_gpu: bool) -
         raise FileExistsError(f"{out} holds other files; give a new folder for the demo's class")
     shutil.rmtree(out, ignore_errors=True)
     labs = [find_lab(name) for name in lab_names()]
-    bank, releases = root / "tests" / "bank", root / "labs"
+    bank, releases = root / "bank", root / "labs"
     sampled_class.sample_class(labs, students, seed, class_, bank, releases, has_gpu=has_gpu)
     return class_
 

@@ -1,4 +1,4 @@
-"""Mutants: a solution cell with one small change, the kind of slip that a student makes.
+"""Makes a solution cell's one-change variants: the slips a student makes.
 
 The kept libraries do not fit. mutmut and cosmic-ray rewrite the files of a package and run its test
 command once a mutant; here the code is a notebook's cell, the tests are a task's judge outside of

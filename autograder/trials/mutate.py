@@ -1,4 +1,4 @@
-"""Mutation: which small changes of the reference solutions would still earn full points.
+"""Finds small changes of the reference solutions that would still earn full points.
 
 Each mutant is graded in the sandbox by its task's own judge, in a notebook of its own: the solved
 one, cut to the cells that the task's names are made of, and only its own task is asked. So no

@@ -1,4 +1,4 @@
-"""Which answers may stand in one notebook: those that do not see each other's names."""
+"""Which answers may stand in one notebook: those that don't see each other's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A class of made-up students whose scores are known before anybody grades them.
+"""Makes a class of invented students whose scores are known before they are graded.
 
 Answers come from the bank: right ones, and wrong ones that are named for a mistake and so earn
 exactly what their first line says (`bank.check_bank` lists those that do not, as inexact). Every
@@ -55,7 +55,7 @@ def sample_class(
     """Write `students` submissions, to the labs in turn, and out/truth.csv: the grades they get.
 
     A student hands in one lab, at out/submitted/<student>/<lab>/<lab>.ipynb. `bank` and `releases`
-    are the folders tests/bank and labs; `has_gpu` tells whether exercises that need a GPU will be
+    are the folders bank and labs; `has_gpu` tells whether exercises that need a GPU will be
     graded. The same arguments write the same bytes. A score in truth.csv is empty where the
     exercise will not be judged.
 

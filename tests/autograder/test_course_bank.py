@@ -31,7 +31,7 @@ def assert_graded_as_it_says(bank: Path, lab: str, repository: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("lab", lab_names())
 def test_every_answer_of_the_bank_is_graded_as_it_says(lab: str, repository: Path) -> None:
-    assert_graded_as_it_says(repository / "tests/bank", lab, repository)
+    assert_graded_as_it_says(repository / "bank", lab, repository)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_every_right_answer_of_the_bank_is_right_in_the_sandbox(
 
     That the wrong ones are wrong, and for which mistake, is tried in this process by each lab.
     """
-    for folder in (repository / "tests/bank" / lab).iterdir():
+    for folder in (repository / "bank" / lab).iterdir():
         (tmp_path / lab / folder.name).mkdir(parents=True)
         for answer in folder.glob("right_*.py"):
             shutil.copy(answer, tmp_path / lab / folder.name)

@@ -62,7 +62,7 @@ def test_an_answer_on_the_wrong_side_of_its_budget_is_noticed() -> None:
 def test_right_answers_need_less_than_the_budget_and_mistakes_of_memory_more(
     repository: Path, tmp_path: Path
 ) -> None:
-    folder = "tests/bank/lab03_adam/step_in_backward"
+    folder = "bank/lab03_adam/step_in_backward"
     names = ("right_closure.py", "wrong_zeroed.py", "wrong_no_step.py")
     (tmp_path / folder).mkdir(parents=True)
     for name in names:

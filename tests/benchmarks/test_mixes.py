@@ -23,7 +23,7 @@ QUICK = tuple(line for line in CARELESS if not any(word in line for word in SLOW
 
 
 def mixes(count: int, seed: int) -> list[Mix]:
-    release, entries = release_of(LAB01, COURSE / "labs"), read_bank(COURSE / "tests/bank", LAB)
+    release, entries = release_of(LAB01, COURSE / "labs"), read_bank(COURSE / "bank", LAB)
     draw = random.Random(seed)
     return [mix(LAB, release, entries, draw, QUICK) for _ in range(count)]
 

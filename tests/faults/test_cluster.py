@@ -334,7 +334,7 @@ def test_two_hundred_are_graded_while_workers_come_and_go(dask: Cluster, tmp_pat
     course = course_copy(tmp_path / "course")
     course_secret(course / ".course_secret")
     alone = Class(tmp_path / "alone", course, LAB01)
-    answers, releases = REPOSITORY / "tests" / "bank", course / "labs"
+    answers, releases = REPOSITORY / "bank", course / "labs"
     sample(find_lab(LAB01), 200, 1, alone.folder, answers, releases)
     room = elsewhere(alone, tmp_path / "room")
     killed, leaves = dask.worker(), dask.worker()

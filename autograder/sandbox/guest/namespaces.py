@@ -1,4 +1,4 @@
-"""The jail: namespaces, mounts and limits that one submission's process shuts itself in.
+"""Shuts one submission's process into namespaces, mounts and limits of its own.
 
 Linux only. It runs inside bubblewrap, where the file system is already read-only and empty of
 everything but Python and the course's library, and where there is no network. What is added here,

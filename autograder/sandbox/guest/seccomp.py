@@ -1,4 +1,4 @@
-"""System calls that a student's process is refused, by a filter of the kernel's (seccomp).
+"""The system calls that a student's process is refused, by a filter in the kernel.
 
 Namespaces and limits leave gaps, which this closes. Memory that no process maps, of memory files
 and System V, counts in no process's size; nor do pages that processes share and let go of, huge

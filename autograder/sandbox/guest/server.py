@@ -1,12 +1,12 @@
 """The process inside the sandbox: prepared once, then forked for each submission.
 
-Started as `python -m autograder.sandbox.guest.server FD [--processor=N] [--bare] [--files=DIR]`. It imports what
-labs need, and waits on the control socket FD. Each message there carries one end of a socket pair;
-a fork of this process serves it: it shuts itself in namespaces of its own, or confines itself to a
-user id of its own where a second descriptor comes along (`confine`), gives up every privilege, and
-then runs the student's cells and probes as the messages ask. Nothing in this file is secret,
-nothing in this process knows an expected value, and from the first student cell on nothing here is
-trusted.
+Started as `python -m autograder.sandbox.guest.server FD [--processor=N] [--bare] [--files=DIR]`. It
+imports what labs need, and waits on the control socket FD. Each message there carries one end of a
+socket pair; a fork of this process serves it: it shuts itself in namespaces of its own, or confines
+itself to a user id of its own where a second descriptor comes along (`confine`), gives up every
+privilege, and then runs the student's cells and probes as the messages ask. Nothing in this file is
+secret, nothing in this process knows an expected value, and from the first student cell on nothing
+here is trusted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An IPython shell without a kernel: it runs cells and keeps what they show, within bounds."""
+"""An IPython shell without a kernel: runs cells and keeps what they show, within bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Confine: the second way of isolation, where the system refuses namespaces: a user id of its own.
+"""Confines a process to a user id of its own, where the system refuses namespaces.
 
 Linux only, as root, in a fork of the prepared process (`inside`). The fork becomes the guard of
 one submission: it stays root, runs no line of the student's, and ends everything that belongs to

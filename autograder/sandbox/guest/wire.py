@@ -1,4 +1,4 @@
-"""Wire: one message of plain data at a time over a stream socket, with a bound on its size."""
+"""Sends one message of plain data at a time over a stream socket, bounded in size."""
 
 from __future__ import annotations
 

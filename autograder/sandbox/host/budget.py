@@ -1,4 +1,4 @@
-"""Budget: a bound on the memory of a student's process that the kernel enforces for one request.
+"""A bound on a student process's memory that the kernel enforces for one request.
 
 The trusted side sets it from outside, by prlimit, before the request is sent, and lifts it after
 the reply. A call within its budget succeeds, and one beyond it is refused memory: that fact is the

@@ -1,4 +1,4 @@
-"""Cgroup: the kernel's bound on all memory of one submission, that of the kernel's own included.
+"""A control group around one submission: bounds the kernel's own memory too.
 
 A submission's processes hold memory that no process maps: buffers of sockets and pipes, mappings,
 page tables. The filter of system calls refuses most of it, and a control group bounds the rest, if

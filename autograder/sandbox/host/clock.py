@@ -1,4 +1,4 @@
-"""Clock: the time that a student's processes are charged for, which a busy machine does not add to.
+"""Charges a student's processes for their time, to which a busy machine adds nothing.
 
 By the clock on the wall an answer takes as long as the machine lets it. So what is charged is the
 time in which the processes computed or slept, and the grader's own computing on what they send.

@@ -1,4 +1,4 @@
-"""Student: the one primitive of grading. A student's notebook answers probes, and no more.
+"""The one primitive of grading: a student's notebook answers probes, and no more.
 
 `LocalStudent` answers in this process: for tests, and for stock `nbgrader autograde`, which runs
 in the student's kernel anyway. `autograder.sandbox.host.student` has the one that is safe to run.

@@ -1,4 +1,4 @@
-"""Isolation: the command that starts the sandbox, and whether this machine can run it."""
+"""The command that starts the sandbox, and whether this machine can run it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from pathlib import Path
 import peakmem
 from autograder.notebooks.questions import COURSE
 
-__all__ = ["IsolationError", "command", "lay_out", "missing_layers"]
+__all__ = ["GUEST", "IsolationError", "command", "lay_out", "missing_layers"]
 
+GUEST = Path(__file__).parents[1] / "guest"  # all that runs inside, and nothing else
+_GRADER = Path(__file__).parents[2]
 _FIRST_USER = 61_000  # as root, sandboxes run as this user id and those after it
 _COURSE = "/course"  # where the course's own modules lie inside
 _PACKAGES = "/course/packages"  # where the installed packages lie inside
 _FILES = "/course/files"  # where an assignment's data files lie inside
-_INSIDE_MODULES = ("__init__", "inside", "jail", "syscalls", "cells", "wire")
 _START = 60.0  # seconds that trying the chain may take
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -70,7 +71,7 @@ def command(
     }
     options = ["-s", "-P", *program]
     if not isolated:
-        root = str(Path(__file__).parent.parent)
+        root = str(_GRADER.parent)
         library = str(Path(peakmem.__file__).parent.parent)
         return [sys.executable, *options], {**environment, "PYTHONPATH": f"{root}:{library}"}
     binds = [*_system_binds(), *_course_binds(), *_hiding_binds(hides, scratch)]
@@ -212,7 +213,7 @@ def _system_binds() -> Iterator[str]:
 
 def _masks(shown: Path, within: str) -> Iterator[str]:
     """Lay emptiness over the course and the grader where they lie in a folder that is shown."""
-    secrets = [Path(__file__).parent]
+    secrets = [_GRADER]
     if (COURSE / "solutions").is_dir():  # an installed grader's COURSE is the folder of packages
         secrets.insert(0, COURSE)
     for secret in secrets:
@@ -226,13 +227,12 @@ def _course_binds() -> Iterator[str]:
     So it makes no difference where the course lies, and where that is does not show inside.
     """
     library = Path(peakmem.__file__).parent
-    yield from _readable_parents(Path(_COURSE, "autograder", "inside.py"))
+    guest = f"{_COURSE}/autograder/sandbox/guest"
+    yield from _readable_parents(Path(guest))
     yield from ("--ro-bind", str(_installed()), _PACKAGES)
     yield from _masks(_installed(), _PACKAGES)
     yield from ("--ro-bind", str(library), f"{_COURSE}/peakmem")
-    for module in _INSIDE_MODULES:
-        source = Path(__file__).with_name(f"{module}.py")
-        yield from ("--ro-bind", str(source), f"{_COURSE}/autograder/{module}.py")
+    yield from ("--ro-bind", str(GUEST), guest)
 
 
 def _installed() -> Path:

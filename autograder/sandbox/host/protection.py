@@ -1,4 +1,4 @@
-"""Protection: which of the kernel's bounds hold on this machine, for `autograder doctor`."""
+"""Which of the kernel's bounds hold on this machine, for `autograder doctor`."""
 
 from __future__ import annotations
 

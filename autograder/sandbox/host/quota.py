@@ -1,4 +1,4 @@
-"""Quota: how much of memory and disk the user id of one submission holds, seen from outside."""
+"""How much memory and disk the user id of one submission holds, seen from outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sandbox: runs a student's cells and probes where they can reach nothing and harm nobody.
+"""Runs a student's cells and probes where they can reach nothing and harm nobody.
 
 bubblewrap makes a file system of Python and the course's library, read-only, without network,
 home, gradebook, other submissions, solutions or tasks. A process prepared in there (`inside`) is

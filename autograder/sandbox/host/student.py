@@ -1,4 +1,4 @@
-"""Sandbox student: one submission's process in the sandbox, as it is dealt with from out here.
+"""One submission's process in the sandbox, seen from the trusted side.
 
 This side holds the clock, watches the memory and reads plain data off one socket. It believes
 nothing else.

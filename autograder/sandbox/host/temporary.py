@@ -1,4 +1,4 @@
-"""Temporary: a short name for the folder of temporary files, since sockets lie there."""
+"""A short name for the folder of temporary files, because sockets lie there."""
 
 from __future__ import annotations
 

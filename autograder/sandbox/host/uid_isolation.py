@@ -1,4 +1,4 @@
-"""By user id: the sandbox where the system refuses namespaces but lets us be root.
+"""The sandbox where the system refuses namespaces but lets the grader be root.
 
 Containers of learning platforms are such places. Each submission gets a user id that nobody else
 has; what that user must not read has to be root's alone, and that is tried, as such a user, before
@@ -29,7 +29,7 @@ import peakmem
 from autograder.base.limits import Limits, ProcessLost
 from autograder.notebooks.questions import COURSE
 from autograder.sandbox.guest.uid import CLEAN, PLACES, processes_of
-from autograder.sandbox.host.isolation import IsolationError, command, lay_out
+from autograder.sandbox.host.isolation import GUEST, IsolationError, command, lay_out
 from autograder.sandbox.host.quota import Quota
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import SandboxStudent
@@ -43,8 +43,8 @@ NOTE = (
 
 # User ids far from anybody's; the second range for containers that have 65536 only.
 _RANGES = ((1_900_000_000, 2_000_000_000), (61_184, 65_500))
+_GRADER = Path(__file__).parents[2]
 _SLOTS = 64  # graders at one time on one machine
-_INSIDE_MODULES = ("__init__", "inside", "jail", "confine", "syscalls", "cells", "wire")
 _END = 40.0  # seconds that the guard may take for ending everything
 _PROGRAMS = {"find": "findutils", "rm": "coreutils"}
 
@@ -274,7 +274,7 @@ def readable_by(user: int, paths: Iterable[Path]) -> list[Path]:
 
 def _own_secrets(hides: Sequence[str]) -> list[Path]:
     """What of the grader itself, and of the installed packages, students must not read."""
-    found = [Path(__file__).parent, COURSE / "solutions", COURSE / ".course_secret"]
+    found = [_GRADER, COURSE / "solutions", COURSE / ".course_secret"]
     for name in hides:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin:
@@ -305,9 +305,8 @@ def _lay_out(shown: Path, hides: Sequence[str]) -> None:
     """Copy the library and what runs inside; refusals stand in the place of what is hidden."""
     library = Path(peakmem.__file__).parent
     shutil.copytree(library, shown / "peakmem", ignore=shutil.ignore_patterns("__pycache__"))
-    (shown / "autograder").mkdir()
-    for module in _INSIDE_MODULES:
-        shutil.copy(Path(__file__).with_name(f"{module}.py"), shown / "autograder")
+    guest = shown / "autograder" / "sandbox" / "guest"
+    shutil.copytree(GUEST, guest, ignore=shutil.ignore_patterns("__pycache__"))
     for name in hides:
         place = shown.joinpath(*name.split("."))
         shutil.rmtree(place, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Ulimits: limits of the shell's that grading needs to be higher, raised or named."""
+"""Raises the shell's limits where they are too low for grading, or names them."""
 
 from __future__ import annotations
 

@@ -66,7 +66,10 @@ def test_another_process_builds_the_same_bytes(course: Path, tmp_path: Path) -> 
     (twin / "solutions").mkdir(parents=True)
     shutil.copy(course / "nbgrader_config.py", twin)
     shutil.copy(source_of(course), twin / "solutions")
-    program = "import sys, pathlib, autograder.authoring.build; autograder.authoring.build.build(pathlib.Path(sys.argv[1]))"
+    program = (
+        "import sys, pathlib; from autograder.authoring.build import build; "
+        "build(pathlib.Path(sys.argv[1]))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program, twin],
         env={**os.environ, "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"},

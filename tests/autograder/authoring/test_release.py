@@ -43,7 +43,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = source.replace("### BEGIN HIDDEN TESTS", f"### BEGIN HIDDEN TESTS\n# {CANARY}")
     (root / "solutions" / f"{LAB}.py").write_text(source, "utf-8")
     build(root)
-    for place in (f"autograder/content/{LAB}.py", f"tests/bank/{LAB}/right.py", "src/secret.py"):
+    for place in (f"autograder/content/{LAB}.py", f"bank/{LAB}/right.py", "src/secret.py"):
         (root / place).parent.mkdir(parents=True, exist_ok=True)
         (root / place).write_text(f"{CANARY} = 1\n")
     for place in (f"labs/{LAB}/answers.txt", "src/peakmem/.draft.py", ".course_secret"):

@@ -58,7 +58,7 @@ def _notebooks(lab):
     Answers that write over each other's names are not put together: what is left out for that has
     the instructor's solutions around it.
     """
-    entries = [e for e in read_bank(COURSE / "tests" / "bank", lab) if e.kind == "right"]
+    entries = [e for e in read_bank(COURSE / "bank", lab) if e.kind == "right"]
     most = max(Counter(entry.task for entry in entries).values())
     seen = set()
     for notebook in solved_notebooks(lab, release_of(lab.name, COURSE / "labs"), most):

@@ -414,7 +414,7 @@ def test_what_one_exercise_leaves_behind_is_not_held_against_another(
     repository, monkeypatch
 ) -> None:
     # Its copies of the parameters, 40 MiB, stay in a global while the next exercise is measured.
-    bank = repository / "tests" / "bank" / "lab03_adam"
+    bank = repository / "bank" / "lab03_adam"
     work = released("lab03_adam")
     for task, file in (
         ("lean_adam_step", "wrong_hidden_in_globals.py"),

@@ -55,7 +55,7 @@ def test_no_right_answer_is_refused_its_memory(
     expected = {
         task.id: sum(
             entry.kind == "right" and entry.task == task.id
-            for entry in read_bank(repository / "tests" / "bank", find_lab(lab.name))
+            for entry in read_bank(repository / "bank", find_lab(lab.name))
         )
         for lab in chosen
         for task in lab.tasks

@@ -175,7 +175,7 @@ def test_no_answer_of_another_exercise_answers_one_that_is_open(
     kind: str, repository: Path
 ) -> None:
     lab = find_lab("lab04_checkpointing")  # answers to three exercises bring a checkpoint of theirs
-    entries = read_bank(repository / "tests" / "bank", lab)
+    entries = read_bank(repository / "bank", lab)
     notebook = release_of(lab.name, repository / "labs")
     for seed in range(10):
         _, answers = _work(lab, notebook, entries, kind, random.Random(seed))

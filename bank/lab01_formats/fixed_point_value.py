@@ -1,0 +1,101 @@
+# %% right: digits
+"""A loop over the digits and what each is worth."""
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    total = 0.0
+    for place in range(width):
+        if bits >> place & 1:
+            worth = 2.0 ** (place - fraction_bits)
+            total += -worth if place == width - 1 else worth
+    return total
+
+
+# %% right: divides
+"""The integer, divided by a power of two."""
+
+
+def fixed_point_value(bits: int, width: int, fraction_bits: int) -> float:
+    signed = bits - (1 << width) if bits >> (width - 1) else bits
+    return signed / 2**fraction_bits
+
+
+# %% right: ldexp
+"""numpy's ldexp; returns a numpy scalar."""
+import numpy as np
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    signed = np.int64(bits) - np.where(bits >= 2 ** (width - 1), np.int64(2) ** width, 0)
+    return np.ldexp(np.float64(signed), -fraction_bits)
+
+
+# %% right: two_parts
+"""Whole part and fraction apart; floor division rounds down, so the fraction is added."""
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    sign = 1 << (width - 1)
+    whole, fraction = divmod((bits ^ sign) - sign, 1 << fraction_bits)
+    return whole + fraction / (1 << fraction_bits)
+
+
+# %% wrong: always_8_bits
+"""Has 256 in it instead of the width."""
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    return (bits - 256 if bits & 128 else bits) / 2**fraction_bits
+
+
+# %% wrong: decimal_point
+"""Moves a decimal point."""
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    signed = bits - (1 << width) if bits >> (width - 1) else bits
+    return signed / 10**fraction_bits
+
+
+# %% wrong: fraction_dropped
+"""Shifts instead of dividing."""
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    signed = bits - (1 << width) if bits >> (width - 1) else bits
+    return float(signed >> fraction_bits)
+
+
+# %% wrong: integer_bits_as_fraction
+"""Takes fraction_bits for the bits before the point."""
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    signed = bits - (1 << width) if bits >> (width - 1) else bits
+    return signed / 2 ** (width - fraction_bits)
+
+
+# %% wrong: scaled_up
+"""Multiplies by 2**fraction_bits."""
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    signed = bits - (1 << width) if bits >> (width - 1) else bits
+    return float(signed * 2**fraction_bits)
+
+
+# %% wrong: sign_magnitude
+"""Reads sign and magnitude."""
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    sign = -1 if bits >> (width - 1) else 1
+    return sign * (bits & ((1 << (width - 1)) - 1)) / 2**fraction_bits
+
+
+# %% wrong: unsigned
+"""No sign at all."""
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    return bits * 2.0**-fraction_bits

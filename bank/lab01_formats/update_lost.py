@@ -1,0 +1,247 @@
+# %% right: fractions
+"""Exact fractions, and infinity told by hand."""
+from fractions import Fraction
+
+
+def nearest(x, e, m):
+    bias = 2 ** (e - 1) - 1
+    gap = Fraction(2) ** (1 - bias - m)
+    while abs(x) >= gap * 2 ** (m + 1):
+        gap *= 2
+    return round(x / gap) * gap
+
+
+def update_lost(param: float, update: float, exponent_bits: int, mantissa_bits: int) -> bool:
+    e, m = exponent_bits, mantissa_bits
+    limit = Fraction(2) ** (2 ** (e - 1))
+    p, u = nearest(Fraction(param), e, m), nearest(Fraction(update), e, m)
+    p_is_inf, u_is_inf = abs(p) >= limit, abs(u) >= limit
+    if p_is_inf and u_is_inf:
+        return (p > 0) == (u > 0)
+    if p_is_inf or u_is_inf:
+        return p_is_inf
+    return nearest(p + u, e, m) == p
+
+
+# %% right: numpy
+"""numpy's frexp and rint on all three at once; returns a numpy bool."""
+import numpy as np
+
+
+def to_format(x, e, m):
+    x = np.asarray(x, dtype=float)
+    bias = 2 ** (e - 1) - 1
+    exponent = np.where(x == 0, 1 - bias, np.maximum(np.frexp(x)[1] - 1, 1 - bias))
+    with np.errstate(invalid="ignore"):
+        y = np.ldexp(np.rint(np.ldexp(x, m - exponent)), exponent - m)
+    y = np.where(np.isinf(x), x, y)
+    return np.where(np.abs(y) > (2 - 2.0**-m) * 2.0**bias, np.copysign(np.inf, x), y)
+
+
+def update_lost(param, update, e, m):
+    p, u = to_format([param, update], e, m)
+    return np.equal(to_format(p + u, e, m), p)
+
+
+# %% right: one_or_zero
+"""1 or 0, which are equal to True and False."""
+from fractions import Fraction
+
+
+def nearest(x, e, m):
+    bias = 2 ** (e - 1) - 1
+    gap = Fraction(2) ** (1 - bias - m)
+    while abs(x) >= gap * 2 ** (m + 1):
+        gap *= 2
+    return round(x / gap) * gap
+
+
+def update_lost(param: float, update: float, exponent_bits: int, mantissa_bits: int) -> int:
+    e, m = exponent_bits, mantissa_bits
+    limit = Fraction(2) ** (2 ** (e - 1))
+    p, u = nearest(Fraction(param), e, m), nearest(Fraction(update), e, m)
+    p_is_inf, u_is_inf = abs(p) >= limit, abs(u) >= limit
+    if p_is_inf and u_is_inf:
+        return int((p > 0) == (u > 0))
+    if p_is_inf or u_is_inf:
+        return int(p_is_inf)
+    return 1 if nearest(p + u, e, m) == p else 0
+
+
+# %% right: rounded
+"""Rounds three times with frexp and ldexp."""
+import math
+
+
+def update_lost(param, update, e, m):
+    bias = 2 ** (e - 1) - 1
+
+    def rounded(x):
+        if x == 0 or math.isinf(x):
+            return x
+        exponent = max(math.frexp(x)[1] - 1, 1 - bias) - m
+        y = math.ldexp(round(math.ldexp(x, -exponent)), exponent)
+        return y if abs(y) <= (2 - 2.0**-m) * 2.0**bias else math.copysign(math.inf, x)
+
+    param = rounded(param)
+    return rounded(param + rounded(update)) == param
+
+
+# %% wrong: compared_with_unrounded
+"""Compares the stored sum with the number that was given."""
+import math
+
+
+def update_lost(param, update, e, m):
+    bias = 2 ** (e - 1) - 1
+
+    def rounded(x):
+        if x == 0 or math.isinf(x):
+            return x
+        exponent = max(math.frexp(x)[1] - 1, 1 - bias) - m
+        y = math.ldexp(round(math.ldexp(x, -exponent)), exponent)
+        return y if abs(y) <= (2 - 2.0**-m) * 2.0**bias else math.copysign(math.inf, x)
+
+    return rounded(rounded(param) + rounded(update)) == param
+
+
+# %% wrong: half_gap_only
+"""Compares with half the gap above the parameter."""
+import math
+
+
+def update_lost(param, update, e, m):
+    bias = 2 ** (e - 1) - 1
+
+    def rounded(x):
+        if x == 0 or math.isinf(x):
+            return x
+        exponent = max(math.frexp(x)[1] - 1, 1 - bias) - m
+        y = math.ldexp(round(math.ldexp(x, -exponent)), exponent)
+        return y if abs(y) <= (2 - 2.0**-m) * 2.0**bias else math.copysign(math.inf, x)
+
+    param, update = rounded(param), rounded(update)
+    if math.isinf(param) or math.isinf(update):
+        return param + update == param
+    gap = 2.0 ** (max(math.frexp(param)[1] - 1 if param else -9999, 1 - bias) - m)
+    return abs(update) <= gap / 2
+
+
+# %% wrong: in_binary64
+"""Adds Python floats."""
+
+
+def update_lost(param, update, e, m):
+    return param + update == param
+
+
+# %% wrong: inputs_not_rounded
+"""Adds first and rounds afterwards."""
+import math
+
+
+def update_lost(param, update, e, m):
+    bias = 2 ** (e - 1) - 1
+
+    def rounded(x):
+        if x == 0 or math.isinf(x):
+            return x
+        exponent = max(math.frexp(x)[1] - 1, 1 - bias) - m
+        y = math.ldexp(round(math.ldexp(x, -exponent)), exponent)
+        return y if abs(y) <= (2 - 2.0**-m) * 2.0**bias else math.copysign(math.inf, x)
+
+    return rounded(param + update) == rounded(param)
+
+
+# %% wrong: less_than_epsilon
+"""Compares with epsilon times the parameter."""
+
+
+def update_lost(param, update, e, m):
+    return abs(update) < abs(param) * 2.0**-m
+
+
+# %% wrong: negative_always_lost
+"""Compares with half the gap, sign and all."""
+import math
+
+
+def update_lost(param, update, e, m):
+    bias = 2 ** (e - 1) - 1
+
+    def rounded(x):
+        if x == 0 or math.isinf(x):
+            return x
+        exponent = max(math.frexp(x)[1] - 1, 1 - bias) - m
+        y = math.ldexp(round(math.ldexp(x, -exponent)), exponent)
+        return y if abs(y) <= (2 - 2.0**-m) * 2.0**bias else math.copysign(math.inf, x)
+
+    param, update = rounded(param), rounded(update)
+    if math.isinf(param) or math.isinf(update):
+        return param + update == param
+    gap = 2.0 ** (max(math.frexp(param)[1] - 1 if param else -9999, 1 - bias) - m)
+    return update <= gap / 2
+
+
+# %% wrong: no_overflow
+"""Rounds to the gap, and forgets that a format ends."""
+import math
+
+
+def update_lost(param, update, e, m):
+    lowest = 2 - 2 ** (e - 1)
+
+    def rounded(x):
+        if x == 0:
+            return x
+        exponent = max(math.frexp(x)[1] - 1, lowest) - m
+        return math.ldexp(round(math.ldexp(x, -exponent)), exponent)
+
+    param = rounded(param)
+    return rounded(param + rounded(update)) == param
+
+
+# %% wrong: truncates
+"""Cuts instead of rounding."""
+import math
+
+
+def update_lost(param, update, e, m):
+    bias = 2 ** (e - 1) - 1
+
+    def rounded(x):
+        if x == 0 or math.isinf(x):
+            return x
+        exponent = max(math.frexp(x)[1] - 1, 1 - bias) - m
+        y = math.ldexp(round(math.ldexp(x, -exponent)), exponent)
+        return y if abs(y) <= (2 - 2.0**-m) * 2.0**bias else math.copysign(math.inf, x)
+
+    def cut(x):
+        if x == 0 or math.isinf(x):
+            return x
+        exponent = max(math.frexp(x)[1] - 1, 1 - bias) - m
+        return math.ldexp(int(math.ldexp(x, -exponent)), exponent)
+
+    return cut(cut(param) + cut(update)) == cut(param)
+
+
+# %% wrong: whole_gap
+"""Compares with the whole gap."""
+import math
+
+
+def update_lost(param, update, e, m):
+    bias = 2 ** (e - 1) - 1
+
+    def rounded(x):
+        if x == 0 or math.isinf(x):
+            return x
+        exponent = max(math.frexp(x)[1] - 1, 1 - bias) - m
+        y = math.ldexp(round(math.ldexp(x, -exponent)), exponent)
+        return y if abs(y) <= (2 - 2.0**-m) * 2.0**bias else math.copysign(math.inf, x)
+
+    param, update = rounded(param), rounded(update)
+    if math.isinf(param) or math.isinf(update):
+        return param + update == param
+    gap = 2.0 ** (max(math.frexp(param)[1] - 1 if param else -9999, 1 - bias) - m)
+    return abs(update) <= gap

@@ -1,0 +1,136 @@
+# %% right: functions
+"""A function for each op, called with the dimensions by name."""
+OPS = {
+    "conv2d": lambda bs, nc, wo, ho: bs * nc * wo * ho,
+    "linear": lambda bs, m, n, p: bs * m * p,
+    "transformer": lambda bs, seq_len, h: bs * seq_len * h,
+}
+
+
+def activation_elements(op: str, **dims: int) -> int:
+    if op not in OPS:
+        raise ValueError(f"unknown op {op}")
+    return OPS[op](**dims)
+
+
+# %% right: match
+"""Match, one product an op."""
+def activation_elements(op, **dims):
+    match op:
+        case "conv2d":
+            return dims["bs"] * dims["nc"] * dims["wo"] * dims["ho"]
+        case "linear":
+            return dims["bs"] * dims["m"] * dims["p"]
+        case "transformer":
+            return dims["bs"] * dims["seq_len"] * dims["h"]
+    raise ValueError(op)
+
+
+# %% right: numpy_product
+"""numpy's product of everything but what is summed over."""
+import numpy as np
+
+
+def activation_elements(op, **dims):
+    if op not in ("conv2d", "linear", "transformer"):
+        raise ValueError(op)
+    return np.prod([size for name, size in dims.items() if name != "n"], dtype=np.int64)
+
+
+# %% wrong: conv_square
+"""Takes the picture for a square."""
+def activation_elements(op, **d):
+    if op == "conv2d":
+        return d["bs"] * d["nc"] * d["wo"] * d["wo"]
+    if op == "linear":
+        return d["bs"] * d["m"] * d["p"]
+    if op == "transformer":
+        return d["bs"] * d["seq_len"] * d["h"]
+    raise ValueError(op)
+
+
+# %% wrong: conv_without_channels
+"""One channel only."""
+def activation_elements(op, **d):
+    if op == "conv2d":
+        return d["bs"] * d["wo"] * d["ho"]
+    if op == "linear":
+        return d["bs"] * d["m"] * d["p"]
+    if op == "transformer":
+        return d["bs"] * d["seq_len"] * d["h"]
+    raise ValueError(op)
+
+
+# %% wrong: linear_all_four
+"""Multiplies whatever there is."""
+def activation_elements(op, **d):
+    if op == "conv2d":
+        return d["bs"] * d["nc"] * d["wo"] * d["ho"]
+    if op == "linear":
+        return d["bs"] * d["m"] * d["n"] * d["p"]
+    if op == "transformer":
+        return d["bs"] * d["seq_len"] * d["h"]
+    raise ValueError(op)
+
+
+# %% wrong: linear_input
+"""Counts the linear layer's input."""
+def activation_elements(op, **d):
+    if op == "conv2d":
+        return d["bs"] * d["nc"] * d["wo"] * d["ho"]
+    if op == "linear":
+        return d["bs"] * d["m"] * d["n"]
+    if op == "transformer":
+        return d["bs"] * d["seq_len"] * d["h"]
+    raise ValueError(op)
+
+
+# %% wrong: linear_weight
+"""Counts the linear layer's weight."""
+def activation_elements(op, **d):
+    if op == "conv2d":
+        return d["bs"] * d["nc"] * d["wo"] * d["ho"]
+    if op == "linear":
+        return d["n"] * d["p"]
+    if op == "transformer":
+        return d["bs"] * d["seq_len"] * d["h"]
+    raise ValueError(op)
+
+
+# %% wrong: unknown_op_none
+"""Says nothing of an unknown op."""
+def activation_elements(op, **d):
+    if op == "conv2d":
+        return d["bs"] * d["nc"] * d["wo"] * d["ho"]
+    if op == "linear":
+        return d["bs"] * d["m"] * d["p"]
+    if op == "transformer":
+        return d["bs"] * d["seq_len"] * d["h"]
+    return None
+
+
+# %% wrong: unknown_op_taken
+"""Multiplies the dimensions of anything."""
+def activation_elements(op, **d):
+    if op == "conv2d":
+        return d["bs"] * d["nc"] * d["wo"] * d["ho"]
+    if op == "linear":
+        return d["bs"] * d["m"] * d["p"]
+    if op == "transformer":
+        return d["bs"] * d["seq_len"] * d["h"]
+    product = 1
+    for size in d.values():
+        product *= size
+    return product
+
+
+# %% wrong: without_batch
+"""Counts one example."""
+def activation_elements(op, **d):
+    if op == "conv2d":
+        return d["nc"] * d["wo"] * d["ho"]
+    if op == "linear":
+        return d["m"] * d["p"]
+    if op == "transformer":
+        return d["seq_len"] * d["h"]
+    raise ValueError(op)

@@ -1,0 +1,81 @@
+# %% right: division
+"""Divides with a fraction, and keeps the order in a list."""
+from fractions import Fraction
+
+
+def inconsistent_rows(table):
+    return [r["name"] for r in table if Fraction(r["d_model"], r["n_heads"]) != r["d_head"]]
+
+
+# %% right: generator
+"""A generator of names."""
+def inconsistent_rows(table):
+    return (row["name"] for row in table if row["n_heads"] * row["d_head"] - row["d_model"])
+
+
+# %% right: numpy
+"""Columns as arrays, and an array of names."""
+import numpy as np
+
+
+def wrong(table):
+    width, heads, size = (np.array([r[key] for r in table], int) for key in ("d_model", "n_heads", "d_head"))
+    return heads * size != width
+
+
+def inconsistent_rows(table):
+    return np.array([row['name'] for row in table])[wrong(table)]
+
+
+# %% wrong: consistent_rows
+"""Has the test the wrong way round."""
+def inconsistent_rows(table):
+    return {row["name"] for row in table if row["n_heads"] * row["d_head"] == row["d_model"]}
+
+
+# %% wrong: copied_from_the_paper
+"""Has the two names in it."""
+def inconsistent_rows(table):
+    return {"GPT-3 XL", "GPT-3 13B"} & {row["name"] for row in table}
+
+
+# %% wrong: divisibility_only
+"""Asks whether the heads divide the width, as torch does."""
+def inconsistent_rows(table):
+    return {row["name"] for row in table if row["d_model"] % row["n_heads"]}
+
+
+# %% wrong: floor_division
+"""Divides with // and so misses remainders."""
+def inconsistent_rows(table):
+    return {row["name"] for row in table if row["d_model"] // row["n_heads"] != row["d_head"]}
+
+
+# %% wrong: layers_for_heads
+"""Multiplies by the layers instead of the heads."""
+def inconsistent_rows(table):
+    return {row["name"] for row in table if row["n_layers"] * row["d_head"] != row["d_model"]}
+
+
+# %% wrong: numbers_of_rows
+"""Returns the rows' numbers."""
+def inconsistent_rows(table):
+    return {i for i, row in enumerate(table) if row["n_heads"] * row["d_head"] != row["d_model"]}
+
+
+# %% wrong: rows_not_names
+"""Returns the rows themselves."""
+def inconsistent_rows(table):
+    return [row for row in table if row["n_heads"] * row["d_head"] != row["d_model"]]
+
+
+# %% wrong: too_narrow_only
+"""Finds heads that are too narrow only."""
+def inconsistent_rows(table):
+    return {row["name"] for row in table if row["n_heads"] * row["d_head"] < row["d_model"]}
+
+
+# %% wrong: too_wide_only
+"""Finds heads that are too wide only."""
+def inconsistent_rows(table):
+    return {row["name"] for row in table if row["n_heads"] * row["d_head"] > row["d_model"]}

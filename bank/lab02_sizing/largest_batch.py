@@ -1,0 +1,187 @@
+# %% right: bisection
+"""Doubles until it breaks the budget, then bisects."""
+def needed(seq, shape, batch):
+    d, L = shape.d_model, shape.n_layers
+    layer = 4 * d * d + 4 * d + 8 * d * d + 5 * d + 4 * d
+    parameters = shape.vocab * d + shape.context * d + L * layer + 2 * d
+    return 16 * parameters + L * batch * seq * (34 * d + 5 * shape.n_heads * seq)
+
+
+def largest_batch(seq, shape, budget_bytes):
+    fits, breaks = 0, 1
+    while needed(seq, shape, breaks) <= budget_bytes:
+        fits, breaks = breaks, 2 * breaks
+    while breaks - fits > 1:
+        middle = (fits + breaks) // 2
+        if needed(seq, shape, middle) <= budget_bytes:
+            fits = middle
+        else:
+            breaks = middle
+    return fits
+
+
+# %% right: formula
+"""One formula, without the other exercises."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + L * (12 * d * d + 13 * d)
+    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    return max(0, (budget_bytes - 16 * parameters) // example)
+
+
+# %% right: numpy_divmod
+"""numpy's whole numbers, and divmod."""
+import numpy as np
+
+
+def largest_batch(seq, shape, budget_bytes):
+    d = np.int64(shape.d_model)
+    per_layer = np.int64(12) * d**2 + 13 * d
+    state = 16 * (shape.n_layers * per_layer + (shape.vocab + shape.context) * d + 2 * d)
+    if budget_bytes < state:
+        return 0
+    batch, _ = divmod(
+        budget_bytes - state, shape.n_layers * seq * (34 * d + 5 * shape.n_heads * seq)
+    )
+    return batch
+
+
+# %% wrong: at_least_one
+"""Takes a batch of at least 1."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + L * (12 * d * d + 13 * d)
+    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    left = budget_bytes - 16 * parameters
+    return max(1, left // example)
+
+
+# %% wrong: below_zero
+"""Returns a negative batch."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + L * (12 * d * d + 13 * d)
+    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    left = budget_bytes - 16 * parameters
+    return left // example
+
+
+# %% wrong: budget_excluded
+"""Needs one byte more than it takes."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + L * (12 * d * d + 13 * d)
+    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    left = budget_bytes - 16 * parameters
+    return max(0, (left - 1) // example)
+
+
+# %% wrong: bytes_12
+"""Forgets the fp32 copy of the weights."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + L * (12 * d * d + 13 * d)
+    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    left = budget_bytes - 12 * parameters
+    return max(0, left // example)
+
+
+# %% wrong: bytes_18
+"""Has gradients in fp32."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + L * (12 * d * d + 13 * d)
+    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    left = budget_bytes - 18 * parameters
+    return max(0, left // example)
+
+
+# %% wrong: bytes_2
+"""Has room for the weights only."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + L * (12 * d * d + 13 * d)
+    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    left = budget_bytes - 2 * parameters
+    return max(0, left // example)
+
+
+# %% wrong: bytes_20
+"""Counts fp32 gradients beside the fp16 ones."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + L * (12 * d * d + 13 * d)
+    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    left = budget_bytes - 20 * parameters
+    return max(0, left // example)
+
+
+# %% wrong: default_context
+"""Leaves vocab and context at GPT-3's."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (50257 + 2048 + 2) * d + L * (12 * d * d + 13 * d)
+    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    left = budget_bytes - 16 * parameters
+    return max(0, left // example)
+
+
+# %% wrong: flash
+"""Without scores."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + L * (12 * d * d + 13 * d)
+    example = L * 34 * seq * d
+    left = budget_bytes - 16 * parameters
+    return max(0, left // example)
+
+
+# %% wrong: head_untied
+"""Counts the head twice."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (2 * shape.vocab + shape.context + 2) * d + L * (12 * d * d + 13 * d)
+    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    left = budget_bytes - 16 * parameters
+    return max(0, left // example)
+
+
+# %% wrong: one_layer
+"""Activations of one layer."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + L * (12 * d * d + 13 * d)
+    example = 34 * seq * d + 5 * shape.n_heads * seq * seq
+    left = budget_bytes - 16 * parameters
+    return max(0, left // example)
+
+
+# %% wrong: rounded_up
+"""Rounds up."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + L * (12 * d * d + 13 * d)
+    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    left = budget_bytes - 16 * parameters
+    return max(0, -(-left // example))
+
+
+# %% wrong: seq_cut_to_context
+"""Cuts the sequences."""
+def largest_batch(seq, shape, budget_bytes):
+    seq = min(seq, shape.context)
+    L, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + L * (12 * d * d + 13 * d)
+    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    left = budget_bytes - 16 * parameters
+    return max(0, left // example)
+
+
+# %% wrong: without_biases
+"""Counts no biases, and divides into floats first."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context) * d + L * 12 * d * d
+    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    left = budget_bytes - 16 * parameters
+    return max(0, left // example)

@@ -1,0 +1,678 @@
+# %% right: as_in_the_paper
+"""The paper's five lines, on .data; the state is keyed by the parameter itself."""
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for p, g in zip(params, grads):
+        if g is not None:
+            m, v, t = state.get(p, (0.0, 0.0, 0))
+            t = t + 1
+            m = beta1 * m + (1 - beta1) * g
+            v = beta2 * v + (1 - beta2) * g**2
+            m_hat = m / (1 - beta1**t)
+            v_hat = v / (1 - beta2**t)
+            p.data -= lr * m_hat / (v_hat**0.5 + eps)
+            state[p] = (m, v, t)
+
+
+# %% right: foreach
+"""Lists of tensors at once with torch._foreach_, tensor counters, lerp."""
+import torch
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    with torch.no_grad():
+        here = [i for i, g in enumerate(grads) if g is not None]
+        if not here:
+            return
+        for i in here:
+            if i not in state:
+                zero = torch.zeros_like(params[i], requires_grad=False)
+                state[i] = [zero, zero.clone(), torch.zeros((), dtype=torch.float64)]
+        ps, gs = [params[i] for i in here], [grads[i] for i in here]
+        ms, vs, ts = (list(x) for x in zip(*(state[i] for i in here)))
+        torch._foreach_add_(ts, 1)
+        torch._foreach_lerp_(ms, gs, 1 - betas[0])
+        torch._foreach_mul_(vs, betas[1])
+        torch._foreach_addcmul_(vs, gs, gs, 1 - betas[1])
+        for p, m, v, t in zip(ps, ms, vs, ts):
+            p.copy_(p - lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps))
+
+
+# %% right: in_place
+"""In-place operations under no_grad; the state is keyed by position."""
+import math
+
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        if grad is None:
+            continue
+        if i not in state:
+            state[i] = {"step": 0, "m": torch.zeros_like(param), "v": torch.zeros_like(param)}
+        s = state[i]
+        s["step"] += 1
+        s["m"].mul_(betas[0]).add_(grad, alpha=1 - betas[0])
+        s["v"].mul_(betas[1]).addcmul_(grad, grad, value=1 - betas[1])
+        denom = (s["v"].sqrt() / math.sqrt(1 - betas[1] ** s["step"])).add_(eps)
+        param.addcdiv_(s["m"], denom, value=-lr / (1 - betas[0] ** s["step"]))
+
+
+# %% right: numpy
+"""Moments as numpy arrays, the step count as a numpy integer."""
+import numpy as np
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    if not state:
+        state["t"] = np.zeros(len(params), dtype=np.int64)
+        state["m"] = [np.zeros(tuple(p.shape)) for p in params]
+        state["v"] = [np.zeros(tuple(p.shape)) for p in params]
+    for k in range(len(params)):
+        if grads[k] is None:
+            continue
+        g, p = grads[k].numpy(), params[k].detach().numpy()
+        state["t"][k] += 1
+        t = state["t"][k]
+        state["m"][k] = betas[0] * state["m"][k] + (1 - betas[0]) * g
+        state["v"][k] = betas[1] * state["v"][k] + (1 - betas[1]) * g * g
+        p -= lr * (state["m"][k] / (1 - betas[0] ** t)) / (np.sqrt(state["v"][k] / (1 - betas[1] ** t)) + eps)
+
+
+# %% wrong: betas_swapped
+"""Takes the betas in the wrong order. [earns 1]"""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta2, beta1 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: changes_gradients
+"""Squares the gradient in place."""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g.square_()
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: corrected_moments_kept
+"""Writes the corrected moments back into the state. [earns 1]"""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: count_in_a_tensor
+"""A float32 count again, with the corrections drawn into the step's length and the root."""
+
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    counts = state.setdefault("counts", torch.zeros(len(params)))
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        if grad is None:
+            continue
+        m, v = state.setdefault(i, (torch.zeros_like(param), torch.zeros_like(param)))
+        counts[i] += 1
+        m.mul_(beta1).add_(grad, alpha=1 - beta1)
+        v.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        step_size = lr / (1 - torch.pow(beta1, counts[i]))
+        root = (1 - torch.pow(beta2, counts[i])).sqrt()
+        param.sub_(step_size * m / (v.sqrt() / root + eps))
+
+
+# %% wrong: count_one_ahead
+"""Counts from 2."""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 1, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: counts_every_parameter
+"""The one step count rises in the loop over the parameters."""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        state["t"] = state.get("t", 0) + 1
+        t = state["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: eps_before_the_correction
+"""Adds eps to the root of the uncorrected second moment. [earns 4]"""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        p -= lr * m_hat / ((s["v"].sqrt() + eps) / (1 - beta2**t) ** 0.5)
+
+
+# %% wrong: eps_inside_the_root
+"""Adds eps before the root. [earns 4]"""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat + eps).sqrt()
+
+
+# %% wrong: first_call_only
+"""The step count never rises. [earns 1]"""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        t = 1
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: flat_copies
+"""Flattens with reshape, which copies what is not contiguous."""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        p = p.data.reshape(-1)
+        g = None if g is None else g.reshape(-1)
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: float32_moments
+"""The moments are float32 beside float64 parameters. """
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros(p.shape), "v": torch.zeros(p.shape)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"].mul_(beta1).add_(g, alpha=1 - beta1)
+        s["v"].mul_(beta2).addcmul_(g, g, value=1 - beta2)
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: float32_step_count
+"""Keeps the step count as torch does, as a float32 tensor."""
+
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        if grad is None:
+            continue
+        if i not in state:
+            state[i] = {
+                "step": torch.tensor(0.0),
+                "exp_avg": torch.zeros_like(param),
+                "exp_avg_sq": torch.zeros_like(param),
+            }
+        own = state[i]
+        own["step"] += 1
+        own["exp_avg"].lerp_(grad, 1 - beta1)
+        own["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        first = own["exp_avg"] / (1 - beta1 ** own["step"])
+        second = own["exp_avg_sq"] / (1 - beta2 ** own["step"])
+        param -= lr * first / (second.sqrt() + eps)
+
+
+# %% wrong: no_bias_correction
+"""Leaves the correction of the moments out."""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        p -= lr * s["m"] / (s["v"].sqrt() + eps)
+
+
+# %% wrong: no_grad_forgotten
+"""In place without no_grad: torch refuses."""
+import torch
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: no_root
+"""Divides by the second moment, not by its root."""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat + eps)
+
+
+# %% wrong: none_as_zero
+"""Takes None for zeros. [earns 4]"""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            g = torch.zeros_like(p)
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: not_in_place
+"""Makes new tensors and binds them to the loop's name."""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p = p - lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: one_count_for_all
+"""One step count for all parameters. [earns 4]"""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    state["t"] = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        t = state["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: replaces_the_list
+"""Puts new parameters into the caller's list."""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        params[i] = (p - lr * m_hat / (v_hat.sqrt() + eps)).requires_grad_()
+
+
+# %% wrong: second_not_squared
+"""Averages the gradients' sizes instead of their squares."""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g.abs()
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: sign
+"""Climbs."""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p += lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: state_by_shape
+"""Knows a parameter's state by its shape. [earns 0]"""
+import math
+
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        if grad is None:
+            continue
+        key = tuple(param.shape)
+        if key not in state:
+            state[key] = {"step": 0, "m": torch.zeros_like(param), "v": torch.zeros_like(param)}
+        s = state[key]
+        s["step"] += 1
+        s["m"].mul_(betas[0]).add_(grad, alpha=1 - betas[0])
+        s["v"].mul_(betas[1]).addcmul_(grad, grad, value=1 - betas[1])
+        denom = (s["v"].sqrt() / math.sqrt(1 - betas[1] ** s["step"])).add_(eps)
+        param.addcdiv_(s["m"], denom, value=-lr / (1 - betas[0] ** s["step"]))
+
+
+# %% wrong: state_outside
+"""Keeps the moments in a global. [earns 1]"""
+import torch
+
+
+memory = {}
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if (i, p.shape) not in memory:
+            memory[i, p.shape] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = memory[i, p.shape]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: stops_at_none
+"""Returns at the first None, and forgets the parameters after it. [earns 4]"""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            return
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = beta1 * s["m"] + (1 - beta1) * g
+        s["v"] = beta2 * s["v"] + (1 - beta2) * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: torch_optim
+"""Lets torch do it, by the function that torch.optim.Adam calls."""
+import torch
+from torch.optim.adam import adam
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    here = [i for i, g in enumerate(grads) if g is not None]
+    for i in here:
+        if i not in state:
+            state[i] = (torch.zeros_like(params[i]), torch.zeros_like(params[i]), torch.tensor(0.0))
+    adam([params[i] for i in here], [grads[i] for i in here], [state[i][0] for i in here],
+         [state[i][1] for i in here], [], [state[i][2] for i in here], foreach=False, amsgrad=False,
+         beta1=betas[0], beta2=betas[1], lr=lr, weight_decay=0.0, eps=eps, maximize=False)
+
+
+# %% wrong: weights_swapped
+"""beta weighs the new gradient."""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)}
+        s = state[i]
+        s["t"] += 1
+        t = s["t"]
+        s["m"] = (1 - beta1) * s["m"] + beta1 * g
+        s["v"] = (1 - beta2) * s["v"] + beta2 * g * g
+        m_hat = s["m"] / (1 - beta1**t)
+        v_hat = s["v"] / (1 - beta2**t)
+        p -= lr * m_hat / (v_hat.sqrt() + eps)

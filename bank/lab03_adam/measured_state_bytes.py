@@ -1,0 +1,319 @@
+# %% right: pytree
+"""torch's own walk through containers; the result is a numpy integer."""
+import numpy as np
+from torch.utils import _pytree
+
+
+def measured_state_bytes(optimizer):
+    leaves = _pytree.tree_leaves([dict(own) for own in optimizer.state.values()])
+    storages = {x.untyped_storage().data_ptr(): x.untyped_storage().size() for x in leaves if hasattr(x, "untyped_storage")}
+    return np.int64(sum(storages.values()))
+
+
+# %% right: recursion
+"""A recursion with a dict of storages."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def visit(thing, depth=0):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        elif isinstance(thing, dict):
+            for part in thing.values():
+                visit(part, depth + 1)
+        elif depth == 0 or isinstance(thing, (list, tuple)):
+            for part in thing:
+                visit(part, depth + 1)
+
+    visit(list(optimizer.state.values()))
+    return sum(found.values())
+
+
+# %% right: stack
+"""A stack of things still to be looked at; storages are told apart by _cdata."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    todo = list(optimizer.state.values())
+    seen, total = set(), 0
+    while todo:
+        thing = todo.pop()
+        if isinstance(thing, torch.Tensor):
+            storage = thing.untyped_storage()
+            if storage._cdata not in seen:
+                seen.add(storage._cdata)
+                total += len(storage)
+        elif isinstance(thing, dict):
+            todo.extend(thing.values())
+        elif isinstance(thing, (list, tuple)):
+            todo.extend(thing)
+    return total
+
+
+# %% right: state_dict
+"""Asks the optimizer for its state_dict()."""
+
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found, waiting = {}, [optimizer.state_dict()["state"]]
+    while waiting:
+        thing = waiting.pop()
+        if isinstance(thing, torch.Tensor):
+            storage = thing.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        elif isinstance(thing, dict):
+            waiting.extend(thing.values())
+        elif isinstance(thing, (list, tuple)):
+            waiting.extend(thing)
+    return sum(found.values())
+
+
+# %% wrong: changes_the_state
+"""Reads the state of every parameter, which makes entries."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def visit(thing, depth=0):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        elif isinstance(thing, dict):
+            for part in thing.values():
+                visit(part, depth + 1)
+        elif depth == 0 or isinstance(thing, (list, tuple)):
+            for part in thing:
+                visit(part, depth + 1)
+
+    visit([optimizer.state[p] for g in optimizer.param_groups for p in g['params']])
+    return sum(found.values())
+
+
+# %% wrong: counters_left_out
+"""Leaves out tensors of one value."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def visit(thing, depth=0):
+        if torch.is_tensor(thing) and thing.numel() == 1:
+            pass
+        elif torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        elif isinstance(thing, dict):
+            for part in thing.values():
+                visit(part, depth + 1)
+        elif depth == 0 or isinstance(thing, (list, tuple)):
+            for part in thing:
+                visit(part, depth + 1)
+
+    visit(list(optimizer.state.values()))
+    return sum(found.values())
+
+
+# %% wrong: dicts_left_out
+"""Does not look into dicts within a state."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def visit(thing, depth=0):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        elif isinstance(thing, dict) and depth > 1:
+            pass
+        elif isinstance(thing, dict):
+            for part in thing.values():
+                visit(part, depth + 1)
+        elif depth == 0 or isinstance(thing, (list, tuple)):
+            for part in thing:
+                visit(part, depth + 1)
+
+    visit(list(optimizer.state.values()))
+    return sum(found.values())
+
+
+# %% wrong: elements
+"""Counts values."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def visit(thing, depth=0):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        elif isinstance(thing, dict):
+            for part in thing.values():
+                visit(part, depth + 1)
+        elif depth == 0 or isinstance(thing, (list, tuple)):
+            for part in thing:
+                visit(part, depth + 1)
+
+    visit(list(optimizer.state.values()))
+    return sum(found.values()) // 4
+
+
+# %% wrong: formula
+"""Works it out instead of looking."""
+
+
+def measured_state_bytes(optimizer):
+    return sum(8 * p.numel() for group in optimizer.param_groups for p in group["params"])
+
+
+# %% wrong: lists_left_out
+"""Does not look into lists."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def visit(thing, depth=0):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        elif isinstance(thing, dict):
+            for part in thing.values():
+                visit(part, depth + 1)
+        elif depth == 0 or isinstance(thing, tuple):
+            for part in thing:
+                visit(part, depth + 1)
+
+    visit(list(optimizer.state.values()))
+    return sum(found.values())
+
+
+# %% wrong: not_nested
+"""Looks at a parameter's own values only."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def visit(thing, depth=0):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        elif depth > 1:
+            pass
+        elif isinstance(thing, dict):
+            for part in thing.values():
+                visit(part, depth + 1)
+        elif depth == 0 or isinstance(thing, (list, tuple)):
+            for part in thing:
+                visit(part, depth + 1)
+
+    visit(list(optimizer.state.values()))
+    return sum(found.values())
+
+
+# %% wrong: parameters_too
+"""Goes through the keys as well."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def visit(thing, depth=0):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        elif isinstance(thing, dict):
+            for part in thing.values():
+                visit(part, depth + 1)
+        elif depth == 0 or isinstance(thing, (list, tuple)):
+            for part in thing:
+                visit(part, depth + 1)
+
+    visit(list(optimizer.state.values()) + [p for g in optimizer.param_groups for p in g['params']])
+    return sum(found.values())
+
+
+# %% wrong: shared_counted_twice
+"""Counts a storage for each of its tensors."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def visit(thing, depth=0):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            found[len(found)] = storage.nbytes()
+        elif isinstance(thing, dict):
+            for part in thing.values():
+                visit(part, depth + 1)
+        elif depth == 0 or isinstance(thing, (list, tuple)):
+            for part in thing:
+                visit(part, depth + 1)
+
+    visit(list(optimizer.state.values()))
+    return sum(found.values())
+
+
+# %% wrong: tuples_left_out
+"""Does not look into tuples."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def visit(thing, depth=0):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        elif isinstance(thing, dict):
+            for part in thing.values():
+                visit(part, depth + 1)
+        elif depth == 0 or isinstance(thing, list):
+            for part in thing:
+                visit(part, depth + 1)
+
+    visit(list(optimizer.state.values()))
+    return sum(found.values())
+
+
+# %% wrong: views_counted
+"""Adds up the views' bytes."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def visit(thing, depth=0):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            found[len(found)] = thing.nbytes
+        elif isinstance(thing, dict):
+            for part in thing.values():
+                visit(part, depth + 1)
+        elif depth == 0 or isinstance(thing, (list, tuple)):
+            for part in thing:
+                visit(part, depth + 1)
+
+    visit(list(optimizer.state.values()))
+    return sum(found.values())

@@ -1,0 +1,236 @@
+# %% right: simulation
+"""Plays the for-loop tensor by tensor, with numpy's integers."""
+import numpy as np
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * np.prod(shape, dtype=np.int64) for shape in shapes]
+    always = 4 * sum(sizes)
+    top, denom = 0, 0
+    if optimizer == "for-loop":
+        for size in sizes:
+            top = max(top, denom + size + size)
+            denom = size
+    elif optimizer == "foreach":
+        top = sum(sizes)
+    phase = "step" if top > activation_bytes else "backward"
+    return always + max(top, activation_bytes), phase
+
+
+# %% right: sorted
+"""The larger of two labelled peaks, as a list."""
+from math import prod
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    n = [prod(s) for s in shapes]
+    pairs = list(zip([0] + n[:-1], n))
+    extra = {"for-loop": max(a + 2 * b for a, b in pairs), "foreach": sum(n), "fused": 0}[optimizer]
+    peaks = {"backward": 16 * sum(n) + activation_bytes, "step": 16 * sum(n) + 4 * extra}
+    phase = max(peaks, key=peaks.get)
+    return [peaks[phase], phase]
+
+
+# %% right: two_sums
+"""Two sums, and the larger one."""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    p = sum(sizes)
+    if optimizer == "for-loop":
+        made = max(2 * own + last for own, last in zip(sizes, [0] + sizes))
+    elif optimizer == "foreach":
+        made = p
+    else:
+        made = 0
+    step = 4 * p + made
+    backward = 4 * p + activation_bytes
+    return (backward, "backward") if backward >= step else (step, "step")
+
+
+# %% wrong: activations_stay
+"""Holds activations during the step."""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    p = sum(sizes)
+    if optimizer == "for-loop":
+        made = max(2 * own + last for own, last in zip(sizes, [0] + sizes))
+    elif optimizer == "foreach":
+        made = p
+    else:
+        made = 0
+    step = 4 * p + made + activation_bytes
+    backward = 4 * p + activation_bytes
+    return (backward, "backward") if backward >= step else (step, "step")
+
+
+# %% wrong: foreach_everywhere
+"""Takes every step for foreach."""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    p = sum(sizes)
+    if optimizer == "for-loop":
+        made = p
+    elif optimizer == "foreach":
+        made = p
+    else:
+        made = p
+    step = 4 * p + made
+    backward = 4 * p + activation_bytes
+    return (backward, "backward") if backward >= step else (step, "step")
+
+
+# %% wrong: fused_like_foreach
+"""Tells the for-loop from the rest, and takes fused for foreach."""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    temporaries = sum(sizes)
+    if optimizer == "for-loop":
+        temporaries = max(2 * own + last for own, last in zip(sizes, [0] + sizes))
+    if activation_bytes > temporaries:
+        return 4 * sum(sizes) + activation_bytes, "backward"
+    return 4 * sum(sizes) + temporaries, "step"
+
+
+# %% wrong: gradients_forgotten
+"""Forgets the gradients. [earns 1]"""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    p = sum(sizes)
+    if optimizer == "for-loop":
+        made = max(2 * own + last for own, last in zip(sizes, [0] + sizes))
+    elif optimizer == "foreach":
+        made = p
+    else:
+        made = 0
+    step = 3 * p + made
+    backward = 3 * p + activation_bytes
+    return (backward, "backward") if backward >= step else (step, "step")
+
+
+# %% wrong: moments_forgotten
+"""Forgets the moments. [earns 1]"""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    p = sum(sizes)
+    if optimizer == "for-loop":
+        made = max(2 * own + last for own, last in zip(sizes, [0] + sizes))
+    elif optimizer == "foreach":
+        made = p
+    else:
+        made = 0
+    step = 2 * p + made
+    backward = 2 * p + activation_bytes
+    return (backward, "backward") if backward >= step else (step, "step")
+
+
+# %% wrong: no_gradients_in_backward
+"""Backward without gradients."""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    p = sum(sizes)
+    if optimizer == "for-loop":
+        made = max(2 * own + last for own, last in zip(sizes, [0] + sizes))
+    elif optimizer == "foreach":
+        made = p
+    else:
+        made = 0
+    step = 4 * p + made
+    backward = 3 * p + activation_bytes
+    return (backward, "backward") if backward >= step else (step, "step")
+
+
+# %% wrong: no_temporaries
+"""Makes no temporary values."""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    p = sum(sizes)
+    if optimizer == "for-loop":
+        made = 0
+    elif optimizer == "foreach":
+        made = 0
+    else:
+        made = 0
+    step = 4 * p + made
+    backward = 4 * p + activation_bytes
+    return (backward, "backward") if backward >= step else (step, "step")
+
+
+# %% wrong: one_temporary
+"""Makes one temporary value. [earns 1]"""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    p = sum(sizes)
+    if optimizer == "for-loop":
+        made = max(sizes)
+    elif optimizer == "foreach":
+        made = p
+    else:
+        made = 0
+    step = 4 * p + made
+    backward = 4 * p + activation_bytes
+    return (backward, "backward") if backward >= step else (step, "step")
+
+
+# %% wrong: previous_forgotten
+"""Forgets the tensor before. [earns 2]"""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    p = sum(sizes)
+    if optimizer == "for-loop":
+        made = 2 * max(sizes)
+    elif optimizer == "foreach":
+        made = p
+    else:
+        made = 0
+    step = 4 * p + made
+    backward = 4 * p + activation_bytes
+    return (backward, "backward") if backward >= step else (step, "step")
+
+
+# %% wrong: three_of_the_largest
+"""Takes all three for as large as the largest. [earns 2]"""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    p = sum(sizes)
+    if optimizer == "for-loop":
+        made = 3 * max(sizes)
+    elif optimizer == "foreach":
+        made = p
+    else:
+        made = 0
+    step = 4 * p + made
+    backward = 4 * p + activation_bytes
+    return (backward, "backward") if backward >= step else (step, "step")

@@ -1,0 +1,277 @@
+# %% right: class
+"""A handle of its own class."""
+import torch
+
+
+class Handle:
+    def __init__(self, hooks):
+        self.hooks = hooks
+
+    def remove(self):
+        for hook in self.hooks:
+            hook.remove()
+
+
+def step_in_backward(params, lr=1e-3):
+    def hook(p):
+        with torch.no_grad():
+            p.add_(p.grad, alpha=-lr)
+            p.grad = None
+
+    return Handle([p.register_post_accumulate_grad_hook(hook) for p in params])
+
+
+# %% right: closure
+"""Functions on an object without a class of its own."""
+from types import SimpleNamespace
+import torch
+
+
+def step_in_backward(params, lr=1e-3):
+    hooks = []
+    for p in params:
+
+        @torch.no_grad()
+        def hook(param):
+            grad, param.grad = param.grad, None
+            param.sub_(grad, alpha=lr)
+
+        hooks.append(p.register_post_accumulate_grad_hook(hook))
+    return SimpleNamespace(remove=lambda: [h.remove() for h in hooks])
+
+
+# %% right: data
+"""Works on .data, and scales the gradient in place."""
+import torch
+
+
+class Handle:
+    def __init__(self, hooks):
+        self.hooks = hooks
+
+    def remove(self):
+        for hook in self.hooks:
+            hook.remove()
+
+
+def step_in_backward(params, lr=1e-3):
+    def hook(p):
+        with torch.no_grad():
+            p.data.sub_(p.grad.mul_(lr))
+            p.grad = None
+
+    return Handle([p.register_post_accumulate_grad_hook(hook) for p in params])
+
+
+# %% right: temporary
+"""Makes lr * grad on the way."""
+import torch
+
+
+class Handle:
+    def __init__(self, hooks):
+        self.hooks = hooks
+
+    def remove(self):
+        for hook in self.hooks:
+            hook.remove()
+
+
+def step_in_backward(params, lr=1e-3):
+    def hook(p):
+        with torch.no_grad():
+            p -= lr * p.grad
+            p.grad = None
+
+    return Handle([p.register_post_accumulate_grad_hook(hook) for p in params])
+
+
+# %% wrong: default_lr
+"""Its default learning rate is Adam's habit times ten. [earns 2]"""
+from types import SimpleNamespace
+import torch
+
+
+def step_in_backward(params, lr=1e-2):
+    hooks = []
+    for p in params:
+
+        @torch.no_grad()
+        def hook(param):
+            grad, param.grad = param.grad, None
+            param.sub_(grad, alpha=lr)
+
+        hooks.append(p.register_post_accumulate_grad_hook(hook))
+    return SimpleNamespace(remove=lambda: [h.remove() for h in hooks])
+
+
+# %% wrong: gradients_stay
+"""Frees no gradient."""
+import torch
+
+
+class Handle:
+    def __init__(self, hooks):
+        self.hooks = hooks
+
+    def remove(self):
+        for hook in self.hooks:
+            hook.remove()
+
+
+def step_in_backward(params, lr=1e-3):
+    def hook(p):
+        with torch.no_grad():
+            p.add_(p.grad, alpha=-lr)
+            pass
+
+    return Handle([p.register_post_accumulate_grad_hook(hook) for p in params])
+
+
+# %% wrong: keeps_clones
+"""Keeps a copy of each gradient. [earns 1]"""
+import torch
+
+
+class Handle:
+    def __init__(self, hooks):
+        self.hooks = hooks
+
+    def remove(self):
+        for hook in self.hooks:
+            hook.remove()
+
+
+def step_in_backward(params, lr=1e-3):
+    def hook(p):
+        with torch.no_grad():
+            p.add_(p.grad, alpha=-lr)
+            p.__dict__['last'] = p.grad.clone()
+            p.grad = None
+
+    return Handle([p.register_post_accumulate_grad_hook(hook) for p in params])
+
+
+# %% wrong: no_step
+"""Registers nothing."""
+
+
+class Handle:
+    def remove(self):
+        pass
+
+
+def step_in_backward(params, lr=1e-3):
+    return Handle()
+
+
+# %% wrong: remove_does_nothing
+"""Removes no hook. [earns 2]"""
+import torch
+
+
+class Handle:
+    def __init__(self, hooks):
+        self.hooks = hooks
+
+    def remove(self):
+        pass
+
+
+def step_in_backward(params, lr=1e-3):
+    def hook(p):
+        with torch.no_grad():
+            p.add_(p.grad, alpha=-lr)
+            p.grad = None
+
+    return Handle([p.register_post_accumulate_grad_hook(hook) for p in params])
+
+
+# %% wrong: removes_the_first
+"""Removes one hook only. [earns 2]"""
+import torch
+
+
+class Handle:
+    def __init__(self, hooks):
+        self.hooks = hooks
+
+    def remove(self):
+        self.hooks[0].remove()
+
+
+def step_in_backward(params, lr=1e-3):
+    def hook(p):
+        with torch.no_grad():
+            p.add_(p.grad, alpha=-lr)
+            p.grad = None
+
+    return Handle([p.register_post_accumulate_grad_hook(hook) for p in params])
+
+
+# %% wrong: tensor_hook
+"""A hook that runs before the gradient is accumulated, so it frees nothing."""
+import torch
+
+
+def step_in_backward(params, lr=1e-3):
+    hooks = []
+    for p in params:
+        def hook(grad, p=p):
+            with torch.no_grad():
+                p.add_(grad, alpha=-lr)
+            p.grad = None
+        hooks.append(p.register_hook(hook))
+
+    class Handle:
+        def remove(self):
+            for h in hooks:
+                h.remove()
+
+    return Handle()
+
+
+# %% wrong: uphill
+"""Adds the gradient. [earns 2]"""
+import torch
+
+
+class Handle:
+    def __init__(self, hooks):
+        self.hooks = hooks
+
+    def remove(self):
+        for hook in self.hooks:
+            hook.remove()
+
+
+def step_in_backward(params, lr=1e-3):
+    def hook(p):
+        with torch.no_grad():
+            p.add_(p.grad, alpha=lr)
+            p.grad = None
+
+    return Handle([p.register_post_accumulate_grad_hook(hook) for p in params])
+
+
+# %% wrong: zeroed
+"""Zeroes the gradient instead of freeing it."""
+import torch
+
+
+class Handle:
+    def __init__(self, hooks):
+        self.hooks = hooks
+
+    def remove(self):
+        for hook in self.hooks:
+            hook.remove()
+
+
+def step_in_backward(params, lr=1e-3):
+    def hook(p):
+        with torch.no_grad():
+            p.add_(p.grad, alpha=-lr)
+            p.grad.zero_()
+
+    return Handle([p.register_post_accumulate_grad_hook(hook) for p in params])

@@ -1,0 +1,448 @@
+# %% right: dict
+"""What is live as a dict that events add to and take from."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    live = {"weights": param_bytes}
+    saved = []
+    out = []
+    for event in events:
+        match event:
+            case "forward":
+                saved.append(activation_bytes)
+            case "backward":
+                saved.pop()
+                live.setdefault("grads", param_bytes)
+            case "step":
+                if "grads" in live:
+                    live["m"] = live["v"] = param_bytes
+            case "zero_grad(set_to_none=True)":
+                live.pop("grads", None)
+        out.append(sum(live.values()) + sum(saved))
+    return out
+
+
+# %% right: generator
+"""A generator that yields the total, with conditions written as products."""
+
+
+def levels(p, a, events):
+    waiting, has_gradients, has_state = 0, False, False
+    for event in events:
+        waiting += (event == "forward") - (event == "backward")
+        has_gradients = (has_gradients or event == "backward") and "True" not in event
+        has_state = has_state or (event == "step" and has_gradients)
+        yield p * (1 + has_gradients + 2 * has_state) + a * waiting
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    return list(levels(param_bytes, activation_bytes, events))
+
+
+# %% right: loop
+"""Three counters in a loop."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+        elif event == "step" and g:
+            s = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        live.append(param_bytes + a + g + s)
+    return live
+
+
+# %% right: numpy
+"""Differences first, then their running sum by numpy."""
+import numpy as np
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    changes = np.zeros(len(events), dtype=np.int64)
+    grads = state = False
+    for i, event in enumerate(events):
+        if event == "forward":
+            changes[i] = activation_bytes
+        if event == "backward":
+            changes[i] = -activation_bytes + (0 if grads else param_bytes)
+            grads = True
+        if event == "step" and grads and not state:
+            changes[i] = 2 * param_bytes
+            state = True
+        if event == "zero_grad(set_to_none=True)" and grads:
+            changes[i] = -param_bytes
+            grads = False
+    return param_bytes + np.cumsum(changes)
+
+
+# %% wrong: activations_stay
+"""Backward frees no activations."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            pass
+            g = param_bytes
+        elif event == "step" and g:
+            s = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        live.append(param_bytes + a + g + s)
+    return live
+
+
+# %% wrong: all_activations_freed
+"""Backward frees the activations of all forwards."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a = 0
+            g = param_bytes
+        elif event == "step" and g:
+            s = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        live.append(param_bytes + a + g + s)
+    return live
+
+
+# %% wrong: before_the_event
+"""Notes what is live before each event."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        live.append(param_bytes + a + g + s)
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+        elif event == "step" and g:
+            s = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        pass
+    return live
+
+
+# %% wrong: gradients_never_freed
+"""zero_grad frees nothing."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+        elif event == "step" and g:
+            s = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            pass
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        live.append(param_bytes + a + g + s)
+    return live
+
+
+# %% wrong: gradients_pile_up
+"""Each backward makes new gradients."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g += param_bytes
+        elif event == "step" and g:
+            s = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        live.append(param_bytes + a + g + s)
+    return live
+
+
+# %% wrong: one_moment
+"""Adam with one moment."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+        elif event == "step" and g:
+            s = param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        live.append(param_bytes + a + g + s)
+    return live
+
+
+# %% wrong: only_the_end
+"""Returns the last value alone."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+        elif event == "step" and g:
+            s = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        live = [param_bytes + a + g + s]
+    return live
+
+
+# %% wrong: parameters_forgotten
+"""Leaves out the parameters."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+        elif event == "step" and g:
+            s = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        live.append(a + g + s)
+    return live
+
+
+# %% wrong: state_each_step
+"""Every step makes new moments."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+        elif event == "step" and g:
+            s += 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        live.append(param_bytes + a + g + s)
+    return live
+
+
+# %% wrong: state_freed_too
+"""zero_grad frees the moments too."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+        elif event == "step" and g:
+            s = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = s = 0
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        live.append(param_bytes + a + g + s)
+    return live
+
+
+# %% wrong: state_from_the_start
+"""The moments are there from the start."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 2 * param_bytes
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+        elif event == "step" and g:
+            s = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        live.append(param_bytes + a + g + s)
+    return live
+
+
+# %% wrong: state_without_gradients
+"""A step without gradients makes the moments."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+        elif event == "step":
+            s = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        live.append(param_bytes + a + g + s)
+    return live
+
+
+# %% wrong: step_frees_gradients
+"""The step frees the gradients."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+        elif event == "step" and g:
+            s = 2 * param_bytes
+            g = 0
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            pass
+        live.append(param_bytes + a + g + s)
+    return live
+
+
+# %% wrong: zeroing_frees
+"""Zeroing frees the gradients."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+        elif event == "step" and g:
+            s = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            g = 0
+        live.append(param_bytes + a + g + s)
+    return live
+
+
+# %% wrong: zeroing_makes
+"""Zeroing makes gradients where there are none."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = 0
+    s = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+        elif event == "step" and g:
+            s = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        elif event == "zero_grad(set_to_none=False)":
+            g = param_bytes
+        live.append(param_bytes + a + g + s)
+    return live

@@ -1,0 +1,878 @@
+# %% right: bytes_state
+"""The state of the generator is kept as bytes, and torch.Generator is not touched otherwise."""
+
+import torch
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    state = bytes(torch.get_rng_state().numpy())
+    saved = {}
+    count = 0
+
+    def pack(tensor):
+        nonlocal count
+        count += 1
+        return count - 1
+
+    def again():
+        def keep(tensor):
+            saved[len(saved)] = tensor.detach()
+            return len(saved) - 1
+
+        now = torch.get_rng_state()
+        torch.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+        with torch.enable_grad():
+            with torch.autograd.graph.saved_tensors_hooks(keep, lambda index: saved[index]):
+                fn(*args)
+        torch.set_rng_state(now)
+
+    def unpack(index):
+        if not saved:
+            again()
+        return saved[index]
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        return fn(*args)
+
+
+# %% right: fork_rng
+"""An autograd.Function with torch.random.fork_rng around the second call."""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            out = ctx.fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% right: function
+"""An autograd.Function that runs backward through a second graph."""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% right: hooks
+"""saved_tensors_hooks: forward packs numbers, the first unpack calls the function again."""
+
+import torch
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    state = torch.get_rng_state()
+    saved = {}
+    count = 0
+
+    def pack(tensor):
+        nonlocal count
+        count += 1
+        return count - 1
+
+    def again():
+        def keep(tensor):
+            saved[len(saved)] = tensor.detach()
+            return len(saved) - 1
+
+        now = torch.get_rng_state()
+        torch.set_rng_state(state)
+        with torch.enable_grad():
+            with torch.autograd.graph.saved_tensors_hooks(keep, lambda index: saved[index]):
+                fn(*args)
+        torch.set_rng_state(now)
+
+    def unpack(index):
+        if not saved:
+            again()
+        return saved[index]
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        return fn(*args)
+
+
+# %% right: tensors_apart
+"""An autograd.Function that saves tensors with save_for_backward and the rest apart."""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.state = fn, torch.get_rng_state()
+        ctx.rest = [None if torch.is_tensor(a) else a for a in args]
+        ctx.where = [i for i, a in enumerate(args) if torch.is_tensor(a)]
+        ctx.save_for_backward(*[args[i] for i in ctx.where])
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = list(ctx.rest)
+        for i, a in zip(ctx.where, ctx.saved_tensors):
+            args[i] = a.detach().requires_grad_(a.requires_grad)
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: all_float_outputs
+"""Runs backward from every float result, one without a gradient included. [earns 5]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.is_floating_point()]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: arguments_left_out
+"""Gives a gradient to the first argument alone. [earns 3]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, args[0].grad, *[None for _ in args[1:]]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: calls
+"""Calls the function once more to see whether it returns a tuple. [earns 4]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        state = torch.get_rng_state()
+        with torch.no_grad():
+            several = fn(*args)
+        torch.set_rng_state(state)
+        several = several if isinstance(several, tuple) else (several,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: detached
+"""Forward without a graph, and no backward. [earns 0]"""
+
+import torch
+
+
+def checkpoint(fn, *args):
+    with torch.no_grad():
+        return fn(*args)
+
+
+# %% wrong: forward_rewinds
+"""Forward sets the generator back after its call. [earns 5]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        torch.set_rng_state(ctx.state)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: hook_on_the_result
+"""A hook on the result calls the function again, and runs backward from there. [earns 2]"""
+
+import torch
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    state = torch.get_rng_state()
+    with torch.no_grad():
+        result = fn(*args)
+    results = result if isinstance(result, tuple) else (result,)
+    done = []
+
+    def again(place):
+        def hook(gradient):
+            if not done:
+                now = torch.get_rng_state()
+                torch.set_rng_state(state)
+                with torch.enable_grad():
+                    second = fn(*args)
+                torch.set_rng_state(now)
+                done.extend(second if isinstance(second, tuple) else (second,))
+            torch.autograd.backward(done[place], gradient, retain_graph=len(results) > 1)
+
+        return hook
+
+    for place, tensor in enumerate(results):
+        if tensor.is_floating_point():
+            tensor.requires_grad_().register_hook(again(place))
+    return result
+
+
+# %% wrong: integer_arguments
+"""Asks for gradients of all tensors, integers among them. [earns 4]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_() if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: keeps_everything
+"""Calls the function and leaves it at that. [earns 4]"""
+
+
+def checkpoint(fn, *args):
+    return fn(*args)
+
+
+# %% wrong: keeps_something
+"""Keeps a copy of the input beside it. [earns 4]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        ctx.copies = [a.clone() for a in args if torch.is_tensor(a)]
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: not_detached
+"""Calls the function on the arguments themselves. [earns 4]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = ctx.args
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (None,) * (1 + len(args))  # they have their gradients
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: not_detached_but_retained
+"""As wrong_not_detached, with the graphs before it retained. [earns 4]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = ctx.args
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        roots, given = [o for o, _ in pairs], [g for _, g in pairs]
+        torch.autograd.backward(roots, given, retain_graph=True)
+        return (None,) * (1 + len(args))  # they have their gradients
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: one_output
+"""Takes the output for one tensor. [earns 5]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        out.backward(gradients[0])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: one_output_only
+"""Backward goes through the first result only. [earns 5]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        several[0].backward(gradients[0])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: other_random_numbers
+"""The second call draws other random numbers. [earns 5]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: outputs
+"""Returns the first of several tensors alone. [earns 5]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    out = Checkpoint.apply(fn, *args)
+    return out[0] if isinstance(out, tuple) else out
+
+
+# %% wrong: parameters_left_out
+"""Asks for the arguments' gradients only, by torch.autograd.grad. [earns 2]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        asked = [a for a in args if torch.is_tensor(a) and a.requires_grad]
+        found = iter(torch.autograd.grad([o for o, _ in pairs], asked, [g for _, g in pairs]))
+        return None, *[next(found) if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: state_not_put_back
+"""The generator stays where the second call left it. [earns 5]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: state_of_the_class
+"""Function and arguments are attributes of the class, so the next call replaces them. [earns 2]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        Checkpoint.fn, Checkpoint.args, Checkpoint.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in Checkpoint.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(Checkpoint.state)
+        with torch.enable_grad():
+            out = Checkpoint.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: torchs_own
+"""Calls torch.utils.checkpoint."""
+
+from torch.utils.checkpoint import checkpoint as torchs
+
+
+def checkpoint(fn, *args):
+    return torchs(fn, *args, use_reentrant=False)
+
+
+# %% wrong: used_again
+"""Detaches each tensor once, and returns its whole gradient in each of its places. [earns 4]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        copies = {
+            id(a): a.detach().requires_grad_(a.requires_grad)
+            for a in ctx.args
+            if torch.is_tensor(a)
+        }
+        args = [copies.get(id(a), a) for a in ctx.args]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)

@@ -1,0 +1,478 @@
+# %% right: dynamic_program
+"""For each index the least sum of kept outputs."""
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    least = {-1: (0, [])}  # for each kept index: the least sum of kept outputs, and the plan
+    for j in range(n):
+        for i, (held, kept) in list(least.items()):
+            needed = held + sum(stage.saved_bytes for stage in stages[i + 1 : j + 1])
+            total = held + stages[j].output_bytes
+            if needed <= budget_bytes and (j not in least or total < least[j][0]):
+                least[j] = (total, [*kept, j])
+    for last in sorted(least):  # the sooner the last cut, the less is recomputed
+        held, kept = least[last]
+        if held + sum(stage.saved_bytes for stage in stages[last + 1 :]) <= budget_bytes:
+            return kept
+    raise ValueError(f"no plan fits {budget_bytes} bytes")
+
+
+# %% right: frontier
+"""Forward over all pairs of kept bytes and time that no other beats; numpy's indices."""
+
+import numpy as np
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    saved = np.cumsum([0] + [s.saved_bytes for s in stages])
+    ends = [[(0, ())]] + [[] for _ in range(n)]  # ends[i]: plans whose last segment ends before i
+    for end in range(1, n + 1):
+        for start in range(end):
+            for held, kept in ends[start]:
+                if held + saved[end] - saved[start] <= budget_bytes:
+                    ends[end].append((held + stages[end - 1].output_bytes, (*kept, end - 1)))
+        ends[end] = sorted(ends[end])[:1]
+    for start in range(n + 1):
+        for held, kept in ends[start]:
+            if held + saved[n] - saved[start] <= budget_bytes:
+                return np.array(kept, dtype=int)
+    raise ValueError("no plan")
+
+
+# %% right: recursion
+"""Recursion with a cache from the last segment to the front."""
+
+import functools
+
+from peakmem.errors import Infeasible
+
+
+def plan(stages, budget_bytes):
+    saved = [0]
+    for stage in stages:
+        saved.append(saved[-1] + stage.saved_bytes)
+
+    @functools.lru_cache(None)
+    def best(end):
+        """Cheapest kept outputs with one at `end`, as (bytes, indices)."""
+        if end < 0:
+            return 0, ()
+        ways = []
+        for before in range(-1, end):
+            found = best(before)
+            if found and found[0] + saved[end + 1] - saved[before + 1] <= budget_bytes:
+                ways.append((found[0] + stages[end].output_bytes, (*found[1], end)))
+        return min(ways) if ways else None
+
+    for end in range(-1, len(stages)):
+        found = best(end)
+        if found and found[0] + saved[-1] - saved[end + 1] <= budget_bytes:
+            return found[1]
+    raise Infeasible("nothing fits", least_budget_bytes=None)
+
+
+# %% wrong: adds_the_best
+"""Adds the cut that lowers the peak most, until it fits."""
+
+
+def peak(stages, kept):
+    starts = [0] + [i + 1 for i in kept]
+    ends = [i + 1 for i in kept] + [len(stages)]
+    return max(
+        sum(stages[i].output_bytes for i in kept if i < a) + sum(s.saved_bytes for s in stages[a:b])
+        for a, b in zip(starts, ends)
+    )
+
+
+def plan(stages, budget_bytes):
+    kept = []
+    while peak(stages, kept) > budget_bytes:
+        plans = [sorted({*kept, index}) for index in range(len(stages) - 1)]
+        better = min(plans, key=lambda kept: peak(stages, kept), default=kept)
+        if peak(stages, better) >= peak(stages, kept):
+            raise ValueError("no plan")
+        kept = better
+    return kept
+
+
+# %% wrong: below_the_budget
+"""Stays below the budget."""
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    least = {-1: (0, [])}  # for each kept index: the least sum of kept outputs, and the plan
+    for j in range(n):
+        for i, (held, kept) in list(least.items()):
+            needed = held + sum(stage.saved_bytes for stage in stages[i + 1 : j + 1])
+            total = held + stages[j].output_bytes
+            if needed < budget_bytes and (j not in least or total < least[j][0]):
+                least[j] = (total, [*kept, j])
+    for last in sorted(least):  # the sooner the last cut, the less is recomputed
+        held, kept = least[last]
+        if held + sum(stage.saved_bytes for stage in stages[last + 1 :]) < budget_bytes:
+            return kept
+    raise ValueError(f"no plan fits {budget_bytes} bytes")
+
+
+# %% wrong: cheapest_outputs
+"""Keeps the m cheapest outputs, for the best m."""
+
+
+def peak(stages, kept):
+    starts = [0] + [i + 1 for i in kept]
+    ends = [i + 1 for i in kept] + [len(stages)]
+    return max(
+        sum(stages[i].output_bytes for i in kept if i < a) + sum(s.saved_bytes for s in stages[a:b])
+        for a, b in zip(starts, ends)
+    )
+
+
+def seconds(stages, kept):
+    again = stages[: kept[-1] + 1] if kept else []
+    return sum(s.forward_time for s in stages) + sum(s.forward_time for s in again)
+
+
+def plan(stages, budget_bytes):
+    order = sorted(range(len(stages) - 1), key=lambda index: stages[index].output_bytes)
+    plans = [sorted(order[:m]) for m in range(len(stages))]
+    fitting = [kept for kept in plans if peak(stages, kept) <= budget_bytes]
+    if not fitting:
+        raise ValueError("no plan")
+    return min(fitting, key=lambda kept: seconds(stages, kept))
+
+
+# %% wrong: equal_bytes
+"""Segments that save about the same, for the best number of them."""
+
+
+def peak(stages, kept):
+    starts = [0] + [i + 1 for i in kept]
+    ends = [i + 1 for i in kept] + [len(stages)]
+    return max(
+        sum(stages[i].output_bytes for i in kept if i < a) + sum(s.saved_bytes for s in stages[a:b])
+        for a, b in zip(starts, ends)
+    )
+
+
+def seconds(stages, kept):
+    again = stages[: kept[-1] + 1] if kept else []
+    return sum(s.forward_time for s in stages) + sum(s.forward_time for s in again)
+
+
+def plan(stages, budget_bytes):
+    plans = []
+    for m in range(1, len(stages) + 1):
+        kept, filled, total = [], 0, sum(stage.saved_bytes for stage in stages)
+        for index, stage in enumerate(stages[:-1]):
+            filled += stage.saved_bytes
+            if filled >= total / m:
+                kept.append(index)
+                filled = 0
+        plans.append(kept)
+    fitting = [kept for kept in plans if peak(stages, kept) <= budget_bytes]
+    if not fitting:
+        raise ValueError("no plan")
+    return min(fitting, key=lambda kept: seconds(stages, kept))
+
+
+# %% wrong: equal_segments
+"""The best of all segments of equal length."""
+
+
+def peak(stages, kept):
+    starts = [0] + [i + 1 for i in kept]
+    ends = [i + 1 for i in kept] + [len(stages)]
+    return max(
+        sum(stages[i].output_bytes for i in kept if i < a) + sum(s.saved_bytes for s in stages[a:b])
+        for a, b in zip(starts, ends)
+    )
+
+
+def seconds(stages, kept):
+    again = stages[: kept[-1] + 1] if kept else []
+    return sum(s.forward_time for s in stages) + sum(s.forward_time for s in again)
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    plans = [list(range(k - 1, n - 1, k)) for k in range(1, n + 1)]
+    fitting = [kept for kept in plans if peak(stages, kept) <= budget_bytes]
+    if not fitting:
+        raise ValueError("no plan")
+    return min(fitting, key=lambda kept: seconds(stages, kept))
+
+
+# %% wrong: fewest_cuts
+"""Of the plans with the fewest cuts, the quickest. [earns 2]"""
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    ends = {-1: (0, [])}
+    for _ in range(n):
+        for last, (held, kept) in sorted(ends.items()):
+            if held + sum(stage.saved_bytes for stage in stages[last + 1 :]) <= budget_bytes:
+                return kept
+        more = {}
+        for last, (held, kept) in ends.items():
+            for j in range(last + 1, n - 1):
+                needed = held + sum(stage.saved_bytes for stage in stages[last + 1 : j + 1])
+                total = held + stages[j].output_bytes
+                if needed <= budget_bytes and (j not in more or total < more[j][0]):
+                    more[j] = (total, [*kept, j])
+        ends = more
+    raise ValueError("no plan")
+
+
+# %% wrong: first_found
+"""The right recursion, but the first way to an index stays."""
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    least = {-1: (0, [])}
+    for j in range(n):
+        for i, (held, kept) in list(least.items()):
+            needed = held + sum(stage.saved_bytes for stage in stages[i + 1 : j + 1])
+            if needed <= budget_bytes and j not in least:
+                least[j] = (held + stages[j].output_bytes, [*kept, j])
+    for last, (held, kept) in sorted(least.items()):
+        if held + sum(stage.saved_bytes for stage in stages[last + 1 :]) <= budget_bytes:
+            return kept
+    raise ValueError(f"no plan fits {budget_bytes} bytes")
+
+
+# %% wrong: greedy
+"""Each segment as long as fits, from the front."""
+
+
+def peak(stages, kept):
+    starts = [0] + [i + 1 for i in kept]
+    ends = [i + 1 for i in kept] + [len(stages)]
+    return max(
+        sum(stages[i].output_bytes for i in kept if i < a) + sum(s.saved_bytes for s in stages[a:b])
+        for a, b in zip(starts, ends)
+    )
+
+
+def seconds(stages, kept):
+    again = stages[: kept[-1] + 1] if kept else []
+    return sum(s.forward_time for s in stages) + sum(s.forward_time for s in again)
+
+
+def plan(stages, budget_bytes):
+    kept, held, filled = [], 0, 0
+    for index, stage in enumerate(stages):
+        if index and held + filled + stage.saved_bytes > budget_bytes:
+            kept.append(index - 1)
+            held += stages[index - 1].output_bytes
+            filled = 0
+        filled += stage.saved_bytes
+    if peak(stages, kept) > budget_bytes:
+        raise ValueError("no plan")
+    return kept
+
+
+# %% wrong: keeps_all
+"""Keeps every output."""
+
+
+def plan(stages, budget_bytes):
+    return list(range(len(stages) - 1))
+
+
+# %% wrong: kept_forgotten
+"""Forgets the outputs that were kept before."""
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    least = {-1: (0, [])}  # for each kept index: the least sum of kept outputs, and the plan
+    for j in range(n):
+        for i, (held, kept) in list(least.items()):
+            needed = held + sum(stage.saved_bytes for stage in stages[i + 1 : j + 1])
+            total = held
+            if needed <= budget_bytes and (j not in least or total < least[j][0]):
+                least[j] = (total, [*kept, j])
+    for last in sorted(least):  # the sooner the last cut, the less is recomputed
+        held, kept = least[last]
+        if held + sum(stage.saved_bytes for stage in stages[last + 1 :]) <= budget_bytes:
+            return kept
+    raise ValueError(f"no plan fits {budget_bytes} bytes")
+
+
+# %% wrong: last_stage_kept
+"""Keeps the last stage's output too. [earns 2]"""
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    least = {-1: (0, [])}  # for each kept index: the least sum of kept outputs, and the plan
+    for j in range(n):
+        for i, (held, kept) in list(least.items()):
+            needed = held + sum(stage.saved_bytes for stage in stages[i + 1 : j + 1])
+            total = held + stages[j].output_bytes
+            if needed <= budget_bytes and (j not in least or total < least[j][0]):
+                least[j] = (total, [*kept, j])
+    for last in sorted(least):  # the sooner the last cut, the less is recomputed
+        held, kept = least[last]
+        if held + sum(stage.saved_bytes for stage in stages[last + 1 :]) <= budget_bytes:
+            return sorted({*kept, len(stages) - 1})
+    raise ValueError(f"no plan fits {budget_bytes} bytes")
+
+
+# %% wrong: latest_cut
+"""Feasible, but with the last cut as late as can be. [earns 2]"""
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    least = {-1: (0, [])}  # for each kept index: the least sum of kept outputs, and the plan
+    for j in range(n):
+        for i, (held, kept) in list(least.items()):
+            needed = held + sum(stage.saved_bytes for stage in stages[i + 1 : j + 1])
+            total = held + stages[j].output_bytes
+            if needed <= budget_bytes and (j not in least or total < least[j][0]):
+                least[j] = (total, [*kept, j])
+    for last in sorted(least, reverse=True):
+        held, kept = least[last]
+        if held + sum(stage.saved_bytes for stage in stages[last + 1 :]) <= budget_bytes:
+            return kept
+    raise ValueError(f"no plan fits {budget_bytes} bytes")
+
+
+# %% wrong: least_peak
+"""The plan of the least peak, found by halving the budget. [earns 2]"""
+
+
+def best(stages, budget):
+    n = len(stages)
+    least = {-1: (0, [])}
+    for j in range(n):
+        for i, (held, kept) in list(least.items()):
+            needed = held + sum(stage.saved_bytes for stage in stages[i + 1 : j + 1])
+            total = held + stages[j].output_bytes
+            if needed <= budget and (j not in least or total < least[j][0]):
+                least[j] = (total, [*kept, j])
+    for last, (held, kept) in sorted(least.items()):
+        if held + sum(stage.saved_bytes for stage in stages[last + 1 :]) <= budget:
+            return kept
+    return None
+
+
+def plan(stages, budget_bytes):
+    low, high = -1, sum(stage.saved_bytes for stage in stages)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if best(stages, middle) is not None else (middle, high)
+    if high > budget_bytes:
+        raise ValueError("no plan")
+    return best(stages, high)
+
+
+# %% wrong: one_cut
+"""No cut, or the best single one."""
+
+
+def peak(stages, kept):
+    starts = [0] + [i + 1 for i in kept]
+    ends = [i + 1 for i in kept] + [len(stages)]
+    return max(
+        sum(stages[i].output_bytes for i in kept if i < a) + sum(s.saved_bytes for s in stages[a:b])
+        for a, b in zip(starts, ends)
+    )
+
+
+def seconds(stages, kept):
+    again = stages[: kept[-1] + 1] if kept else []
+    return sum(s.forward_time for s in stages) + sum(s.forward_time for s in again)
+
+
+def plan(stages, budget_bytes):
+    plans = [[], *([index] for index in range(len(stages) - 1))]
+    fitting = [kept for kept in plans if peak(stages, kept) <= budget_bytes]
+    if not fitting:
+        raise ValueError("no plan")
+    return min(fitting, key=lambda kept: seconds(stages, kept))
+
+
+# %% wrong: raises_nothing
+"""Returns None where no plan fits."""
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    least = {-1: (0, [])}  # for each kept index: the least sum of kept outputs, and the plan
+    for j in range(n):
+        for i, (held, kept) in list(least.items()):
+            needed = held + sum(stage.saved_bytes for stage in stages[i + 1 : j + 1])
+            total = held + stages[j].output_bytes
+            if needed <= budget_bytes and (j not in least or total < least[j][0]):
+                least[j] = (total, [*kept, j])
+    for last in sorted(least):  # the sooner the last cut, the less is recomputed
+        held, kept = least[last]
+        if held + sum(stage.saved_bytes for stage in stages[last + 1 :]) <= budget_bytes:
+            return kept
+    return None
+
+
+# %% wrong: root_of_n
+"""Segments of about root N stages, whatever the budget."""
+
+import math
+
+
+def plan(stages, budget_bytes):
+    k = max(round(math.sqrt(len(stages))), 1)
+    return list(range(k - 1, len(stages) - 1, k))
+
+
+# %% wrong: segment_starts
+"""Returns the stages that begin a segment."""
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    least = {-1: (0, [])}  # for each kept index: the least sum of kept outputs, and the plan
+    for j in range(n):
+        for i, (held, kept) in list(least.items()):
+            needed = held + sum(stage.saved_bytes for stage in stages[i + 1 : j + 1])
+            total = held + stages[j].output_bytes
+            if needed <= budget_bytes and (j not in least or total < least[j][0]):
+                least[j] = (total, [*kept, j])
+    for last in sorted(least):  # the sooner the last cut, the less is recomputed
+        held, kept = least[last]
+        if held + sum(stage.saved_bytes for stage in stages[last + 1 :]) <= budget_bytes:
+            return [index + 1 for index in kept]
+    raise ValueError(f"no plan fits {budget_bytes} bytes")
+
+
+# %% wrong: two_cuts
+"""At most two cuts."""
+import itertools
+
+
+def peak(stages, kept):
+    starts = [0] + [i + 1 for i in kept]
+    ends = [i + 1 for i in kept] + [len(stages)]
+    return max(
+        sum(stages[i].output_bytes for i in kept if i < a) + sum(s.saved_bytes for s in stages[a:b])
+        for a, b in zip(starts, ends)
+    )
+
+
+def seconds(stages, kept):
+    again = stages[: kept[-1] + 1] if kept else []
+    return sum(s.forward_time for s in stages) + sum(s.forward_time for s in again)
+
+
+def plan(stages, budget_bytes):
+    last = range(len(stages) - 1)
+    plans = [list(cuts) for m in range(3) for cuts in itertools.combinations(last, m)]
+    fitting = [kept for kept in plans if peak(stages, kept) <= budget_bytes]
+    if not fitting:
+        raise ValueError("no plan")
+    return min(fitting, key=lambda kept: seconds(stages, kept))

@@ -1,0 +1,369 @@
+# %% right: autograd_grad
+"""Asks torch.autograd.grad, and adds to .grad itself."""
+import torch
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    n, total = len(inputs), 0.0
+    for x, y in zip(torch.split(inputs, micro_batch), torch.split(targets, micro_batch)):
+        loss = loss_fn(model(x), y)
+        for p, g in zip(parameters, torch.autograd.grad(loss, parameters)):
+            g = g * (len(x) / n)
+            p.grad = g if p.grad is None else p.grad.add_(g)
+        total += loss.item() * len(x) / n
+    return total
+
+
+# %% right: gradients_kept_aside
+"""Sets existing gradients aside, and adds them at the end."""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    before = [p.grad for p in model.parameters()]
+    for p in model.parameters():
+        p.grad = None
+    total, n = 0.0, len(inputs)
+    for i in range(0, n, micro_batch):
+        x, y = inputs[i : i + micro_batch], targets[i : i + micro_batch]
+        loss = len(x) * loss_fn(model(x), y)
+        loss.backward()
+        total += loss.item()
+    for p, old in zip(model.parameters(), before):
+        p.grad /= n
+        if old is not None:
+            p.grad += old
+    return total / n
+
+
+# %% right: indices
+"""Counts with indices, and hands the share to backward."""
+import torch
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    n, total, start = inputs.shape[0], 0.0, 0
+    while start < n:
+        stop = min(start + micro_batch, n)
+        loss = loss_fn(model(inputs[start:stop]), targets[start:stop])
+        share = (stop - start) / n
+        loss.backward(gradient=torch.tensor(share, dtype=loss.dtype))
+        total += share * float(loss.detach())
+        start = stop
+    return total
+
+
+# %% right: numpy_scalar
+"""Equal pieces by chunk, the loss as a numpy number."""
+import math
+
+import numpy as np
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    k = math.ceil(len(inputs) / micro_batch)
+    losses = np.zeros(k)
+    pieces = zip(inputs.tensor_split(k), targets.tensor_split(k))
+    for i, (x, y) in enumerate(pieces):
+        loss = loss_fn(model(x), y) * x.shape[0] / inputs.shape[0]
+        losses[i] = loss.detach().numpy()
+        loss.backward()
+    return losses.sum()
+
+
+# %% right: recursion
+"""By recursion: the first piece, and then the rest."""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    n = len(inputs)
+
+    def rest(start):
+        if start >= n:
+            return 0.0
+        x, y = inputs[start : start + micro_batch], targets[start : start + micro_batch]
+        loss = loss_fn(model(x), y) * len(x) / n
+        loss.backward()
+        value = loss.item()
+        del loss
+        return value + rest(start + micro_batch)
+
+    return rest(0)
+
+
+# %% right: split
+"""Cuts with split, and weights by shares."""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * (len(x) / len(inputs))
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: changes_arguments
+"""Puts the model in evaluation mode."""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    model.eval()
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * len(x) / n
+        loss.backward()
+        total += loss.item()
+    pass
+    return total
+
+
+# %% wrong: clears_first
+"""Clears gradients, as a training loop does. [earns 3]"""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    model.zero_grad()
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * len(x) / n
+        loss.backward()
+        total += loss.item()
+    pass
+    return total
+
+
+# %% wrong: divides_by_samples
+"""Divides a mean by the number of samples again."""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    k = -(-n // micro_batch)
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) / n
+        loss.backward()
+        total += loss.item()
+    del k
+    return total
+
+
+# %% wrong: drops_last
+"""Whole micro-batches only. [earns 2]"""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    k, total = max(len(inputs) // micro_batch, 1), 0.0
+    for i in range(k):
+        rows = slice(i * micro_batch, (i + 1) * micro_batch)
+        loss = loss_fn(model(inputs[rows]), targets[rows]) / k
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: evaluation_mode
+"""Runs in evaluation mode, and puts the mode back."""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    mode = model.training
+    model.eval()
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * (len(x) / len(inputs))
+        loss.backward()
+        total += loss.item()
+    model.train(mode)
+    return total
+
+
+# %% wrong: keeps_graphs
+"""Adds up the losses, and calls backward once. [earns 2]"""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        total = total + loss_fn(model(x), y) * len(x) / len(inputs)
+    total.backward()
+    return total.item()
+
+
+# %% wrong: last_loss
+"""Returns the last loss. [earns 3]"""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    k = -(-n // micro_batch)
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * len(x) / n
+        loss.backward()
+        total = loss.item() * n / len(x)
+    del k
+    return total
+
+
+# %% wrong: last_loss_divided
+"""Returns the scaled loss of the last micro-batch. [earns 3]"""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    k = -(-n // micro_batch)
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y)
+        (loss * len(x) / n).backward()
+        total = loss.item() / k
+    del k
+    return total
+
+
+# %% wrong: last_only
+"""Clears gradients for each micro-batch."""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    k = -(-n // micro_batch)
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y)
+        model.zero_grad()
+        loss.backward()
+        total += loss.item()
+    del k
+    return total
+
+
+# %% wrong: no_division
+"""Adds up the mean gradients."""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    k = -(-n // micro_batch)
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        total += loss.item()
+    del k
+    return total / -(-n // micro_batch)
+
+
+# %% wrong: not_divided_by_samples
+"""The loss is a sum over samples. [earns 3]"""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    k = -(-n // micro_batch)
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * len(x) / n
+        loss.backward()
+        total += loss.item() * n
+    del k
+    return total
+
+
+# %% wrong: other_mode
+"""Evaluates, and puts the mode back."""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    mode = model.training
+    model.train(not mode)
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * (len(x) / len(inputs))
+        loss.backward()
+        total += loss.item()
+    model.train(mode)
+    return total
+
+
+# %% wrong: ragged_as_full
+"""A mean of means. [earns 2]"""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    k = -(-n // micro_batch)
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) / k
+        loss.backward()
+        total += loss.item()
+    del k
+    return total
+
+
+# %% wrong: ragged_but_loss_right
+"""Gradients by 1/K, the loss by shares. [earns 3]"""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    k = -(-n // micro_batch)
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y)
+        (loss / k).backward()
+        total += loss.item() * len(x) / n
+    del k
+    return total
+
+
+# %% wrong: retains_graphs
+"""Keeps the losses in a list, with graphs retained. [earns 2]"""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    losses = []
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * len(x) / n
+        loss.backward(retain_graph=True)
+        losses.append(loss)
+        pass
+    total = sum(loss.item() for loss in losses)
+    return total
+
+
+# %% wrong: returns_tensor
+"""Adds up losses that are tensors, detached. [earns 3]"""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    k = -(-n // micro_batch)
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * len(x) / n
+        loss.backward()
+        total += loss.detach()
+    del k
+    return total
+
+
+# %% wrong: scales_existing
+"""Divides .grad afterwards, with what was there. [earns 2]"""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    k = -(-n // micro_batch)
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        total += loss.item()
+    for p in model.parameters():
+        p.grad /= k
+    return total / k
+
+
+# %% wrong: steps
+"""Makes a step of its own."""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    k = -(-n // micro_batch)
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * len(x) / n
+        loss.backward()
+        total += loss.item()
+    for p in model.parameters():
+        p.data -= 0.1 * p.grad
+    return total
+
+
+# %% wrong: sums_losses
+"""Gradients are right, the loss is a sum. [earns 3]"""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, n = 0.0, len(inputs)
+    k = -(-n // micro_batch)
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * len(x) / n
+        loss.backward()
+        total += loss.item() * n / len(x)
+    del k
+    return total
+
+
+# %% wrong: training_mode
+"""Runs in training mode, and puts the mode back. [earns 2]"""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    mode = model.training
+    model.train()
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * (len(x) / len(inputs))
+        loss.backward()
+        total += loss.item()
+    model.train(mode)
+    return total
+
+
+# %% wrong: whole_batch
+"""No micro-batches at all."""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    loss = loss_fn(model(inputs), targets)
+    loss.backward()
+    return loss.item()

@@ -1,0 +1,462 @@
+# %% right: by_hand
+"""Log-softmax and a mask, by hand; gradients of zero where none counts."""
+import torch
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    n = max(1, int(torch.count_nonzero(labels != ignore_index)))
+    total = torch.zeros((), dtype=torch.float64)
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        mask = y != ignore_index
+        safe = torch.where(mask, y, torch.zeros_like(y))
+        log_p = model(x).log_softmax(-1).gather(-1, safe[..., None])[..., 0]
+        loss = -(log_p * mask).sum() / n
+        loss.backward()
+        total += loss.detach()
+    return total.numpy()[()]
+
+
+# %% right: no_reduction
+"""Losses of all tokens, ignored ones cut out."""
+import torch
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    keep = labels != ignore_index
+    total = 0.0
+    for i in range(0, tokens.shape[0], micro_batch):
+        rows = slice(i, i + micro_batch)
+        if not keep[rows].any():
+            continue
+        logits = model(tokens[rows])[keep[rows]]
+        each = torch.nn.functional.cross_entropy(logits, labels[rows][keep[rows]], reduction="none")
+        loss = each.sum() / keep.sum()
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% right: skips_uncounted
+"""Leaves a micro-batch in which none counts without a backward, its logits still at hand."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted, mean = int((labels != ignore_index).sum()), 0.0
+    for start in range(0, len(tokens), micro_batch):
+        wanted = labels[start : start + micro_batch].flatten()
+        logits = model(tokens[start : start + micro_batch]).flatten(0, 1)
+        sums = F.cross_entropy(logits, wanted, ignore_index=ignore_index, reduction="sum")
+        if (wanted == ignore_index).all():
+            continue
+        (sums / counted).backward()
+        mean += sums.item() / counted
+    return mean
+
+
+# %% right: sum
+"""Sums of token losses over the count of the whole batch."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        loss = F.cross_entropy(
+            logits.flatten(0, 1), y.flatten(), ignore_index=ignore_index, reduction="sum"
+        )
+        loss = loss / counted
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% right: weighted_means
+"""Means, each weighted by its share of the counted tokens."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    everything = int((labels != ignore_index).sum())
+    value = 0.0
+    for start in range(0, len(tokens), micro_batch):
+        y = labels[start : start + micro_batch]
+        own = int((y != ignore_index).sum())
+        if own == 0:
+            continue
+        logits = model(tokens[start : start + micro_batch])
+        mean = F.cross_entropy(logits.transpose(1, 2), y, ignore_index=ignore_index)
+        share = own / everything
+        (mean * share).backward()
+        value += share * mean.item()
+    return value
+
+
+# %% wrong: changes_arguments
+"""Writes the ignored labels over."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        mask = (y != ignore_index).flatten()
+        y.masked_fill_(y == ignore_index, 0)
+        each = F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none")
+        loss = (each * mask).sum() / counted
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: clears_first
+"""Clears the gradients that were there."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    model.zero_grad()
+    if counted == 0:
+        return 0.0
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), ignore_index=ignore_index, reduction="sum")
+        loss = loss / counted
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: counts_by_default_index
+"""Hands ignore_index to the loss, and counts by -100."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != -100).sum().item()
+    if counted == 0:
+        return 0.0
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), ignore_index=ignore_index, reduction="sum")
+        loss = loss / counted
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: counts_ignored_tokens
+"""Divides by all tokens."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), ignore_index=ignore_index, reduction="sum")
+        loss = loss / labels.numel()
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: default_ignore_index
+"""Forgets ignore_index in both places."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != -100).sum().item()
+    if counted == 0:
+        return 0.0
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), ignore_index=-100, reduction="sum")
+        loss = loss / counted
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: evaluation_mode
+"""Runs in evaluation mode, and puts the mode back."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    mode = model.training
+    model.eval()
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        loss = F.cross_entropy(
+            logits.flatten(0, 1), y.flatten(), ignore_index=ignore_index, reduction="sum"
+        )
+        loss = loss / counted
+        loss.backward()
+        total += loss.item()
+    model.train(mode)
+    return total
+
+
+# %% wrong: ignores_default_counts_by_index
+"""Hands ignore_index to the count, and not to the loss."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), ignore_index=-100, reduction="sum")
+        loss = loss / counted
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: keeps_graphs
+"""Adds up the micro-batches' losses, and calls backward once, at the end."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = int((labels != ignore_index).sum())
+    if counted == 0:
+        return 0.0
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        total = total + F.cross_entropy(
+            model(x).flatten(0, 1), y.flatten(), ignore_index=ignore_index, reduction="sum"
+        )
+    mean = total / counted
+    mean.backward()
+    return mean.item()
+
+
+# %% wrong: mean_of_means
+"""The mean of the micro-batches' means."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), ignore_index=ignore_index)
+        loss = loss / k
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: mean_of_means_of_some
+"""The mean of the means that exist."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        own = (y != ignore_index).sum()
+        if not own:
+            continue
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), ignore_index=ignore_index)
+        loss = loss / k
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: nan_where_none
+"""Divides by zero where no token counts."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    pass
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), ignore_index=ignore_index, reduction="sum")
+        loss = loss / (labels != ignore_index).sum()
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: no_division
+"""Adds up means."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), ignore_index=ignore_index)
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: other_mode
+"""Runs in the other mode, and puts the mode back."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    mode = model.training
+    model.train(not mode)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        loss = F.cross_entropy(
+            logits.flatten(0, 1), y.flatten(), ignore_index=ignore_index, reduction="sum"
+        )
+        loss = loss / counted
+        loss.backward()
+        total += loss.item()
+    model.train(mode)
+    return total
+
+
+# %% wrong: returns_tensor
+"""Returns a tensor."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), ignore_index=ignore_index, reduction="sum")
+        loss = loss / counted
+        loss.backward()
+        total += loss.detach()
+    return total
+
+
+# %% wrong: shifts_again
+"""Shifts labels that are shifted already."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    labels = labels[:, 1:]
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        logits = logits[:, :-1]
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), ignore_index=ignore_index, reduction="sum")
+        loss = loss / counted
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: sum_of_tokens
+"""Sums, and no division."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), ignore_index=ignore_index, reduction="sum")
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: weighted_by_samples
+"""Means weighted by samples, as in the exercise before."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    k = -(-len(tokens) // micro_batch)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x)
+        loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), ignore_index=ignore_index)
+        loss = loss * len(x) / len(tokens)
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: whole_batch
+"""No micro-batches."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    if (labels == ignore_index).all():
+        return 0.0
+    loss = F.cross_entropy(model(tokens).flatten(0, 1), labels.flatten(), ignore_index=ignore_index)
+    loss.backward()
+    return loss.item()

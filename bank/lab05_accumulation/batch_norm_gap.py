@@ -1,0 +1,287 @@
+# %% right: deepcopy
+"""Works on a copy."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).train()
+    with torch.no_grad():
+        whole = twin(x)
+        pieces = torch.cat([twin(piece) for piece in x.split(micro_batch)])
+    return (whole - pieces).abs().max().item()
+
+
+# %% right: functional
+"""Calls the model on copies of its buffers; a numpy number."""
+import torch
+from torch.func import functional_call
+
+
+def batch_norm_gap(model, x, micro_batch):
+    modes = [(module, module.training) for module in model.modules()]
+    model.train()
+    buffers = lambda: {name: b.clone() for name, b in model.named_buffers()}
+    whole = functional_call(model, buffers(), (x,)).detach().numpy()
+    parts = [functional_call(model, buffers(), (p,)).detach().numpy() for p in x.split(micro_batch)]
+    for module, mode in modes:
+        module.training = mode
+    start, largest = 0, 0.0
+    for part in parts:
+        largest = max(largest, abs(part - whole[start : start + len(part)]).max())
+        start += len(part)
+    return largest
+
+
+# %% right: restores
+"""Saves the state, and loads it again."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    state = copy.deepcopy(model.state_dict())
+    modes = [module.training for module in model.modules()]
+    model.train()
+    with torch.no_grad():
+        whole = model(x)
+        largest = 0.0
+        for start in range(0, len(x), micro_batch):
+            piece = model(x[start : start + micro_batch])
+            off = (piece - whole[start : start + micro_batch]).abs().max()
+            largest = max(largest, float(off))
+    model.load_state_dict(state)
+    for module, mode in zip(model.modules(), modes):
+        module.training = mode
+    return largest
+
+
+# %% wrong: clears_gradients
+"""Clears the gradients that the model had."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    model.zero_grad()
+    twin = copy.deepcopy(model).train()
+    with torch.no_grad():
+        pieces = torch.cat([twin(piece) for piece in x.split(micro_batch)])
+        return (twin(x) - pieces).abs().max().item()
+
+
+# %% wrong: drops_last
+"""Leaves the short one out."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).train()
+    with torch.no_grad():
+        off = twin(x) - torch.cat([twin(piece) for piece in x.split(micro_batch)])
+    return off[: len(x) // micro_batch * micro_batch].abs().max().item() if len(x) >= micro_batch else 0.0
+
+
+# %% wrong: first_micro_batch_only
+"""Looks at one micro-batch."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).train()
+    with torch.no_grad():
+        off = twin(x) - torch.cat([twin(piece) for piece in x.split(micro_batch)])
+    return off[:micro_batch].abs().max().item()
+
+
+# %% wrong: leaves_mode
+"""Restores the statistics, but not the mode."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    state = copy.deepcopy(model.state_dict())
+    model.train()
+    with torch.no_grad():
+        off = model(x) - torch.cat([model(piece) for piece in x.split(micro_batch)])
+    model.load_state_dict(state)
+    return off.abs().max().item()
+
+
+# %% wrong: mean_instead_of_largest
+"""The mean."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).train()
+    with torch.no_grad():
+        off = twin(x) - torch.cat([twin(piece) for piece in x.split(micro_batch)])
+    return off.abs().mean().item()
+
+
+# %% wrong: model_changed
+"""Leaves the running statistics moved."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    mode = model.training
+    model.train()
+    with torch.no_grad():
+        off = model(x) - torch.cat([model(piece) for piece in x.split(micro_batch)])
+    model.train(mode)
+    return off.abs().max().item()
+
+
+# %% wrong: no_gap_in_evaluation
+"""Evaluation mode."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).eval()
+    with torch.no_grad():
+        off = twin(x) - torch.cat([twin(piece) for piece in x.split(micro_batch)])
+    return off.abs().max().item()
+
+
+# %% wrong: norm_of_difference
+"""The norm."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).train()
+    with torch.no_grad():
+        off = twin(x) - torch.cat([twin(piece) for piece in x.split(micro_batch)])
+    return off.norm().item()
+
+
+# %% wrong: one_mode_for_all
+"""Puts every layer into the mode of the whole."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    state, mode = copy.deepcopy(model.state_dict()), model.training
+    model.train()
+    with torch.no_grad():
+        whole = model(x)
+        largest = 0.0
+        for start in range(0, len(x), micro_batch):
+            piece = model(x[start : start + micro_batch])
+            off = (piece - whole[start : start + micro_batch]).abs().max()
+            largest = max(largest, float(off))
+    model.load_state_dict(state)
+    model.train(mode)
+    return largest
+
+
+# %% wrong: resets_statistics
+"""Puts fresh running statistics in place of those that training had left."""
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    training = model.training
+    model.train()
+    with torch.no_grad():
+        whole = model(x)
+        pieces = torch.cat([model(piece) for piece in x.split(micro_batch)])
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm1d):
+            module.reset_running_stats()
+    model.train(training)
+    return (whole - pieces).abs().max().item()
+
+
+# %% wrong: returns_tensor
+"""Returns a tensor."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).train()
+    with torch.no_grad():
+        off = twin(x) - torch.cat([twin(piece) for piece in x.split(micro_batch)])
+    return off.abs().max()
+
+
+# %% wrong: signed
+"""Without absolute values."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).train()
+    with torch.no_grad():
+        off = twin(x) - torch.cat([twin(piece) for piece in x.split(micro_batch)])
+    return off.max().item()
+
+
+# %% wrong: signed_other_way
+"""Without absolute values, the other way round."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).train()
+    with torch.no_grad():
+        off = twin(x) - torch.cat([twin(piece) for piece in x.split(micro_batch)])
+    return (-off).max().item()
+
+
+# %% wrong: sum_of_differences
+"""The sum."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).train()
+    with torch.no_grad():
+        off = twin(x) - torch.cat([twin(piece) for piece in x.split(micro_batch)])
+    return off.abs().sum().item()
+
+
+# %% wrong: train_only_if_evaluated
+"""Leaves a layer in evaluation mode where the whole is in training."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model)
+    if not twin.training:
+        twin.train()
+    with torch.no_grad():
+        pieces = torch.cat([twin(piece) for piece in x.split(micro_batch)])
+        return (twin(x) - pieces).abs().max().item()

@@ -1,0 +1,187 @@
+# %% right: loop
+"""A loop under no_grad."""
+import torch
+
+
+def stream_forward(host_layers, x):
+    with torch.no_grad():
+        for host_layer in host_layers:
+            layer = host_layer.load()
+            x = layer(x)
+            del layer
+    return x
+
+
+# %% right: next_one
+"""Loads the next layer before this one computes: two at once."""
+import torch
+
+
+@torch.inference_mode()
+def stream_forward(host_layers, x):
+    following = host_layers[0].load() if host_layers else None
+    for i in range(len(host_layers)):
+        layer, following = following, None
+        if i + 1 < len(host_layers):
+            following = host_layers[i + 1].load()
+        x = layer(x)
+        layer = None
+    return x
+
+
+# %% right: recursion
+"""Recursion: the rest of the layers get this one's output."""
+import torch
+
+
+@torch.no_grad()
+def stream_forward(host_layers, x):
+    if not host_layers:
+        return x
+    return stream_forward(host_layers[1:], host_layers[0].load()(x))
+
+
+# %% right: reduce
+"""functools.reduce over the layers."""
+import functools
+
+import torch
+
+
+def stream_forward(host_layers, x):
+    with torch.no_grad():
+        return functools.reduce(lambda y, layer: layer.load()(y), host_layers, x)
+
+
+# %% wrong: all_layers_at_once
+"""Loads everything first. [earns 1]"""
+import torch
+
+
+@torch.no_grad()
+def stream_forward(host_layers, x):
+    layers = [host_layer.load() for host_layer in host_layers]
+    for layer in layers:
+        x = layer(x)
+    return x
+
+
+# %% wrong: backwards
+"""From the last layer to the first. [earns 2]"""
+import torch
+
+
+@torch.no_grad()
+def stream_forward(host_layers, x):
+    for host_layer in reversed(host_layers):
+        x = host_layer.load()(x)
+    return x
+
+
+# %% wrong: first_layer_left_out
+"""Begins with layer 1. [earns 0]"""
+import torch
+
+
+@torch.no_grad()
+def stream_forward(host_layers, x):
+    for i in range(1, len(host_layers)):
+        x = host_layers[i].load()(x)
+    return x
+
+
+# %% wrong: first_layer_only
+"""return is indented too far."""
+import torch
+
+
+@torch.no_grad()
+def stream_forward(host_layers, x):
+    for host_layer in host_layers:
+        x = host_layer.load()(x)
+        return x
+    return x
+
+
+# %% wrong: input_changed
+"""Computes in place of its input. [earns 2]"""
+import torch
+
+
+@torch.no_grad()
+def stream_forward(host_layers, x):
+    given = x
+    for host_layer in host_layers:
+        x = host_layer.load()(x)
+    given.zero_()
+    return x if host_layers else x + 1
+
+
+# %% wrong: last_layer_left_out
+"""Stops one layer early. [earns 0]"""
+import torch
+
+
+@torch.no_grad()
+def stream_forward(host_layers, x):
+    for i in range(len(host_layers) - 1):
+        x = host_layers[i].load()(x)
+    return x
+
+
+# %% wrong: not_chained
+"""Every layer gets the first input. [earns 2]"""
+import torch
+
+
+@torch.no_grad()
+def stream_forward(host_layers, x):
+    y = x
+    for host_layer in host_layers:
+        y = host_layer.load()(x)
+    return y
+
+
+# %% wrong: returns_the_input
+"""Forgets to keep the outputs. [earns 2]"""
+import torch
+
+
+@torch.no_grad()
+def stream_forward(host_layers, x):
+    for host_layer in host_layers:
+        host_layer.load()(x)
+    return x
+
+
+# %% wrong: summed
+"""Adds up what the layers make of the same input. [earns 2]"""
+import torch
+
+
+@torch.no_grad()
+def stream_forward(host_layers, x):
+    return sum(host_layer.load()(x) for host_layer in host_layers) if host_layers else x
+
+
+# %% wrong: three_at_once
+"""Keeps two layers while it loads the next. [earns 1]"""
+import torch
+
+
+@torch.no_grad()
+def stream_forward(host_layers, x):
+    before = layer = None
+    for host_layer in host_layers:
+        following = host_layer.load()
+        before, layer = layer, following
+        x = layer(x)
+    return x
+
+
+# %% wrong: with_gradients
+"""Autograd keeps every layer's weights. [earns 1]"""
+def stream_forward(host_layers, x):
+    for host_layer in host_layers:
+        x = host_layer.load()(x)
+    return x

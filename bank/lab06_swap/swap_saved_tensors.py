@@ -1,0 +1,796 @@
+# %% right: as_strided
+"""Without the helpers: bytes by set_, and as_strided on a view of them."""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+class Below:
+    def __init__(self, host, storage):
+        flat = torch.empty(0, dtype=torch.uint8).set_(storage)
+        handle = host.put(flat)
+        self.get = lambda: host.get(handle)
+        self.finalizer = weakref.finalize(self, host.free, handle)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    below = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        if is_parameter(tensor):
+            return lambda: tensor
+        storage = tensor.untyped_storage()
+        there = below.get(storage, lambda: None)()
+        if there is None:
+            there = Below(host, storage)
+            below[storage] = weakref.ref(there)
+        dtype, place = tensor.dtype, (tensor.size(), tensor.stride(), tensor.storage_offset())
+        return lambda: there.get().view(dtype).as_strided(*place)
+
+    with saved_tensors_hooks(pack, lambda load: load()):
+        yield
+
+
+# %% right: back_once
+"""Keeps what came back for as long as backward holds it: a weak reference to it."""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        if is_parameter(tensor):
+            return tensor
+        storage = tensor.untyped_storage()
+        parcel = known[storage]() if storage in known else None
+        if parcel is None:
+            parcel = Parcel(host, tensor)
+            known[storage] = weakref.ref(parcel)
+        return parcel, layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        parcel, layout = packed
+        reference = getattr(parcel, "up", None)
+        flat = reference() if reference else None
+        if flat is None:
+            flat = host.get(parcel.handle).untyped_storage()
+            parcel.up = weakref.ref(flat)
+        return torch.empty(0, dtype=layout.dtype).set_(flat, layout.offset, layout.shape, layout.stride)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% right: class
+"""A class with __enter__ and __exit__, and weak values by the storage's object."""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+class Stored:
+    pass
+
+
+class swap_saved_tensors:
+    def __init__(self, host):
+        self.host, self.stored = host, []
+        self.hooks = saved_tensors_hooks(self.pack, self.unpack)
+
+    def __enter__(self):
+        return self.hooks.__enter__()
+
+    def __exit__(self, *error):
+        self.stored = []
+        return self.hooks.__exit__(*error)
+
+    def pack(self, tensor):
+        if is_parameter(tensor):
+            return None, tensor
+        storage = tensor.untyped_storage()
+        self.stored = [pair for pair in self.stored if pair[0]() and pair[1]()]
+        for its_storage, its_parcel in self.stored:
+            if its_storage() is storage:
+                return its_parcel(), layout_of(tensor)
+        stored = Stored()
+        stored.handle = self.host.put(whole_storage(tensor))
+        weakref.finalize(stored, self.host.free, stored.handle)
+        self.stored.append((weakref.ref(storage), weakref.ref(stored)))
+        return stored, layout_of(tensor)
+
+    def unpack(self, packed):
+        stored, what = packed
+        return what if stored is None else rebuild(self.host.get(stored.handle), what)
+
+
+# %% right: del
+"""A parcel with __del__, found again by its storage."""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        if is_parameter(tensor):
+            return tensor
+        storage = tensor.untyped_storage()
+        parcel = known[storage]() if storage in known else None
+        if parcel is None:
+            parcel = Parcel(host, tensor)
+            known[storage] = weakref.ref(parcel)
+        return parcel, layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        parcel, layout = packed
+        return rebuild(parcel.host.get(parcel.handle), layout)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: address_as_identity
+"""Takes the address for a storage's name. [earns 2]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = {}
+
+    def pack(tensor):
+        if is_parameter(tensor):
+            return tensor
+        address = tensor.untyped_storage().data_ptr()
+        if address not in known:
+            known[address] = Parcel(host, tensor)
+        return known[address], layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        parcel, layout = packed
+        return rebuild(parcel.host.get(parcel.handle), layout)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: duplicates
+"""Puts every saved tensor, whether it is there or not. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        if is_parameter(tensor):
+            return tensor
+        return Parcel(host, tensor), layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        parcel, layout = packed
+        return rebuild(parcel.host.get(parcel.handle), layout)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: fetched_too_often
+"""Gets every storage three times, and uses the last one. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        if is_parameter(tensor):
+            return tensor
+        storage = tensor.untyped_storage()
+        parcel = known[storage]() if storage in known else None
+        if parcel is None:
+            parcel = Parcel(host, tensor)
+            known[storage] = weakref.ref(parcel)
+        return parcel, layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        parcel, layout = packed
+        for _ in range(3):
+            flat = parcel.host.get(parcel.handle)
+        return rebuild(flat, layout)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: four_lines
+"""The four-line version: put and get. [earns 3]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        return host.put(tensor)
+
+    def unpack(packed):
+        return host.get(packed)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: freed_at_first_use
+"""Counts the uses of each storage and gives it up at the last unpack. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        if is_parameter(tensor):
+            return tensor
+        storage = tensor.untyped_storage()
+        parcel = known[storage]() if storage in known else None
+        if parcel is None:
+            parcel = Parcel(host, tensor)
+            parcel.uses, parcel.freed = 0, False
+            known[storage] = weakref.ref(parcel)
+        parcel.uses += 1
+        return parcel, layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        parcel, layout = packed
+        flat = host.get(parcel.handle)
+        if parcel.freed:
+            return rebuild(flat.zero_(), layout)
+        parcel.uses -= 1
+        if parcel.uses == 0:
+            parcel.freed = True
+        return rebuild(flat, layout)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: frees_after_the_last_use
+"""Frees by hand after the last unpack, so never without a backward. [earns 3]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        if is_parameter(tensor):
+            return tensor
+        storage = tensor.untyped_storage()
+        if storage not in known:
+            known[storage] = [host.put(whole_storage(tensor)), 0]
+        known[storage][1] += 1
+        return known[storage], layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        entry, layout = packed
+        flat = host.get(entry[0])
+        entry[1] -= 1
+        if entry[1] == 0:
+            host.free(entry[0])
+        return rebuild(flat, layout)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: goes_on_after_the_block
+"""Never leaves the hooks. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        if is_parameter(tensor):
+            return tensor
+        storage = tensor.untyped_storage()
+        parcel = known[storage]() if storage in known else None
+        if parcel is None:
+            parcel = Parcel(host, tensor)
+            known[storage] = weakref.ref(parcel)
+        return parcel, layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        parcel, layout = packed
+        return rebuild(parcel.host.get(parcel.handle), layout)
+
+    saved_tensors_hooks(pack, unpack).__enter__()
+    yield
+
+
+# %% wrong: never_freed
+"""Frees nothing. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        if is_parameter(tensor):
+            return tensor
+        storage = tensor.untyped_storage()
+        if storage not in known:
+            known[storage] = host.put(whole_storage(tensor))
+        return known[storage], layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        return rebuild(host.get(packed[0]), packed[1])
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: parameters_too
+"""Moves parameters as well. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        parcel = known[storage]() if storage in known else None
+        if parcel is None:
+            parcel = Parcel(host, tensor)
+            known[storage] = weakref.ref(parcel)
+        return parcel, layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        parcel, layout = packed
+        return rebuild(parcel.host.get(parcel.handle), layout)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: stays_on_the_device
+"""The dict of storages keeps them alive. [earns 3]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = {}
+
+    def pack(tensor):
+        if is_parameter(tensor):
+            return tensor
+        storage = tensor.untyped_storage()
+        if storage not in known:
+            known[storage] = Parcel(host, tensor)
+        return known[storage], layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        parcel, layout = packed
+        return rebuild(parcel.host.get(parcel.handle), layout)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: swaps_nothing
+"""Keeps everything on the device. [earns 1]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        return tensor
+
+    def unpack(packed):
+        return packed
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: views_not_restored
+"""Gives back the right shape over the storage's first bytes. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        if is_parameter(tensor):
+            return tensor
+        storage = tensor.untyped_storage()
+        parcel = known[storage]() if storage in known else None
+        if parcel is None:
+            parcel = Parcel(host, tensor)
+            known[storage] = weakref.ref(parcel)
+        return parcel, layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        parcel, layout = packed
+        flat = host.get(parcel.handle).view(layout.dtype)
+        count = 1
+        for size in layout.shape:
+            count *= size
+        return flat.repeat(1 + count // max(1, len(flat)))[:count].reshape(layout.shape)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: views_of_parameters_too
+"""Knows parameters, but not their views. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Parcel:
+    def __init__(self, host, tensor):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+
+    def __del__(self):
+        self.host.free(self.handle)
+
+
+def is_parameter(tensor):
+    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        if isinstance(tensor, torch.nn.Parameter):
+            return tensor
+        storage = tensor.untyped_storage()
+        parcel = known[storage]() if storage in known else None
+        if parcel is None:
+            parcel = Parcel(host, tensor)
+            known[storage] = weakref.ref(parcel)
+        return parcel, layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        parcel, layout = packed
+        return rebuild(parcel.host.get(parcel.handle), layout)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield

@@ -1,0 +1,338 @@
+# %% right: counts
+"""Two counters over the tensors."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(f"unknown dtype {dtype!r}")
+    nonzero = flushed = 0
+    for grad in grads:
+        low = (grad * scale).to(dtypes[dtype])
+        nonzero += int((grad != 0).sum())
+        flushed += int(((grad != 0) & (low == 0)).sum())
+    return flushed / nonzero if nonzero else 0.0
+
+
+# %% right: one_vector
+"""All values in one vector."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    if dtype not in ("float16", "bfloat16"):
+        raise ValueError(dtype)
+    values = torch.cat([torch.zeros(1)] + [g.flatten() for g in grads])
+    values = values[values != 0]
+    if values.numel() == 0:
+        return 0.0
+    return (values.mul(scale).to(getattr(torch, dtype)) == 0).double().mean().item()
+
+
+# %% right: python_loop
+"""One value at a time."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    kinds = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    try:
+        kind = kinds[dtype]
+    except KeyError:
+        raise ValueError("float16 or bfloat16, not " + dtype)
+    values = [v for g in grads for v in g.flatten().tolist() if v != 0.0]
+    if not values:
+        return 0.0
+    return sum(torch.tensor(v * scale).to(kind).item() == 0 for v in values) / len(values)
+
+
+# %% right: thresholds
+"""No cast: half the smallest subnormal is known."""
+
+import numpy as np
+
+LIMITS = {"float16": 2.0**-25, "bfloat16": 2.0**-134}
+
+
+def flushed_fraction(grads, dtype, scale):
+    if dtype not in LIMITS:
+        raise ValueError(dtype)
+    total = lost = 0
+    for grad in grads:
+        sizes = np.abs(grad.numpy().astype(np.float64)) * scale
+        total += np.count_nonzero(sizes)
+        lost += np.count_nonzero((sizes > 0) & (sizes <= LIMITS[dtype]))
+    return np.float64(lost / total) if total else 0
+
+
+# %% wrong: always_float16
+"""Ignores the dtype."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(f"unknown dtype {dtype!r}")
+    nonzero = flushed = 0
+    for grad in grads:
+        low = (grad * scale).half()
+        nonzero += int((grad != 0).sum())
+        flushed += int(((grad != 0) & (low == 0)).sum())
+    return flushed / nonzero if nonzero else 0.0
+
+
+# %% wrong: below_normal
+"""Counts subnormal numbers as lost."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(f"unknown dtype {dtype!r}")
+    nonzero = flushed = 0
+    for grad in grads:
+        low = (grad * scale).to(dtypes[dtype])
+        nonzero += int((grad != 0).sum())
+        flushed += int(
+            ((grad != 0) & ((grad * scale).abs() <= torch.finfo(dtypes[dtype]).tiny)).sum()
+        )
+    return flushed / nonzero if nonzero else 0.0
+
+
+# %% wrong: bfloat16_never
+"""Takes nothing in bfloat16 for flushed."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    if dtype not in ("float16", "bfloat16"):
+        raise ValueError(dtype)
+    if dtype == "bfloat16":
+        return 0.0
+    values = torch.cat([torch.zeros(0), *(g.flatten() for g in grads)])
+    values = values[values != 0]
+    return float(((values * scale).half() == 0).double().mean()) if len(values) else 0.0
+
+
+# %% wrong: counts_zeros
+"""Zeros count as flushed."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(f"unknown dtype {dtype!r}")
+    nonzero = flushed = 0
+    for grad in grads:
+        low = (grad * scale).to(dtypes[dtype])
+        nonzero += grad.numel()
+        flushed += int((low == 0).sum())
+    return flushed / nonzero if nonzero else 0.0
+
+
+# %% wrong: divides_by_scale
+"""Divides by the scale."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(f"unknown dtype {dtype!r}")
+    nonzero = flushed = 0
+    for grad in grads:
+        low = (grad / scale).to(dtypes[dtype])
+        nonzero += int((grad != 0).sum())
+        flushed += int(((grad != 0) & (low == 0)).sum())
+    return flushed / nonzero if nonzero else 0.0
+
+
+# %% wrong: divides_by_zero
+"""No guard for no values."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(f"unknown dtype {dtype!r}")
+    nonzero = flushed = 0
+    for grad in grads:
+        low = (grad * scale).to(dtypes[dtype])
+        nonzero += int((grad != 0).sum())
+        flushed += int(((grad != 0) & (low == 0)).sum())
+    return flushed / nonzero
+
+
+# %% wrong: mean_of_tensors
+"""Takes the mean of the shares."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(f"unknown dtype {dtype!r}")
+    shares = []
+    for grad in grads:
+        low = (grad * scale).to(dtypes[dtype])
+        nonzero = int((grad != 0).sum())
+        flushed = int(((grad != 0) & (low == 0)).sum())
+        shares.append(flushed / nonzero if nonzero else 0.0)
+    return sum(shares) / len(shares) if shares else 0.0
+
+
+# %% wrong: nan_where_none
+"""NaN where there is no value."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(f"unknown dtype {dtype!r}")
+    nonzero = flushed = 0
+    for grad in grads:
+        low = (grad * scale).to(dtypes[dtype])
+        nonzero += int((grad != 0).sum())
+        flushed += int(((grad != 0) & (low == 0)).sum())
+    return flushed / nonzero if nonzero else float("nan")
+
+
+# %% wrong: overflow_counted
+"""Lost is what is not finite or 0 after the cast, so an overflow counts as well."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(dtype)
+    nonzero = alive = 0
+    for g in grads:
+        low = (g[g != 0] * scale).to(dtypes[dtype])
+        nonzero += low.numel()
+        alive += int((low.isfinite() & (low != 0)).sum())
+    return 1 - alive / nonzero if nonzero else 0.0
+
+
+# %% wrong: percent
+"""A percentage."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(f"unknown dtype {dtype!r}")
+    nonzero = flushed = 0
+    for grad in grads:
+        low = (grad * scale).to(dtypes[dtype])
+        nonzero += int((grad != 0).sum())
+        flushed += int(((grad != 0) & (low == 0)).sum())
+    return 100 * flushed / nonzero if nonzero else 0.0
+
+
+# %% wrong: scale_ignored
+"""Casts without scaling."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(f"unknown dtype {dtype!r}")
+    nonzero = flushed = 0
+    for grad in grads:
+        low = grad.to(dtypes[dtype])
+        nonzero += int((grad != 0).sum())
+        flushed += int(((grad != 0) & (low == 0)).sum())
+    return flushed / nonzero if nonzero else 0.0
+
+
+# %% wrong: scales_in_place
+"""Scales the gradients themselves."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(f"unknown dtype {dtype!r}")
+    nonzero = flushed = 0
+    for grad in grads:
+        low = grad.mul_(scale).to(dtypes[dtype])
+        nonzero += int((grad != 0).sum())
+        flushed += int(((grad != 0) & (low == 0)).sum())
+    return flushed / nonzero if nonzero else 0.0
+
+
+# %% wrong: share_of_all
+"""Divides by the number of all values."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(f"unknown dtype {dtype!r}")
+    nonzero = flushed = 0
+    for grad in grads:
+        low = (grad * scale).to(dtypes[dtype])
+        nonzero += grad.numel()
+        flushed += int(((grad != 0) & (low == 0)).sum())
+    return flushed / nonzero if nonzero else 0.0
+
+
+# %% wrong: smallest_positive
+"""All below the smallest positive number counts as flushed."""
+
+
+def flushed_fraction(grads, dtype, scale):
+    smallest = {"float16": 2.0**-24, "bfloat16": 2.0**-133}
+    if dtype not in smallest:
+        raise ValueError(dtype)
+    nonzero = flushed = 0
+    for g in grads:
+        v = (g[g != 0].double() * scale).abs()
+        nonzero += v.numel()
+        flushed += int((v < smallest[dtype]).sum())
+    return flushed / nonzero if nonzero else 0.0
+
+
+# %% wrong: survivors
+"""The share that is left."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(f"unknown dtype {dtype!r}")
+    nonzero = flushed = 0
+    for grad in grads:
+        low = (grad * scale).to(dtypes[dtype])
+        nonzero += int((grad != 0).sum())
+        flushed += int(((grad != 0) & (low == 0)).sum())
+    return 1 - flushed / nonzero if nonzero else 1.0

@@ -1,6 +1,0 @@
-"""Moves a decimal point."""
-
-
-def fixed_point_value(bits, width, fraction_bits):
-    signed = bits - (1 << width) if bits >> (width - 1) else bits
-    return signed / 10**fraction_bits

@@ -1,5 +1,0 @@
-"""Adds Python floats."""
-
-
-def update_lost(param, update, e, m):
-    return param + update == param

@@ -1,9 +1,0 @@
-"""One channel only."""
-def activation_elements(op, **d):
-    if op == "conv2d":
-        return d["bs"] * d["wo"] * d["ho"]
-    if op == "linear":
-        return d["bs"] * d["m"] * d["p"]
-    if op == "transformer":
-        return d["bs"] * d["seq_len"] * d["h"]
-    raise ValueError(op)

@@ -1,3 +1,0 @@
-"""Forgets the bytes of an element."""
-def boundary_bytes(n_layers, tokens, d_model, bytes_per_element):
-    return n_layers * tokens * d_model

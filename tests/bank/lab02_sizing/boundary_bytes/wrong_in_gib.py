@@ -1,3 +1,0 @@
-"""In GiB."""
-def boundary_bytes(n_layers, tokens, d_model, bytes_per_element):
-    return n_layers * tokens * d_model * bytes_per_element / 1024**3

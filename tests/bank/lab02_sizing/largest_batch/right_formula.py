@@ -1,6 +1,0 @@
-"""One formula, without the other exercises."""
-def largest_batch(seq, shape, budget_bytes):
-    L, d = shape.n_layers, shape.d_model
-    parameters = (shape.vocab + shape.context + 2) * d + L * (12 * d * d + 13 * d)
-    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
-    return max(0, (budget_bytes - 16 * parameters) // example)

@@ -1,7 +1,0 @@
-"""Counts no biases, and divides into floats first."""
-def largest_batch(seq, shape, budget_bytes):
-    L, d = shape.n_layers, shape.d_model
-    parameters = (shape.vocab + shape.context) * d + L * 12 * d * d
-    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
-    left = budget_bytes - 16 * parameters
-    return max(0, left // example)

@@ -1,8 +1,0 @@
-"""Forgets the scores. [earns 2]"""
-def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
-    if attention not in ("standard", "flash"):
-        raise ValueError(attention)
-    standard = attention == "standard"
-    sbh = seq * batch * d_model
-    pairs = n_heads * seq**2 * batch
-    return {"attention": 11 * sbh, "mlp": 19 * sbh, "layer_norms": 4 * sbh}

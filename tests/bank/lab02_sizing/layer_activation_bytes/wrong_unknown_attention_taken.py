@@ -1,6 +1,0 @@
-"""Whatever is not standard is flash. [earns 2]"""
-def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
-    standard = attention == "standard"
-    sbh = seq * batch * d_model
-    pairs = n_heads * seq**2 * batch
-    return {"attention": 11 * sbh + standard * 5 * pairs, "mlp": 19 * sbh, "layer_norms": 4 * sbh}

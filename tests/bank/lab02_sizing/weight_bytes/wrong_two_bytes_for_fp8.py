@@ -1,8 +1,0 @@
-"""Takes fp8 for a format of 2 bytes."""
-BITS = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 16, "int8": 8, "int4": 4}
-
-
-def weight_bytes(n_params, dtype):
-    if dtype not in BITS:
-        raise ValueError(dtype)
-    return -(-n_params * BITS[dtype] // 8)

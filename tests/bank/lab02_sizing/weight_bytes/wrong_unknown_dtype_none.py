@@ -1,7 +1,0 @@
-"""Falls off the end without a word."""
-BITS = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
-
-
-def weight_bytes(n_params, dtype):
-    if dtype in BITS:
-        return -(-n_params * BITS[dtype] // 8)

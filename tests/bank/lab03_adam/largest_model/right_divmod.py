@@ -1,9 +1,0 @@
-"""The quotient of divmod."""
-
-BYTES = {"fp32": 16, "mixed": 16, "mixed_fp32_grads": 18, "bf16": 8, "sgd": 8}
-
-
-def largest_model(recipe, budget_bytes, activation_bytes):
-    if activation_bytes > budget_bytes:
-        return 0
-    return divmod(budget_bytes - activation_bytes, BYTES[recipe])[0]

@@ -1,7 +1,0 @@
-"""Whole division, clipped afterwards."""
-
-BYTES = {"fp32": 16, "mixed": 16, "mixed_fp32_grads": 18, "bf16": 8, "sgd": 8}
-
-
-def largest_model(recipe, budget_bytes, activation_bytes):
-    return max((budget_bytes - activation_bytes) // BYTES[recipe], 0)

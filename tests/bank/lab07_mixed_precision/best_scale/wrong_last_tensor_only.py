@@ -1,9 +1,0 @@
-"""The loop forgets all but the last tensor."""
-
-
-def best_scale(grads):
-    largest = max((g.abs().max().item() for g in grads[-1:] if g.numel()), default=0.0)
-    scale = 2.0**24
-    while scale > 2.0**-24 and largest * scale >= 65520:
-        scale /= 2
-    return scale

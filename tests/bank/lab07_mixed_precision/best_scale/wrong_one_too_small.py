@@ -1,9 +1,0 @@
-"""Leaves a factor of two to spare."""
-
-
-def best_scale(grads):
-    largest = max((g.abs().max().item() for g in grads if g.numel()), default=0.0)
-    scale = 2.0**24
-    while scale > 2.0**-24 and largest * 2 * scale >= 65520:
-        scale /= 2
-    return scale
