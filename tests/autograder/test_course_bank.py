@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from autograder.content import lab_names
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.trials.calibration import measured_labs
+from tests.answers import answers, write_answers
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or missing_layers() != [], reason="no sandbox here"
@@ -45,8 +45,5 @@ def test_every_right_answer_of_the_bank_is_right_in_the_sandbox(
 
     That the wrong ones are wrong, and for which mistake, is tried in this process by each lab.
     """
-    for folder in (repository / "bank" / lab).iterdir():
-        (tmp_path / lab / folder.name).mkdir(parents=True)
-        for answer in folder.glob("right_*.py"):
-            shutil.copy(answer, tmp_path / lab / folder.name)
+    write_answers(tmp_path, lab, (entry for entry in answers(lab) if entry.kind == "right"))
     assert_graded_as_it_says(tmp_path, lab, repository)

@@ -7,7 +7,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from shutil import copyfile, copytree
+from shutil import copytree
 
 import pytest
 
@@ -18,6 +18,7 @@ from benchmarks import conditions
 from benchmarks.conditions import CONDITIONS, signs
 from benchmarks.figures import NotRun
 from benchmarks.needs import Need, least, margins, measure_needs
+from tests.answers import answer, write_answers
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's counters")
 KIB, MIB = 2**10, 2**20
@@ -62,11 +63,9 @@ def test_an_answer_on_the_wrong_side_of_its_budget_is_noticed() -> None:
 def test_right_answers_need_less_than_the_budget_and_mistakes_of_memory_more(
     repository: Path, tmp_path: Path
 ) -> None:
-    folder = "bank/lab03_adam/step_in_backward"
-    names = ("right_closure.py", "wrong_zeroed.py", "wrong_no_step.py")
-    (tmp_path / folder).mkdir(parents=True)
-    for name in names:
-        copyfile(repository / folder / name, tmp_path / folder / name)
+    names = ("right_closure", "wrong_zeroed", "wrong_no_step")
+    chosen = [answer("lab03_adam", f"lab03-step_in_backward/{name}") for name in names]
+    write_answers(tmp_path / "bank", "lab03_adam", chosen)
     copytree(repository / "labs" / "lab03_adam", tmp_path / "labs" / "lab03_adam")
     right, no_step, zeroed = measure_needs([with_budget(find_lab("lab03_adam"))], tmp_path)
     assert right.right

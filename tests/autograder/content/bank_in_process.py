@@ -14,10 +14,10 @@ from autograder.model.submission import RunCell
 from autograder.model.task import Lab, Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent
 from autograder.trials.answer_bank import Entry, read_bank
+from tests.answers import BANK
 
 __all__ = ["BANK", "check_bank", "graded_bank"]
 
-BANK = Path(__file__).parents[2] / "bank"
 _SECRET = b"the bank's secret"
 
 

@@ -20,6 +20,7 @@ from autograder.notebooks.intake import take_in_bytes
 from autograder.sandbox.host.isolation import IsolationError, missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import SandboxStudent
+from tests.answers import answer
 from tests.grading import LAB01, LAB05, SEARCH, cell_of, code_cell, released, solved
 
 pytestmark = pytest.mark.skipif(
@@ -410,18 +411,15 @@ def test_a_sandbox_that_ends_in_the_very_last_call_is_no_fault_of_the_students()
             collect(submission, sandbox, [ending], {task.id: [case]})
 
 
-def test_what_one_exercise_leaves_behind_is_not_held_against_another(
-    repository, monkeypatch
-) -> None:
+def test_what_one_exercise_leaves_behind_is_not_held_against_another(monkeypatch) -> None:
     # Its copies of the parameters, 40 MiB, stay in a global while the next exercise is measured.
-    bank = repository / "bank" / "lab03_adam"
     work = released("lab03_adam")
-    for task, file in (
-        ("lean_adam_step", "wrong_hidden_in_globals.py"),
-        ("step_in_backward", "right_closure.py"),
+    for label in (
+        "lab03-lean_adam_step/wrong_hidden_in_globals",
+        "lab03-step_in_backward/right_closure",
     ):
-        source = (bank / task / file).read_text(encoding="utf-8")
-        cell_of(work, f"lab03-{task}-solution")["source"] = source
+        entry = answer("lab03_adam", label)
+        cell_of(work, f"{entry.task}-solution")["source"] = entry.source
     release = released("lab03_adam")
     submission = take_in_bytes("s1", "lab03_adam", json.dumps(work).encode(), release)
     lab = find_lab("lab03_adam")

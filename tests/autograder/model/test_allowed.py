@@ -5,7 +5,6 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -16,11 +15,11 @@ from autograder.model.restrictions import Ban, banned_uses
 from autograder.model.submission import RunCell
 from autograder.model.task import Task
 from autograder.notebooks.intake import take_in_bytes
+from tests.answers import answer, answers
 from tests.autograder.uses import names_used_by
 from tests.grading import cell_of, released, solved
 
 TASK = Task("lab01-f", {"part": 1}, ("f",), "f", lambda _: [], lambda *_: {})
-BANK = Path(__file__).parents[2] / "bank"
 
 
 def uses(body: str, *others: str, task: Task = TASK) -> list[str]:
@@ -179,7 +178,7 @@ def test_what_runs_at_once_finds_the_names_of_its_time() -> None:
 def test_right_answers_that_meet_in_one_notebook_are_not_refused() -> None:
     name = "lab04_checkpointing"
     lab, release = find_lab(name), released(name)
-    torchs = (BANK / name / "recompute_attention/right_torchs_checkpoint.py").read_text("utf-8")
+    torchs = answer(name, "lab04-recompute_attention/right_torchs_checkpoint").source
     notebook = solved(name)
     cell_of(notebook, "lab04-recompute_attention-solution")["source"] = torchs
     cells = take_in_bytes("ada", name, json.dumps(notebook).encode(), release).cells
@@ -198,10 +197,11 @@ def test_right_answers_that_meet_in_one_notebook_are_not_refused() -> None:
 def test_no_right_answer_of_the_bank_is_refused(name: str) -> None:
     lab = find_lab(name)
     refused = {
-        file.name: found
+        entry.label: found
         for task in lab.tasks
-        for file in (BANK / name / task.name).glob("right_*.py")
-        if (found := names_used_by(task, file.read_text("utf-8"), allows=lab.allows))
+        for entry in answers(name)
+        if entry.kind == "right" and entry.task == task.id
+        if (found := names_used_by(task, entry.source, allows=lab.allows))
     }
     assert refused == {}
 

@@ -1,0 +1,38 @@
+"""Answers of the course's bank, for tests: one by its name, or some as a bank of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from autograder.content import find_lab
+from autograder.trials.answer_bank import Entry, read_bank
+from tests.grading import REPOSITORY
+
+__all__ = ["BANK", "answer", "answers", "write_answers"]
+
+BANK = REPOSITORY / "bank"
+
+
+@cache
+def answers(lab: str) -> tuple[Entry, ...]:
+    """Every answer to the lab's tasks."""
+    return tuple(read_bank(BANK, find_lab(lab)))
+
+
+def answer(lab: str, label: str) -> Entry:
+    """The answer of this label, such as `lab03-lean_adam_step/right_halving`."""
+    (found,) = (entry for entry in answers(lab) if entry.label == label)
+    return found
+
+
+def write_answers(bank: Path, lab: str, entries: Iterable[Entry]) -> None:
+    """Write a bank of these answers to one lab."""
+    (bank / lab).mkdir(parents=True)
+    for entry in entries:
+        cell = f'# %% {entry.kind}: {entry.name}\n"""{entry.about}"""\n{entry.source}\n'
+        with (bank / lab / f"{entry.task.partition('-')[2]}.py").open(
+            "a", encoding="utf-8"
+        ) as file:
+            file.write(cell)
