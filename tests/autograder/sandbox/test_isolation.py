@@ -52,9 +52,9 @@ def test_a_course_below_a_folder_that_is_shown_is_masked(monkeypatch, tmp_path):
 
 def test_an_installed_grader_is_masked_and_the_packages_beside_it_are_not(monkeypatch, tmp_path):
     packages = tmp_path / "site-packages"
-    (packages / "autograder" / "tasks").mkdir(parents=True)
+    (packages / "autograder" / "content").mkdir(parents=True)
     monkeypatch.setattr(isolation, "COURSE", packages)
-    monkeypatch.setattr(isolation, "__file__", str(packages / "autograder" / "isolation.py"))
+    monkeypatch.setattr(isolation, "_GRADER", packages / "autograder")
     assert list(isolation._masks(packages, "/packages")) == emptiness("/packages/autograder")
 
 
