@@ -292,6 +292,7 @@ BENCHES = {
     "grader": "benchmarks.grader",
     "hostile": "benchmarks.hostile_class",
     "meter": "benchmarks.meter_cost",
+    "mixes": "benchmarks.mixes",
     "modules": "benchmarks.modules",
     "others": "benchmarks.others",
     "thousand": "benchmarks.thousand",
@@ -301,6 +302,7 @@ GRADING = (
     "class",
     "grader",
     "hostile",
+    "mixes",
     "thousand",
 )  # these run the sandbox, and nothing of transformers
 

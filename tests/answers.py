@@ -6,11 +6,20 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from autograder.content import find_lab
+from autograder.content import find_lab, lab_of
+from autograder.model.task import Task
 from autograder.trials.answer_bank import Entry, read_bank
 from tests.grading import REPOSITORY
 
-__all__ = ["BANK", "answer", "answers", "write_answers"]
+__all__ = [
+    "BANK",
+    "answer",
+    "answers",
+    "first_right",
+    "mistakes_shown",
+    "source_of",
+    "write_answers",
+]
 
 BANK = REPOSITORY / "bank"
 
@@ -25,6 +34,22 @@ def answer(lab: str, label: str) -> Entry:
     """The answer of this label, such as `lab03-lean_adam_step/right_halving`."""
     (found,) = (entry for entry in answers(lab) if entry.label == label)
     return found
+
+
+def source_of(task: Task, name: str) -> str:
+    """The source of the task's answer of this name, such as `right_halving`."""
+    return answer(lab_of(task.id).name, f"{task.id}/{name}").source
+
+
+def first_right(task: Task) -> str:
+    """The source of the first of the task's right answers."""
+    right = [e for e in answers(lab_of(task.id).name) if (e.task, e.kind) == (task.id, "right")]
+    return right[0].source
+
+
+def mistakes_shown(task: Task) -> set[str]:
+    """The names of the task's wrong answers."""
+    return {e.name for e in answers(lab_of(task.id).name) if (e.task, e.kind) == (task.id, "wrong")}
 
 
 def write_answers(bank: Path, lab: str, entries: Iterable[Entry]) -> None:

@@ -14,10 +14,8 @@ GATES = {
 }
 # What runs beside a student, or tells of the machine alone; folders end in a slash.
 ELSEWHERE = (
-    "bench.py",  # seconds of our own runs
-    "measure/",
-    "release.py",  # what students get, made of the course's own pages
-    "stock.py",  # prints into a notebook, in the student's own kernel
+    "authoring/release.py",  # what students get, made of the course's own pages
+    "grading/stock.py",  # prints into a notebook, in the student's own kernel
     "templates/",  # what students start
 )
 

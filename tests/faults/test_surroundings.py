@@ -105,7 +105,7 @@ def test_what_cannot_be_raised_is_named_with_its_remedy(setting: str, place: Pat
 
 def test_limits_are_raised_as_far_as_they_go(place: Path) -> None:
     code = (
-        "import resource as r\nfrom autograder import ulimits\n"
+        "import resource as r\nfrom autograder.sandbox.host import ulimits\n"
         "r.setrlimit(r.RLIMIT_NOFILE, (64, 300))\n"
         "ulimits.raise_limits()\nprint(r.getrlimit(r.RLIMIT_NOFILE), ulimits.too_low())"
     )

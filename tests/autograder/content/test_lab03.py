@@ -27,7 +27,8 @@ from autograder.sandbox.host.in_process import LocalStudent
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
 from peakmem.probes.lab03 import gradients_of
-from tests.autograder.content.bank_in_process import BANK, check_bank
+from tests.answers import first_right, mistakes_shown, source_of
+from tests.autograder.content.bank_in_process import check_bank
 from tests.autograder.uses import names_used
 
 MIB = 2**20
@@ -40,10 +41,8 @@ def test_bank(task: Task) -> None:
 
 @pytest.mark.parametrize("task", LAB.tasks, ids=lambda task: task.id)
 def test_every_mistake_stands_in_the_bank(task: Task) -> None:
-    folder = BANK / LAB.name / task.name
-    files = {file.stem for file in folder.iterdir()}
     shared = adam_step.mistakes if task is lean_adam_step else {}  # they are in its own folder
-    assert {f"wrong_{name}" for name in task.mistakes if name not in shared} <= files
+    assert {name for name in task.mistakes if name not in shared} <= mistakes_shown(task)
 
 
 def test_every_mutant_has_its_sentence() -> None:
@@ -154,8 +153,7 @@ def _large(**changes: int) -> tuple[Case, dict[str, Any], int]:
     """A large case, the answer of a perfect step with some figures changed, and P in bytes."""
     case = lean_adam_step.cases(np.random.default_rng(3))[-1]
     names: dict[str, Any] = {}
-    source = (BANK / LAB.name / "lean_adam_step" / "right_halving.py").read_text(encoding="utf-8")
-    exec(source, names)
+    exec(source_of(lean_adam_step, "right_halving"), names)
     value = LocalStudent(names).run(lean_adam_step.probe_path, case.inputs).value
     parameter_bytes = 4 * sum(int(np.prod(shape)) for shape in case.inputs["large"]["shapes"])
     figures = {"rise_bytes": 2 * parameter_bytes, "kept_bytes": 2 * parameter_bytes}
@@ -218,9 +216,8 @@ def test_the_kernels_word_counts_and_the_meters_only_without_it(task: Task) -> N
 def _measured_with_the_bank(task: Task) -> tuple[Case, dict[str, Any]]:
     """The measured case of a task, and what a right answer of the bank answers to it."""
     case = next(c for c in task.cases(np.random.default_rng(5)) if c.budget is not None)
-    file = min((BANK / LAB.name / task.name).glob("right_*.py"))
     names: dict[str, Any] = {}
-    exec(file.read_text(encoding="utf-8"), names)
+    exec(first_right(task), names)
     return case, LocalStudent(names).run(task.probe_path, case.inputs).value
 
 
@@ -331,9 +328,7 @@ def lean_adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
 
 @pytest.mark.skipif(sys.platform != "linux" or missing_layers() != [], reason="no sandbox here")
 def test_memory_hidden_from_the_meter_is_refused_by_the_kernel() -> None:
-    honest = (BANK / LAB.name / "lean_adam_step" / "right_flat_views.py").read_text(
-        encoding="utf-8"
-    )
+    honest = source_of(lean_adam_step, "right_flat_views")
     case = lean_adam_step.cases(np.random.default_rng(0))[-1]
     found = {}
     with Sandbox() as sandbox:

@@ -42,7 +42,8 @@ from autograder.sandbox.host.sandbox import Sandbox
 from peakmem.planners import kept_set_optimal, optimal
 from peakmem.probes import Namespace, lab04
 from peakmem.simulate import simulate
-from tests.autograder.content.bank_in_process import BANK, check_bank
+from tests.answers import answer, mistakes_shown
+from tests.autograder.content.bank_in_process import check_bank
 from tests.autograder.uses import names_used
 
 MIB = 2**20
@@ -55,12 +56,11 @@ def test_bank(task: Task) -> None:
 
 @pytest.mark.parametrize("task", LAB.tasks, ids=lambda task: task.id)
 def test_every_mistake_stands_in_the_bank(task: Task) -> None:
-    files = {file.stem for file in (BANK / LAB.name / task.name).iterdir()}
-    assert {f"wrong_{name}" for name in task.mistakes} <= files
+    assert set(task.mistakes) <= mistakes_shown(task)
 
 
 def _source(task: str, name: str) -> str:
-    return (BANK / LAB.name / task / f"{name}.py").read_text(encoding="utf-8")
+    return answer(LAB.name, f"lab04-{task}/{name}").source
 
 
 def _case(task: Task, part: str, **inputs: Any) -> Case:

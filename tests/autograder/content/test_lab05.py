@@ -31,7 +31,8 @@ from autograder.sandbox.host.in_process import LocalStudent
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
 from peakmem import OutOfMemory
-from tests.autograder.content.bank_in_process import BANK, check_bank
+from tests.answers import mistakes_shown, source_of
+from tests.autograder.content.bank_in_process import check_bank
 
 Search = Callable[[Callable[[int], object], int], Any]
 
@@ -117,8 +118,7 @@ def test_forged_answers_earn_nothing(value: Any) -> None:
 
 @pytest.mark.parametrize("task", LAB.tasks, ids=lambda task: task.id)
 def test_every_mistake_stands_in_the_bank(task: Task) -> None:
-    files = {file.stem for file in (BANK / LAB.name / task.name).iterdir()}
-    assert {f"wrong_{name}" for name in task.mistakes} <= files
+    assert set(task.mistakes) <= mistakes_shown(task)
 
 
 # Gradients. The oracle is one backward over the whole batch.
@@ -126,7 +126,7 @@ def test_every_mistake_stands_in_the_bank(task: Task) -> None:
 
 def _names(task: Task, file: str) -> dict[str, Any]:
     names: dict[str, Any] = {}
-    exec((BANK / LAB.name / task.name / f"{file}.py").read_text(encoding="utf-8"), names)
+    exec(source_of(task, file), names)
     return names
 
 
@@ -256,8 +256,7 @@ def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
 
 @pytest.mark.skipif(sys.platform != "linux" or missing_layers() != [], reason="no sandbox here")
 def test_graphs_hidden_from_the_meter_are_refused_by_the_kernel() -> None:
-    folder = BANK / LAB.name / accumulate_gradients.name
-    honest = (folder / "right_indices.py").read_text(encoding="utf-8")
+    honest = source_of(accumulate_gradients, "right_indices")
     case = accumulate_gradients.cases(np.random.default_rng(0))[-1]
     found = {}
     with Sandbox() as sandbox:

@@ -9,9 +9,7 @@ from autograder.content.lab03.adam import corrections_off, torch_paths
 from autograder.content.lab03.adam_step import adam_step, path_cases
 from autograder.model.judge import draw, judge
 from autograder.sandbox.host.in_process import LocalStudent
-from tests.autograder.content.bank_in_process import BANK
-
-FOLDER = BANK / "lab03_adam" / "adam_step"
+from tests.answers import source_of
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -25,7 +23,7 @@ FOLDER = BANK / "lab03_adam" / "adam_step"
 )
 def test_what_is_of_low_precision_is_named(answer: str, mistake: str, seed: int) -> None:
     names: dict[str, object] = {}
-    exec((FOLDER / f"{answer}.py").read_text(), names)
+    exec(source_of(adam_step, answer), names)
     cases = draw(adam_step, bytes([seed]), "ada", b"submission")
     answers = [LocalStudent(names).run(adam_step.probe_path, c.inputs, None) for c in cases]
     verdict = judge(adam_step, cases, answers)

@@ -126,10 +126,10 @@ def test_a_submission_is_in_a_group_and_what_the_group_ends_is_told(
             assert len(groups(place)) == 1
             assert student.run_cell(TOUCH)[0]["text"] == "had it\n"
         # Less than the watch allows, so that the kernel alone ends it.
-        monkeypatch.setattr(student, "enclosed", _enclosed_in_less)
+        monkeypatch.setattr("autograder.sandbox.host.student.enclosed", _enclosed_in_less)
         with sandbox.open() as student, pytest.raises(ProcessLost, match=r"0\.5 GiB of memory"):
             student.run_cell(TOUCH)
-        monkeypatch.setattr(student, "enclosed", lambda *_: None)
+        monkeypatch.setattr("autograder.sandbox.host.student.enclosed", lambda *_: None)
         with sandbox.open() as student:
             assert student.run_cell(TOUCH)[0]["text"] == "had it\n"
     assert groups(place) == []
