@@ -42,8 +42,7 @@ def write_whole(path: Path, data: bytes) -> None:
 def drop_drafts(folder: Path) -> None:
     """Remove below `folder` what `write_whole` left there when it was killed.
 
-    A draft that somebody writes at this moment is claimed; one that nobody has claimed yet is
-    empty. Both stay.
+    A draft that is being written is locked by its writer, or still empty. Both stay.
     """
     for where, _, names in os.walk(folder):
         for name in names:

@@ -1,4 +1,4 @@
-"""The one way text leaves for a terminal or a log, whoever wrote it."""
+"""The one way text leaves for a terminal or a log, no matter who wrote it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ __all__ = ["add_formgrade"]
 def add_formgrade(commands: Commands) -> None:
     """Add `formgrade`."""
     command = commands.add_parser(
-        "formgrade", help="open Formgrader on OUT, to grade by hand and look at verdicts"
+        "formgrade", help="open Formgrader on OUT, for manual grading and a look at verdicts"
     )
     command.add_argument("out", type=Path, metavar="OUT", help="the OUT of `autograder grade`")
     command.add_argument(

@@ -148,7 +148,7 @@ def _run_alone(
     run = collect_alone(task, cases, answers, plan, submission, sandbox, left)
     again = [run.answers[task.id].get(n, Answer(lost=LOST)) for n in range(len(cases))]
     again, second = judge_run(task, cases, again, run.busy)
-    # What was in doubt may be plainly wrong without the others, but not for want of an answer.
+    # A doubt may turn out plainly wrong without the others, but a missing answer settles nothing.
     settled = second.status != "could_not_judge" and not any(a.lost is not None for a in again)
     counts = (
         second.points > verdict.points
@@ -202,8 +202,8 @@ def judge_run(
 ) -> tuple[list[Answer], Verdict]:
     """Return the answers, and the verdict on them.
 
-    `busy` says why some of the notebook did not run. What is not right may then be so for want of
-    that, and is nobody's mistake.
+    `busy` says why some of the notebook did not run. What is not right may then lack that, which
+    is no mistake of the student's.
     """
     verdict = judge_safely(task, cases, answers)
     if busy and verdict.status in ("wrong", "partly"):
