@@ -231,7 +231,9 @@ def lecture(course: Course, arguments: list[str]) -> int:
         if not named or len(options) != 2 or options[0] != "--html":
             raise Stop("A still page needs two names: python3 course.py lecture NAME --html FILE")
         course.set_up()
-        return course.module("peakmem.widgets.snapshot", str(page), str(Path(options[1]).resolve()))
+        return course.module(
+            "peakmem.show.widgets.snapshot", str(page), str(Path(options[1]).resolve())
+        )
     if not named:
         print(f"This is {page.stem}. The lectures are {', '.join(one.stem for one in lectures)}.")
     course.set_up()

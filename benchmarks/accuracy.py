@@ -21,9 +21,9 @@ from pathlib import Path
 import torch
 
 from benchmarks.grid import Case, configurations, quick
-from peakmem import meter
-from peakmem.predict import build_ledger
-from peakmem.trace import trace
+from peakmem.measure import meter
+from peakmem.measure.trace import trace
+from peakmem.predict.step_ledger import build_ledger
 
 __all__ = ["Row", "main", "measure", "summary"]
 

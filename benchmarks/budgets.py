@@ -17,9 +17,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from autograder.base.course import COURSE
 from autograder.content import find_lab
 from autograder.model.task import Lab
-from autograder.notebooks.questions import COURSE
 from autograder.trials.answer_bank import read_bank
 from autograder.trials.calibration import calibrate, measured_labs, tallies
 from benchmarks.conditions import CONDITIONS, signs
@@ -92,7 +92,7 @@ def _repeat(count: int, condition: str, file: Path | None) -> int:
 
 def _right_answers(lab: Lab) -> int:
     tasks = {task.id for task in lab.tasks}
-    entries = read_bank(COURSE / "bank", find_lab(lab.name))
+    entries = read_bank(COURSE.bank, find_lab(lab.name))
     return sum(entry.kind == "right" and entry.task in tasks for entry in entries)
 
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import nbformat
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from peakmem import widgets
+from peakmem.show import widgets
 
 __all__ = ["Delay", "main", "measure_changes", "measure_first_paint", "percentile"]
 
@@ -83,7 +83,7 @@ def measure_changes(browser: Browser, root: Path, changes: int = _CHANGES) -> li
     """Press a key in each calculator, or click a bit, and time text and picture."""
     names = widgets.__all__
     cells = [
-        nbformat.v4.new_code_cell(f"from peakmem import widgets\nwidgets.{n}()") for n in names
+        nbformat.v4.new_code_cell(f"from peakmem.show import widgets\nwidgets.{n}()") for n in names
     ]
     found = []
     with tempfile.TemporaryDirectory() as folder:

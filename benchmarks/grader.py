@@ -35,19 +35,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from autograder.base.course import COURSE
 from autograder.base.pool import Failure, Solo, Work
 from autograder.content import find_lab, lab_names
 from autograder.model.judge import draw
 from autograder.model.task import Case, Lab, Task
 from autograder.notebooks.intake import take_in_bytes
-from autograder.notebooks.questions import COURSE
 from autograder.notebooks.released import release_of
 from autograder.publish.publishing import publish
 from autograder.runs.classroom import Classroom, Grader, Handed, take
 from autograder.sandbox.host.in_process import Ask
+from autograder.store.out_folder import OutFolder
 from autograder.trials.answer_bank import Entry, given_sources, read_bank, submission_with
 from autograder.trials.packing import together
-from peakmem import plain
+from peakmem.core import serialization
 from peakmem.probes import call_probe
 
 __all__ = ["main", "solved_notebooks", "write_notebook"]
@@ -137,7 +138,7 @@ def _line(lab: str, *cells: str) -> str:
 
 def _measure(name: str, count: int) -> Row:
     lab = find_lab(name)
-    notebooks = list(solved_notebooks(lab, release_of(name, COURSE / "labs"), count + 1))
+    notebooks = list(solved_notebooks(lab, release_of(name, COURSE.releases), count + 1))
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as folder,
         _computing() as pool,
@@ -171,7 +172,7 @@ def solved_notebooks(lab: Lab, release: Mapping[str, Any], count: int) -> Iterat
     Answers that write over each other's names are not put together: by different people, they are
     no one's notebook, and graders that run tests at different times would disagree about it.
     """
-    entries = [entry for entry in read_bank(COURSE / "bank", lab) if entry.kind == "right"]
+    entries = [entry for entry in read_bank(COURSE.bank, lab) if entry.kind == "right"]
     given = given_sources(release)
     for number in range(count):
         chosen: list[Entry] = []
@@ -188,7 +189,7 @@ def _compute(name: str, notebook: Notebook) -> tuple[float, float]:
     """The time of a student's cells and of the probes' calls, with nothing around them."""
     lab = find_lab(name)
     raw = json.dumps(notebook).encode()
-    submission = take_in_bytes("bench", name, raw, release_of(name, COURSE / "labs"))
+    submission = take_in_bytes("bench", name, raw, release_of(name, COURSE.releases))
     every = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     names: dict[str, Any] = {}
     all_cells = _seconds_of_cells(every, {})
@@ -211,7 +212,10 @@ def _seconds_of_probes(lab: Lab, raw: bytes, names: dict[str, Any]) -> float:
     seconds = 0.0
     for task in lab.tasks:
         for case in () if task.needs_gpu else draw(task, _SECRET, "bench", raw):
-            inputs, ask = plain.decode(plain.encode(dict(case.inputs))), _asked_by(task, case)
+            inputs, ask = (
+                serialization.decode(serialization.encode(dict(case.inputs))),
+                _asked_by(task, case),
+            )
             with _silence(), contextlib.suppress(Exception):
                 begin = time.perf_counter()
                 try:
@@ -235,7 +239,7 @@ def _stock(lab: str, notebooks: Sequence[Notebook], course: Path) -> Iterator[fl
     config.CourseDirectory.root = str(course)
     config.CourseDirectory.source_directory = "solutions"
     config.CourseDirectory.release_directory = "labs"
-    _copy(COURSE / "solutions" / lab / f"{lab}.ipynb", course / "solutions" / lab)
+    _copy(COURSE.root / "solutions" / lab / f"{lab}.ipynb", course / "solutions" / lab)
     for number, notebook in enumerate(notebooks):
         write_notebook(notebook, course / "submitted" / f"s{number:03}" / lab / f"{lab}.ipynb")
     with _silence(), contextlib.chdir(course):
@@ -265,7 +269,7 @@ class _Ours:
         for number, notebook in enumerate(notebooks):
             path = out / "submitted" / f"s{number:03}" / lab.name / f"{lab.name}.ipynb"
             write_notebook(notebook, path)
-        room = Classroom(lab.name, out, COURSE, _SECRET)
+        room = Classroom(lab.name, OutFolder(out), COURSE, _SECRET)
         self._out = out
         self._handed = take(room, out / "submitted")
         work: Work[Handed, str] = Work(
@@ -285,7 +289,7 @@ class _Ours:
 
     def publish(self) -> float:
         begin = time.perf_counter()
-        publish(self._out, COURSE)
+        publish(OutFolder(self._out), COURSE)
         return time.perf_counter() - begin
 
     def close(self) -> None:

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from peakmem.models import ModelShape
-from peakmem.nn import GPT
-from peakmem.recipes import Implementation, Recipe
+from peakmem.measure.reference_models import GPT
+from peakmem.specs.models import ModelShape
+from peakmem.specs.recipes import Implementation, Recipe
 
 __all__ = ["Case", "Step", "configurations", "quick"]
 

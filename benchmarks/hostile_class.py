@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder.base import memory
+from autograder.base.course import COURSE
 from autograder.content import find_lab
-from autograder.notebooks.questions import COURSE
 from autograder.notebooks.released import release_of
 from benchmarks.grader import Notebook, solved_notebooks, write_notebook
 
@@ -212,7 +212,7 @@ def _students(size: int) -> list[str]:
 
 
 def _hand_in(submitted: Path, size: int) -> None:
-    release = release_of(_LAB, COURSE / "labs")
+    release = release_of(_LAB, COURSE.releases)
     (solved,) = solved_notebooks(find_lab(_LAB), release, 1)
     for student in _students(size):
         notebook = deepcopy(solved)

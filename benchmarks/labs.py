@@ -18,7 +18,7 @@ from typing import Any
 from autograder.content import find_task
 from autograder.model.judge import draw, judge_safely
 from autograder.sandbox.host.in_process import LocalStudent
-from peakmem.session import Refusal
+from peakmem.labs.session import Refusal
 
 __all__ = ["cells", "main"]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch.distributed._tools.mem_tracker import MemTracker
 
-from peakmem.meter import MemoryMeter
-from peakmem.models import ModelShape
-from peakmem.nn import GPT, training_step
+from peakmem.measure.meter import MemoryMeter
+from peakmem.measure.reference_models import GPT, training_step
+from peakmem.specs.models import ModelShape
 
 __all__ = ["MeterCost", "meter_cost"]
 

@@ -17,15 +17,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from autograder.base.course import COURSE, Course
 from autograder.base.limits import Limits
 from autograder.content import find_lab, lab_names
 from autograder.grading.grade import grade
 from autograder.model.task import Lab, Verdict
 from autograder.notebooks.intake import take_in_bytes
-from autograder.notebooks.questions import COURSE, source_notebook
+from autograder.notebooks.questions import source_notebook
 from autograder.notebooks.released import release_of, solution_sources
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.trials.answer_bank import Entry, read_bank, submission_with
@@ -155,10 +155,10 @@ def _added(source: str, task: str) -> dict[str, Any]:
     return cell | {"execution_count": None, "outputs": []}
 
 
-def lost_points(lab: Lab, mixes: Sequence[Mix], root: Path = COURSE) -> Iterator[list[Lost]]:
+def lost_points(lab: Lab, mixes: Sequence[Mix], course: Course = COURSE) -> Iterator[list[Lost]]:
     """Grade the mixes in one sandbox; yield, for each, the right answers that lost points."""
-    release = release_of(lab.name, root / "labs")
-    solutions = solution_sources(source_notebook(lab.name, root))
+    release = release_of(lab.name, course.releases)
+    solutions = solution_sources(source_notebook(lab.name, course))
     measured = any(task.trust == "measured" for task in lab.tasks)
     with Sandbox(lab.hides, limits=_LIMITS, measured=measured) as sandbox:
         for number, one in enumerate(mixes):
@@ -184,7 +184,7 @@ def main() -> int:
     lost, right = 0, 0
     for number, name in enumerate(names):
         lab, begin = find_lab(name), time.perf_counter()
-        release, entries = release_of(name, COURSE / "labs"), read_bank(COURSE / "bank", lab)
+        release, entries = release_of(name, COURSE.releases), read_bank(COURSE.bank, lab)
         count = len(range(number, options.notebooks, len(names)))
         draw = random.Random(f"{options.seed} {name}")
         mixes = [mix(lab, release, entries, draw) for _ in range(count)]

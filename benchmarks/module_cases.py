@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils._pytree import tree_leaves, tree_map
 
-from peakmem.meter import BuildStep
+from peakmem.measure.meter import BuildStep
 
 __all__ = ["NO_STEP", "OWN", "Sample", "listed_modules", "own_samples", "torch_samples"]
 

@@ -21,9 +21,9 @@ from pathlib import Path
 import torch
 
 from benchmarks.module_cases import NO_STEP, Sample, own_samples, torch_samples
-from peakmem.ledger import Ledger
-from peakmem.meter import BuildStep, measure
-from peakmem.trace import trace
+from peakmem.measure.meter import BuildStep, measure
+from peakmem.measure.trace import trace
+from peakmem.specs.ledger import Ledger
 
 __all__ = ["Row", "allocated_bytes", "compare", "held", "main", "summary"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from autograder.base.course import Course
 from autograder.content import find_lab
 from autograder.model.judge import draw, findings
 from autograder.model.submission import RunCell
@@ -52,14 +52,14 @@ class Need:
         return f"{self.task:28} {self.answer:36} {kind:14} {sign:>2}{self.beyond_mib:+8.2f} MiB"
 
 
-def measure_needs(labs: Iterable[Lab], course: Path) -> Iterator[Need]:
+def measure_needs(labs: Iterable[Lab], course: Course) -> Iterator[Need]:
     """Find the least budget of every answer of the bank to the labs, in the sandbox.
 
     `labs` are cut down to their cases with a budget.
     """
     for lab in labs:
-        entries = read_bank(course / "bank", find_lab(lab.name))
-        release = release_of(lab.name, course / "labs")
+        entries = read_bank(course.bank, find_lab(lab.name))
+        release = release_of(lab.name, course.releases)
         with Sandbox(lab.hides) as sandbox:
             for task in lab.tasks:
                 for entry in (entry for entry in entries if entry.task == task.id):

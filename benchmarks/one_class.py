@@ -4,6 +4,10 @@ Run as `python -m benchmarks.one_class`. All three are the real commands, from t
 the first process to the last grade and feedback page in place, on the same honest notebooks; the
 scores have to be the same. The second way is the best that stock offers: half the class each, in
 two processes with a gradebook of their own, which somebody would still have to merge.
+
+One of the classes solved an assignment that others wrote: the one that nbgrader's own documentation
+comes with, as its two students handed it in. Its scores follow other rules here (docs/ordinary.md),
+so only its times are compared.
 """
 
 from __future__ import annotations
@@ -15,21 +19,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import cycle, islice, product
 from pathlib import Path
 from shutil import copytree
 
+import nbgrader
+
+from autograder.base.course import COURSE, Course
 from autograder.content import find_lab
-from autograder.notebooks.questions import COURSE
+from autograder.model.submission import SubmissionKey
 from autograder.notebooks.released import release_of
-from autograder.runs.classroom import course_secret
 from autograder.store.database import scores_in
+from autograder.store.out_folder import OutFolder
 from benchmarks.grader import Notebook, solved_notebooks, write_notebook
 
 __all__ = ["Times", "main"]
 
-_LABS = ("lab01_formats", "lab03_adam")  # one that needs no torch, and one that does
+_FOREIGN = "ps1"
+_LABS = ("lab01_formats", "lab03_adam", _FOREIGN)  # without torch, with it, and somebody else's
+_GUIDE = Path(nbgrader.__file__).parent / "docs" / "source" / "user_guide"
 
 _STOCK = """
 import sys
@@ -46,7 +56,8 @@ for student in sys.argv[2:]:
 sys.exit(next((one.get("log") or one.get("error") for one in done if not one["success"]), 0))
 """
 
-Scores = dict[tuple[str, str], dict[str, float | None]]
+Handed = dict[str, Notebook]
+Scores = dict[SubmissionKey, dict[str, float | None]]
 
 
 @dataclass(frozen=True)
@@ -65,12 +76,12 @@ def main() -> int:
     """Print the times of each lab; return 1 where a score differs."""
     parser = argparse.ArgumentParser(prog="one_class", description=__doc__)
     parser.add_argument("labs", nargs="*", default=_LABS)
-    parser.add_argument("--submissions", type=int, default=24, metavar="N")
+    parser.add_argument("--submissions", type=int, nargs="+", default=[1, 10, 100], metavar="N")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
     all_times = []
-    for lab in options.labs:
-        all_times.append(times := _measure(lab, options.submissions))
+    for lab, count in product(options.labs, options.submissions):
+        all_times.append(times := _measure(lab, count))
         print(
             f"{lab}, {times.submissions} submissions: stock {times.stock:.1f} s, two of it "
             f"{times.two_stock:.1f} s, ours {times.ours:.1f} s: {times.stock / times.ours:.1f} and "
@@ -86,35 +97,51 @@ def main() -> int:
 
 
 def _measure(name: str, count: int) -> Times:
-    lab = find_lab(name)
-    notebooks = solved_notebooks(lab, release_of(name, COURSE / "labs"), count)
-    class_ = {f"s{number:03}": notebook for number, notebook in enumerate(notebooks)}
+    class_ = _class_of(name, count)
     with tempfile.TemporaryDirectory(prefix="one-class-") as folder:
         home = Path(folder)
         stock, expected = _stock(name, [class_], home / "one")
         halves = [dict(list(class_.items())[start::2]) for start in (0, 1)]
         two_stock, merged = _stock(name, halves, home / "two")
         ours, found = _ours(name, class_, home / "ours")
-    tasks = [task.id for task in lab.tasks if not task.needs_gpu]
+    assert found.keys() == expected.keys() == merged.keys(), "everybody has grades each way"
+    tasks = [] if name == _FOREIGN else [t.id for t in find_lab(name).tasks if not t.needs_gpu]
+    pairs = [(SubmissionKey(student, name), task) for student in class_ for task in tasks]
     differences = tuple(
-        f"{student}, {task}: stock {expected[student, name][task]}, two of it "
-        f"{merged[student, name][task]}, ours {found[student, name][task]}"
-        for student in class_
-        for task in tasks
-        if not found[student, name][task]
-        == expected[student, name][task]
-        == merged[student, name][task]
+        f"{key.student}, {task}: stock {expected[key][task]}, two of it "
+        f"{merged[key][task]}, ours {found[key][task]}"
+        for key, task in pairs
+        if not found[key][task] == expected[key][task] == merged[key][task]
     )
     return Times(name, count, stock, two_stock, ours, differences)
 
 
-def _stock(lab: str, parts: Sequence[Mapping[str, Notebook]], home: Path) -> tuple[float, Scores]:
+def _class_of(name: str, count: int) -> dict[str, Handed]:
+    """What each student of a class of `count` hands in: notebooks by name."""
+    if name == _FOREIGN:
+        students = sorted((_GUIDE / "submitted").iterdir())
+        there = [
+            {path.stem: json.loads(path.read_bytes()) for path in (s / name).glob("*.ipynb")}
+            for s in students
+        ]
+        handed: Iterable[Handed] = islice(cycle(there), count)
+    else:
+        solved = solved_notebooks(find_lab(name), release_of(name, COURSE.releases), count)
+        handed = ({name: notebook} for notebook in solved)
+    return {f"s{number:03}": notebooks for number, notebooks in enumerate(handed)}
+
+
+def _source_of(name: str) -> Path:
+    return (_GUIDE / "source" if name == _FOREIGN else COURSE.root / "solutions") / name
+
+
+def _stock(lab: str, parts: Sequence[Mapping[str, Handed]], home: Path) -> tuple[float, Scores]:
     """The time of one process for each part at once, and all scores."""
     scripts = str(Path(sys.executable).parent)  # nbgrader runs alembic by its bare name
     environment = {**os.environ, "PATH": os.pathsep.join([scripts, os.environ["PATH"]])}
     courses = [home / str(number) for number in range(len(parts))]
     for course, part in zip(courses, parts, strict=True):
-        copytree(COURSE / "solutions" / lab, course / "solutions" / lab)
+        copytree(_source_of(lab), course / "solutions" / lab)
         _hand_in(lab, part, course / "submitted")
     begin = time.perf_counter()
     running = [
@@ -131,24 +158,27 @@ def _stock(lab: str, parts: Sequence[Mapping[str, Notebook]], home: Path) -> tup
     if any(ended):
         raise RuntimeError(f"stock nbgrader failed at {lab}")
     seconds = time.perf_counter() - begin
-    return seconds, {key: s for course in courses for key, s in scores_in(course).items()}
+    scores = [scores_in(OutFolder(course)) for course in courses]
+    return seconds, {key: own for some in scores for key, own in some.items()}
 
 
-def _ours(lab: str, class_: Mapping[str, Notebook], home: Path) -> tuple[float, Scores]:
+def _ours(lab: str, class_: Mapping[str, Handed], home: Path) -> tuple[float, Scores]:
     _hand_in(lab, class_, home / "submitted")
-    for folder in ("labs", "solutions"):
-        copytree(COURSE / folder / lab, home / folder / lab)
-    course_secret(home / ".course_secret")
+    copytree(_source_of(lab), home / "solutions" / lab)
+    if lab != _FOREIGN:
+        copytree(COURSE.root / "labs" / lab, home / "labs" / lab)
+    Course(home).secret()
     places = ["--submitted", str(home / "submitted"), "--out", str(home / "out")]
     command = [sys.executable, "-m", "autograder", "--course", str(home), "grade", lab, *places]
     begin = time.perf_counter()
     subprocess.run([*command, "--workers", "2"], check=True, capture_output=True)
-    return time.perf_counter() - begin, scores_in(home / "out")
+    return time.perf_counter() - begin, scores_in(OutFolder(home / "out"))
 
 
-def _hand_in(lab: str, class_: Mapping[str, Notebook], submitted: Path) -> None:
-    for student, notebook in class_.items():
-        write_notebook(notebook, submitted / student / lab / f"{lab}.ipynb")
+def _hand_in(lab: str, class_: Mapping[str, Handed], submitted: Path) -> None:
+    for student, notebooks in class_.items():
+        for name, notebook in notebooks.items():
+            write_notebook(notebook, submitted / student / lab / f"{name}.ipynb")
 
 
 if __name__ == "__main__":

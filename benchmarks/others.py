@@ -23,8 +23,8 @@ from torch import nn
 
 from benchmarks.accuracy import Row, measure
 from benchmarks.grid import Case, configurations
-from peakmem.models import ModelShape
-from peakmem.recipes import Recipe
+from peakmem.specs.models import ModelShape
+from peakmem.specs.recipes import Recipe
 
 __all__ = ["Comparison", "compare", "eleuther_bytes", "main", "table"]
 

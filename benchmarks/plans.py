@@ -16,15 +16,17 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from peakmem.apply import run
-from peakmem.chain import Chain, Stage
-from peakmem.errors import Infeasible
-from peakmem.meter import MemoryMeter
-from peakmem.movable import FileLink, Slot, StreamLink
-from peakmem.planners import joint, keep_all, kept_set_optimal, optimal, with_offload
-from peakmem.rotor import least_peak
-from peakmem.simulate import Plan, Simulation, simulate
-from peakmem.stages import chain_of
+from peakmem.core.errors import Infeasible
+from peakmem.execute.executor import run
+from peakmem.execute.saved_tensors import FileLink, Slot, StreamLink
+from peakmem.measure.measure_chain import chain_of
+from peakmem.measure.meter import MemoryMeter
+from peakmem.plan.chain import Chain, Stage
+from peakmem.plan.offload import joint, with_offload
+from peakmem.plan.plan import Plan
+from peakmem.plan.rotor import least_peak, optimal
+from peakmem.plan.segments import keep_all, kept_set_optimal
+from peakmem.plan.simulator import Simulation, simulate
 
 __all__ = ["PlanRow", "link_bytes_per_s", "main", "measure_plans", "planning_seconds"]
 

@@ -9,10 +9,10 @@ import torch
 
 from benchmarks.figures import Figure
 from benchmarks.speeds import seconds_of
-from peakmem.meter import measure
-from peakmem.models import ModelShape
-from peakmem.nn import GPT, training_step
-from peakmem.units import MiB
+from peakmem.core.units import MiB
+from peakmem.measure.meter import measure
+from peakmem.measure.reference_models import GPT, training_step
+from peakmem.specs.models import ModelShape
 
 __all__ = ["checkpointing", "precisions"]
 

@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from autograder.base import memory
+from autograder.base.course import COURSE
 from autograder.content import find_lab
-from autograder.notebooks.questions import COURSE
 from autograder.trials import sampled_class
 from autograder.trials.demo import compare
 
@@ -71,7 +71,7 @@ def main() -> int:
 def _run(lab: str, size: int, workers: int) -> Run:
     with tempfile.TemporaryDirectory(prefix="thousand-") as folder:
         home = Path(folder)
-        bank, releases = COURSE / "bank", COURSE / "labs"
+        bank, releases = COURSE.bank, COURSE.releases
         sampled_class.sample(find_lab(lab), size, 0, home / "class", bank, releases)
         command = [sys.executable, "-m", "autograder", "grade", lab, "--workers", str(workers)]
         places = ["--submitted", str(home / "class" / "submitted"), "--out", str(home / "out")]

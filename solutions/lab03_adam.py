@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
-#     cell_metadata_filter: nbgrader,tags,slideshow,-all
+#     cell_metadata_filter: nbgrader,tags,slideshow,jupyter,-all
 #     notebook_metadata_filter: kernelspec,-jupytext.text_representation.jupytext_version
 #     text_representation:
 #       extension: .py
@@ -16,107 +16,90 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 3: the optimizer's state
 #
-# A model of 7 billion parameters in float32 takes 28 GB. Train it with Adam, and 84 GB more are
-# needed before a single activation is stored. Two thirds of those belong to the optimizer, which
-# remembers two numbers for every parameter. In this lab you write Adam, see exactly what it
-# remembers, and then write it again so that it takes hardly a byte more than that.
+# A model of 7 billion parameters in float32 takes 28 GB. To train it with Adam you need 84 GB more
+# before you store a single activation. Two thirds of that belong to the optimizer, which remembers two
+# numbers for each parameter. You write Adam, see exactly what it remembers, and find memory that is
+# held for nothing.
 #
 # **You will be able to**
 # - write Adam's step, and say what its state is and why it starts biased;
-# - count the bytes a parameter of a recipe, and the largest model that fits a budget;
-# - say when which bytes are live, and predict the peak of a training step;
-# - measure how many bytes a step takes, on the way and for good;
-# - keep the peak of a step down by working in place and on pieces.
+# - count the bytes per parameter of a recipe, and the largest model that fits a budget;
+# - say which bytes are live when, and find what holds memory for nothing;
+# - beyond the core: predict the peak of a step, and keep it down with in-place work and small pieces.
 #
-# | exercise | minutes | points |
-# |---|---|---|
-# | 3.1 Adam's step | 30 | 5 |
-# | 3.2 Bytes a parameter | 10 | 1 |
-# | 3.3 The largest model that fits | 10 | 1 |
-# | 3.4 Bytes of state | 15 | 2 |
-# | 3.5 Measure the state | 15 | 2 |
-# | 3.6 What is live, and when | 20 | 2 |
-# | 3.7 The peak of a training step | 25 | 3 |
-# | 3.8 Adam on a memory diet | 30 | 4 |
-# | 3.9 A step inside backward | 20 | 3 |
-# | 3.10 In your own words | 15 | 2 |
-#
-# In all, 190 minutes and 25 points.
+# | exercise | | minutes | points |
+# |---|---|---|---|
+# | 3.1 Adam's step | core | 22 | 5 |
+# | 3.2 Bytes per parameter | core | 6 | 1 |
+# | 3.3 The largest model that fits | core | 4 | 1 |
+# | 3.4 Measure the state | core | 12 | 2 |
+# | 3.5 What is live, and when | core | 12 | 2 |
+# | 3.6 Find the leak | core | 10 | 2 |
+# | 3.7 In your own words | core | 6 | 2 |
+# | 3.8 Bytes of state | stretch | 8 | 2 |
+# | 3.9 The peak of a training step | stretch | 12 | 3 |
+# | 3.10 Adam on a memory diet | stretch | 15 | 4 |
+# | 3.11 A step inside backward | stretch | 10 | 3 |
+# | **core** | | **72** | **15** |
+# | **stretch** | | **45** | **12** |
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
-import logging
 import math
-from itertools import pairwise
-from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import torch
 from IPython.display import display
-from torch.nn import functional as F
 from tqdm.auto import tqdm
 
 import peakmem
 from peakmem import plots
-from peakmem.meter import MemoryMeter, measure_call
-from peakmem.nn import GPT
+from peakmem.labs import Case, close, lab03, predicted, self_check, show_figure, whole
 
 peakmem.lab("lab03_adam")
-print(
-    "All exercises of this lab measure on the CPU, with a GPU or without: the bytes are the same."
-)
-
-
-def show_figure(figure, alt):
-    """Show a figure with a text for those who cannot see it."""
-    display(figure, metadata={"image/png": {"alt": alt}})
-    plt.close(figure)
-
+print("This lab measures on the CPU, even if you have a GPU: the bytes are the same.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-adam_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.1 Adam's step (5 points, 30 minutes)
+# ## 3.1 Adam's step (core, 5 points, 22 minutes)
 #
-# Plain gradient descent moves every parameter by `lr` times its gradient. Where gradients are
-# large it leaps, and where they are small it hardly moves. Adam wants steps of about the same
-# size, `lr`, everywhere. So it divides the gradient by its usual size. And as the gradient of one
-# batch is noisy, it takes a mean over the last steps instead.
+# Plain gradient descent moves each parameter by `lr` times its gradient: it leaps where gradients are
+# large and crawls where they are small. Adam wants steps of about the same length, `lr`, everywhere. So
+# it divides the gradient by its usual size; and since one batch's gradient is noisy, it averages over
+# past steps.
 #
-# For that it remembers two numbers for each parameter, the *moments*. After the gradient $g$ of
-# the parameter's $t$-th step ($t = 1, 2, \dots$):
+# For that it remembers two numbers per parameter, the *moments*. After the gradient $g$ of the
+# parameter's $t$-th step ($t = 1, 2, \dots$):
 #
 # $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g \qquad\qquad v \leftarrow \beta_2 v + (1 - \beta_2)\, g^2$$
 #
-# $m$ is a running mean of the gradients, $v$ of their squares; $\sqrt{v}$ is the usual size. Both
-# start at 0, so at first they are too small: after one step $m$ is only $0.1\,g$ (with
-# $\beta_1 = 0.9$). The weights given to gradients so far add up to $1 - \beta_1^t$, and dividing
-# by that makes $m$ a true mean. The same goes for $v$. This is the *bias correction*:
+# $m$ is a running mean of the gradients, $v$ of their squares; $\sqrt{v}$ is the usual size. Both start
+# at 0, so at first they are too small: with $\beta_1 = 0.9$, one step leaves $m = 0.1\,g$. The weights
+# of all gradients so far add up to $1 - \beta_1^t$. Dividing by that sum makes $m$ a true mean, and
+# likewise $v$. This is the *bias correction*:
 #
 # $$\hat m = \frac{m}{1 - \beta_1^t} \qquad\qquad \hat v = \frac{v}{1 - \beta_2^t}
 # \qquad\qquad \theta \leftarrow \theta - \mathrm{lr}\,\frac{\hat m}{\sqrt{\hat v} + \epsilon}$$
 #
-# The small $\epsilon$ keeps the division safe where $\hat v$ is 0. It stands *outside* the root.
-# The hats are made afresh in each step; what is remembered is $m$ and $v$.
+# $\epsilon$ keeps the division safe where $\hat v$ is 0; it stands *outside* the root. Each step makes the
+# hats afresh; only $m$ and $v$ are remembered.
 #
-# Write `adam_step(params, grads, state, lr, betas, eps)`, which makes one step and returns nothing.
-# - `params` are leaf tensors that require a gradient, as a model's parameters are: the same tensors
-#   in the same order at every call. Change them **in place**. Some are not contiguous in memory, so
-#   `view(-1)` is refused there and `reshape(-1)` makes a copy.
-# - `grads` has one gradient for each parameter. Leave the gradients as they are. A gradient may be
-#   `None`: this parameter took no part. Then leave it, its moments and its step count alone.
-# - `state` is a dict, empty at first. All that must last until the next call goes in there, under
-#   keys of your choice. Two models are trained in turns, each with a state of its own.
-# - Keep the step count a Python `int`. If it is a float32 tensor, as in torch's own optimizers,
-#   then $1 - \beta^t$ is float32 as well, and too coarse beside float64 parameters.
-# - Not allowed: `torch.optim`, or any other ready-made optimizer.
+# Write `adam_step`, which makes one step and returns nothing.
+# - `params` are leaf tensors that require a gradient, the same ones in the same order at each call. Change
+#   them **in place**. Some aren't contiguous: there `view(-1)` fails and `reshape(-1)` copies.
+# - `grads` has one gradient per parameter; leave them unchanged. `None` means that the parameter took no
+#   part: leave it, its moments and its step count alone.
+# - `state` is an empty dict at first. Keep all that must last in there, under keys you choose; two models
+#   may take turns, each with its own `state`.
+# - Keep the step count a Python `int`: with a float32 count, $1 - \beta^t$ is too coarse beside float64
+#   parameters.
+# - `torch.optim` and other ready-made optimizers are not allowed.
 #
-# You get 1 point for the first step, 2 for the bias correction over 25 steps, 1 for `None`, and
-# 1 for the place of `eps`. Your values are compared with torch's in float64. They may be off by a
-# billionth of the distance moved.
+# *Points:* first step 1, bias correction over 25 steps 2, `None` 1, place of `eps` 1. Grading allows an
+# error of a billionth of the distance moved.
 #
-# *Example:* a parameter of 1.0 with gradient 0.5 and `lr=0.1`. In the first step
-# $\hat m = 0.5$ and $\hat v = 0.25$, so the new value is $1 - 0.1 \cdot 0.5 / 0.5 = 0.9$.
+# *Example:* value 1.0, gradient 0.5, `lr=0.1`. At $t = 1$, $\hat m = 0.5$ and $\hat v = 0.25$, so the new
+# value is $1 - 0.1 \cdot 0.5 / 0.5 = 0.9$.
 #
-# **Predict first.** The same parameter, but with a gradient of 50 instead of 0.5: what is its value
-# after the first step?
+# **Predict first.** The same parameter with a gradient of 50: what is its value after the first step?
 
 # %%
 predicted_value = None  # your prediction, a number
@@ -152,41 +135,81 @@ def adam_step(
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 3.1, Adam's step
-def one_parameter(value, gradients, step, **options):
-    """Return the parameter's values after each call of `step`."""
-    param = torch.tensor([value], dtype=torch.float64, requires_grad=True)
-    state, values = {}, []
-    for gradient in gradients:
-        grad = None if gradient is None else torch.tensor([gradient], dtype=torch.float64)
-        step([param], [grad], state, **options)
-        values.append(param.item())
-        assert grad is None or grad.item() == gradient, "the step changed the gradient"
-    return values
-
-
-(value,) = one_parameter(1.0, [0.5], adam_step, lr=0.1)
-assert value != 1.0, "the parameter did not move: change it in place, under torch.no_grad()"
-assert abs(value - 0.683772) > 1e-4, "the moments start at 0: correct them for that"
-assert abs(value - 0.9) < 1e-6, f"the example's new value is 0.9, but yours is {value}"
-assert abs(value - (1 - 0.05 / (0.5 + 1e-8))) < 1e-12, (
-    "compute in the parameter's dtype, float64 here: moments like the parameter, a count that is an int"
+values = lab03.values_after(adam_step)
+changed = {"a gradient was changed": "compute with the gradients, but leave them as they are"}
+fast = {"lr": 0.1}
+self_check(
+    values,
+    [
+        Case(
+            (1.0, [0.5]),
+            (0.900000002,),  # eps is the 2 at the end
+            "work it out by hand with t = 1: both hats are exact there",
+            fast,
+            label="the example: 0.5",
+            wrong=changed
+            | {
+                (1.0,): "change the parameter in place, under torch.no_grad()",
+                (0.683772434,): "the moments start at 0: divide them by 1 - beta ** t",
+                (0.92558632,): "t counts from 1",
+                (0.800000008,): "divide by the square root of v",
+                (1.099999998,): "subtract the step",
+                (0.90000067,): "the step count is float32: keep it a Python int",
+                (0.900000661,): "the step count is float32: keep it a Python int",
+                (0.899999999,): "give the moments the parameter's dtype, float64 here",
+                (0.900000063,): "correct v first, then take the root, then add eps",
+            },
+        ),
+        Case(
+            (1.0, [0.5, -2.0]),
+            (0.900000002, 0.955950351),
+            "the second step: t = 2, with moments kept from the first",
+            fast,
+            label="gradients 0.5, -2",
+            wrong={
+                (0.900000002, 0.888321429): "keep the plain moments; the hats are for one step",
+                (0.900000002, 0.950336923): "beta1 belongs to m, beta2 to v",
+            },
+        ),
+        Case(
+            (1.0, [0.5, None, -2.0]),
+            (0.900000002, 0.900000002, 0.955950351),
+            "None leaves the parameter, its moments and its count alone",
+            fast,
+            label="gradients 0.5, None, -2",
+        ),
+        Case(
+            (0.0, [0.5]),
+            (-0.5,),
+            "eps stands outside the root: 0.5 / (0.5 + 0.5)",
+            {"lr": 1.0, "eps": 0.5},
+            label="eps = 0.5",
+            wrong={(-0.577350269,): "eps stands under your root: add it after"},
+        ),
+        Case(
+            (),
+            (1.1, 0.955950351, 0.900000001, 0.812893606),
+            "each parameter of each model needs moments and a count of its own, all in `state`",
+            label="two models in turns",
+            wrong={
+                (1.1, 1.1, 0.900000001, 0.900000001): "after None go on with the next parameter"
+            },
+            function=lab03.in_turns(adam_step),
+        ),
+        Case(
+            (),
+            (-0.1,),
+            "reshape and flatten copy such a parameter: change the parameter itself",
+            label="not contiguous",
+            function=lab03.on_transposed(adam_step),
+        ),
+    ],
 )
-
-values = one_parameter(1.0, [0.5, -2.0, 1.0], adam_step, lr=0.1)
-assert abs(values[1] - 0.955950) < 1e-5, (
-    f"after gradients 0.5 and -2: 0.955950, not {values[1]:.6f}"
-)
-
-values = one_parameter(1.0, [0.5, None, -2.0], adam_step, lr=0.1)
-assert values[1] == values[0], "a gradient of None must leave the parameter alone"
-assert abs(values[2] - 0.955950) < 1e-5, "a gradient of None must leave moments and count alone"
-
-(value,) = one_parameter(0.0, [0.5], adam_step, lr=1.0, eps=0.5)
-assert abs(value + 0.5) < 1e-6, f"with eps=0.5 the step is 0.5 / (0.5 + 0.5), but yours is {-value}"
-
-(value,) = one_parameter(1.0, [50.0], adam_step, lr=0.1)
-print(f"With a gradient of 50 the new value is {value:.6f}; you predicted {predicted_value}.")
-print("The first step is as long as lr, however large the gradient is: it divides itself out.")
+if predicted(predicted_value, question="the value after a gradient of 50?"):
+    print(
+        f"A gradient of 50 leads to {values(1.0, [50.0], lr=0.1)[0]:.6f}; you predicted {predicted_value}."
+    )
+    print("The first step has length lr, however large the gradient: it divides itself out.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-adam_step", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.1, 5 points: hidden cases are run here when your instructor grades the lab.
@@ -199,146 +222,141 @@ score("lab03-adam_step", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-loss-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Is it worth it?
 #
-# The two moments cost memory. What do they buy? A small GPT learns to continue sequences in which each token
-# has two possible followers, drawn with equal chances. So no model can get below a loss of ln 2 = 0.69. Both
-# optimizers see the same 120 batches, each with three learning rates, and the picture has the best of each.
-# SGD is three lines; Adam is yours.
+# The moments cost memory. What do they buy? A small GPT learns sequences in which each token has two
+# equally likely followers, so no model gets below a loss of $\ln 2 = 0.69$. SGD and your Adam see the same
+# 120 batches, each at the better of two learning rates.
 #
-# **Predict first.** SGD at its best falls below a loss of 1 after some 75 steps. How many does Adam need?
+# **Predict first.** SGD falls below a loss of 1 after some 75 steps. How many does Adam need?
 
 # %%
 predicted_steps = None  # your prediction, a number
 
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-loss", "locked": true, "schema_version": 3, "solution": false, "task": false}
-def make_batches(count=120, vocab=64, batch=16, length=32):
-    """Return batches of sequences (batch, length + 1), the same at each call."""
-    dice = torch.Generator().manual_seed(0)
-    followers = torch.randint(vocab, (vocab, 2), generator=dice)
-    batches = []
-    for _ in range(count):
-        tokens = [torch.randint(vocab, (batch,), generator=dice)]
-        for _ in range(length):
-            pick = torch.randint(2, (batch,), generator=dice)
-            tokens.append(followers[tokens[-1], pick])
-        batches.append(torch.stack(tokens, dim=1))
-    return batches
-
-
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-loss", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def sgd_step(params, grads, state, lr):
     with torch.no_grad():
         for param, grad in zip(params, grads, strict=True):
             param -= lr * grad
 
 
-def losses_of(step, lr):
-    """Train a new small GPT; return the loss of each step."""
-    torch.manual_seed(0)
-    model = GPT(SimpleNamespace(n_layers=2, d_model=64, n_heads=4, vocab=64, context=32))
-    params, state, losses = list(model.parameters()), {}, []
-    for tokens in batches:
-        model.zero_grad(set_to_none=True)
-        logits = model(tokens[:, :-1]).flatten(0, 1)
-        loss = F.cross_entropy(logits, tokens[:, 1:].flatten())
-        loss.backward()
-        step(params, [param.grad for param in params], state, lr=lr)
-        losses.append(loss.item())
-    return losses
-
-
-batches = make_batches()
-arms = [("SGD", sgd_step, lr) for lr in (0.03, 0.1, 0.3)]
-arms += [("Adam", adam_step, lr) for lr in (3e-4, 1e-3, 3e-3)]
-best = {}
-for name, step, lr in tqdm(arms, desc="six trainings"):
-    losses = losses_of(step, lr)
-    if name not in best or sum(losses[-10:]) < sum(best[name][1][-10:]):
-        best[name] = (lr, losses)
-figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-plots.loss_curves(ax, {f"{name}, lr {lr:g}": losses for name, (lr, losses) in best.items()})
-show_figure(
-    figure,
-    "Loss over 120 steps. Both curves start at 4.2. Adam falls below 1 within about 50 steps; SGD, "
-    "whose curve jumps up at first, needs about twice as many. Both end near 0.8.",
-)
-for name, (lr, losses) in best.items():
-    first = next((i for i, loss in enumerate(losses) if loss < 1), None)
-    print(f"{name}: best lr {lr:g}, a loss below 1 at step {first}, {losses[-1]:.2f} at the end")
-print(f"You predicted {predicted_steps} steps for Adam.")
+if predicted(predicted_steps, question="Adam's steps to a loss below 1?"):
+    best = {}
+    arms = [(sgd_step, 0.1), (sgd_step, 0.3), (adam_step, 1e-3), (adam_step, 3e-3)]
+    for step, lr in tqdm(arms, desc="four trainings"):
+        losses = lab03.losses_of(step, lr)
+        if step not in best or sum(losses[-10:]) < sum(best[step][1][-10:]):
+            best[step] = (lr, losses)
+    curves = {f"{step.__name__}, lr {lr:g}": losses for step, (lr, losses) in best.items()}
+    figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+    plots.loss_curves(ax, curves)
+    show_figure(
+        figure,
+        "Loss over 120 steps, both from 4.2: Adam's curve falls below 1 well before SGD's, which jumps "
+        "up at first. Both end near 0.8, SGD's a little higher.",
+    )
+    for name, losses in curves.items():
+        first = next((i for i, loss in enumerate(losses) if loss < 1), None)
+        print(f"{name}: below 1 at step {first}, {losses[-1]:.2f} at the end")
+    print(f"You predicted {predicted_steps} steps for Adam.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-loss-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the picture.** Adam is at a loss of 1 in about half the steps, and SGD catches up in the end: on
-# this easy task. Its step of equal size everywhere helps where gradients differ much from one parameter to
-# the next, as in transformers with their embeddings, attention and norms. There SGD needs many more
-# steps, if it gets there at all. That is what 8 bytes a parameter are paid for.
+# Adam gets there sooner; on this easy task SGD comes near in the end. Equal steps help where gradients
+# differ widely between parameters, as between a transformer's embeddings, attention and norms. That is what the
+# 8 bytes per parameter buy.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-bytes_per_parameter-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.2 Bytes a parameter (1 point, 10 minutes)
+# ## 3.2 Bytes per parameter (core, 1 point, 6 minutes)
 #
-# You have just seen it: Adam's state is two numbers for each parameter. So everything that a
-# training keeps for its parameters can be told in *bytes a parameter*, and the model's size is a
-# mere factor. There are five things to count:
+# Each kind of memory that grows with the model counts per parameter: **weights**, **gradients**, **first
+# moment** and **second moment**; and sometimes **master weights**. A step of Adam is often smaller than
+# the gap between two 16-bit numbers, and would be lost. So if the optimizer's step computes in a wider format than the
+# weights have, it works on a second copy of them in its own format: the master weights. The moments
+# have the step's format, too.
 #
-# - **weights**, which forward and backward compute with;
-# - **gradients**;
-# - **master weights**: a second copy in float32, where the weights are in 16 bits. A step of
-#   Adam is often smaller than the gap between two 16-bit numbers, so it would be lost;
-# - **first moment** and **second moment** of the optimizer.
+# `RECIPES` lists the format of the weights, of the gradients and of the step, and the optimizer. Write
+# `bytes_per_parameter(recipe)`: a dict with exactly the keys `"weights"`, `"gradients"`,
+# `"master_weights"`, `"first_moment"` and `"second_moment"`, in whole bytes, 0 for what there isn't.
+# Plain SGD has no moments. An unknown recipe raises `ValueError`; a dict's own `KeyError` will do.
 #
-# A *recipe* says which of them there are, and in which format:
+# *Example:* `"bf16"` has 2 bytes of weights, gradients and each moment, and no master weights: 8 in all.
 #
-# | recipe | weights | gradients | master weights | moments |
-# |---|---|---|---|---|
-# | `"fp32"` | float32 | float32 | none | Adam's, float32 |
-# | `"mixed"` | float16 | float16 | float32 | Adam's, float32 |
-# | `"mixed_fp32_grads"` | bfloat16 | float32 | float32 | Adam's, float32 |
-# | `"bf16"` | bfloat16 | bfloat16 | none | Adam's, bfloat16 |
-# | `"sgd"` | float32 | float32 | none | none: plain SGD, no momentum |
-#
-# Write `bytes_per_parameter(recipe)`, which returns a dict with exactly the keys `"weights"`,
-# `"gradients"`, `"master_weights"`, `"first_moment"` and `"second_moment"`.
-#
-# **Convention:** bytes, as whole numbers; 0 for what a recipe does not have; activations and
-# temporary values do not count.
-#
-# **Predict first.** Mixed precision halves weights and gradients. By how many bytes a parameter
-# does `"mixed"` get along with less than `"fp32"`?
+# **Predict first.** Mixed precision halves weights and gradients. How many bytes per parameter does
+# `"mixed"` save against `"fp32"`?
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-recipe-table", "locked": true, "schema_version": 3, "solution": false, "task": false}
+RECIPES = {  # format of weights, gradients and the optimizer's step; the optimizer
+    "fp32": (torch.float32, torch.float32, torch.float32, "adam"),
+    "mixed": (torch.float16, torch.float16, torch.float32, "adam"),
+    "mixed_fp32_grads": (torch.bfloat16, torch.float32, torch.float32, "adam"),
+    "bf16": (torch.bfloat16, torch.bfloat16, torch.bfloat16, "adam"),
+    "sgd": (torch.float32, torch.float32, torch.float32, "sgd"),
+}
+print(f"torch.bfloat16.itemsize is {torch.bfloat16.itemsize} bytes")
 
 # %%
-predicted_saving = None  # your prediction, in bytes a parameter
+predicted_saving = None  # your prediction, in bytes per parameter
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-bytes_per_parameter-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def bytes_per_parameter(recipe: str) -> dict:
     """Return the bytes that training keeps for one parameter, by what they are for."""
     ### BEGIN SOLUTION
-    keys = ("weights", "gradients", "master_weights", "first_moment", "second_moment")
-    sizes = {
-        "fp32": (4, 4, 0, 4, 4),
-        "mixed": (2, 2, 4, 4, 4),
-        "mixed_fp32_grads": (2, 4, 4, 4, 4),
-        "bf16": (2, 2, 0, 2, 2),
-        "sgd": (4, 4, 0, 0, 0),
+    if recipe not in RECIPES:
+        raise ValueError(f"no such recipe: {recipe}")
+    weights, gradients, step, optimizer = RECIPES[recipe]
+    moment = step.itemsize if optimizer == "adam" else 0
+    return {
+        "weights": weights.itemsize,
+        "gradients": gradients.itemsize,
+        "master_weights": step.itemsize if step != weights else 0,
+        "first_moment": moment,
+        "second_moment": moment,
     }
-    return dict(zip(keys, sizes[recipe], strict=True))
     ### END SOLUTION
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-bytes_per_parameter-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.2, bytes a parameter
-expected_keys = {"weights", "gradients", "master_weights", "first_moment", "second_moment"}
-for recipe in ("fp32", "mixed", "mixed_fp32_grads", "bf16", "sgd"):
-    found = bytes_per_parameter(recipe)
-    assert set(found) == expected_keys, f"{recipe!r} needs exactly the keys {sorted(expected_keys)}"
-    print(f"{recipe:17} {sum(found.values()):3} bytes a parameter: {found}")
-assert bytes_per_parameter("sgd")["first_moment"] == 0, "plain SGD remembers nothing"
-assert sum(bytes_per_parameter("fp32").values()) == 16, (
-    "float32 takes 4 bytes; in fp32 there are weights, gradients and two moments, and no copy"
+# Self-check of 3.2, bytes per parameter
+parts = ["weights", "gradients", "master_weights", "first_moment", "second_moment"]
+self_check(
+    bytes_per_parameter,
+    [
+        Case(
+            ("fp32",),
+            dict(zip(parts, (4, 4, 0, 4, 4), strict=True)),
+            "the step is as wide as the weights: no copy",
+        ),
+        Case(
+            ("mixed",),
+            dict(zip(parts, (2, 2, 4, 4, 4), strict=True)),
+            "the step is wider than the weights: 4 bytes of master weights",
+        ),
+        Case(
+            ("mixed_fp32_grads",),
+            dict(zip(parts, (2, 4, 4, 4, 4), strict=True)),
+            "these gradients are float32",
+        ),
+        Case(
+            ("bf16",),
+            dict(zip(parts, (2, 2, 0, 2, 2), strict=True)),
+            "the moments are as wide as the step",
+        ),
+        Case(
+            ("sgd",), dict(zip(parts, (4, 4, 0, 0, 0), strict=True)), "plain SGD remembers nothing"
+        ),
+        Case(
+            ("fp8",),
+            "refused",
+            "a misspelt recipe must not give a size",
+            label="an unknown recipe",
+            function=lab03.or_refused(bytes_per_parameter),
+        ),
+    ],
 )
-assert bytes_per_parameter("mixed")["master_weights"] == 4, "the master weights are in float32"
-saving = 16 - sum(bytes_per_parameter("mixed").values())
-print(f"'mixed' saves {saving} bytes a parameter; you predicted {predicted_saving}.")
-print("What is halved is paid back by the master weights: it is activations that get smaller.")
+if predicted(predicted_saving, question="bytes per parameter that mixed precision saves?"):
+    saving = 16 - sum(bytes_per_parameter("mixed").values())
+    print(f"'mixed' saves {saving} bytes per parameter; you predicted {predicted_saving}.")
+    print("The master weights take back what is halved: only activations get smaller.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-bytes_per_parameter", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.2, 1 point: hidden cases are run here when your instructor grades the lab.
@@ -348,65 +366,40 @@ from autograder.grading.stock import score
 score("lab03-bytes_per_parameter", globals())
 ### END HIDDEN TESTS
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-recipes", "locked": true, "schema_version": 3, "solution": false, "task": false}
-recipes = ("fp32", "mixed", "mixed_fp32_grads", "bf16", "sgd")
-bars = {
-    recipe: {part.replace("_", " "): n for part, n in bytes_per_parameter(recipe).items()}
-    for recipe in recipes
-}
-figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-plots.stacked_bars(ax, bars, label="bytes a parameter")
-show_figure(
-    figure,
-    "Stacked bars of the bytes a parameter: fp32 16, mixed 16, mixed with fp32 gradients 18, bf16 8, "
-    "sgd 8. In fp32 and mixed, the two moments are half of the bar.",
-)
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-recipes", "locked": true, "schema_version": 3, "solution": false, "task": false}
+if predicted(predicted_saving, question="bytes per parameter that mixed precision saves?"):
+    bars = {
+        recipe: {part.replace("_", " "): n for part, n in bytes_per_parameter(recipe).items()}
+        for recipe in RECIPES
+    }
+    figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
+    plots.stacked_bars(ax, bars, label="bytes per parameter")
+    show_figure(
+        figure,
+        "Stacked bars of bytes per parameter: fp32 16, mixed 16, mixed with fp32 gradients 18, bf16 8, "
+        "sgd 8. In fp32 and mixed, the two moments are half of the bar.",
+    )
+    for recipe, bar in bars.items():
+        print(f"GPT-3, {recipe:17} {175 * sum(bar.values()):5,} GB")
 
-# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-slide-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ### Where published figures come from
-#
-# Papers and slides often give the state of a model as "12 bytes a parameter", 16, 18 or 20. All of
-# them can be right: they count different things. Here are GPT-3's 175 billion parameters, first
-# by the recipes above and then as two figures that are often quoted: 2800 GB for all but the
-# activations, and 1400 GB for the moments.
-
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-slide", "locked": true, "schema_version": 3, "solution": false, "task": false}
-GPT3 = 175e9  # rounded, as slides do; the exact count of the printed shape is 174,604,259,328
-for recipe in ("fp32", "mixed", "mixed_fp32_grads", "bf16"):
-    total = GPT3 * sum(bytes_per_parameter(recipe).values())
-    print(f"{recipe:17} {total / 1e9:6.0f} GB = {total / 2**30:5.0f} GiB")
-
-print(f"weights in float32      {4 * GPT3 / 1e9:5.0f} GB, in 16 bits {2 * GPT3 / 1e9:.0f} GB")
-print(f"two moments in float32  {8 * GPT3 / 1e9:5.0f} GB")
-print(f"'optimizer, 12 bytes'   {12 * GPT3 / 1e9:5.0f} GB")
-exact = 174_604_259_328
-print(f"16 bytes, exact count   {16 * exact / 1e9:5.0f} GB instead of {16 * GPT3 / 1e9:.0f} GB")
-print(f"7 billion in float32    {4 * 7e9 / 1e9:5.0f} GB of weights, {12 * 7e9 / 1e9:.0f} GB more")
-
-# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-slide-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Mind the 12.** Adam itself adds 8 bytes a parameter, two moments in float32: 1400 GB. Slides that
-# write "12 bytes x 175 billion = 2100 GB of optimizer state" count one more float32 value. In a
-# float32 training that third one is the gradient (three times the weights in all), which SGD has
-# too. In mixed precision it is the master copy of the weights. Both sums end at 16 bytes, 2800 GB,
-# but for different reasons: 4 + 12 with the gradient among the 12, or 2 + 2 + 12 with the masters.
-# So before you compare two figures, ask what each one counts.
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-recipes-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Mind the 12.** Published figures say "12 bytes per parameter" for the optimizer, or 16, or 18. Adam
+# itself adds 8. A third float32 value is counted with it: the gradient in float32 training, the master
+# weights in mixed precision. Both total 16, 2800 GB for GPT-3, for different reasons. Ask what a figure
+# counts.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-largest_model-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.3 The largest model that fits (1 point, 10 minutes)
+# ## 3.3 The largest model that fits (core, 1 point, 4 minutes)
 #
-# Now turn it round. A device has a budget, activations take their share, and what is left goes to
-# the parameters. Write `largest_model(recipe, budget_bytes, activation_bytes)`: the largest number
-# of parameters whose training fits.
+# Now turn it round: activations take their share of a budget, and parameters fill the rest. Write
+# `largest_model(recipe, budget_bytes, activation_bytes)`: the largest whole number of parameters whose
+# training fits. Exactly full fits. If not even the activations fit, the answer is 0; an unknown recipe
+# raises `ValueError`.
 #
-# **Convention:** everything is in bytes; what counts is the five things of `bytes_per_parameter`
-# and the activations. Exactly full is a fit. Part of a parameter is none. Where not even the
-# activations fit, the answer is 0.
+# *Example:* 1000 bytes with 100 of activations, `"fp32"`: 900 bytes hold 56 parameters of 16 bytes.
 #
-# *Example:* 1000 bytes, 100 of them for activations, recipe `"fp32"`: 900 bytes hold 56 parameters
-# of 16 bytes, and 4 bytes stay free.
-#
-# **Predict first.** How many billions of parameters can be trained in 80 GB with recipe `"mixed"`,
-# if activations take 16 GB?
+# **Predict first.** How many billion parameters can you train in 80 GB with `"mixed"`, if activations take
+# 16 GB?
 
 # %%
 predicted_billions = None  # your prediction, a number
@@ -423,20 +416,32 @@ def largest_model(recipe: str, budget_bytes: int, activation_bytes: int) -> int:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-largest_model-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 3.3, the largest model that fits
-found = largest_model("fp32", 1000, 100)
-assert not torch.as_tensor(found).is_floating_point(), (
-    "return a whole number: // divides and rounds down"
+self_check(
+    largest_model,
+    [
+        Case(
+            ("fp32", 1000, 100),
+            56,
+            "900 bytes are left, 16 per parameter; // gives a whole number",
+            wrong={62: "the activations need room, too", 57: "round down: 57 don't fit"},
+        ),
+        Case(("sgd", 88, 8), 10, "80 bytes are exactly 10 parameters of 8: full fits"),
+        Case(("fp32", 1000, 1001), 0, "a model has no negative number of parameters"),
+        Case(
+            ("fp8", 1000, 100),
+            "refused",
+            "it has no size",
+            label="an unknown recipe",
+            function=lab03.or_refused(largest_model),
+        ),
+    ],
+    equal=whole(),
 )
-assert found != 62, "the activations need room, too"
-assert found == 56, f"the example's answer is 56, not {found}"
-assert largest_model("sgd", 88, 8) == 10, "80 bytes are exactly 10 parameters of 8"
-assert largest_model("fp32", 1000, 1001) == 0, "a model has no negative number of parameters"
-GB, GIB = 10**9, 2**30
-for recipe in ("fp32", "mixed", "mixed_fp32_grads", "bf16", "sgd"):
-    in_gb = largest_model(recipe, 80 * GB, 16 * GB) / 1e9
-    in_gib = largest_model(recipe, 80 * GIB, 16 * GIB) / 1e9
-    print(f"{recipe:17} {in_gb:5.2f} billion if GB are meant, {in_gib:5.2f} if GiB are")
-print(f"You predicted {predicted_billions} for 'mixed'.")
+if predicted(predicted_billions, question="billions of parameters in 80 GB?"):
+    for recipe in RECIPES:
+        gb, gib = (largest_model(recipe, 80 * unit, 16 * unit) / 1e9 for unit in (10**9, 2**30))
+        print(f"{recipe:17} {gb:5.2f} billion if GB are meant, {gib:5.2f} if GiB are")
+    print(f"You predicted {predicted_billions} for 'mixed'.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-largest_model", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.3, 1 point: hidden cases are run here when your instructor grades the lab.
@@ -446,188 +451,27 @@ from autograder.grading.stock import score
 score("lab03-largest_model", globals())
 ### END HIDDEN TESTS
 
-# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.4 Bytes of state (2 points, 15 minutes)
-#
-# "8 bytes a parameter" holds for Adam. Other optimizers remember less, and to know how much you
-# need the *shapes* of the parameters. Write `state_bytes(shapes, optimizer)`: the bytes that the
-# optimizer's state takes for parameters of these shapes (a list of tuples). Let $n$ be the number
-# of values in one tensor; each tensor is counted by itself, and the sum is returned.
-#
-# - `"sgd"`: nothing.
-# - `"momentum"`: one float32 value for each parameter.
-# - `"adam"`: two.
-# - `"adafactor"` (without a first moment): it does not keep the second moment of a matrix but only
-#   its mean over each row and over each column. For a tensor of two or more dimensions that is
-#   $n / \text{last}$ values and $n / \text{second last}$ values, where "last" and "second last"
-#   are the sizes of its last two dimensions. For a vector or a single number ($n$ = 1, shape `()`),
-#   all $n$ values. All in float32.
-# - `"adam8bit"`: both moments as 1 byte a value, in blocks of 256 values. Each block has one
-#   float32 scale *for each moment*. The last block of a tensor may be short, but has a scale too.
-#
-# **Convention:** bytes of state only, not of parameters or gradients; a whole number. Step
-# counters and code tables do not count.
-#
-# *Points:* all or nothing.
-#
-# *Example:* one matrix of (100, 30), $n$ = 3000. Momentum 12,000 bytes, Adam 24,000; Adafactor
-# 100 + 30 values, 520 bytes; 8-bit Adam 3000 bytes and 12 scales for each moment, 6096 in all.
-#
-# **Predict first.** GPT-2's embedding is a matrix of (50257, 768). About how many times smaller
-# than Adam's is Adafactor's state for it?
-
-# %%
-predicted_ratio = None  # your prediction, a number
-
-
-# %% nbgrader={"grade": false, "grade_id": "lab03-state_bytes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def state_bytes(shapes: list[tuple[int, ...]], optimizer: str) -> int:
-    """Return the bytes of an optimizer's state for parameters of these shapes."""
-    ### BEGIN SOLUTION
-    total = 0
-    for shape in shapes:
-        n = math.prod(shape)
-        if optimizer == "momentum":
-            total += 4 * n
-        elif optimizer == "adam":
-            total += 8 * n
-        elif optimizer == "adafactor" and len(shape) >= 2:
-            total += 4 * (n // shape[-1] + n // shape[-2])
-        elif optimizer == "adafactor":
-            total += 4 * n
-        elif optimizer == "adam8bit":
-            total += 2 * (n + 4 * math.ceil(n / 256))
-    return total
-    ### END SOLUTION
-
-
-# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-state_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.4, bytes of state
-for optimizer, expected in (
-    ("sgd", 0),
-    ("momentum", 12_000),
-    ("adam", 24_000),
-    ("adafactor", 520),
-    ("adam8bit", 6_096),
-):
-    found = state_bytes([(100, 30)], optimizer)
-    assert found == expected, f"(100, 30) under {optimizer}: {expected} bytes, not {found}"
-assert state_bytes([(100, 30), (30,)], "adam") == 24_240, "sum over all tensors"
-assert state_bytes([(), (7,)], "adafactor") == 32, "what is no matrix keeps all its values"
-embedding = [(50257, 768)]
-ratio = state_bytes(embedding, "adam") / state_bytes(embedding, "adafactor")
-print(f"Adafactor's state for GPT-2's embedding is {ratio:.0f} times smaller than Adam's;")
-print(f"you predicted {predicted_ratio}.")
-
-# %% nbgrader={"grade": true, "grade_id": "lab03-state_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.4, 2 points: hidden cases are run here when your instructor grades the lab.
-### BEGIN HIDDEN TESTS
-from autograder.grading.stock import score
-
-score("lab03-state_bytes", globals())
-### END HIDDEN TESTS
-
-# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-real-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ### And the real ones?
-#
-# Here is what torch's own optimizers keep for a matrix and a vector after one step, as the sum over
-# all tensors in their state.
-
-
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-real", "locked": true, "schema_version": 3, "solution": false, "task": false}
-def torch_state_bytes(make):
-    """Return the bytes of all tensors in a torch optimizer's state after one step."""
-    params = [torch.zeros(shape, requires_grad=True) for shape in ((100, 30), (30,))]
-    for param in params:
-        param.grad = torch.ones_like(param)
-    optimizer = make(params)
-    optimizer.step()
-    kept = [value for own in optimizer.state.values() for value in own.values()]
-    return sum(value.nbytes for value in kept if torch.is_tensor(value))
-
-
-for name, make in (
-    ("sgd", lambda params: torch.optim.SGD(params)),
-    ("momentum", lambda params: torch.optim.SGD(params, momentum=0.9)),
-    ("adam", lambda params: torch.optim.Adam(params)),
-    ("adafactor", lambda params: torch.optim.Adafactor(params)),
-):
-    ours, real = state_bytes([(100, 30), (30,)], name), torch_state_bytes(make)
-    print(f"{name:10} {ours:6} bytes by your formula, {real:6} in torch, {real - ours} more")
-
-# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-real-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Adam and Adafactor have 8 bytes more: a step counter, one float32 number for each of the two
-# tensors. (You need a count for each parameter, too.)
-#
-# torch has no 8-bit optimizer. Other libraries do; here are the states of torchao's, for one matrix of
-# (4096, 4096). The cell measures them if torchao is installed. You need not install it: if it is not
-# there, the cell shows what was measured with version 0.18.0.
-
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-torchao", "locked": true, "schema_version": 3, "solution": false, "task": false}
-QUOTED = {"AdamW8bit": 34_080_768, "AdamWFp8": 34_078_720, "AdamW4bit": 17_825_920}
-
-
-def torchao_state_bytes():
-    """Return the bytes of torchao's two moments for a matrix of (4096, 4096), and its version."""
-    from peakmem.allocations import storages_of
-
-    logging.disable(logging.WARNING)  # torchao reports GPU libraries that it does not find
-    try:
-        import torchao
-        from torchao import optim
-
-        param = torch.zeros(4096, 4096, requires_grad=True)
-        found = {}
-        for name in QUOTED:
-            make = getattr(optim, name)([param])._new_buffer  # as its first step does
-            moments = (make(param, signed) for signed in (True, False))
-            found[name] = sum(s.nbytes() for moment in moments for s in storages_of(moment))
-        return found, f"measured here with torchao {torchao.__version__}"
-    except (ImportError, AttributeError):
-        return QUOTED, "quoted: measured with torchao 0.18.0, not here"
-    finally:
-        logging.disable(logging.NOTSET)
-
-
-real, origin = torchao_state_bytes()
-n = 4096 * 4096
-print(f"{'your adam':10} {state_bytes([(4096, 4096)], 'adam') / n:.5f} bytes a parameter")
-ours = state_bytes([(4096, 4096)], "adam8bit")
-print(f"{'adam8bit':10} {ours / n:.5f} bytes a parameter by your formula")
-for name, size in real.items():
-    print(f"{name:10} {size / n:.5f} bytes a parameter, {size - ours:+,} to adam8bit ({origin})")
-
-# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-torchao-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# AdamW8bit has 2048 bytes more than your formula: two tables (one for each moment) of the 256 float32 values
-# that a code can stand for. AdamWFp8 stores 8-bit floating-point numbers, needs no table, and is your formula
-# to the byte. AdamW4bit takes half a byte a value and blocks of 128. What the formula does not tell: torchao
-# leaves tensors of under 4096 values, and those that are no whole number of blocks, in float32.
-
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-measured_state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.5 Measure the state (2 points, 15 minutes)
+# ## 3.4 Measure the state (core, 2 points, 12 minutes)
 #
-# A formula is a claim. You can also look: a torch optimizer keeps its state in `optimizer.state`, a
-# dict from each parameter to what is remembered for it. Write `measured_state_bytes(optimizer)`,
-# which adds up the memory that is really held there.
+# A formula is a claim. You can also look: a torch optimizer keeps its state in `optimizer.state`, a dict
+# from each parameter to what it remembers for it. Write `measured_state_bytes(optimizer)`: the bytes held
+# there.
 #
-# Two things make this less simple than a sum of `tensor.nbytes`. A tensor is only a *view* of a
-# piece of memory, its **storage**: `tensor.untyped_storage()`, whose `nbytes()` is its size and
-# whose `data_ptr()` says where it lies. A view of one row keeps the storage of the whole matrix
-# alive. And several tensors may share one storage, which is there once. The second thing: some
-# optimizers keep tensors in dicts, lists and tuples within a parameter's state, nested at will.
+# It isn't a sum of `tensor.nbytes`. A tensor is only a *view* of a piece of memory, its **storage**
+# `tensor.untyped_storage()`, with `nbytes()` and an address, `data_ptr()`. A view of one row keeps the
+# whole matrix alive, and several tensors may share one storage. Some optimizers also nest tensors in
+# dicts, lists and tuples, to any depth.
 #
-# **Convention:** the whole bytes of each storage that is reached, each storage once. Step counters
-# that are tensors count; Python numbers, parameters and gradients do not. The optimizer must be as
-# it was afterwards. Mind that `optimizer.state` is a `defaultdict`: `optimizer.state[param]` makes
-# an empty entry where there was none. Before the first step there is nothing: 0 bytes.
+# **Convention:** count each storage that the state reaches once, whole. Step counters that are tensors
+# count; Python numbers, parameters and gradients don't. Leave the optimizer unchanged: reading
+# `optimizer.state[param]` adds an entry if there is none, so go through `.values()`.
 #
-# *Points:* all or nothing.
+# *Points:* all or nothing. *Example:* a state `{"m": t[:2], "history": [t[2:], 7]}`, with `t` of five float32
+# values, holds 20 bytes.
 #
-# *Example:* a state of `{"m": t[:2], "history": [t[2:], 7]}`, with `t` of 5 float32 values: 20
-# bytes.
-#
-# **Predict first.** How many bytes does torch's Adam really keep after a step, for one parameter of
-# 1000 float32 values?
+# **Predict first.** How many bytes does torch's Adam keep after a step on one parameter of 1000 float32
+# values?
 
 # %%
 predicted_bytes = None  # your prediction, a number
@@ -655,29 +499,65 @@ def measured_state_bytes(optimizer: torch.optim.Optimizer) -> int:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-measured_state_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.5, measure the state
-param = torch.zeros(1000, requires_grad=True)
-optimizer = torch.optim.Adam([param])
-found = measured_state_bytes(optimizer)
-assert found == 0, f"before the first step there is no state, but you find {found} bytes"
-assert len(optimizer.state) == 0, "you made an entry in the state: read it with .values()"
-t = torch.zeros(5)
-optimizer.state[param] = {"m": t[:2], "history": [t[2:], 7]}
-found = measured_state_bytes(optimizer)
-assert found != 8, "look into dicts, lists and tuples as well"
-assert found != 40, "two views of one storage: count it once"
-assert found == 20, f"the example's state holds 20 bytes, not {found}"
+# Self-check of 3.4, measure the state
+def found_in(state):
+    """Return what your function finds in the state of one parameter, and whether it changed."""
+    param = torch.zeros(1000, requires_grad=True)
+    optimizer = torch.optim.Adam([param, torch.zeros(3, requires_grad=True)])
+    if state == "after a step":
+        param.grad = torch.ones(1000)
+        optimizer.step()
+    elif state:
+        optimizer.state[param] = state
+    entries = len(optimizer.state)
+    found = measured_state_bytes(optimizer)
+    return found if len(optimizer.state) == entries else "you made an entry"
 
-optimizer.state.clear()
-param.grad = torch.ones(1000)
-optimizer.step()
-found = measured_state_bytes(optimizer)
-assert found != 8000, "the step counter is a tensor too, of 4 bytes"
-assert found == 8004, f"Adam keeps 8004 bytes for 1000 values, not {found}"
-print(f"After a step Adam keeps {found} bytes; you predicted {predicted_bytes}.")
+
+t, u = torch.zeros(5), torch.zeros(7)
+unchanged = {"you made an entry": "optimizer.state[param] makes an entry: use .values()"}
+self_check(
+    found_in,
+    [
+        Case(
+            ({},),
+            0,
+            "before the first step there is nothing",
+            label="before the first step",
+            wrong=unchanged,
+        ),
+        Case(
+            ({"m": t[:2], "history": [t[2:], 7]},),
+            20,
+            "t's storage has five values, and two views of it count once",
+            label="the example",
+            wrong=unchanged
+            | {
+                8: "look into lists too, and count storages whole",
+                40: "two views of one storage: once",
+            },
+        ),
+        Case(
+            ({"codes": {"q": (t, [u])}, "again": t},),
+            48,
+            "look into dicts, lists and tuples, however deep",
+            label="nested",
+            wrong={20: "look deeper", 68: "t is there twice, its storage once"},
+        ),
+        Case(
+            ("after a step",),
+            8004,
+            "two moments of 1000 values and a step counter",
+            label="torch's Adam after a step",
+            wrong=unchanged | {8000: "the step counter is a tensor too, of 4 bytes"},
+        ),
+    ],
+)
+if predicted(predicted_bytes, question="bytes that Adam keeps for 1000 values?"):
+    print(f"Adam keeps {found_in('after a step')} bytes; you predicted {predicted_bytes}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-measured_state_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.5, 2 points: hidden cases are run here when your instructor grades the lab.
+# Exercise 3.4, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
 from autograder.grading.stock import score
 
@@ -685,33 +565,29 @@ score("lab03-measured_state_bytes", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-step_timeline-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.6 What is live, and when (2 points, 20 minutes)
+# ## 3.5 What is live, and when (core, 2 points, 12 minutes)
 #
-# Bytes a parameter say how much there is, but not *when*. A training that runs out of memory does
-# so at one moment: in the first backward pass, in the first step, or in the second forward pass.
-# So follow the live bytes from event to event.
+# Bytes per parameter say how much, not *when*. Training runs out of memory at one moment: in the first
+# backward, the first step, or the second forward. So follow the live bytes.
 #
-# Write `step_timeline(param_bytes, activation_bytes, events)`: for each event, the bytes that are
-# live just after it. It is float32 training with Adam. Let $P$ be `param_bytes` and $A$
-# `activation_bytes`. The events are strings:
+# Write `step_timeline(param_bytes, activation_bytes, events)`: the bytes live just after each event of
+# float32 training with Adam. With $P$ of parameters and $A$ of activations per forward:
 #
 # | event | what it does |
 # |---|---|
-# | `"forward"` | makes $A$ of activations. Two forwards before a backward make $2A$ |
-# | `"backward"` | frees one $A$. Makes gradients, $P$, if there are none; else it adds to them in place |
-# | `"step"` | makes the two moments, $2P$, if they are not there yet. Without gradients it does nothing |
+# | `"forward"` | makes $A$; two forwards before a backward make $2A$ |
+# | `"backward"` | frees one $A$; makes gradients, $P$, or adds to those there are, in place |
+# | `"step"` | makes the two moments, $2P$, if they aren't there yet; does nothing without gradients |
 # | `"zero_grad(set_to_none=True)"` | frees the gradients |
-# | `"zero_grad(set_to_none=False)"` | writes zeros into them: nothing is freed, nothing is made |
+# | `"zero_grad(set_to_none=False)"` | writes zeros into them, and frees nothing |
 #
-# **Convention:** bytes; the parameters are always there, so they are counted from the first event
-# on; step counters and temporary values are not. Each backward has a forward before it.
+# **Convention:** the parameters count at all times; step counters and temporaries don't. Each backward
+# has a forward before it.
 #
-# *Points:* all or nothing.
+# *Points:* all or nothing. *Example:* $P$ = 10, $A$ = 3, events forward, backward, step, forward: 13, 20, 40, 43.
 #
-# *Example:* $P$ = 10, $A$ = 3, events forward, backward, step, forward: 13, 20, 40, 43.
-#
-# **Predict first.** $P$ = 10, $A$ = 25. In which iteration is most memory live, the first or the
-# second? (Each is forward, backward, step, zero_grad with set_to_none=True.)
+# **Predict first.** $P$ = 10, $A$ = 25. Which iteration of forward, backward, step and
+# `zero_grad(set_to_none=True)` has the most live memory, the first or the second?
 
 # %%
 predicted_iteration = None  # your prediction, 1 or 2
@@ -739,151 +615,365 @@ def step_timeline(param_bytes: int, activation_bytes: int, events: list[str]) ->
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-step_timeline-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.6, what is live, and when
+# Self-check of 3.5, what is live, and when
 FREE, ZERO = "zero_grad(set_to_none=True)", "zero_grad(set_to_none=False)"
-found = step_timeline(10, 3, ["forward", "backward", "step", "forward"])
-assert list(found) == [13, 20, 40, 43], f"the example gives 13, 20, 40, 43, not {found}"
-found = step_timeline(10, 3, ["forward", "backward", "step", FREE])
-assert found[-1] == 30, "set_to_none=True frees the gradients, and the moments stay"
-found = step_timeline(10, 3, ["forward", "backward", ZERO])
-assert found[-1] == 20, "set_to_none=False frees nothing"
-found = step_timeline(10, 3, ["forward", "backward", "forward", "backward"])
-assert list(found) == [13, 20, 23, 20], "the second backward adds to the gradients in place"
-found = step_timeline(10, 3, ["step", "forward"])
-assert list(found) == [10, 13], "without gradients a step does nothing"
-
-iteration = ["forward", "backward", "step", FREE]
-live = list(step_timeline(10, 25, 2 * iteration))
-for event, level in zip(2 * iteration, live, strict=True):
-    print(f"{event:28} {level:3} {'#' * int(level)}")
-most = live.index(max(live)) // len(iteration) + 1
-print(f"Most is live in iteration {most}; you predicted {predicted_iteration}.")
+once = ["forward", "backward", "step"]
+self_check(
+    step_timeline,
+    [
+        Case(
+            (10, 3, [*once, "forward"]),
+            [13, 20, 40, 43],
+            "note the bytes after each event",
+            label="the example",
+            wrong={
+                (10, 13, 20, 40): "these are the bytes before each event",
+                (13, 20, 30, 33): "Adam has two moments",
+                (13, 20, 30, 30): "the step leaves the gradients, and makes two moments",
+                (13, 23, 43, 46): "backward frees the activations of one forward",
+            },
+        ),
+        Case(
+            (10, 3, [*once, FREE]), [13, 20, 40, 30], "True frees the gradients; the moments stay"
+        ),
+        Case((10, 3, ["forward", "backward", ZERO]), [13, 20, 20], "False frees nothing"),
+        Case((10, 3, [ZERO, "step", "forward"]), [10, 10, 13], "without gradients nothing is made"),
+        Case(
+            (10, 3, ["forward", "forward", "backward", "backward"]),
+            [13, 16, 23, 20],
+            "one backward frees one forward's activations; the second adds in place",
+        ),
+        Case((10, 3, [*once, *once]), [13, 20, 40, 43, 40, 40], "moments are made once"),
+    ],
+)
+if predicted(predicted_iteration, question="the iteration with the most live memory?"):
+    iteration = [*once, FREE]
+    live = list(step_timeline(10, 25, 2 * iteration))
+    for event, level in zip(2 * iteration, live, strict=True):
+        print(f"{event:28} {level:3} {'#' * int(level)}")
+    most = live.index(max(live)) // len(iteration) + 1
+    print(f"Most is live in iteration {most}; you predicted {predicted_iteration}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-step_timeline", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.6, 2 points: hidden cases are run here when your instructor grades the lab.
+# Exercise 3.5, 2 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
 from autograder.grading.stock import score
 
 score("lab03-step_timeline", globals())
 ### END HIDDEN TESTS
 
-# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-meter-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## How much memory does a step take?
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-calculator-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### Play
 #
-# Let $P$ be the bytes of all parameters. Gradients take $P$ too, and the two moments $2P$. So
-# between steps $4P$ are live. But *during* a step there are intermediate values as well, and the
-# training has to fit at its peak.
-#
-# `MemoryMeter` counts live bytes while a block of code runs. `track` hands it what is there
-# already; from then on it sees every operator, and every tensor that is freed. This is torch's own
-# Adam in its two usual ways: a loop over the parameters, and `foreach`, which treats all parameters
-# together in few large operators (quick on a GPU, and its default there).
+# The same events for GPT-2, operator by operator. Which changes most: the precision, the optimizer, or the batch?
 
-# %% nbgrader={"grade": false, "grade_id": "lab03-meter", "locked": true, "schema_version": 3, "solution": false, "task": false}
-SHAPES = [(256, 1024)] * 8  # eight equal float32 matrices, 1 MiB each
-P = sum(4 * math.prod(shape) for shape in SHAPES)
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-calculator", "locked": true, "schema_version": 3, "solution": false, "task": false}
+try:
+    with lab03.with_hidden_modules():
+        from peakmem.widgets import adam_state
 
-
-def new_model():
-    """Return parameters of those shapes, and gradients for them."""
-    torch.manual_seed(0)
-    params = [torch.randn(shape).requires_grad_() for shape in SHAPES]
-    return params, [torch.randn(shape) for shape in SHAPES]
-
-
-def torch_step(foreach):
-    """Return the meter's report on torch's first Adam step."""
-    params, grads = new_model()
-    for param, grad in zip(params, grads, strict=True):
-        param.grad = grad
-    optimizer = torch.optim.Adam(params, foreach=foreach)
-    return measure_call(optimizer.step, device="cpu", track=[params, grads])
-
-
-for name, foreach in (("for-loop", False), ("foreach", True)):
-    found = torch_step(foreach)
-    print(
-        f"torch, {name:8}: {found.live_before_bytes / P:.2f} P before the step, "
-        f"{found.peak_bytes / P:.2f} P at its peak, {found.live_after_bytes / P:.2f} P after it"
+        display(adam_state())
+except ImportError:  # without ipywidgets, a still picture
+    gb = {r: {part: 0.124 * n for part, n in bytes_per_parameter(r).items()} for r in RECIPES}
+    figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
+    plots.stacked_bars(ax, gb, label="GB of GPT-2, 124 million parameters")
+    show_figure(
+        figure,
+        "Stacked bars for GPT-2 in GB: fp32 and mixed 2, mixed with fp32 gradients 2.2, bf16 and sgd 1.",
     )
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-meter-own", "locked": true, "schema_version": 3, "solution": false, "task": false}
-params, grads = new_model()
-with MemoryMeter("cpu").track(params, grads) as meter:
-    state = {}
-    adam_step(params, grads, state)
-print(
-    f"your adam_step: {meter.peak_bytes / P:.2f} P at its peak, {meter.live_bytes / P:.2f} P after"
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 3.6 Find the leak (core, 2 points, 10 minutes)
+#
+# `two_stages` below trains half of the batches at a rate of 0.1 and the rest at 0.01. Its results are right.
+# Its optimizer, SGD with momentum, keeps one velocity per parameter, $P$ in all, made in its first step.
+# Activations are tiny.
+#
+# The *meter* runs code and counts the live bytes after each operator.
+#
+# **Predict first.** Parameters, gradients and velocity: how many $P$ should the peak be?
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-two_stages", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def two_stages(model, make_optimizer, batches):
+    """Train half of the batches at 0.1 and the rest at 0.01; return the losses."""
+    losses = []
+    fast, slow = make_optimizer(lr=0.1), make_optimizer(lr=0.01)
+    for i, (x, y) in enumerate(batches):
+        optimizer = fast if i < len(batches) // 2 else slow
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+# %%
+predicted_peak = None  # your prediction, in P
+
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-leak", "locked": true, "schema_version": 3, "solution": false, "task": false}
+if predicted(predicted_peak, question="the peak of two_stages, in P?"):
+    curve = lab03.training_curve(two_stages)
+    figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
+    plots.live_timelines(ax, {"two_stages": curve}, unit="P")
+    show_figure(
+        figure,
+        "Live memory of two_stages over its operators, in units of P: six teeth, one per batch. From the "
+        "middle on, both their feet and their tips stand one P higher.",
+    )
+    print(f"Peak {max(curve):.2f} P; you predicted {predicted_peak}.")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# What holds the extra $P$? Write `train_in_two_stages`, which returns the same losses and leaves the same
+# weights, with a peak of at most $3.5\,P$. Each stage has a new optimizer.
+#
+# *Points:* same results 1, peak below the bound 1, measured at grading.
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-find_the_leak-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def train_in_two_stages(model, make_optimizer, batches) -> list[float]:
+    """Train half of the batches at 0.1 and the rest at 0.01, within 3.5 P; return the losses."""
+    ### BEGIN SOLUTION
+    losses, half = [], len(batches) // 2
+    for lr, stage in ((0.1, batches[:half]), (0.01, batches[half:])):
+        optimizer = make_optimizer(lr=lr)  # frees the one before
+        for x, y in stage:
+            loss = torch.nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+    return losses
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-find_the_leak-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 3.6, find the leak
+*results, peak = lab03.training_of(two_stages)()  # losses and weights of a small model
+self_check(
+    lab03.training_of(train_in_two_stages),
+    [
+        Case(
+            (),
+            (*results, "within 3.5 P"),
+            "the results of two_stages: the same halves and rates, a new optimizer in each stage",
+            label="results and peak",
+            wrong={
+                (*results, peak): "fast lives on through the second stage: what still names it?"
+            },
+        )
+    ],
+    equal=close(1e-4),
 )
-event, live = max(meter.timeline, key=lambda entry: entry[1])
-print(f"The peak came with the operator {event}.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab03-find_the_leak", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# Exercise 3.6, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.grading.stock import score
+
+score("lab03-find_the_leak", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 3.7 In your own words (core, 2 points, 6 minutes)
+#
+# A friend's model fits with SGD to the last GB. With Adam it runs out of memory in the first step, although
+# forward and backward still go through. In two or three sentences: what came in addition, when, and does a smaller
+# batch cure it? (1 point)
+#
+# And in one: how did 3.6's picture show that an *optimizer* held the extra $P$, and not gradients or
+# activations? (1 point)
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "lab03-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# Adam keeps two moments for each parameter, 2P bytes that SGD does not need. It makes them in its first
+# step, after forward and backward, and they stay. They do not depend on the batch: a smaller one only
+# frees activations, which are gone by the time of the step anyway.
+#
+# The extra P came with the first step of the second stage and never left: gradients and activations come
+# and go with each batch, and only an optimizer's state is made once, in its first step.
+# ### END SOLUTION
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-stretch-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# # Stretch
+#
+# The core says what is kept. From here on you keep less: other optimizers, smaller temporaries, no gradients.
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 3.8 Bytes of state (stretch, 2 points, 8 minutes)
+#
+# Optimizers that remember less need the *shapes* of the parameters. Write `state_bytes(shapes, optimizer)`: the
+# bytes of state, summed over tensors of $n$ values each.
+#
+# - `"sgd"` keeps nothing, `"momentum"` one float32 value per parameter, `"adam"` two.
+# - `"adafactor"` (without a first moment) keeps only means of the second moment over rows and over columns: for two
+#   or more dimensions, $n / \text{last}$ and $n / \text{second last}$ float32 values. Vectors and single numbers,
+#   shape `()`, keep all $n$.
+# - `"adam8bit"` keeps both moments at 1 byte per value, in blocks of 256. Each block, a short last one
+#   too, has one float32 scale per moment.
+#
+# **Convention:** step counters and code tables don't count.
+#
+# *Points:* all or nothing. *Example:* (100, 30) takes 12,000 bytes under momentum, 24,000 under Adam,
+# 4 (100 + 30) = 520 under Adafactor and 2 (3000 + 4 · 12) = 6096 in 8 bits. (2, 100, 30) takes 1040 under
+# Adafactor: two matrices.
+#
+# **Predict first.** GPT-2's embedding is a matrix of (50257, 768). About how many times smaller than
+# Adam's is Adafactor's state for it?
+
+# %%
+predicted_ratio = None  # your prediction, a number
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-state_bytes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def state_bytes(shapes: list[tuple[int, ...]], optimizer: str) -> int:
+    """Return the bytes of an optimizer's state for parameters of these shapes."""
+    ### BEGIN SOLUTION
+    total = 0
+    for shape in shapes:
+        n = math.prod(shape)
+        if optimizer == "momentum":
+            total += 4 * n
+        elif optimizer == "adam":
+            total += 8 * n
+        elif optimizer == "adafactor" and len(shape) >= 2:
+            total += 4 * (n // shape[-1] + n // shape[-2])
+        elif optimizer == "adafactor":
+            total += 4 * n
+        elif optimizer == "adam8bit":
+            total += 2 * (n + 4 * math.ceil(n / 256))
+    return total
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-state_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 3.8, bytes of state
+matrix = [(100, 30)]
+self_check(
+    state_bytes,
+    [
+        Case((matrix, "sgd"), 0, "plain SGD remembers nothing"),
+        Case(
+            (matrix, "momentum"),
+            12_000,
+            "one value of 4 bytes per parameter",
+            wrong={3000: "a value takes 4 bytes"},
+        ),
+        Case(
+            ([(100, 30), (30,)], "adam"),
+            24_240,
+            "two values per parameter, summed over all tensors",
+        ),
+        Case(
+            (matrix, "adafactor"),
+            520,
+            "a mean per row and per column",
+            wrong={130: "a value takes 4 bytes"},
+        ),
+        Case(
+            ([(2, 100, 30)], "adafactor"),
+            1040,
+            "each of the two matrices has rows and columns",
+            wrong={
+                520: "there are two matrices",
+                528: "n / last + n / second last, not a sum of sizes",
+            },
+        ),
+        Case(([(), (7,)], "adafactor"), 32, "what is no matrix keeps all its values; () has n = 1"),
+        Case(
+            (matrix, "adam8bit"),
+            6096,
+            "12 blocks, each with a scale per moment",
+            wrong={
+                6048: "each moment has its own scales",
+                6088: "the short last block has a scale, too",
+            },
+        ),
+        Case(
+            ([(10,), (257,)], "adam8bit"),
+            558,
+            "each tensor has blocks of its own; 257 values are two",
+        ),
+    ],
+)
+if predicted(predicted_ratio, question="Adam's state over Adafactor's?"):
+    ratio = state_bytes([(50257, 768)], "adam") / state_bytes([(50257, 768)], "adafactor")
+    print(f"Adafactor's state is {ratio:.0f} times smaller; you predicted {predicted_ratio}.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab03-state_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# Exercise 3.8, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.grading.stock import score
+
+score("lab03-state_bytes", globals())
+### END HIDDEN TESTS
+
+
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-state_bytes-real", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def after_a_step(make):
+    """Return a torch optimizer of a matrix and a vector after one step."""
+    params = [torch.ones(shape, requires_grad=True) for shape in ((100, 30), (30,))]
+    sum(param.sum() for param in params).backward()
+    optimizer = make(params)
+    optimizer.step()
+    return optimizer
+
+
+for name, make in (
+    ("sgd", torch.optim.SGD),
+    ("momentum", lambda params: torch.optim.SGD(params, momentum=0.9)),
+    ("adam", torch.optim.Adam),
+    ("adafactor", torch.optim.Adafactor),
+):
+    ours = state_bytes([(100, 30), (30,)], name)
+    real = measured_state_bytes(after_a_step(make))
+    print(f"{name:10} {ours:6} bytes by your formula, {real:6} in torch, {real - ours} more")
+
+ours = state_bytes([(4096, 4096)], "adam8bit")  # torchao 0.18.0's states were measured for this lab
+for name, real in (("AdamW8bit", 34_080_768), ("AdamWFp8", 34_078_720), ("AdamW4bit", 17_825_920)):
+    print(f"torchao's {name:10} {real:11,} bytes for 4096 x 4096, {real - ours:+,} to adam8bit")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# torch's 8 bytes more are two step counters. AdamW8bit adds two tables of 256 float32 codes; AdamWFp8 needs no
+# table and is your formula to the byte; AdamW4bit packs two values into a byte.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-timelines-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ### One step, operator by operator
+# ## 3.9 The peak of a training step (stretch, 3 points, 12 minutes)
 #
-# A peak is a moment in a curve. So here is the whole curve, of one training step in its second iteration:
-# forward and backward make the gradients, then Adam makes its step, by a for-loop, by `foreach`, and by a
-# *fused* kernel, which does all of Adam in a single operator. The eight matrices are used one after
-# the other and activations are tiny, so all you see is parameters, moments, gradients and what the
-# step makes on the way.
+# Between steps, parameters, gradients and moments take $4P$. *During* a step there are temporaries too. The
+# cell below measures the second training step on eight matrices of 1 MiB under torch's Adam, three ways: a
+# for-loop over parameters, `foreach`, which treats all of them together, and one *fused* kernel.
 #
-# **Predict first.** All three start with parameters and moments, $3P$, and end with the gradients besides,
-# $4P$. The for-loop reaches $4.375\,P$, as you have just seen. How many times does its curve touch that
-# height? And how high does the fused kernel go?
+# **Predict first.** The for-loop peaks at $4.375\,P$. How many times does its curve touch that height? And how high
+# does fused go?
 
 # %%
 predicted_touches = None  # your prediction, a number
 predicted_fused_peak = None  # your prediction, in P
 
-
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-timelines", "locked": true, "schema_version": 3, "solution": false, "task": false}
-def step_curve(**options):
-    """Return the live bytes, in units of P, after each operator of a second training step."""
-    params, _ = new_model()
-    optimizer = torch.optim.Adam(params, **options)
-    x = torch.ones(1, SHAPES[0][0])
-
-    def training_step():
-        optimizer.zero_grad(set_to_none=True)
-        sum((x @ param).sum() for param in params).backward()
-        optimizer.step()
-
-    training_step()
-    optimizer.zero_grad(set_to_none=True)
-    meter = MemoryMeter("cpu").track(params, optimizer)
-    with meter:
-        training_step()
-    return [live / P for _, live in meter.timeline]
-
-
-ways = {"for-loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
-figure, panels = plt.subplots(1, 3, figsize=(10, 4), layout="constrained", sharey=True)
-for ax, (name, options) in zip(panels, ways.items(), strict=True):
-    curve = step_curve(**options)
-    touches = sum(live == max(curve) > before for before, live in pairwise(curve))
-    plots.live_timelines(ax, {name: curve}, unit="P")
-    print(f"{name:8} peaks at {max(curve):.3f} P, which its curve touches {touches} times")
-for ax in panels[1:]:
-    ax.set_ylabel("")
-panels[0].set_ylim(0, 5.6)  # of all three
-show_figure(
-    figure,
-    "Three curves of live memory in units of P. Each rises from 3 P in eight stairs to 4 P while "
-    "backward makes the gradients. Then the for-loop makes eight teeth, seven of them up to 4.38 P, foreach one block "
-    "up to 5 P, and fused stays at 4 P.",
-)
-print(f"You predicted {predicted_touches} times (for-loop) and {predicted_fused_peak} P (fused).")
-
-# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-timelines-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the picture.** The stairs are the gradients, made one matrix after the other. Then the three
-# differ. The first of the for-loop's eight teeth is lower than the others. **Why is that, and why** are the peaks $4.375\,P$, $5\,P$ and $4\,P$? The next exercise gives you the pieces, and in
-# 3.10 you explain all three in your own words.
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-timelines", "locked": true, "schema_version": 3, "solution": false, "task": false}
+if predicted(predicted_touches, predicted_fused_peak, question="touches, and fused's peak in P?"):
+    ways = {"for-loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
+    figure, panels = plt.subplots(1, 3, figsize=(10, 4), layout="constrained", sharey=True)
+    for ax, (name, options) in zip(panels, ways.items(), strict=True):
+        curve, stepped_from = lab03.step_curve(**options)
+        plots.live_timelines(ax, {name: curve}, unit="P")
+        ax.axvspan(stepped_from, len(curve) - 1, color="0.9", zorder=0)
+        print(f"{name:8} peaks at {max(curve):.3f} P, {lab03.peaks_touched(curve)} times")
+    for ax in panels[1:]:
+        ax.set_ylabel("")
+    panels[0].set_ylim(0, 5.6)
+    show_figure(
+        figure,
+        "Three curves of live memory in P, the optimizer's step shaded. Each climbs from 3 P to 4 P in "
+        "eight stairs during backward. In the step, the for-loop makes eight teeth, seven of them up to "
+        "4.38 P; foreach one block up to 5 P; fused stays at 4 P.",
+    )
+    print(f"You predicted {predicted_touches} touches and {predicted_fused_peak} P.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-peak_of_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.7 The peak of a training step (3 points, 25 minutes)
-#
-# Where did the temporary values come from? torch's for-loop does this for one parameter after the
-# other; only the third line makes new tensors:
+# Why? torch's for-loop does this for one parameter after the other; only the third line makes new tensors:
 #
 # ```python
 # exp_avg.lerp_(grad, 1 - beta1)
@@ -892,35 +982,24 @@ print(f"You predicted {predicted_touches} times (for-loop) and {predicted_fused_
 # param.addcdiv_(exp_avg, denom, value=-step_size)
 # ```
 #
-# While a tensor of $b$ bytes has its turn, its root and its quotient are live together: $2b$. And
-# the name `denom` still holds what was made for the tensor *before* it, until it is set anew. So:
+# A tensor's root and quotient are live together, and until then `denom` still names the quotient of the tensor *before*.
 #
-# | `optimizer` | temporary values at the most |
+# | `optimizer` | temporaries at most |
 # |---|---|
-# | `"for-loop"` | twice a tensor's own bytes + the bytes of the tensor before it, for the tensor where this is most. The first one has none before it |
-# | `"foreach"` | the roots of all tensors at once: $P$ |
-# | `"fused"` | none: one kernel does it all, value by value |
+# | `"for-loop"` | twice a tensor's bytes + the bytes of the tensor before it, if any; where that is most |
+# | `"foreach"` | the roots of all tensors at once, $P$ |
+# | `"fused"` | none |
 #
-# Now the whole training step, in its second iteration or later: the moments are there. Write
-# `peak_of_step(shapes, activation_bytes, optimizer)`, which returns the peak in bytes and the phase
-# it comes in, `"backward"` or `"step"`, as a tuple. `shapes` are those of float32 parameters, in
-# their order.
+# Write `peak_of_step(shapes, activation_bytes, optimizer)` for a step with the moments there: the tuple of
+# the peak in bytes and its phase, `"backward"` or `"step"`. `shapes` are those of float32 parameters.
 #
-# **Convention:** bytes. In `"backward"`, parameters, moments, all activations and all gradients count
-# as live together (its end, at worst). In `"step"` the activations are gone, and the temporary
-# values come in addition. Step counters do not count. There is no tie.
+# **Convention:** in backward, parameters, moments, all gradients and all activations are live together. In
+# the step the activations are gone. Step counters don't count, and there is no tie.
 #
-# You get 1 point for the right phase, 1 if all your peaks are within 5 % of what the meter
-# measures, 1 if they are within 1 %.
+# *Points:* phase 1, all peaks within 5 % of the meter's 1, within 1 % 1.
 #
-# *Example:* float32 vectors of 10 and 30 values, $P$ = 160 bytes, with 100 bytes of activations. Backward:
-# 4 * 160 + 100 = 740. For-loop step: 640 + (2 * 120 + 40) = 920. So `(920, "step")`.
-#
-# **Predict first.** For the eight equal matrices of 1 MiB: how many MiB is the peak of a for-loop
-# step above $4P$?
-
-# %%
-predicted_temporaries_mib = None  # your prediction, a number
+# *Example:* vectors of 10 and 30 values, $P$ = 160, 100 bytes of activations. Backward: 640 + 100.
+# For-loop step: 640 + (2 · 120 + 40) = 920. So `(920, "step")`.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-peak_of_step-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -944,40 +1023,44 @@ def peak_of_step(
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-peak_of_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.7, the peak of a training step
-found = peak_of_step([(10,), (30,)], 100, "for-loop")
-assert found[1] == "step", "the for-loop's temporary values take more than the activations here"
-assert found[0] != 880, "the for-loop still holds the quotient of the tensor before"
-assert found[0] == 920, f"the example's peak is 920 bytes, not {found[0]}"
-assert tuple(peak_of_step([(10,), (30,)], 100, "foreach")) == (800, "step"), "foreach: 5 P"
-assert tuple(peak_of_step([(10,), (30,)], 100, "fused")) == (740, "backward"), "fused: no temporary"
-
-
-def second_step(**options):
-    """Return the meter's report on the second step of torch's Adam."""
-    params, grads = new_model()
-    for param, grad in zip(params, grads, strict=True):
-        param.grad = grad
-    optimizer = torch.optim.Adam(params, **options)
-    optimizer.step()
-    return measure_call(optimizer.step, device="cpu", track=[params, grads, optimizer])
-
-
+# Self-check of 3.9, the peak of a training step
+vectors = [(10,), (30,)]
+self_check(
+    peak_of_step,
+    [
+        Case(
+            (vectors, 100, "for-loop"),
+            (920, "step"),
+            "640 + 2 * 120 + 40 is more than 640 + 100",
+            wrong={
+                (880, "step"): "the quotient of the tensor before is still there",
+                (760, "step"): "root and quotient: two",
+            },
+        ),
+        Case(
+            ([(30,), (10,)], 100, "for-loop"), (880, "step"), "the first tensor has none before it"
+        ),
+        Case((vectors, 100, "foreach"), (800, "step"), "the roots of all tensors: P"),
+        Case((vectors, 100, "fused"), (740, "backward"), "no temporary: backward has the peak"),
+        Case((vectors, 300, "for-loop"), (940, "backward"), "here the activations are more"),
+    ],
+)
+P = sum(4 * math.prod(shape) for shape in lab03.SHAPES)
 for name, options in (
     ("for-loop", {"foreach": False}),
     ("foreach", {"foreach": True}),
     ("fused", {"fused": True}),
 ):
-    measured = second_step(**options).peak_bytes
-    predicted = peak_of_step(SHAPES, 0, name)[0]
-    print(
-        f"{name:8} {predicted / 2**20:6.2f} MiB by your formula, {measured / 2**20:6.2f} measured "
-        f"({measured / P:.3f} P), ratio {predicted / measured:.4f}"
+    ours, measured = (
+        peak_of_step(lab03.SHAPES, 0, name)[0],
+        lab03.metered_adam(**options).peak_bytes,
     )
-print(f"For the for-loop you predicted {predicted_temporaries_mib} MiB above 4 P.")
+    print(
+        f"{name:8} {ours / P:.3f} P by your formula, {measured / P:.3f} P measured, ratio {ours / measured:.4f}"
+    )
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-peak_of_step", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.7, 3 points: hidden cases are run here when your instructor grades the lab.
+# Exercise 3.9, 3 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
 from autograder.grading.stock import score
 
@@ -985,35 +1068,39 @@ score("lab03-peak_of_step", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-lean_adam_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.8 Adam on a memory diet (4 points, 30 minutes)
+# ## 3.10 Adam on a memory diet (stretch, 4 points, 15 minutes)
 #
-# A step that makes whole tensors on the way needs room for them, and the largest tensor of a
-# language model, its embedding, can be a gigabyte. Adam treats every value by itself, though. So
-# nothing forces a step to hold more than a few values at a time beside parameters, gradients and
-# moments.
+# A whole-tensor temporary of an embedding can take a gigabyte. But Adam treats each value by itself, so a
+# step never needs more than a few values at a time.
 #
-# Write `lean_adam_step`, which does what `adam_step` does under the same rules, on a budget:
-# - **During any call**, the first one included, at most `params + grads + 2P + 1 MiB` may be live.
-# - **Between calls**, beside `params` and `grads`, at most `2P + 64 KiB` may be: the two moments,
-#   and some room for counters. What you keep in `state`, in globals or elsewhere all counts.
-# - Numpy's memory counts like torch's.
+# Write `lean_adam_step`: `adam_step` under the same rules, on a budget.
+# - **During any call**, the first included, at most `params + grads + 2P + 1 MiB` are live.
+# - **Between calls**, at most `2P + 64 KiB` besides `params` and `grads`: the moments, and counters. All that
+#   you keep counts, in `state`, globals or elsewhere. Numpy's memory counts, too.
 #
-# You get 2 points for right results, and 2 for keeping the budget, which is measured on float32
-# parameters of a few MiB. The meter measures from inside, and the grader compares that with what
-# the system says from outside.
+# `pieces(tensor)` below cuts a tensor into *views*: writing into a piece writes into the tensor, and no
+# memory is copied. Parameter, gradient and moments of one shape give pieces that match. In-place operators end in an underscore:
+# `m.mul_(beta1).add_(grad, alpha=x)` makes no tensor, `beta1 * m + x * grad` makes three.
 #
-# Two hints. Operators that end in an underscore work in place: `m.mul_(beta1).add_(grad, alpha=x)`
-# makes no new tensor, `beta1 * m + x * grad` makes three. And a *view* of a tensor costs nothing:
-# `t.split(k, dim)` or `t[a:b]` give pieces of `t` that share its memory, so what you write into a
-# piece is written into `t`. Pieces of some ten thousand values are quick enough. Mind that one row
-# of a matrix may be larger than 1 MiB.
+# *Points:* equal results 2, under the measured budget 2.
 #
-# *Example:* one parameter of 1,000,000 float32 values, $P$ = 4 MB. Parameter, gradient and
-# moments take 16 MB. The quotient $\hat m / (\sqrt{\hat v} + \epsilon)$ of the whole tensor would be
-# 4 MB more; of pieces of 10,000 values it is 40 KB at a time.
+# *Example:* a parameter of 1,000,000 values takes 16 MB with gradient and moments. The whole quotient
+# $\hat m / (\sqrt{\hat v} + \epsilon)$ would be 4 MB more; a piece of it is at most 128 KiB.
 #
-# **Predict first.** How many MiB above `params + grads + 2P` does a step reach on the eight
-# matrices of 1 MiB each, if it makes four intermediate values of a whole matrix at a time?
+# **Predict first.** How many MiB above $4P$ does a step reach on the eight 1 MiB matrices, if it makes four values of a
+# whole matrix at a time?
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab03-pieces", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def pieces(tensor, most=2**15):
+    """Yield views of at most `most` values, which together are the tensor; any layout will do."""
+    if tensor.numel() <= most:
+        yield tensor
+        return
+    longest = max(range(tensor.ndim), key=lambda dim: tensor.shape[dim])
+    for half in tensor.tensor_split(2, dim=longest):
+        yield from pieces(half)
+
 
 # %%
 predicted_mib = None  # your prediction, a number
@@ -1031,16 +1118,6 @@ def lean_adam_step(
     """As adam_step, with less than 1 MiB beside parameters, gradients and moments."""
     ### BEGIN SOLUTION
     beta1, beta2 = betas
-
-    def pieces(tensor, most=2**15):
-        """Views of at most `most` values, which together are the tensor; any layout will do."""
-        if tensor.numel() <= most:
-            yield tensor
-            return
-        longest = max(range(tensor.ndim), key=lambda dim: tensor.shape[dim])
-        for half in tensor.tensor_split(2, dim=longest):
-            yield from pieces(half)
-
     with torch.no_grad():
         for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
             if grad is None:
@@ -1059,95 +1136,89 @@ def lean_adam_step(
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.8, Adam on a memory diet
-(value,) = one_parameter(1.0, [0.5], lean_adam_step, lr=0.1)
-assert abs(value - (1 - 0.05 / (0.5 + 1e-8))) < 1e-12, "compute in the parameter's dtype, as in 3.1"
-values = one_parameter(1.0, [0.5, None, -2.0], lean_adam_step, lr=0.1)
-assert abs(values[2] - 0.955950) < 1e-5, f"after 0.5, None and -2: 0.955950, not {values[2]:.6f}"
-tall = torch.zeros(3, 2, dtype=torch.float64).T.requires_grad_()  # not contiguous
-lean_adam_step([tall], [torch.ones(2, 3, dtype=torch.float64)], {}, lr=0.1)
-assert (tall + 0.1).abs().max() < 1e-6, (
-    "a parameter that is not contiguous did not move as it should"
+# Self-check of 3.10, Adam on a memory diet
+self_check(
+    lab03.values_after(lean_adam_step),
+    [
+        Case(
+            (1.0, [0.5]),
+            (0.900000002,),
+            "as in 3.1, in the parameter's dtype",
+            {"lr": 0.1},
+            label="one step",
+        ),
+        Case(
+            (1.0, [0.5, None, -2.0]),
+            (0.900000002, 0.900000002, 0.955950351),
+            "None leaves the parameter, its moments and its count alone",
+            {"lr": 0.1},
+            label="gradients 0.5, None, -2",
+        ),
+        Case(
+            (0.0, [0.5]),
+            (-0.5,),
+            "eps is added to the corrected root",
+            {"lr": 1.0, "eps": 0.5},
+            label="eps = 0.5",
+        ),
+        Case(
+            (),
+            (-0.1,),
+            "cut the parameter itself",
+            label="not contiguous",
+            function=lab03.on_transposed(lean_adam_step),
+        ),
+        Case(
+            (),
+            "within the budget",
+            "work in place on pieces, and keep two float32 moments per parameter",
+            label="memory",
+            function=lab03.budget_of(lean_adam_step),
+        ),
+    ],
 )
-
-MIB = 2**20
-long_vector = torch.zeros(700_000, requires_grad=True)
-wide_matrix = torch.zeros(2, 500_000, requires_grad=True)
-params, grads = [long_vector, wide_matrix], [torch.ones(700_000), torch.ones(2, 500_000)]
-P = sum(param.nbytes for param in params)
-state = {}
-with MemoryMeter("cpu", count_numpy=True).track(params, grads) as meter:
-    lean_adam_step(params, grads, state)
-rise = meter.peak_bytes + meter.numpy_peak_bytes - meter.baseline_bytes
-kept = meter.live_bytes - meter.baseline_bytes
-print(f"above params + grads: {rise / MIB:.2f} MiB at the peak, {kept / MIB:.2f} MiB kept")
-print(f"the budget:           {2 * P / MIB + 1:.2f} MiB at the peak, {2 * P / MIB:.2f} MiB kept")
-assert rise <= 2 * P + MIB, (
-    f"the peak is {(rise - 2 * P - MIB) / MIB:.2f} MiB over the budget: work in place, on pieces, "
-    "and cut long vectors and rows too"
-)
-assert kept <= 2 * P + 64 * 1024, "more than two float32 moments a parameter is kept"
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-lean_adam_step", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.8, 4 points: hidden cases are run here when your instructor grades the lab.
+# Exercise 3.10, 4 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
 from autograder.grading.stock import score
 
 score("lab03-lean_adam_step", globals())
 ### END HIDDEN TESTS
 
-# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-diet-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ### What was gained?
-#
-# The eight matrices again, with your two steps beside torch's. "Above" is what the step takes
-# beside parameters, gradients and moments.
-
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab03-diet", "locked": true, "schema_version": 3, "solution": false, "task": false}
-P = sum(4 * math.prod(shape) for shape in SHAPES)
-
-
-def own_step(step):
-    """Return the meter's report on the first call of `step`."""
-    params, grads = new_model()
-    return measure_call(step, params, grads, {}, device="cpu")
-
-
-for name, found in (
-    ("torch, foreach", torch_step(foreach=True)),
-    ("torch, for-loop", torch_step(foreach=False)),
-    ("adam_step", own_step(adam_step)),
-    ("lean_adam_step", own_step(lean_adam_step)),
-):
-    print(f"{name:16} {(found.peak_bytes - 4 * P) / MIB:6.2f} MiB above 4 P")
-print(f"Four values of a whole matrix are 4 MiB; you predicted {predicted_mib}.")
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-diet", "locked": true, "schema_version": 3, "solution": false, "task": false}
+if predicted(predicted_mib, question="MiB above 4 P?"):
+    for name, found in (
+        ("torch, foreach", lab03.metered_adam(foreach=True)),
+        ("torch, for-loop", lab03.metered_adam(foreach=False)),
+        ("adam_step", lab03.metered_step(adam_step)),
+        ("lean_adam_step", lab03.metered_step(lean_adam_step)),
+    ):
+        print(f"{name:16} {(found.peak_bytes - 4 * P) / 2**20:6.2f} MiB above 4 P")
+    print(
+        f"Four values of a whole matrix are {4 * P / 8 / 2**20:g} MiB; you predicted {predicted_mib}."
+    )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-step_in_backward-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.9 A step inside backward (3 points, 20 minutes)
+# ## 3.11 A step inside backward (stretch, 3 points, 10 minutes)
 #
-# Parameters and moments have to stay. But do the gradients? Backward makes them one after another,
-# from the last layer to the first. If each parameter is updated as soon as its gradient is there,
-# the gradient can be freed at once, and hardly any gradients are live at the same time.
+# Parameters and moments have to stay. Do gradients? Backward makes them one after another. Update each
+# parameter as soon as its gradient is there, free the gradient, and hardly any two are live at once.
 #
-# torch has a place for that: `param.register_post_accumulate_grad_hook(hook)` calls `hook(param)`
-# each time a backward has finished `param.grad`. It returns a handle, and `handle.remove()` takes
-# the hook away.
+# `param.register_post_accumulate_grad_hook(hook)` calls `hook(param)` whenever a backward has finished
+# `param.grad`. It returns a handle, whose `remove()` takes the hook away.
 #
-# Write `step_in_backward(params, lr)`. After it, `loss.backward()` alone makes a step of plain SGD,
-# `param - lr * param.grad`, on each parameter and sets its gradient to `None`. It returns an object
-# with a method `remove()`, after which backward only makes gradients again, as before. `params` are
-# leaf tensors that require a gradient; a parameter may be used twice in a model. No
-# optimizer of torch's is allowed.
+# Write `step_in_backward(params, lr)`. After it, `loss.backward()` alone makes an SGD step,
+# `param - lr * param.grad`, on each parameter and sets its gradient to `None`. It returns an object with
+# `remove()`, after which backward only makes gradients again. `params` are leaf tensors that require a
+# gradient, used once or more; no optimizer of torch's.
 #
-# **Convention:** the step may take twice the bytes of the largest parameter's gradient above what
-# was live before it, and 64 KiB. That is room for one gradient and one temporary value.
+# *Points:* same result 1; 2 if memory rises by at most twice the largest gradient and 64 KiB, room for one
+# gradient and one temporary.
 #
-# You get 1 point for the same result as backward and SGD after one another, 2 for the memory, which
-# is measured at grading.
+# *Example:* parameter 1.0, `lr=0.1`, loss `3 * param`: backward leaves 0.7.
 #
-# *Example:* a parameter of 1.0, `lr=0.1`, and the loss `3 * param`: after backward it is 0.7.
-#
-# **Predict first.** Eight weights of 1 MiB each. How many MiB of gradients are live at once, at the
-# most, if the step is made in backward?
+# **Predict first.** Eight weights of 1 MiB each: how many MiB of gradients are live at once, at most?
 
 # %%
 predicted_gradients_mib = None  # your prediction, a number
@@ -1175,70 +1246,61 @@ def step_in_backward(params: list[torch.Tensor], lr: float = 1e-3):
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-step_in_backward-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 3.9, a step inside backward
-param = torch.tensor([1.0], requires_grad=True)
-handle = step_in_backward([param], lr=0.1)
-(3 * param).sum().backward()
-assert abs(param.item() - 0.7) < 1e-6, f"the example's new value is 0.7, not {param.item()}"
-assert param.grad is None, "set the gradient to None once it is used"
-handle.remove()
-(3 * param).sum().backward()
-assert abs(param.item() - 0.7) < 1e-6, "after remove() backward must leave parameters alone"
-assert param.grad is not None, "after remove() the gradient stays"
-
-
-def backward_rise(in_backward):
-    """Return how far live bytes rise in the backward pass of a chain of eight 1 MiB weights."""
-    weights = [torch.full((512, 512), 1e-3, requires_grad=True) for _ in range(8)]
-    if in_backward:
-        step_in_backward(weights, lr=0.1)
-    x = torch.ones(1, 512)
-    for weight in weights:
-        x = x @ weight
-    return measure_call(x.sum().backward, device="cpu", track=[weights, x]).rise_bytes
-
-
-print(f"plain backward:   {backward_rise(False) / 2**20:.2f} MiB above what was live before")
-print(f"step in backward: {backward_rise(True) / 2**20:.2f} MiB; ", end="")
-print(f"you predicted {predicted_gradients_mib}.")
-assert backward_rise(True) <= 2 * 2**20 + 64 * 1024, "gradients are kept for longer than needed"
+# Self-check of 3.11, a step inside backward
+self_check(
+    lab03.from_backward_to_step(step_in_backward),
+    [
+        Case(
+            (),
+            (0.7, 0.7, False, 0.7, 0.7, True, 0.997),
+            "a, b, gradients left? after backward; the same after remove() and another; default lr",
+            label="two parameters",
+            wrong={
+                (
+                    1.0,
+                    1.0,
+                    True,
+                    1.0,
+                    1.0,
+                    True,
+                    1.0,
+                ): "backward alone makes the step: register a hook",
+                (0.7, 0.7, True, 0.7, 0.7, True, 0.997): "set param.grad to None once it is used",
+                (0.7, 0.7, False, 0.4, 0.4, False, 0.997): "remove() must take the hooks away",
+                (0.7, 0.7, False, 0.7, 0.4, True, 0.997): "remove() must take all hooks away",
+                (1.3, 1.3, False, 1.3, 1.3, True, 1.003): "subtract the step",
+            },
+        ),
+        Case(
+            (),
+            "at most 2.06 MiB",
+            "a gradient is kept for longer than needed",
+            label="eight weights of 1 MiB",
+            function=lab03.rise_of(step_in_backward),
+        ),
+    ],
+)
+if predicted(predicted_gradients_mib, question="MiB of gradients live at once?"):
+    for name, hooked in (("plain backward", None), ("step in backward", step_in_backward)):
+        print(
+            f"{name:17} {lab03.metered_backward(hooked) / 2**20:.2f} MiB above what was live before"
+        )
+    print(f"You predicted {predicted_gradients_mib}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-step_in_backward", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-# Exercise 3.9, 3 points: hidden cases are run here when your instructor grades the lab.
+# Exercise 3.11, 3 points: hidden cases are run here when your instructor grades the lab.
 ### BEGIN HIDDEN TESTS
 from autograder.grading.stock import score
 
 score("lab03-step_in_backward", globals())
 ### END HIDDEN TESTS
 
-# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.10 In your own words (2 points, 15 minutes)
-#
-# A friend fits a model with SGD and sees that memory is full to the last GB. He switches to Adam
-# and runs out of memory in the first step, although forward and backward still go through. In
-# two or three sentences: what came in addition, when, and does a smaller batch cure it?
-#
-# And in one sentence each: why are the peaks of one step under for-loop, foreach and fused Adam
-# $4.375\,P$, $5\,P$ and $4\,P$ on the eight equal matrices, as the three curves before 3.7 show?
-
-# %% [markdown] nbgrader={"grade": true, "grade_id": "lab03-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
-# ### BEGIN SOLUTION
-# Adam keeps two moments for each parameter, 2P bytes that SGD does not need, and it makes them in
-# its first step, after forward and backward have gone through. They stay from then on. They do not
-# depend on the batch; a smaller batch only helps as far as it frees activations to make room, and
-# not at all in the step itself if the activations are gone by then.
-#
-# All three hold parameters, gradients and two moments, 4P. The for-loop makes a root and a quotient
-# of one matrix while the last quotient is still there: 3/8 P. foreach makes the roots of all
-# matrices at once: P. The fused kernel works value by value and makes no tensor.
-# ### END SOLUTION
-
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - Adam remembers two numbers for each parameter: 8 bytes beside 4 of a float32 parameter and 4 of
-#   its gradient. They appear in the first step and stay.
-# - The moments start at 0; the bias correction makes true means of them.
-# - They buy steps: where gradients differ in size from parameter to parameter, Adam gets there sooner.
-# - A step's peak is more than its state: intermediate values count, and foreach makes them for all
-#   parameters at once. In place and on pieces, they come down to almost nothing.
+# - Adam remembers two numbers per parameter: 8 bytes beside 4 of a float32 parameter and 4 of its
+#   gradient. They appear in the first step and stay.
+# - The moments start at 0; the bias correction makes them true means.
+# - A second optimizer brings its own state; the first one's leaves only when nothing names it.
+# - A step's peak is more than its state: `foreach` makes temporaries of all parameters at once, and in-place
+#   work on pieces hardly any.

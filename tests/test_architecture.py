@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -12,81 +13,39 @@ from pathlib import Path
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
-# What each module of peakmem may import beside the standard library, `peakmem.` left out; what an
-# allowed module may import is allowed with it. A new module gets a row here.
-MAY_IMPORT = {
-    "errors": set(),
-    "units": set(),
-    "plain": {"numpy"},
-    "session": {"torch"},  # inside `lab`, which names the device
-    "selfcheck": {"IPython"},  # inside `check`, which is called in a notebook only
-    "formats": {"units", "numpy", "gfloat", "ml_dtypes"},
-    "fates": {"formats"},
-    "hardware": {"units"},
-    "models": {"units"},
-    "recipes": {"units", "formats"},
-    "ledger": {"units"},
-    "profiles": set(),
-    "tape": {"ledger", "profiles", "recipes"},
-    "layers": {"models", "profiles", "recipes", "tape"},
-    "transformer": {"layers", "tape"},
-    "llama": {"layers", "tape"},
-    "steps": {"recipes", "tape"},
-    "predict": {
-        *("ledger", "models", "recipes", "profiles", "tape"),
-        *("layers", "llama", "steps", "transformer"),
-    },
-    "chain": {"units"},
-    "simulate": {"chain"},
-    "kept": {"chain", "simulate"},
-    "rotor": {"chain", "simulate", "kept"},
-    "offload": {"chain", "simulate", "rotor"},
-    "planners": {"kept", "rotor", "offload"},
-    "frames": {"chain", "simulate"},
-    "networks": {"chain", "models", "parallel"},
-    "parallel": {"models"},
-    "pipeline": set(),
-    "scaling": set(),
-    "roofline": {"hardware", "models", "recipes"},
-    "estimate": {"hardware", "ledger", "models", "predict", "recipes"},
-    "remedies": {"estimate", "parallel"},
-    "deepspeed": {"models", "recipes"},
-    "doctor": {"session", "units"},
-    "cli": {"deepspeed", "doctor", "estimate", "remedies", "torch"},  # torch to name the device
-    "swapping": set(),
-    "plots": {"numpy", "matplotlib"},
-    "allocations": {"torch", "ledger"},
-    "owners": {"allocations", "ledger"},
-    "operators": {"torch", "allocations"},
-    "timeline": set(),
-    "history": {"allocations", "owners", "ledger", "timeline"},
-    "meter": {"allocations", "history", "ledger", "operators"},
-    "tiers": {"torch"},
-    "rehearsal": {"torch", "swapping", "tiers"},
-    "stages": {"meter", "chain"},
-    "trace": {"allocations", "meter", "ledger", "stages", "unseen"},
-    "unseen": {"torch"},
-    "movable": {"torch", "tiers"},
-    "apply": {"torch", "simulate", "movable"},
-    "nn": {"torch"},
+# The folders of both packages, each of which imports only from those to its left. Folders with a
+# comma between them import nothing from each other.
+ORDERS = {
+    "peakmem": (
+        "core < numbers < specs < scale < plan < predict, execute, measure < probes < labs < show "
+        "< labs/labNN"
+    ),
+    "autograder": (
+        "base < model < notebooks < content < sandbox < authoring < store < grading < rules "
+        "< publish < runs < review < trials < platforms < cli"
+    ),
 }
-ANYWHERE = {"errors", "numpy"}  # an error that tells what is wrong, and plain arrays
-NEEDS_TORCH = {
-    "allocations",
-    "owners",
-    "operators",
-    "history",
-    "meter",
-    "rehearsal",
-    "stages",
-    "tiers",
-    "trace",
-    "unseen",
-    "movable",
-    "apply",
-    "nn",
-    "probes",
-}  # all others start without it
+LIBRARY, GRADER = ([row.split(", ") for row in ORDERS[package].split(" < ")] for package in ORDERS)
+
+# What a folder of peakmem imports beside Python's own library and peakmem. IPython is there where a
+# notebook is, and torch only names the device in labs and show.
+THIRD_PARTY = {
+    "core": {"numpy"},
+    "numbers": {"numpy", "gfloat", "ml_dtypes"},
+    "specs": set(),
+    "scale": set(),
+    "plan": {"numpy"},
+    "predict": set(),
+    "execute": {"numpy", "torch"},
+    "measure": {"numpy", "torch"},
+    "probes": {"numpy", "torch"},
+    "labs": {"numpy", "torch", "IPython", "matplotlib"},
+    "show": {"numpy", "torch", "matplotlib", "ipywidgets", "traitlets"}
+    | {"nbclient", "nbconvert", "nbformat"},  # these are the extra `lecture`
+    # One lab's own helpers, which stand where a notebook stands.
+    "labs/labNN": {"numpy", "torch", "IPython", "matplotlib", "ipywidgets", "tqdm"},
+}
+WITHOUT_TORCH = ("core", "numbers", "specs", "scale", "plan", "predict", "labs", "show")
 HEAVY = {"torch", "matplotlib", "ipywidgets"}  # what `import peakmem` must not load
 POSIX_ONLY = {"crypt", "curses", "fcntl", "grp", "nis", "posix", "pty", "pwd", "readline"} | {
     *("resource", "spwd", "syslog", "termios", "tty")
@@ -134,54 +93,93 @@ def files_that_import(modules: set[str], files: Iterable[Path]) -> list[str]:
     return guilty
 
 
-def not_allowed(package: Path) -> list[str]:
-    """Imports of the modules in `package` (peakmem) that MAY_IMPORT does not allow."""
+def folder_of(*parts: str) -> str:
+    """The folder that a file or a module counts for: a lab's own helpers are one of their own."""
+    helper = parts[0] == "labs" and len(parts) > 1 and re.match(r"lab\d\d", parts[1])
+    return "labs/labNN" if helper else parts[0]
+
+
+def against_the_order(package: Path, order: list[list[str]]) -> list[str]:
+    """Imports from a folder that is not to the left of one's own, or that has no place."""
+    place = {folder: number for number, row in enumerate(order) for folder in row}
     found = []
-    files = [file for file in package.glob("*.py") if file.stem != "__init__"]
-    within = [file for file in package.glob("*/*.py") if file.parent.name in MAY_IMPORT]
-    for file in sorted([*files, *within]):
-        module = file.parent.name if file in within else file.stem
-        if module not in MAY_IMPORT:
-            found.append(f"{module} has no row in MAY_IMPORT: say there what it may import")
-            continue
-        allowed = closure(module) | ({module} if file in within else set())
-        for name in sorted(map(short, imports_of(file.read_text("utf-8")))):
-            if name not in allowed | set(sys.stdlib_module_names):
-                found.append(f"{module} imports {name}")
+    for file in sorted(package.glob("*/**/*.py")):
+        here = folder_of(*file.relative_to(package).parts)
+        for name in sorted(imports_of(file.read_text("utf-8"))):
+            first, _, rest = name.partition(".")
+            there = folder_of(*rest.split("."))
+            if first != package.name or here == there:
+                continue
+            is_folder = (package / rest.partition(".")[0]).is_dir()
+            if not is_folder and rest.count("."):
+                found.append(f"{file.relative_to(package)} imports {name}, which is no folder's")
+            elif not is_folder:
+                continue  # a name of the package itself
+            elif {here, there} - set(place) or place[there] >= place[here]:
+                found.append(f"{file.relative_to(package)} imports {name}")
     return found
 
 
-def closure(module: str) -> set[str]:
-    """All that a module may import: its row, and the rows of what stands in it."""
-    allowed = set(MAY_IMPORT.get(module, ())) | ANYWHERE
-    for name in MAY_IMPORT.get(module, ()):
-        allowed |= closure(name) if name in MAY_IMPORT else set()
-    return allowed
+def folders_of(package: Path) -> set[str]:
+    folders = {path.parent.name for path in package.glob("*/__init__.py")}
+    return folders | {"labs/labNN"} if package.name == "peakmem" else folders
 
 
-def short(name: str) -> str:
-    """`ledger` of `peakmem.ledger.Ledger`, `numpy` of `numpy.typing`."""
-    parts = name.split(".")
-    return parts[1] if parts[0] == "peakmem" and len(parts) > 1 else parts[0]
+@pytest.mark.parametrize(
+    ("place", "order"), [("src/peakmem", LIBRARY), ("autograder", GRADER)], ids=list(ORDERS)
+)
+def test_folders_import_from_left_to_right(
+    repository: Path, place: str, order: list[list[str]]
+) -> None:
+    package = repository / place
+    assert against_the_order(package, order) == []
+    assert folders_of(package) == {folder for row in order for folder in row}
 
 
-def test_each_module_imports_what_the_design_allows(repository: Path) -> None:
-    assert not_allowed(repository / "src/peakmem") == []
+def test_an_import_against_the_order_is_found(tmp_path: Path) -> None:
+    for folder in ("base", "model", "twin", "extra"):
+        (tmp_path / "ours" / folder).mkdir(parents=True)
+    (tmp_path / "ours/base/a.py").write_text("def f():\n    from ours.model import task\n")
+    (tmp_path / "ours/model/b.py").write_text("import json\nfrom ours.base.a import f\n")
+    (tmp_path / "ours/twin/c.py").write_text("from ours.model import b\nfrom ours import twin\n")
+    (tmp_path / "ours/labs/lab01").mkdir(parents=True)
+    (tmp_path / "ours/labs/lab01/e.py").write_text("from ours.twin import c\n")
+    (tmp_path / "ours/twin/f.py").write_text("from ours.labs.lab01 import e\n")
+    (tmp_path / "ours/extra/d.py").write_text("import ours.base.a\nfrom ours.face import f\n")
+    order = [["base"], ["model", "twin"], ["labs/labNN"]]
+    assert against_the_order(tmp_path / "ours", order) == [
+        "base/a.py imports ours.model.task",
+        "extra/d.py imports ours.base.a",
+        "extra/d.py imports ours.face.f, which is no folder's",
+        "twin/c.py imports ours.model.b",
+        "twin/f.py imports ours.labs.lab01.e",
+    ]
 
 
-def test_an_arrow_the_wrong_way_is_found(tmp_path: Path) -> None:
-    (tmp_path / "units.py").write_text("def late():\n    from peakmem.ledger import Ledger\n")
-    (tmp_path / "ledger.py").write_text("import math\nfrom peakmem import units, predict\n")
-    (tmp_path / "surprise.py").write_text("")
-    (tmp_path / "plots").mkdir()
-    (tmp_path / "plots/time.py").write_text(
-        "from peakmem import ledger\nimport peakmem.plots.style\n"
-    )
-    assert not_allowed(tmp_path) == [
-        "ledger imports predict",
-        "plots imports ledger",
-        "surprise has no row in MAY_IMPORT: say there what it may import",
-        "units imports ledger",
+def other_packages(package: Path) -> list[str]:
+    """Imports of other packages that THIRD_PARTY does not allow to the file's folder."""
+    found = []
+    for file in sorted(package.glob("*/**/*.py")):
+        names = {name.partition(".")[0] for name in imports_of(file.read_text("utf-8"))}
+        allowed = THIRD_PARTY.get(folder_of(*file.relative_to(package).parts), set())
+        for name in sorted(names - {"peakmem"} - sys.stdlib_module_names - allowed):
+            found.append(f"{file.relative_to(package)} imports {name}")
+    return found
+
+
+def test_each_folder_imports_the_packages_that_it_may(repository: Path) -> None:
+    assert other_packages(repository / "src/peakmem") == []
+    assert set(THIRD_PARTY) == folders_of(repository / "src/peakmem")
+
+
+def test_a_package_in_the_wrong_folder_is_found(tmp_path: Path) -> None:
+    for folder in ("specs", "measure"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.py").write_text("import json, torch\nfrom pandas import x\n")
+    assert other_packages(tmp_path) == [
+        "measure/a.py imports pandas",
+        "specs/a.py imports pandas",
+        "specs/a.py imports torch",
     ]
 
 
@@ -193,7 +191,7 @@ def test_students_files_do_not_import(repository: Path, forbidden: set[str]) -> 
 @pytest.mark.parametrize(
     ("place", "source", "forbidden"),
     [
-        ("src/peakmem/units.py", "import autograder.model.task", {"autograder"}),
+        ("src/peakmem/core/units.py", "import autograder.model.task", {"autograder"}),
         ("src/peakmem/probes/lab01.py", "def f():\n    from fcntl import flock", POSIX_ONLY),
         ("course.py", "import pwd, os", POSIX_ONLY),
         ("autograder/templates/start.py", "import termios", POSIX_ONLY),
@@ -236,10 +234,12 @@ def loaded_by(module: str, folder: Path) -> tuple[set[str], float]:
 
 def light_modules(package: Path) -> list[str]:
     """Modules of `package` that must start without torch, each by its full name."""
-    files = sorted(path.relative_to(package) for path in package.rglob("*.py"))
-    names = [".".join((package.name, *file.with_suffix("").parts)) for file in files]
-    names = [name.removesuffix(".__init__") for name in names]
-    return [name for name in names if not {*name.split(".")[1:2]} & NEEDS_TORCH]
+    files = [package / "__init__.py"]
+    files += [file for folder in WITHOUT_TORCH for file in sorted((package / folder).rglob("*.py"))]
+    # A lab's own helpers run what students write on models and tensors.
+    files = [file for file in files if not re.search(r"/labs/lab\d\d", file.as_posix())]
+    names = [".".join(file.relative_to(package.parent).with_suffix("").parts) for file in files]
+    return [name.removesuffix(".__init__") for name in names]
 
 
 def test_import_peakmem_is_light_and_quick(repository: Path) -> None:
@@ -249,76 +249,35 @@ def test_import_peakmem_is_light_and_quick(repository: Path) -> None:
 
 
 def test_a_prediction_starts_at_once(repository: Path) -> None:
-    names = ("units", "formats", "hardware", "models", "recipes", "ledger", "predict")
-    modules = ", ".join(f"peakmem.{name}" for name in names)
+    modules = "peakmem.numbers.formats, peakmem.predict.step_ledger, peakmem.specs.hardware"
     runs = [loaded_by(modules, repository / "src") for _ in range(5)]
     assert not runs[0][0] & HEAVY
     assert min(seconds for _, seconds in runs) < 0.3
 
 
-def test_modules_above_meter_start_without_torch(repository: Path) -> None:
+def test_whole_folders_start_without_torch(repository: Path) -> None:
     modules = light_modules(repository / "src/peakmem")
-    assert {"peakmem", "peakmem.errors", "peakmem.session"} <= set(modules)
-    assert not any(name.startswith("peakmem.probes") for name in modules)
+    assert {"peakmem", "peakmem.core.errors", "peakmem.show.widgets.svg"} <= set(modules)
     loaded, _ = loaded_by(", ".join(modules), repository / "src")
     assert not loaded & {"torch", "autograder"}
 
 
 def test_a_heavy_import_is_found(tmp_path: Path) -> None:
     package = tmp_path / "planted"
-    package.mkdir()
+    (package / "core").mkdir(parents=True)
+    (package / "measure").mkdir()
     (tmp_path / "torch.py").write_text("import autograder\n")
     (tmp_path / "autograder.py").write_text("")
-    (package / "__init__.py").write_text("from planted import units\n")
-    (package / "units.py").write_text("import torch\n")
-    (package / "meter.py").write_text("")
-    assert light_modules(package) == ["planted", "planted.units"]
+    (package / "__init__.py").write_text("from planted.core import units\n")
+    (package / "core/units.py").write_text("import torch\n")
+    (package / "measure/meter.py").write_text("")
+    assert light_modules(package) == ["planted", "planted.core.units"]
     loaded, seconds = loaded_by("planted", tmp_path)
     assert {"torch", "autograder"} <= loaded
     assert seconds > 0
 
 
-# The grader: its folders are the pipeline, and imports run one way.
-
-ORDER = (
-    "base < model < notebooks < content < sandbox < authoring < store < grading < rules < publish "
-    "< runs < review < trials < platforms < cli"
-)
-GRADER = ORDER.split(" < ")
-
-
-def against_the_order(package: Path, order: list[str]) -> list[str]:
-    """Imports from a folder to the right of one's own, or by or from a folder without a place."""
-    found = []
-    for file in sorted(package.glob("*/**/*.py")):
-        here = file.relative_to(package).parts[0]
-        for name in sorted(imports_of(file.read_text("utf-8"))):
-            first, _, rest = name.partition(".")
-            there = rest.partition(".")[0]
-            if first != package.name or not (package / there).is_dir():
-                continue
-            if {here, there} - set(order) or order.index(there) > order.index(here):
-                found.append(f"{file.relative_to(package)} imports {name}")
-    return found
-
-
-def test_the_graders_folders_import_from_left_to_right(repository: Path) -> None:
-    package = repository / "autograder"
-    assert against_the_order(package, GRADER) == []
-    folders = {path.parent.name for path in package.glob("*/__init__.py")}
-    assert folders == set(GRADER), "each folder has its place"
-
-
-def test_an_import_against_the_order_is_found(tmp_path: Path) -> None:
-    for folder in ("base", "model", "extra"):
-        (tmp_path / "grader" / folder).mkdir(parents=True)
-    (tmp_path / "grader/base/a.py").write_text("def f():\n    from grader.model import task\n")
-    (tmp_path / "grader/model/b.py").write_text("import json\nfrom grader.base.a import f\n")
-    (tmp_path / "grader/extra/c.py").write_text("import grader.base.a\n")
-    assert against_the_order(tmp_path / "grader", ["base", "model"]) == [
-        "base/a.py imports grader.model.task",
-        "extra/c.py imports grader.base.a",
-    ]
+# What students can read.
 
 
 def test_the_guest_stands_alone(repository: Path) -> None:

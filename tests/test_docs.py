@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -18,9 +19,9 @@ import pytest
 
 from autograder.cli.app import main as autograder
 from course import COMMANDS
-from peakmem.session import HIDDEN_MODULES
-from peakmem.widgets import __all__ as calculators
-from tests.test_architecture import GRADER
+from peakmem.labs.session import HIDDEN_MODULES
+from peakmem.show.widgets import __all__ as calculators
+from tests.test_architecture import ORDERS
 
 _COMMAND = re.compile(r"`autograder (\w+)|^autograder (\w+)", re.MULTILINE)
 _BLOCK = re.compile(r"```python\n# ([^\n]+)\n(.*?)```", re.DOTALL)
@@ -53,20 +54,50 @@ def test_the_bibliography_has_every_lab_and_calculator(repository: Path) -> None
     assert sorted(rows) == sorted([*HIDDEN_MODULES, *calculators])
 
 
-def test_the_map_of_the_grader_has_every_module_with_its_own_first_line(repository: Path) -> None:
+@pytest.mark.parametrize("place", ["src/peakmem", "autograder"])
+def test_the_map_has_every_module_with_its_own_first_line(repository: Path, place: str) -> None:
     text = (repository / "docs/architecture.md").read_text("utf-8")
-    assert f"    {' < '.join(GRADER)}\n" in text
-    named = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", text, re.MULTILINE))
+    package = repository / place
+    assert f"    {ORDERS[package.name]}\n" in text
+    named = modules_in(text)
     files = [
         file
-        for file in (repository / "autograder").glob("*/**/*.py")
+        for file in package.glob("*/**/*.py")
         if file.name != "__init__.py"
-        and not file.parent.name.startswith("lab")
+        and not re.fullmatch(r"lab\d+", file.parent.name)
         and "templates" not in file.parts
     ]
     for file in files:
         first = (ast.get_docstring(ast.parse(file.read_text("utf-8"))) or "").partition("\n")[0]
-        assert named.get(file.stem) == first, file
+        assert named.get((str(file.parent.relative_to(package)), file.stem)) == first, file
+
+
+def modules_in(text: str) -> dict[tuple[str, str], str]:
+    """What a page says of each module: its folder is the heading, its name the row."""
+    named = {}
+    for section in re.split(r"^### ", text, flags=re.MULTILINE)[1:]:
+        folder = section.partition("\n")[0]
+        rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE)
+        named |= {(folder, name): line for name, line in rows}
+    return named
+
+
+def test_a_row_under_another_folders_heading_does_not_count() -> None:
+    text = "### core\n\n| module | |\n|---|---|\n| `units` | Bytes. |\n\n### plan\n"
+    assert modules_in(text) == {("core", "units"): "Bytes."}
+
+
+def test_the_students_names_are_those_that_the_page_lists(repository: Path) -> None:
+    text = (repository / "docs/library.md").read_text("utf-8")
+    listed = dict(
+        re.findall(r"^\| `peakmem\.(\w+)` \| `(peakmem\.[\w.]+)` \|$", text, re.MULTILINE)
+    )
+    files = (repository / "src/peakmem").glob("*.py")
+    assert set(listed) == {file.stem for file in files} - {"__init__"}
+    for name, place in listed.items():
+        face, module = import_module(f"peakmem.{name}"), import_module(place)
+        assert face.__all__ == module.__all__
+        assert all(getattr(face, public) is getattr(module, public) for public in face.__all__)
 
 
 def test_the_large_class_is_what_was_measured(repository: Path) -> None:
@@ -235,6 +266,11 @@ def carry_out(root: Path, about: str, block: str) -> None:
         lines = (root / name).read_text("utf-8").splitlines(keepends=True)
         place = lines.index(mark.strip('"') + "\n") - 1  # the line before it opens the cell
         (root / name).write_text("".join([*lines[:place], block, "\n", *lines[place:]]), "utf-8")
+    elif what == "replace":
+        path = root / rest.removeprefix("in ")
+        old, new = (lines.strip("\n") for lines in block.split("\n# ---\n"))
+        assert path.read_text("utf-8").count(old) == 1, "what the guide replaces is there"
+        path.write_text(path.read_text("utf-8").replace(old, new), "utf-8")
     else:
         path = root / rest.removeprefix("file ")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -243,7 +279,7 @@ def carry_out(root: Path, about: str, block: str) -> None:
 
 def test_the_worked_example_fits_the_course(scratch: Path) -> None:
     source = (scratch / "solutions/lab02_sizing.py").read_text("utf-8")
-    assert source.index("## 2.11") < source.index("## 2.12") < source.index("## Does it fit? A pre")
+    assert source.index("## 2.12") < source.index("## 2.13") < source.index("## Does it fit? A pre")
     tasks = (scratch / "autograder/content/lab02/__init__.py").read_text("utf-8")
     assert tasks.count("kv_cache_bytes") == 2, "the names that the example stands beside are there"
     written = [scratch / "src/peakmem/probes/lab02.py", *scratch.rglob("bank/*/kv_cache_bytes.py")]
@@ -267,10 +303,11 @@ def test_the_worked_example_works_as_it_stands(scratch: Path) -> None:
     )
     repository = Path(__file__).resolve().parents[1]
     paths = os.pathsep.join(map(str, [scratch, scratch / "src"]))
-    # The tests' own helper comes from this repository, all else from the copy.
-    helper = scratch / "tests/autograder/content/bank_in_process.py"
-    helper.parent.mkdir(parents=True)
-    shutil.copy(repository / "tests/autograder/content/bank_in_process.py", helper)
+    # The tests' own helpers come from this repository, all else from the copy.
+    for name in ("answers.py", "grading.py", "autograder/content/bank_in_process.py"):
+        helper = scratch / "tests" / name
+        helper.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(repository / "tests" / name, helper)
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,

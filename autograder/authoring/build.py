@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 from traitlets.config.loader import Config, ConfigFileNotFound, PyFileConfigLoader
 
 from autograder.authoring.lint import release_violations, source_violations
+from autograder.base.errors import AutograderError
 from autograder.content import find_lab
 from autograder.notebooks.stamp import digest, recorded, write_record
 
@@ -28,7 +29,7 @@ _SOURCES = "solutions"
 _RELEASES = "labs"
 
 
-class BuildError(ValueError):
+class BuildError(AutograderError, ValueError):
     """Sources that must not be released as they are; `violations` has a sentence for each fault."""
 
     def __init__(self, violations: Iterable[str]) -> None:

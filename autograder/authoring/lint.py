@@ -16,11 +16,14 @@ from typing import Any
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
+from autograder.authoring.length import length_violations
+from autograder.authoring.outline import outline_violations
 from autograder.model.task import Lab, Task
 
 __all__ = ["release_violations", "source_violations"]
 
 _GRADE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # nbformat takes no other cell id, no longer one
+_SHOW_NOTHING = {"plt.show", "print", "self_check", "show_figure"}  # no value for nbgrader to read
 _HIDDEN = 'from autograder.grading.stock import score\n\nscore("{task}", globals())'
 
 
@@ -34,6 +37,7 @@ def source_violations(label: str, notebook: NotebookNode, lab: Lab) -> list[str]
         found += [f"cell {_name(cell, index)}: {said}" for said in _cell_violations(cell, lab)]
     for task in lab.tasks:
         found += _exercise_violations(notebook, task)
+    found += [*outline_violations(notebook, lab), *length_violations(notebook)]
     return [f"{label}, {said}" for said in found]
 
 
@@ -181,10 +185,10 @@ def _check_faults(cell: NotebookNode, task: Task) -> Iterator[str]:
         )
     tree = _parse(cell.source)
     last = tree.body[-1] if isinstance(tree, ast.Module) and tree.body else None
-    if isinstance(last, ast.Expr) and not _is_print(last.value):
+    if isinstance(last, ast.Expr) and not _shows_nothing(last.value):
         yield (
             "its last line may show a value, which nbgrader takes for points; one above 0 makes "
-            "it fail the whole submission. End in print(...) or an assert."
+            "it fail the whole submission. End in self_check(...), print(...) or an assert."
         )
 
 
@@ -248,8 +252,8 @@ def _definition(tree: ast.Module, name: str) -> ast.stmt | None:
     return next((s for s in tree.body if isinstance(s, kinds) and s.name == name), None)
 
 
-def _is_print(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func) in {"print", "plt.show"}
+def _shows_nothing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in _SHOW_NOTHING
 
 
 def _raises_not_written(node: ast.AST) -> bool:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from autograder.base.errors import AutograderError
+
 __all__ = ["Damaged", "is_there", "read_json"]
 
 
-class Damaged(ValueError):
+class Damaged(AutograderError, ValueError):
     """A file that the grader wrote is missing, cut off or replaced; `path` is where it belongs.
 
     The command line adds the remedy, which names the results folder as the user typed it.

@@ -39,25 +39,28 @@ _LOOK = 0.1  # seconds between looks at the memory
 class Work(Generic[Item, Outcome]):
     """What is done with each item, and how long that may take.
 
-    `make_worker(slot)` is called in the worker's process, with a slot number that no other worker
-    has at that time; its context is left when the work is done, and when the controller dies.
-    `preload` are modules that the processes share. A worker that computes on one item for over
-    `cpu_seconds` or holds over `memory_bytes` of its own, processes that it started left out, or
-    that has an item for over `wall_seconds`, is ended.
+    A process that computes on one item for over `cpu_seconds`, holds over `memory_bytes` of its
+    own, or has an item for over `wall_seconds` is ended. Processes that it started are left out.
     """
 
+    #: Called as `make_worker(slot)` in the worker's process, with a slot number that no other
+    #: worker has at that time. Its context is left when the work is done, or the controller dies.
     make_worker: MakeWorker[Item, Outcome]
+    #: Modules that the processes share.
     preload: Sequence[str] = ()
-    cpu_seconds: float = 60.0  # hours of work may hide in a few hostile bytes
+    #: Hours of work may hide in a few hostile bytes.
+    cpu_seconds: float = 60.0
     memory_bytes: int = 2**30
     wall_seconds: float = 3600.0
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A process's last word: what ended it, and whether another process may fare better."""
+    """A process's last word."""
 
+    #: What ended it.
     reason: str
+    #: Whether another process may fare better.
     again: bool = True
 
 
@@ -165,13 +168,13 @@ def _start_server() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-_BY_HAND = "This submission alone waits for an instructor, who may grade it by hand."
+_MANUAL = "This submission alone waits for manual grading."
 _LATE = Broken("The grader itself took too long for this submission, and was stopped.")
 _TOO_LARGE = Broken(
-    f"Reading this took the grader too much memory, so it stopped. {_BY_HAND}", False
+    f"Reading this took the grader too much memory, so it stopped. {_MANUAL}", False
 )
 _TOO_HARD = Broken(
-    f"The grader itself computed for too long on this, so it stopped. {_BY_HAND}", again=False
+    f"The grader itself computed for too long on this, so it stopped. {_MANUAL}", again=False
 )
 
 

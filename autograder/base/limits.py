@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from autograder.base.errors import AutograderError
+
 __all__ = [
     *("ANSWER_BYTES", "OUTPUT_BYTES", "PICTURE_BYTES"),
     *("Allowance", "Limits", "MachineBusy", "ProcessLost"),
@@ -42,7 +44,7 @@ class Limits:
         return _PATIENCE * self.submission_seconds
 
 
-class ProcessLost(Exception):
+class ProcessLost(AutograderError):
     """The student's process is no more; the message says why, in words for the student."""
 
 

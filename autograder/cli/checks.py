@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from autograder.rules.semester import Semester
     from autograder.runs.classroom import Classroom, Handed
+    from autograder.store.out_folder import OutFolder
 
 __all__ = ["misspelt", "other_notebooks", "require_folders", "strangers"]
 
@@ -26,21 +27,23 @@ def require_folders(room: Classroom, submitted: Path, folders: Collection[str]) 
     """
     from autograder.grading.registry import find_lab
     from autograder.notebooks.questions import source_notebook
+    from autograder.store.out_folder import OutFolder
+    from autograder.store.small_files import TAKEN
 
-    lab = find_lab(room.lab, room.root, room.rules)
+    lab = find_lab(room.lab, room.course, room.rules)
     lab.prepare()
-    source_notebook(room.lab, room.root)
+    source_notebook(room.lab, room.course)
     out, files = room.out, [f"{room.lab}/{name}.ipynb" for name in lab.notebooks]
     layout = f"expected one laid out as <student>/{files[0]}"
     if not submitted.is_dir():
-        raise NotADirectoryError(f"{submitted} is no folder; {layout}")
-    if (submitted / "taken.json").is_file():
+        raise NotADirectoryError(f"{submitted} is not a folder; {layout}")
+    if TAKEN.path(OutFolder(submitted)).is_file():
         raise ValueError(f"{submitted} is a folder of grades, an OUT; {layout}")
-    if out == submitted or submitted in out.parents:
+    if submitted in (out.path, *out.path.parents):
         raise ValueError(
-            f"{out} lies in {submitted}, where every folder is a student's; give another OUT"
+            f"{out} is inside {submitted}, where each folder belongs to a student; give another OUT"
         )
-    if (out / "nbgrader_config.py").is_file() and not (out / "taken.json").is_file():
+    if out.nbgrader_config.is_file() and not TAKEN.path(out).is_file():
         raise ValueError(
             f"{out} is an nbgrader course, and grading would write its own settings, sources and "
             "gradebook over those there; give another OUT, a new folder for one"
@@ -48,9 +51,7 @@ def require_folders(room: Classroom, submitted: Path, folders: Collection[str]) 
     bases = [submitted / folder for folder in folders or [""]]
     if not any(any(base.glob(f"*/{file}")) for base in bases for file in files):
         names = (entry.name for entry in os.scandir(submitted) if entry.name[0] != ".")
-        raise ValueError(
-            f"{submitted} holds no {files[0]} of any student; {layout}{_it_holds(names)}"
-        )
+        raise ValueError(f"{submitted} holds no student's {files[0]}; {layout}{_it_holds(names)}")
     _require_writable(out)
     _require_same_questions(room)
 
@@ -62,7 +63,7 @@ def other_notebooks(room: Classroom, handed: Iterable[Handed]) -> list[str]:
     """
     from autograder.grading.registry import find_lab
 
-    own = {f"{name}.ipynb" for name in find_lab(room.lab, room.root, room.rules).notebooks}
+    own = {f"{name}.ipynb" for name in find_lab(room.lab, room.course, room.rules).notebooks}
     who = []
     for student, path in handed:
         if not (path.parent.is_symlink() or path.parent.parent.is_symlink()):
@@ -71,22 +72,20 @@ def other_notebooks(room: Classroom, handed: Iterable[Handed]) -> list[str]:
     if not who:
         return []
     names = " and ".join(sorted(own))
-    return [
-        f"{room.lab}: notebooks that were handed in beside {names} were not opened: {_some(who)}."
-    ]
+    return [f"{room.lab}: notebooks submitted beside {names} were not opened: {_some(who)}."]
 
 
 def misspelt(room: Classroom, students: Collection[str], semester: Semester) -> list[str]:
-    """Return a sentence for each id that would do harm unseen, since nobody has exactly this one.
+    """Return a sentence for each id that looks misspelt.
 
-    Such are the id of a submission that the roster has in other letters, and in the extensions that
-    of somebody who is not on the roster. Without a roster, only other letters are told.
+    Such is a submission's id that the roster has in other letters, and an id in the extensions that
+    is neither on the roster nor a submission's. Without a roster, only other letters are noticed.
     """
     roster = [student.id for student in semester.roster]
     by_letters = {_letters(name): name for name in (*students, *roster)}
     problems = [
-        f"{name}, {room.lab}: handed in, but the roster has {by_letters[_letters(name)]}, who has "
-        "0 points; write the roster's id as the folder's name, or the other way round"
+        f"{name}, {room.lab}: submitted, but the roster has {by_letters[_letters(name)]}, who has "
+        "0 points; rename the folder, or correct the roster"
         for name in sorted(set(students) - set(roster))
         if roster and by_letters[_letters(name)] != name
     ]
@@ -96,19 +95,19 @@ def misspelt(room: Classroom, students: Collection[str], semester: Semester) -> 
             continue
         hint = f"; is it {near}?" if near else ""
         problems.append(
-            f"{student}, {lab}: has an extension, but nobody has this id: neither a submission nor "
-            f"the roster{hint}"
+            f"{student}, {lab}: has an extension, but this id is neither on the roster nor among "
+            f"the submissions{hint}"
         )
     return problems
 
 
 def strangers(lab: str, students: Iterable[str], roster: Iterable[str]) -> list[str]:
-    """Return a sentence where somebody handed in who is not on the roster, if there is one."""
+    """Return a sentence that names the students who submitted but are not on the roster, if any."""
     known = set(roster)
     who = sorted(set(students) - known) if known else []
     if not who:
         return []
-    return [f"{lab}: not on the roster, but handed in: {_some(who)}."]
+    return [f"{lab}: submitted, but not on the roster: {_some(who)}."]
 
 
 def _letters(name: str) -> str:
@@ -116,14 +115,14 @@ def _letters(name: str) -> str:
     return "".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
-def _require_writable(out: Path) -> None:
+def _require_writable(out: OutFolder) -> None:
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        why = "" if os.access(out, os.W_OK | os.X_OK) else "Permission denied"
+        out.path.mkdir(parents=True, exist_ok=True)
+        why = "" if os.access(out.path, os.W_OK | os.X_OK) else "Permission denied"
     except OSError as error:
         why = error.strerror or str(error)
     if why:
-        raise ValueError(f"{out} cannot be written ({why}); give another OUT, or mend that")
+        raise ValueError(f"{out} cannot be written ({why}); give another OUT")
 
 
 def _require_same_questions(room: Classroom) -> None:
@@ -131,7 +130,7 @@ def _require_same_questions(room: Classroom) -> None:
     from autograder.publish.audit import questions_then
 
     then = {question.id for question in questions_then(room.out, room.lab)}
-    now = {question.id for question in questions_of([room.lab], room.root)[room.lab]}
+    now = {question.id for question in questions_of([room.lab], room.course)[room.lab]}
     if then and then != now:
         raise ValueError(
             f"{room.out} holds grades of {room.lab} from when it had other questions "

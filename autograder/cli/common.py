@@ -6,7 +6,6 @@ import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autograder.cli.report import USAGE, Report, found
@@ -15,11 +14,14 @@ if TYPE_CHECKING:  # each command imports what it needs, so that `--help` is qui
     from autograder.base.limits import Limits
     from autograder.model.result import Result
     from autograder.runs import classroom
+    from autograder.store.out_folder import OutFolder
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = [
     "Commands",
+    "add_lab",
+    "add_out",
     "add_running",
     "cannot_run",
     "class_report",
@@ -27,6 +29,8 @@ __all__ = [
     "grade_with_progress",
     "has_gpu",
     "limits_of",
+    "name_labs",
+    "out_folder",
     "positive",
     "require_graded",
 ]
@@ -76,6 +80,44 @@ def add_running(command: argparse.ArgumentParser) -> None:
         )
 
 
+def add_out(command: argparse.ArgumentParser) -> None:
+    """Add OUT, the folder that was graded into."""
+    command.add_argument(
+        "out", type=out_folder, metavar="OUT", help="the OUT of `autograder grade`"
+    )
+
+
+def out_folder(text: str) -> OutFolder:
+    """A results folder on the command line."""
+    from pathlib import Path
+
+    from autograder.store.out_folder import OutFolder
+
+    return OutFolder(Path(text))
+
+
+def add_lab(command: argparse.ArgumentParser) -> None:
+    """Add LAB, which `name_labs` completes."""
+    command.add_argument("lab", metavar="LAB", help="such as lab01_formats, or lab01 for short")
+
+
+def name_labs(options: argparse.Namespace) -> None:
+    """Put the full names of labs in the place of what the command line has, such as `lab01`.
+
+    Raises ValueError, with the labs there are, if one is unknown or may be several.
+    """
+    given = vars(options)
+    words = {"lab": given.get("lab"), "labs": given.get("labs")}
+    if not any(word is not None and word != [] for word in words.values()):
+        return
+    from autograder.grading.registry import lab_named
+
+    if words["lab"] is not None:
+        options.lab = lab_named(words["lab"], options.course)
+    if words["labs"]:
+        options.labs = [lab_named(word, options.course) for word in words["labs"]]
+
+
 def limits_of(options: argparse.Namespace) -> Limits:
     """The limits that the options of `add_running` name; the usual ones for the others."""
     from autograder.base.limits import Limits
@@ -88,7 +130,7 @@ def limits_of(options: argparse.Namespace) -> Limits:
     return Limits(**{name: value for name, value in given.items() if value is not None})
 
 
-def classroom_of(options: argparse.Namespace, lab: str, out: Path) -> classroom.Classroom:
+def classroom_of(options: argparse.Namespace, lab: str, out: OutFolder) -> classroom.Classroom:
     """The classroom of one lab, its results going to `out`."""
     from autograder.rules.semester import read_semester
     from autograder.runs import classroom
@@ -96,8 +138,8 @@ def classroom_of(options: argparse.Namespace, lab: str, out: Path) -> classroom.
     return classroom.Classroom(
         lab=lab,
         out=out.resolve(),
-        root=options.course.resolve(),
-        secret=classroom.course_secret(options.course / ".course_secret"),
+        course=options.course.resolve(),
+        secret=options.course.secret(),
         limits=limits_of(options),
         isolated=not options.insecure,
         rules=read_semester(out, options.course).ordinary,
@@ -151,7 +193,7 @@ def _elsewhere(scheduler: str | None) -> classroom.Elsewhere | None:
     return on_cluster(scheduler)
 
 
-def require_graded(out: Path) -> None:
+def require_graded(out: OutFolder) -> None:
     """Raise ValueError where `out` is no whole folder that was graded into."""
     from autograder.publish.wholeness import require_whole
     from autograder.store.roll import taken
@@ -166,15 +208,15 @@ def require_graded(out: Path) -> None:
 def class_report(
     options: argparse.Namespace,
     results: Sequence[Result],
-    out: Path,
+    out: OutFolder,
     lab: str | None = None,
     problems: Sequence[str] = (),
     remarks: Sequence[str] = (),
 ) -> Report:
-    """Return what a class came to, after writing the list of what needs a person.
+    """Return what a class came to, after writing the manual-review queue.
 
     `results` are all of those in `out`; with `lab` the report is about that lab alone, the list
-    and the problems about all. Whoever was lost on the way is a problem too.
+    and the problems about all. A submission that is missing is a problem too.
     """
     from autograder.publish import review_queue, summary
     from autograder.publish.audit import audit
@@ -182,17 +224,17 @@ def class_report(
     from autograder.store.roll import absent
 
     needs = review_queue.needs(results, out, options.course)
-    review_queue.write_needs(needs, out / review_queue.LIST)
+    review_queue.write_needs(needs, out)
     shown = [result for result in results if lab in (None, result.lab)]
     needs = [need for need in needs if lab in (None, need.lab)]
     labs = summary.summaries(
         shown, absent(out, [student.id for student in read_semester(out, None).roster])
     )
     paths = {
-        "out": out,
-        "grades": out / "grades.csv",
-        "feedback": out / "feedback",
-        "needs_a_person": out / review_queue.LIST,
+        "out": out.path,
+        "grades": out.grades,
+        "feedback": out.feedback,
+        "manual_review": out.manual_review,
     }
     return found(
         [*problems, *_failed(results), *audit(out)],
@@ -203,7 +245,7 @@ def class_report(
                 f"Grades: {paths['grades']}   Feedback: {paths['feedback']}",
             ]
         ),
-        data={"labs": list(map(asdict, labs)), "needs_a_person": list(map(asdict, needs))},
+        data={"labs": list(map(asdict, labs)), "manual_review": list(map(asdict, needs))},
         remarks=remarks,
         paths=paths,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from autograder.base.terminal import say
-from autograder.cli.common import require_graded
+from autograder.cli.common import add_out, require_graded
 
 if TYPE_CHECKING:
     from autograder.cli.common import Commands
@@ -21,9 +21,9 @@ __all__ = ["add_formgrade"]
 def add_formgrade(commands: Commands) -> None:
     """Add `formgrade`."""
     command = commands.add_parser(
-        "formgrade", help="open Formgrader on OUT, for manual grading and a look at verdicts"
+        "formgrade", help="open Formgrader, for manual grading and a look at verdicts"
     )
-    command.add_argument("out", type=Path, metavar="OUT", help="the OUT of `autograder grade`")
+    add_out(command)
     command.add_argument(
         "jupyter",
         nargs=argparse.REMAINDER,
@@ -42,7 +42,7 @@ def _formgrade(options: argparse.Namespace) -> NoReturn:
     say(f"Ctrl-C ends it. Then write it all: {export}")
     # nbgrader finds its settings, and so the gradebook, in the folder that JupyterLab starts in. It
     # runs alembic by its bare name.
-    os.chdir(options.out)
+    os.chdir(options.out.path)
     programs = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
     environment = {**os.environ, "PATH": os.pathsep.join(programs)}
     os.execve(sys.executable, [*command, *options.jupyter], environment)

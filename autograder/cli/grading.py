@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +17,14 @@ from autograder.cli.checks import (
     strangers,
 )
 from autograder.cli.common import (
+    add_lab,
     add_running,
     cannot_run,
     class_report,
     classroom_of,
     grade_with_progress,
     has_gpu,
+    out_folder,
 )
 from autograder.cli.report import Report, found
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from autograder.model.result import Result
     from autograder.review.regrade import Comparison
     from autograder.runs.classroom import Classroom
+    from autograder.store.out_folder import OutFolder
 
 __all__ = ["add_grade", "add_regrade"]
 
@@ -52,7 +55,7 @@ def add_regrade(commands: Commands) -> None:
 
 
 def _add_class(command: argparse.ArgumentParser) -> None:
-    command.add_argument("lab", metavar="LAB", help="such as lab01_formats")
+    add_lab(command)
     command.add_argument(
         "--submitted",
         type=Path,
@@ -62,7 +65,7 @@ def _add_class(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--out",
-        type=Path,
+        type=out_folder,
         required=True,
         metavar="OUT",
         help="where grades, feedback and gradebook go; one folder for all labs of a course",
@@ -89,16 +92,14 @@ def _grade(options: argparse.Namespace) -> Report:
 
 def _kept(room: Classroom, results: Sequence[Result], options: argparse.Namespace) -> list[str]:
     """Say which grades stayed that grading again might change, and what shows how."""
-    from autograder.notebooks.questions import COURSE
     from autograder.runs.classroom import outdated
 
     where = (options.lab, "--submitted", str(options.submitted), "--out", str(options.out))
-    course = [] if room.root == COURSE else ["--course", str(options.course)]
-    command = f"`{shlex.join(['autograder', *course, 'regrade', *where])}`"
+    command = f"`{shlex.join(['autograder', *options.course.command_options, 'regrade', *where])}`"
     kept = [
-        f"{sentence}, and stay as they are. {command} shows what would change, and asks."
-        for sentence in outdated(room.out, room.root, room.limits)
-        if sentence.startswith(f"{room.lab}: ")
+        f"{old}, and stay as they are. {command} shows what would change, and asks."
+        for old in outdated(room.out, room.course, room.limits)
+        if old.lab == room.lab
     ]
     lack = sum(
         any(verdict.status == "needs_gpu" for verdict in result.verdicts)
@@ -126,25 +127,25 @@ def _regrade(options: argparse.Namespace) -> Report:
     say(changes.told(comparison.changes, room.out))
     asks = bool(comparison.changes or comparison.new)
     if asks and not changes.agreed():
-        text = f"Nothing was written; the new results lie in {regrade.beside(room).out}."
+        text = f"Nothing was written; the new results are in {regrade.beside(room).out}."
         return found(problems, text=text, data=_compared(comparison, written=False))
     results = regrade.commit(room, comparison)
     report = class_report(options, results, options.out, room.lab, problems)
     data = {**report.data, **_compared(comparison, written=True)}
-    text = f"Written. {options.out / changes.LOG} keeps what changed." if asks else ""
+    text = f"Written. {options.out.changes} keeps what changed." if asks else ""
     return replace(report, text=text, data=data)
 
 
 def _compared(comparison: Comparison, *, written: bool) -> dict[str, object]:
     return {
         "written": written,
-        "changes": list(map(asdict, comparison.changes)),
+        "changes": [change.to_json() for change in comparison.changes],
         "new": list(comparison.new),
     }
 
 
 def _grade_rounds(
-    room: Classroom, out: Path, options: argparse.Namespace
+    room: Classroom, out: OutFolder, options: argparse.Namespace
 ) -> tuple[list[str], list[str]]:
     """Grade all attempts, and make those that count, by the rules in `out`, the room's own.
 
@@ -156,7 +157,7 @@ def _grade_rounds(
 
     require_whole(out)
     submitted = options.submitted.resolve()
-    semester = read_semester(out, room.root)
+    semester = read_semester(out, room.course)
     folders = {receipt.folder for receipt in semester.receipts if receipt.lab == room.lab}
     require_folders(replace(room, out=out), submitted, folders)
     graded = rounds(room, submitted, semester)

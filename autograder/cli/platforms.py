@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autograder.cli.common import add_lab
 from autograder.cli.report import Report
 
 if TYPE_CHECKING:
@@ -16,16 +17,16 @@ __all__ = ["add_gradescope"]
 
 _SECRET = (
     "The zip holds this lab's answers and a secret that was made for this lab from the course's: "
-    "upload it to Gradescope and give it to nobody else."
+    "upload it to Gradescope, and share it with nobody."
 )
 
 
 def add_gradescope(commands: Commands) -> None:
     """Add `gradescope`."""
     command = commands.add_parser(
-        "gradescope", help="make the zip that grades a lab on Gradescope, for instructors alone"
+        "gradescope", help="make the zip that grades a lab on Gradescope; keep it secret"
     )
-    command.add_argument("lab", metavar="LAB")
+    add_lab(command)
     command.add_argument("--out", type=Path, required=True, metavar="ZIP")
     command.set_defaults(run=_gradescope)
 
@@ -33,19 +34,17 @@ def add_gradescope(commands: Commands) -> None:
 def _gradescope(options: argparse.Namespace) -> Report:
     from autograder.platforms.gradescope_zip import make_zip, points_of
     from autograder.publish.export import points
-    from autograder.runs.classroom import course_secret
 
-    secret = course_secret(options.course / ".course_secret")
-    release = make_zip(options.course, options.lab, secret, options.out)
+    release = make_zip(options.course, options.lab, options.course.secret(), options.out)
     of = points_of(options.course, options.lab)
     lines = [
         f"{options.out}  ({options.out.stat().st_size / 2**20:.1f} MiB, {release})",
         f"Autograder points on Gradescope: {points(of.graded)}",
     ]
     if of.by_person:
-        lines.append(f"Points that a person gives there: {points(of.by_person)}")
+        lines.append(f"Points for manual grading there: {points(of.by_person)}")
     if of.gpu:
-        lines.append(f"Left out, for they need a GPU: {points(of.gpu)}")
+        lines.append(f"Left out, since they need a GPU: {points(of.gpu)}")
     return Report(
         text="\n".join(lines),
         data={"release": release, "points": asdict(of)},

@@ -20,29 +20,30 @@ from autograder.base.terminal import say
 __all__ = ["OK", "PROBLEM", "SCHEMA", "STATUSES", "STOPPED", "USAGE", "Report", "found", "show"]
 
 OK, PROBLEM, USAGE, STOPPED = 0, 1, 2, 130
-SCHEMA = 1  # goes up when a key changes its meaning or goes; new keys may come at any time
+SCHEMA = 2  # goes up when a key changes its meaning or goes; new keys may come at any time
 STATUSES = """\
 exit status:
   0    all is well
-  1    done, and a problem was found, which is named on standard error
-  2    not done: the command line or what it names cannot be taken; the reason is named
+  1    done, but with a problem, which standard error names
+  2    not done: the command line, or what it names, is wrong; standard error says why
   130  stopped by Ctrl-C; the same command goes on from there"""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a command came to.
+    """What a command came to."""
 
-    `text` is for a person, `data` says the same and more to a program, as plain data. `remarks` are
-    sentences that change nothing about the status, `problems` such as do. `paths` are what the
-    command wrote, by name.
-    """
-
+    #: The exit status.
     status: int = OK
+    #: What a person reads.
     text: str = ""
+    #: The same and more for a program, as plain data.
     data: Mapping[str, Any] = field(default_factory=dict)
+    #: Sentences that change nothing about the status.
     remarks: Sequence[str] = ()
+    #: Sentences that do.
     problems: Sequence[str] = ()
+    #: What the command wrote, by name.
     paths: Mapping[str, Path] = field(default_factory=dict)
 
 

@@ -5,43 +5,40 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from autograder.base.terminal import say
-from autograder.cli.common import class_report, require_graded
+from autograder.cli.common import add_out, class_report, require_graded
 from autograder.cli.report import OK, PROBLEM, Report, found
 
 if TYPE_CHECKING:
     from autograder.cli.common import Commands
     from autograder.model.result import Result
+    from autograder.publish.tables import Cells
     from autograder.review.rejudge import Proposal
+    from autograder.store.journal import Journal
 
 __all__ = ["add_audit", "add_explain", "add_export", "add_rejudge", "add_repair"]
-
-
-def _add_out(command: argparse.ArgumentParser) -> None:
-    command.add_argument("out", type=Path, metavar="OUT", help="the OUT of `autograder grade`")
 
 
 def add_rejudge(commands: Commands) -> None:
     """Add `rejudge`."""
     command = commands.add_parser(
-        "rejudge", help="judge the kept answers again, after a judge was wrong; ask before writing"
+        "rejudge", help="judge the kept answers again after a judge was wrong; ask first"
     )
-    _add_out(command)
+    add_out(command)
     command.set_defaults(run=_rejudge)
 
 
 def _rejudge(options: argparse.Namespace) -> Report:
     from autograder.review import changes, rejudge
     from autograder.rules.semester import read_semester
-    from autograder.runs.classroom import course_secret
 
     require_graded(options.out)
     rules = read_semester(options.out, options.course)
-    secret = course_secret(options.course / ".course_secret")
+    secret = options.course.secret()
     proposal = rejudge.propose(options.out, options.course, secret, rules.waived, rules.ordinary)
     say(*rejudge.remarks(proposal), changes.told(proposal.changes, options.out))
     if proposal.changes and not changes.agreed():
@@ -49,7 +46,7 @@ def _rejudge(options: argparse.Namespace) -> Report:
     results = rejudge.commit(proposal, options.out, options.course)
     report = class_report(options, results, options.out)
     data = {**report.data, **_proposed(proposal, written=True)}
-    log = options.out / changes.LOG
+    log = options.out.changes
     text = f"Written. {log} keeps what changed." if proposal.changes else ""
     return replace(report, text=text, data=data)
 
@@ -62,17 +59,15 @@ def _proposed(proposal: Proposal, *, written: bool) -> dict[str, object]:
     }
     return {
         "written": written,
-        "changes": list(map(asdict, proposal.changes)),
+        "changes": [change.to_json() for change in proposal.changes],
         "verdicts": {name: dict(sorted(count.items())) for name, count in counts.items()},
     }
 
 
 def add_explain(commands: Commands) -> None:
     """Add `explain`."""
-    command = commands.add_parser(
-        "explain", help="say why a student has these points for a task, case by case"
-    )
-    _add_out(command)
+    command = commands.add_parser("explain", help="say case by case why a student has these points")
+    add_out(command)
     command.add_argument("student", metavar="STUDENT")
     command.add_argument("task", metavar="TASK", help="such as lab01-decode_fp32")
     command.set_defaults(run=_explain)
@@ -81,10 +76,9 @@ def add_explain(commands: Commands) -> None:
 def _explain(options: argparse.Namespace) -> Report:
     from autograder.review.explain import explain
     from autograder.rules.semester import read_semester
-    from autograder.runs.classroom import course_secret
 
     require_graded(options.out)
-    secret = course_secret(options.course / ".course_secret")
+    secret = options.course.secret()
     rules = read_semester(options.out, options.course).ordinary
     text = explain(options.out, secret, options.student, options.task, options.course, rules)
     data = {"student": options.student, "task": options.task, "lines": text.splitlines()}
@@ -94,9 +88,15 @@ def _explain(options: argparse.Namespace) -> Report:
 def add_export(commands: Commands) -> None:
     """Add `export`."""
     command = commands.add_parser(
-        "export", help="write OUT/export: tables, Canvas's file, all feedback, statistics"
+        "export", help="write OUT/export: tables, Canvas's file, feedback, statistics"
     )
-    _add_out(command)
+    add_out(command)
+    command.add_argument(
+        "--partial",
+        action="store_true",
+        help="give students who wait for manual grading their points so far in canvas.csv, where "
+        "their cells are empty otherwise",
+    )
     command.set_defaults(run=_export)
 
 
@@ -104,21 +104,26 @@ def _export(options: argparse.Namespace) -> Report:
     from autograder.publish.publishing import publish
 
     require_graded(options.out)
-    return _exported(options, publish(options.out, options.course))
+    return _exported(options, publish(options.out, options.course), so_far=options.partial)
 
 
-def _exported(options: argparse.Namespace, results: Sequence[Result]) -> Report:
+def _exported(
+    options: argparse.Namespace, results: Sequence[Result], *, so_far: bool = False
+) -> Report:
     """Write OUT/export from what was just published."""
-    from autograder.publish import statistics, tables
+    from autograder.publish import item_analysis, statistics, tables
     from autograder.publish.final_grades import people, standings
     from autograder.runs.classroom import outdated
+    from autograder.store.journal import Journal
 
-    out, folder = options.out, options.out / "export"
-    report = class_report(options, results, out, remarks=outdated(out, options.course))
+    out = options.out
+    report = class_report(
+        options, results, out, remarks=list(map(str, outdated(out, options.course)))
+    )
     standing = standings(out)
-    students = people(out, sorted({student for student, _ in standing}))
+    students = people(out, sorted({key.student for key in standing}))
     paths = {
-        name: folder / file
+        name: out.export(file)
         for name, file in (
             ("students", "students.csv"),
             ("canvas", "canvas.csv"),
@@ -127,42 +132,64 @@ def _exported(options: argparse.Namespace, results: Sequence[Result]) -> Report:
         )
     }
     tables.write_students(standing, students, paths["students"])
-    empty = tables.write_canvas(standing, students, paths["canvas"])
-    pages = tables.write_feedback_zip(out / "feedback", paths["feedback_zip"])
+    cells = tables.write_canvas(standing, students, paths["canvas"], partial=so_far)
+    pages = tables.write_feedback_zip(out.feedback, paths["feedback_zip"])
     labs = statistics.statistics_of(results)
     statistics.write_table(labs, paths["statistics"])
     for lab, tasks in labs.items():
-        paths[f"statistics_{lab}"] = folder / f"statistics-{lab}.png"
+        paths[f"statistics_{lab}"] = out.export(f"statistics-{lab}.png")
         statistics.write_picture(lab, tasks, paths[f"statistics_{lab}"])
-    counts = {"students": len(students), "feedback_pages": pages, "empty_canvas_cells": empty}
-    done = f"{folder}: students: {len(students)}, feedback pages: {pages}, labs: {len(labs)}"
+        paths[f"items_{lab}"] = out.export(f"items-{lab}.html")
+        analysis = item_analysis.analyse(lab, results, partial(_code, Journal(out)))
+        item_analysis.write_page(analysis, lab, paths[f"items_{lab}"])
+    counts = {
+        "students": len(students),
+        "feedback_pages": pages,
+        "empty_canvas_cells": {lab: of_lab.empty for lab, of_lab in cells.items()},
+        "partial_canvas_cells": {lab: of_lab.partial for lab, of_lab in cells.items()},
+    }
+    done = f"{out.exports}: students: {len(students)}, feedback pages: {pages}, labs: {len(labs)}"
     return replace(
         report,
-        text="\n".join([*_left_empty(empty, len(students)), done]),
+        text="\n".join([*_not_final(cells, len(students)), done]),
         data={**report.data, **counts},
         paths={**report.paths, **paths},
     )
 
 
-def _left_empty(empty: Mapping[str, int], students: int) -> list[str]:
-    return [
-        f"{lab}: {count} of {students} cells of canvas.csv are empty; a person still has to give "
-        "points there"
-        for lab, count in empty.items()
-        if count
-    ]
+def _code(journal: Journal, result: Result, task: str) -> str:
+    """What a student wrote for a task, which only the journal's whole entry holds."""
+    from autograder.notebooks.graded import solution_source
+
+    whole = journal.read(result.key)
+    return solution_source(whole.notebook, task) if whole else ""
+
+
+def _not_final(cells: Mapping[str, Cells], students: int) -> list[str]:
+    lines = []
+    for lab, of_lab in cells.items():
+        for count, hold in (
+            (of_lab.partial, "hold the points so far"),
+            (of_lab.empty, "are empty"),
+        ):
+            if count:
+                lines.append(
+                    f"{lab}: {count} of {students} cells of canvas.csv {hold} until you have "
+                    "graded them manually"
+                )
+    return lines
 
 
 def add_repair(commands: Commands) -> None:
     """Add `repair`."""
     command = commands.add_parser(
         "repair",
-        help="rebuild gradebook, pages and tables from the journal, after a file was damaged",
+        help="rebuild what was damaged in OUT from its journal",
         description="Rebuild the gradebook, the pages and all tables in OUT from its journal. No "
         "student's code runs and no grade is made. Manual grades are kept, as far as the old "
         "gradebook or its last copy can be read. Damaged files are moved to OUT/damaged.",
     )
-    _add_out(command)
+    add_out(command)
     command.set_defaults(run=_repair)
 
 
@@ -171,13 +198,11 @@ def _repair(options: argparse.Namespace) -> Report:
 
     done = repair(options.out, options.course)
     if not done.results:
-        raise ValueError(
-            f"{options.out} holds no entry of any submission; run `autograder grade` again"
-        )
+        raise ValueError(f"{options.out} holds no graded submission; run `autograder grade` again")
     report = _exported(options, done.results)
     lines = [f"moved to {path}" for path in done.moved]
     lines += [f"rebuilt {sentence}" for sentence in done.rebuilt]
-    text = "\n".join(lines or ["Nothing was damaged; everything was written anew."])
+    text = "\n".join(lines or ["Nothing was damaged; every derived file was written again."])
     problems = [*done.lost, *report.problems]
     data = {"moved": [str(path) for path in done.moved], "rebuilt": done.rebuilt}
     return replace(
@@ -192,7 +217,7 @@ def _repair(options: argparse.Namespace) -> Report:
 def add_audit(commands: Commands) -> None:
     """Add `audit`."""
     command = commands.add_parser("audit", help="check that no submission was lost")
-    _add_out(command)
+    add_out(command)
     command.set_defaults(run=_audit)
 
 
@@ -203,8 +228,9 @@ def _audit(options: argparse.Namespace) -> Report:
 
     require_whole(options.out)
     problems = audit(options.out)
-    counts = Counter(lab for _, lab in taken(options.out))
+    counts = Counter(key.lab for key in taken(options.out))
     text = "\n".join(f"{lab}: {count} submissions taken in" for lab, count in counts.items())
     if not problems:
-        text += "\nNobody was lost: each has a grade, an entry in the gradebook, and a page."
+        text += "\nNo submission is missing: each has a grade, a gradebook entry, and a page."
+
     return found(problems, text=text, data={"submissions": dict(counts)})

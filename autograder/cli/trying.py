@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from autograder.cli.common import (
+    add_lab,
     add_running,
     cannot_run,
     class_report,
@@ -23,6 +24,7 @@ from autograder.cli.common import (
 from autograder.cli.report import Report, found
 
 if TYPE_CHECKING:
+    from autograder.base.course import Course
     from autograder.cli.common import Commands
     from autograder.model.result import Result
     from autograder.trials.calibration import Tally
@@ -54,7 +56,7 @@ def _doctor(options: argparse.Namespace) -> Report:
 
     missing = missing_layers()
     text = "" if missing else "The sandbox works here: this machine can grade."
-    problems = [*missing, "This machine cannot grade until that is mended."] if missing else []
+    problems = [*missing, "This machine can't grade until you fix that."] if missing else []
     lacking = uid_isolation.missing_layers() if missing else []
     if missing and not lacking:
         problems.append(
@@ -78,7 +80,7 @@ def _doctor(options: argparse.Namespace) -> Report:
     )
 
 
-def _measure(course: Path, rounds: int) -> list[Tally]:
+def _measure(course: Course, rounds: int) -> list[Tally]:
     """Grade right answers to the exercises with a memory budget, and count what went wrong."""
     from tqdm import tqdm
 
@@ -107,7 +109,7 @@ def _bank(options: argparse.Namespace) -> Report:
     names = [options.lab] if options.lab else [n for n in lab_names() if (options.dir / n).is_dir()]
     if not names:
         raise FileNotFoundError(
-            f"{options.dir} holds no bank; expected folders named {', '.join(lab_names())}"
+            f"{options.dir} is not an answer bank; expected folders named {', '.join(lab_names())}"
         )
     labs: list[dict[str, Any]] = []
     lines: list[str] = []
@@ -115,7 +117,7 @@ def _bank(options: argparse.Namespace) -> Report:
     for name in names:
         entries = read_bank(options.dir, find_lab(name))
         grade = partial(_grade_for_bank, options, name)
-        checked = check_bank(release_of(name, options.course / "labs"), entries, grade)
+        checked = check_bank(release_of(name, options.course.releases), entries, grade)
         labs.append({"lab": name, **asdict(checked)})
         problems += checked.problems
         lines += [*checked.inexact, *checked.not_run]
@@ -127,18 +129,19 @@ def _grade_for_bank(
     options: argparse.Namespace, lab: str, notebooks: Sequence[Mapping[str, Any]]
 ) -> list[Result]:
     from autograder.runs import classroom
+    from autograder.store.out_folder import OutFolder
 
     with TemporaryDirectory(prefix="autograder-bank-") as out:
-        room = classroom_of(options, lab, Path(out))
+        room = classroom_of(options, lab, OutFolder(Path(out)))
         return classroom.grade_notebooks(room, notebooks, options.workers)
 
 
 def add_mutate(commands: Commands) -> None:
     """Add `mutate`."""
     command = commands.add_parser(
-        "mutate", help="grade small changes of the solutions, none of which should earn full points"
+        "mutate", help="grade small slips in the solutions, which should all lose points"
     )
-    command.add_argument("lab", metavar="LAB")
+    add_lab(command)
     command.add_argument(
         "--task", action="append", metavar="TASK", help="this exercise only; may be repeated"
     )
@@ -163,14 +166,14 @@ def _mutate(options: argparse.Namespace) -> Report:
     limits, isolated = limits_of(options), not options.insecure
     solved = mutate.solve(options.lab, options.course, limits, isolated=isolated, seed=options.seed)
     tasks = mutate.tasks_named(solved, options.task)
-    file = options.explained or options.course / "tests" / "mutants" / f"{options.lab}.toml"
+    file = options.explained or options.course.explained_mutants(options.lab)
     explained = mutate.read_explained(file)
     mutants = solved.mutants(tasks)
     graded = mutate.grade_mutants(solved, mutants, options.workers)
     bar = tqdm(graded, total=len(mutants), desc=options.lab, unit="mutant", disable=None)
     report = mutate.check_mutants(bar, explained, tasks)
-    lines = [f"{task}: not run, for want of a GPU." for task in report.not_run]
-    lines += [f"{name}: could not be judged." for name in report.doubted]
+    lines = [f"{task}: needs a GPU, so it was not run." for task in report.not_run]
+    lines += [f"{name}: not judged." for name in report.doubted]
     lines.append(
         f"{options.lab}: {report.graded} mutants graded, {report.killed} killed, "
         f"{len(report.survivors)} survived, {len(report.unexplained)} of them unexplained"
@@ -182,7 +185,7 @@ def _mutate(options: argparse.Namespace) -> Report:
 def add_sample(commands: Commands) -> None:
     """Add `sample`."""
     command = commands.add_parser("sample", help="make a class of submissions with known scores")
-    command.add_argument("lab", metavar="LAB")
+    add_lab(command)
     command.add_argument("--students", type=positive, required=True, metavar="N")
     command.add_argument("--seed", type=int, default=0, metavar="S")
     command.add_argument("--out", type=Path, required=True, metavar="DIR")
@@ -193,7 +196,7 @@ def _sample(options: argparse.Namespace) -> Report:
     from autograder.content import find_lab
     from autograder.trials.sampled_class import sample
 
-    bank, releases = options.course / "bank", options.course / "labs"
+    bank, releases = options.course.bank, options.course.releases
     lab = find_lab(options.lab)
     sample(lab, options.students, options.seed, options.out, bank, releases, has_gpu=has_gpu())
     paths = {"submitted": options.out / "submitted", "truth": options.out / "truth.csv"}
@@ -215,18 +218,19 @@ def _demo(options: argparse.Namespace) -> Report:
     from autograder.content import lab_names
     from autograder.publish.publishing import publish
     from autograder.runs import classroom
+    from autograder.store.out_folder import OutFolder
     from autograder.trials import demo
 
     if (refused := cannot_run(options)) is not None:
         return refused
-    count, out = options.students, options.out / "graded"
+    count, out = options.students, OutFolder(options.out / "graded")
     class_ = demo.prepare(options.out, count, options.seed, options.course, has_gpu=has_gpu())
     for name in lab_names():
         room = classroom_of(options, name, out)
         handed = classroom.take(room, class_ / "submitted")
         grade_with_progress(room, handed, options.workers)
     results = publish(out, options.course)
-    differences = demo.compare(class_ / "truth.csv", out / "grades.csv")
+    differences = demo.compare(class_ / "truth.csv", out.grades)
     report = class_report(options, results, out, problems=differences)
     verdict = demo.verdict(results, count, differences)
     return replace(

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from functools import cache
 
+from autograder.base.spelling import did_you_mean
 from autograder.model.task import Lab, Task
+from peakmem.labs.session import HIDDEN_MODULES
 
 __all__ = ["find_lab", "find_task", "full_id", "has_tasks", "lab_names", "lab_of"]
 
 
 def lab_names() -> list[str]:
-    """Return the names of all labs, in order: `lab01_formats`, ..."""
-    return [_load(module).name for module in _modules()]
+    """Return the names of all labs, in order: `lab01_formats`, ...; none of them is loaded."""
+    return sorted(HIDDEN_MODULES)
 
 
 def find_lab(name: str) -> Lab:
@@ -29,11 +30,9 @@ def find_lab(name: str) -> Lab:
     return lab
 
 
-@cache
 def has_tasks(name: str) -> bool:
-    """Tell whether this is a lab with Tasks, and no ordinary assignment; no other is loaded."""
-    number = name.partition("_")[0]
-    return number in _modules() and _load(number).name == name
+    """Tell whether this is a lab with Tasks, and no ordinary assignment; it is not loaded."""
+    return name in HIDDEN_MODULES
 
 
 def full_id(lab: str, task: str) -> str:
@@ -47,15 +46,20 @@ def find_task(task_id: str) -> Task:
     for task in lab.tasks:
         if task.id == task_id:
             return task
-    known = ", ".join(task.id for task in lab.tasks)
-    raise ValueError(f"{lab.name} has no task {task_id!r}; its tasks are {known}")
+    known = [task.id for task in lab.tasks]
+    near = did_you_mean(task_id, known)
+    raise ValueError(f"{lab.name} has no task {task_id!r}; its tasks are {', '.join(known)}.{near}")
 
 
 def lab_of(task_id: str) -> Lab:
     """Return the lab that a task of this id belongs to; ValueError where there is none."""
     number = task_id.partition("-")[0]
     if number not in _modules():
-        raise ValueError(f"there is no task {task_id!r}; the labs are {', '.join(lab_names())}")
+        near = did_you_mean(number, _modules())
+        raise ValueError(
+            f"there is no task {task_id!r}; an id begins with its lab's number, as in "
+            f"lab01-decode_fp32, and the labs are {', '.join(lab_names())}.{near}"
+        )
     return _load(number)
 
 

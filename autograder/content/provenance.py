@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import peakmem
 from autograder.model.task import Case, Task
-from peakmem import plain
+from peakmem import probes
+from peakmem.core import serialization
 
-__all__ = ["asked_of"]
+__all__ = ["asked_of", "probe_files"]
 
 
 def asked_of(task: Task, cases: Sequence[Case]) -> str:
@@ -25,7 +25,7 @@ def asked_of(task: Task, cases: Sequence[Case]) -> str:
     inputs = [{**case.inputs, "budget": _budget(case)} for case in cases]
     module = task.probe_path.partition(":")[0].rpartition(".")[2]
     text = f"{task.probe_path} {_source(module)}".encode() if task.probe else b""
-    return hashlib.sha256(text + plain.encode(inputs)).hexdigest()[:32]
+    return hashlib.sha256(text + serialization.encode(inputs)).hexdigest()[:32]
 
 
 def _budget(case: Case) -> tuple[Any, ...] | None:
@@ -35,6 +35,13 @@ def _budget(case: Case) -> tuple[Any, ...] | None:
 @cache
 def _source(module: str) -> str:
     """A digest of the probes' module, and of what calls probes."""
-    probes = Path(peakmem.__file__).parent / "probes"
-    sources = [(probes / name).read_bytes() for name in ("__init__.py", f"{module}.py")]
+    sources = [path.read_bytes() for path in probe_files(module)]
     return hashlib.sha256(b"\0".join(sources)).hexdigest()
+
+
+def probe_files(number: str) -> list[Path]:
+    """Return the files of a lab's probes: what all labs share, and its own module or folder."""
+    folder = Path(probes.__file__).parent
+    own = [*folder.glob(f"{number}.py"), *folder.glob(f"{number}/**/*.py")]
+    shared = [path for path in folder.glob("*.py") if not path.stem.startswith("lab")]
+    return [*sorted(shared), *sorted(own)]

@@ -1,9 +1,11 @@
-"""Takes out of a notebook what is one exercise's, beside solutions of the others.
+"""Takes out of a notebook what is one exercise's, beside solutions that it builds on.
 
 Exercises share one process: names, libraries, memory, time. What one does there can make another
 look wrong that is right. So an exercise is judged on the names as they stood at its cell; and one
-that is not right is run once more, beside the instructor's solutions in the place of what the
-student wrote for the other exercises. Source text is read and nothing runs.
+that is not right is run once more without what the student wrote for the other exercises. Of these,
+what its own reference solution goes by is there as the instructor solved it, and whatever else the
+student's code goes by is the student's: a call of any other exercise earns nothing that the student
+did not solve. Source text is read and nothing runs.
 """
 
 from __future__ import annotations
@@ -11,8 +13,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autograder.model.definitions import reachable, statements
 from autograder.model.state import is_own, is_stub, is_written, order_of, state_of
@@ -58,11 +59,12 @@ def together(tasks: Iterable[Task], cells: Sequence[RunCell]) -> Plan:
 
 
 def alone(task: Task, submission: Submission, solutions: Mapping[str, str]) -> Plan | None:
-    """Return the plan of running one exercise beside `solutions`, by task, of all the others.
+    """Return the plan of running one exercise without the student's others.
 
     None if that would run nothing else than before: the exercise is not written, or it is all that
-    the student wrote. Beside its own cells, added cells run that bind a name it goes by; of other
-    exercises' cells, those statements run that bind such a name which nothing else does.
+    the student wrote. Of `solutions`, by task, those statements run that this task's is made of.
+    Beside its own cells, added cells run that bind a name it goes by; of other exercises' cells,
+    those statements run that bind such a name which nothing else does.
     """
     cells = submission.cells
     if not is_written(task, cells):
@@ -70,7 +72,7 @@ def alone(task: Task, submission: Submission, solutions: Mapping[str, str]) -> P
     place = state_of(task, cells)
     reached, names = _reach(task, cells)
     given = [cell for cell in cells if cell.kind in ("given", "check")]
-    put_in = list(_solution_cells(task, submission, solutions))
+    put_in = list(_built_on(task, submission, given, solutions))
     own = [cell for cell in cells if cell.index == place or cell.task == task.id]
     elsewhere = names.difference(*map(_bound, [*given, *put_in, *own]))
     there = {cell.index for cell in [*given, *own]}
@@ -80,8 +82,8 @@ def alone(task: Task, submission: Submission, solutions: Mapping[str, str]) -> P
         if cell.kind == "own" and _lends(cell, names, elsewhere):
             kept.append(cell)
             continue
-        if cell.kind == "solution":
-            kept += _helpers(cell, reached, elsewhere)
+        if cell.kind == "solution" and (source := _part_of(cell, reached, elsewhere)):
+            kept.append(replace(cell, source=source))
         dropped = dropped or not _is_blank(cell, names)
     if not dropped and not any(names & _bound(cell) for cell in put_in):
         return None
@@ -105,15 +107,24 @@ def _bound(cell: RunCell) -> frozenset[str]:
     return frozenset[str]().union(*(statement.binds for statement in statements(cell.source)))
 
 
-def _solution_cells(
-    task: Task, submission: Submission, solutions: Mapping[str, str]
+def _built_on(
+    task: Task, submission: Submission, given: Iterable[RunCell], solutions: Mapping[str, str]
 ) -> Iterator[RunCell]:
-    """The other exercises' solutions, each at its exercise's place in the notebook."""
+    """What the exercise's own solution goes by of the others', each at its exercise's place."""
+    solved = list(_solution_cells(submission, solutions))
+    reached, _ = _reach(task, sorted([*given, *solved], key=lambda cell: cell.index))
+    for cell in solved:
+        if cell.task != task.id and (source := _part_of(cell, reached)):
+            yield RunCell(cell.index, source, "given", cell.task)
+
+
+def _solution_cells(submission: Submission, solutions: Mapping[str, str]) -> Iterator[RunCell]:
+    """The solutions of all exercises, each at its exercise's place in the notebook."""
     for index, cell in enumerate(submission.notebook["cells"]):
         grade_id = marks_of(cell).get("grade_id", "")
-        other = task_of(grade_id)
-        if other in solutions and other not in (task.id, grade_id):
-            yield RunCell(index, solutions[other], "given", other)
+        task = task_of(grade_id)
+        if task in solutions and task != grade_id:
+            yield RunCell(index, solutions[task], "solution", task)
 
 
 def _lends(cell: RunCell, names: Collection[str], elsewhere: Collection[str]) -> bool:
@@ -126,19 +137,21 @@ def _lends(cell: RunCell, names: Collection[str], elsewhere: Collection[str]) ->
     )
 
 
-def _helpers(
-    cell: RunCell, reached: Collection[ast.stmt], elsewhere: Collection[str]
-) -> Iterator[RunCell]:
-    """The statements of another exercise's cell that an exercise cannot do without."""
+def _part_of(
+    cell: RunCell, reached: Collection[ast.stmt], binding: Collection[str] | None = None
+) -> str:
+    """The source of those of a cell's statements that were reached, and bind one of `binding`."""
     needed = {id(node) for node in reached}
     nodes = [
         statement.node
         for statement in statements(cell.source)
-        if id(statement.node) in needed and statement.binds.intersection(elsewhere)
+        if id(statement.node) in needed
+        and (binding is None or statement.binds.intersection(binding))
     ]
-    with suppress(RecursionError):
-        if nodes:
-            yield RunCell(cell.index, "\n".join(map(ast.unparse, nodes)), cell.kind, cell.task)
+    try:
+        return "\n".join(map(ast.unparse, nodes))
+    except RecursionError:
+        return ""
 
 
 def _is_blank(cell: RunCell, names: Collection[str]) -> bool:

@@ -13,6 +13,7 @@ from autograder.grading.alone import alone, together
 from autograder.grading.run import LOST, Run, collect, collect_alone
 from autograder.model.definitions import forget
 from autograder.model.judge import could_not_judge, draw, findings, judge_safely, refuse
+from autograder.model.note import Note
 from autograder.model.restrictions import banned_uses
 from autograder.model.result import Result
 from autograder.model.submission import RunCell, Submission
@@ -54,7 +55,7 @@ def grade(
 
     An exercise that is not right with all that the notebook has beside it is run once more without
     that, and gets what it earns then if this is more. `solutions` are the sources of the reference
-    solutions, by task, which stand in the place of the other exercises' code.
+    solutions, by task; of these, what the exercise builds on stands in the place of the student's.
     """
     try:
         return _grade(lab, submission, sandbox, secret, solutions or {})
@@ -92,7 +93,7 @@ def _grade(
         end="graded",
         verdicts=tuple(verdicts[task.id] for task in lab.tasks),
         notebook=with_outputs(submission, run),
-        notes=(*submission.notes, *sandbox.notes),
+        notes=(*submission.notes, *(Note("sandbox", said) for said in sandbox.notes)),
         isolated=sandbox.isolated,
         release=submission.release,
         seconds={task: round(seconds, 6) for task, seconds in run.seconds.items()},

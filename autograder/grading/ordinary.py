@@ -7,15 +7,19 @@ what they show. What is safe from the student is everything else: see `docs/thre
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from autograder.content.provenance import asked_of
 from autograder.grading.grade import Graded, judge_run, with_outputs
 from autograder.grading.run import LOST, Run, collect
+from autograder.grading.unanswered import NO_ANSWER
 from autograder.model.judge import draw
+from autograder.model.note import Note
 from autograder.model.result import Result
 from autograder.model.scoring import Rules, score
+from autograder.model.status import UNANSWERED
 from autograder.model.submission import Contents, Quarantine, Submission
 from autograder.model.task import Answer, Case, Finding, Task, Verdict
 from autograder.notebooks.assignment import Assignment, Question, Sheet
@@ -75,7 +79,7 @@ def grade_ordinary(
             if question.points > 0 and not question.by_person:
                 answers[name] = [_answer(sheet, question, submission, run)]
             elif question.points > 0 and (why := _unanswered(sheet, question, submission)):
-                by_hand[name] = Verdict(name, "wrong", {_POINTS: 0.0}, question.points, why)
+                by_hand[name] = Verdict(name, UNANSWERED, {_POINTS: 0.0}, question.points, why)
         if submission is not None and run is not None:
             notebooks[sheet.name] = _shown(sheet, submission, run, rules)
     verdicts: dict[str, Verdict] = {}
@@ -91,7 +95,11 @@ def grade_ordinary(
         end="graded",
         verdicts=(*verdicts.values(), *by_hand.values()),
         notebook=bind(notebooks, alone=assignment.alone),
-        notes=(*_notes(assignment, taken), *handed.unread, *sandbox.notes),
+        notes=(
+            *_notes(assignment, taken),
+            *(Note("repair", said) for said in handed.unread),
+            *(Note("sandbox", said) for said in sandbox.notes),
+        ),
         isolated=sandbox.isolated,
     )
     return Graded(result, answers, asked)
@@ -170,7 +178,7 @@ def _unanswered(sheet: Sheet, question: Question, submission: Submission | None)
     _, cell = _place(submission.notebook, question.id)
     # An answer to a cell that was deleted may stand elsewhere.
     untouched = cell["source"] == question.source and DELETED not in cell["metadata"]
-    return "No answer was written." if untouched else ""
+    return NO_ANSWER if untouched else ""
 
 
 def _place(notebook: Json, grade_id: str) -> tuple[int, Json]:
@@ -208,10 +216,10 @@ def _shown(sheet: Sheet, submission: Submission, run: Run, rules: Rules) -> Json
     return notebook
 
 
-def _notes(assignment: Assignment, taken: Mapping[str, Submission]) -> tuple[str, ...]:
+def _notes(assignment: Assignment, taken: Mapping[str, Submission]) -> tuple[Note, ...]:
     missing = [sheet.name for sheet in assignment.sheets if sheet.name not in taken]
-    notes = [f"{name}.ipynb was not handed in." for name in missing]
+    notes = [Note("repair", f"{name}.ipynb was not handed in.") for name in missing]
     for name, submission in taken.items():
         before = "" if assignment.alone else f"{name}.ipynb: "
-        notes += [before + note for note in submission.notes]
+        notes += [replace(note, text=before + note.text) for note in submission.notes]
     return tuple(notes)

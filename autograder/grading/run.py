@@ -15,6 +15,7 @@ from typing import Any
 
 from autograder.base.limits import Allowance, MachineBusy, ProcessLost
 from autograder.grading.alone import Plan, together
+from autograder.grading.imports import needed
 from autograder.grading.outputs import Kept, error_output
 from autograder.model.submission import Submission
 from autograder.model.task import Answer, Case, Task
@@ -77,7 +78,7 @@ def collect(
         for task in asked
         for cases in [waiting[task.id]]
     ]
-    plan = together(asked, submission.cells)
+    plan = _light(together(asked, submission.cells), tasks)
     _finish(todo, plan, submission.files, sandbox, left or Allowance(sandbox.limits), run)
     return run
 
@@ -103,11 +104,17 @@ def collect_alone(
     rest = [number for number in asked if number not in apart]
     for batch in [*([number] for number in apart), rest]:
         todo = [_Batch(task, cases, batch, most_timed_out=1)]
-        _finish(todo, plan, submission.files, sandbox, left, run)
+        _finish(todo, _light(plan, [task]), submission.files, sandbox, left, run)
     if plan.has_solutions:
         for number, answer in run.answers[task.id].items():
             run.answers[task.id][number] = replace(answer, beside_solutions=True)
     return run
+
+
+def _light(plan: Plan, tasks: Sequence[Task]) -> Plan:
+    """The plan without given imports that nothing uses; as it is for an ordinary assignment."""
+    names = {name for task in tasks for name in task.defines}
+    return replace(plan, cells=needed(plan.cells, names)) if tasks else plan
 
 
 def _finish(

@@ -24,7 +24,7 @@ from autograder.model.restrictions import banned_uses
 from autograder.model.submission import RunCell
 from autograder.model.task import Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent
-from peakmem.session import Refusal
+from peakmem.labs.session import Refusal
 
 __all__ = ["score"]
 
@@ -114,7 +114,7 @@ def _has_gpu() -> bool:
 
 @contextmanager
 def _refusals_lifted() -> Iterator[None]:
-    """Let the judges import what `peakmem.lab` refuses to the notebook, such as peakmem.formats."""
+    """Let the judges import what `peakmem.lab` refuses to the notebook, such as number formats."""
     finders = sys.meta_path[:]
     sys.meta_path[:] = [finder for finder in finders if not isinstance(finder, Refusal)]
     try:

@@ -6,91 +6,15 @@ equals a mutant's is that mistake.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding
+from peakmem.labs.compare import same, show, whole
 
-__all__ = ["by_reference", "same", "show", "whole"]
+__all__ = ["are_outcomes", "by_reference", "same", "show", "whole"]
 
 Outcome = tuple[Any, ...]
-
-_EQUAL = {bool, int, str}  # of two of these, == says all; most answers are such
-
-
-def same(expected: Any, got: Any) -> bool:
-    """Tell whether two plain values are the same to a grader: by value, as == and self-checks do.
-
-    Numbers are equal exactly, whatever their type: 2.0 counts as 2, and 1 as True. But where a
-    float is expected, -0.0 differs from 0.0, and NaN equals NaN. Lists, tuples and arrays of the
-    same values count alike; dicts have exactly the same keys.
-
-    >>> same((1, 2.0), [1.0, 2]), same(True, 1), same(0.0, -0.0)
-    (True, True, False)
-    """
-    if type(expected) is type(got) and type(expected) in _EQUAL:
-        return bool(expected == got)
-    if isinstance(expected, np.ndarray) and isinstance(got, np.ndarray):
-        return _same_arrays(expected, got)
-    expected, got = _unwrap(expected), _unwrap(got)
-    if isinstance(expected, float):
-        return isinstance(got, (int, float)) and _same_floats(expected, got)
-    if isinstance(expected, int):
-        return isinstance(got, (int, float)) and expected == got
-    if isinstance(expected, dict):
-        return (
-            isinstance(got, dict)
-            and expected.keys() == got.keys()
-            and all(same(expected[key], got[key]) for key in expected)
-        )
-    if isinstance(expected, list):
-        return isinstance(got, list) and len(expected) == len(got) and all(map(same, expected, got))
-    return type(expected) is type(got) and expected == got
-
-
-def whole(equal: Callable[[Any, Any], bool] = same) -> Callable[[Any, Any], bool]:
-    """Return `equal` for an exercise that asks for whole numbers: no float counts as one.
-
-    Its self-check has to refuse floats as well.
-    """
-    return lambda expected, got: equal(expected, got) and not _has_float_for_int(expected, got)
-
-
-def _has_float_for_int(expected: Any, got: Any) -> bool:
-    """Look through two values that are the same otherwise."""
-    expected, got = _unwrap(expected), _unwrap(got)
-    if isinstance(expected, dict):
-        return any(_has_float_for_int(expected[key], got[key]) for key in expected)
-    if isinstance(expected, list):
-        return any(map(_has_float_for_int, expected, got))
-    return isinstance(got, float) and not isinstance(expected, float)
-
-
-def _unwrap(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, tuple):
-        return list(value)
-    return set(value) if isinstance(value, frozenset) else value
-
-
-def _same_floats(expected: float, got: float) -> bool:
-    if math.isnan(expected):
-        return got != got  # math.isnan refuses what is too large for a float
-    if expected == 0 == got:
-        return math.copysign(1, expected) == math.copysign(1, got)
-    return expected == got
-
-
-def _same_arrays(expected: np.ndarray, got: np.ndarray) -> bool:
-    if expected.shape != got.shape:
-        return False
-    if expected.dtype.kind in "iu" and got.dtype.kind in "iu":
-        return bool((expected == got).all())
-    return same(expected.tolist(), got.tolist())
 
 
 def by_reference(
@@ -113,7 +37,7 @@ def by_reference(
         return dict.fromkeys(case.parts, compared(case.inputs["calls"], answer.value))
 
     def compared(calls: Sequence[Sequence[Any]], outcomes: Any) -> Finding:
-        if not _are_outcomes(outcomes, len(calls)):
+        if not are_outcomes(outcomes, len(calls)):
             return Finding(False, "The answers came back garbled.")
         for arguments, got in zip(calls, outcomes, strict=True):
             expected = _outcome(reference, arguments)
@@ -134,11 +58,21 @@ def by_reference(
     return judge
 
 
-def _are_outcomes(outcomes: Any, count: int) -> bool:
+def are_outcomes(outcomes: Any, count: int) -> bool:
+    """Tell whether this is what a probe sends of so many calls, whatever the values in it are."""
     return (
         isinstance(outcomes, (list, tuple))
         and len(outcomes) == count
-        and all(isinstance(o, (list, tuple)) and len(o) >= 2 for o in outcomes)
+        and all(map(_is_one, outcomes))
+    )
+
+
+def _is_one(outcome: Any) -> bool:
+    return (
+        isinstance(outcome, (list, tuple))
+        and len(outcome) >= 2
+        and isinstance(outcome[0], str)
+        and (outcome[0] != "raised" or isinstance(outcome[1], str))
     )
 
 
@@ -176,12 +110,3 @@ def _came(got: Sequence[Any], form: Callable[[Any], str]) -> str:
     if got[0] == "changed":
         return f"your function changed its argument number {got[1] + 1} in place"
     return f"your function raised {got[1]}: {got[2] if len(got) > 2 else ''}".rstrip(": ")
-
-
-def show(value: Any, limit: int = 120) -> str:
-    """Return a value as a student would write it, cut to `limit` characters."""
-    try:
-        text = " ".join(repr(value).split())
-    except ValueError:  # Python refuses to write integers of over 4300 digits
-        text = "a number of thousands of digits"
-    return text if len(text) <= limit else text[: limit - 3] + "..."

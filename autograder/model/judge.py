@@ -12,7 +12,7 @@ import numpy as np
 from autograder.base.cleaning import plain_text
 from autograder.model.restrictions import Use
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Status, Task, Verdict
-from peakmem.errors import NotDefined
+from peakmem.core.errors import NotDefined
 
 __all__ = ["could_not_judge", "draw", "draw_again", "findings", "judge", "judge_safely", "refuse"]
 
@@ -23,8 +23,8 @@ _ALLOWED = (
 _REMEDY = "Write it with these. What stands in cells that this solution does not use costs nothing."
 _MAX_QUOTED = 1500  # characters
 _BESIDE_SOLUTIONS = (
-    "This counts your work on this exercise alone: it was run beside the instructor's solutions of "
-    "the other exercises, since it earned less beside yours."
+    "This counts your work on this exercise alone: it ran beside the instructor's solutions of the "
+    "exercises that it builds on, since it earned less beside yours."
 )
 _DOUBT = "What was measured cannot be confirmed. An instructor will look at this."
 

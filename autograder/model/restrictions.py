@@ -242,13 +242,14 @@ def _is_partly_allowed(name: str, entries: dict[str, bool]) -> bool:
     )
 
 
-def _harmless(statement: ast.stmt, nodes: Iterable[ast.AST], names: set[str]) -> set[ast.AST]:
+def _harmless(statement: ast.stmt, nodes: Sequence[ast.AST], names: set[str]) -> set[ast.AST]:
     """Those of a statement's nodes that mention a name without using it.
 
     Annotations, texts that stand alone, questions about a type, and imports of names that nothing
     reached asks for.
     """
     roots: list[ast.AST | None] = []
+    casting = _casting(nodes)
     for node in nodes:
         if isinstance(node, ast.arg):
             roots.append(node.annotation)
@@ -258,19 +259,42 @@ def _harmless(statement: ast.stmt, nodes: Iterable[ast.AST], names: set[str]) ->
             roots.append(node.annotation)
         elif isinstance(node, ast.Compare):
             # `x.dtype == np.float32` asks; `np.float32(x) == y` casts, so calls stay in.
-            roots += [side for side in (node.left, *node.comparators) if not _casts(side)]
+            roots += [side for side in (node.left, *node.comparators) if side not in casting]
         elif isinstance(node, ast.Call) and _called(node) in _QUESTIONS:
-            roots += [argument for argument in node.args[-1:] if not _casts(argument)]
+            roots += [argument for argument in node.args[-1:] if argument not in casting]
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             roots.append(node.value)
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         # `import torch.utils.checkpoint` binds `torch`, and what is used of it will be seen.
         roots += [a for a in statement.names if _asked_for(a) not in names or _binds_a_root(a)]
-    return {node for root in roots if root is not None for node in ast.walk(root)}
+    return _with_all_below(root for root in roots if root is not None)
 
 
-def _casts(side: ast.AST) -> bool:
-    return any(isinstance(n, ast.Call) and _called(n) != "dtype" for n in ast.walk(side))
+# Whole trees at a time: a notebook may nest them, and walks of each one's own would add up to time
+# that grows with the square of its length.
+
+
+def _with_all_below(roots: Iterable[ast.AST]) -> set[ast.AST]:
+    """The nodes of all these trees, which may be parts of one another."""
+    found: set[ast.AST] = set()
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def _casting(nodes: Sequence[ast.AST]) -> set[ast.AST]:
+    """Those of a tree's nodes, each before those below it, that convert something in or below."""
+    found: set[ast.AST] = set()
+    for node in reversed(nodes):
+        if (isinstance(node, ast.Call) and _called(node) != "dtype") or any(
+            child in found for child in ast.iter_child_nodes(node)
+        ):
+            found.add(node)
+    return found
 
 
 def _binds_a_root(alias: ast.alias) -> bool:
@@ -330,9 +354,10 @@ def _texts(statements: Iterable[ast.stmt]) -> Texts:
     for statement in statements:
         for node in ast.walk(statement):
             if isinstance(node, ast.Assign):
+                texts = list(_text(node.value, {}))
                 for target in node.targets:
                     if isinstance(target, ast.Name):
-                        found.setdefault(target.id, []).extend(_text(node.value, {}))
+                        found.setdefault(target.id, []).extend(texts)
     return found
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-__all__ = ["Contents", "Missing", "Quarantine", "RunCell", "Submission"]
+from autograder.base.errors import AutograderError
+from autograder.model.note import Note
+
+__all__ = ["Contents", "Missing", "Quarantine", "RunCell", "Submission", "SubmissionKey"]
 
 
-class Quarantine(ValueError):
+class Quarantine(AutograderError, ValueError):
     """What was handed in cannot be read as this lab's notebook; the message says why."""
 
 
@@ -21,16 +24,30 @@ class Missing(Quarantine):
         self.there = there
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a student handed in for a lab, as bytes.
+class SubmissionKey(NamedTuple):
+    """Whose work on which lab: what tells the submissions of a course apart.
 
-    `notebooks` go by their names, `files` beside them by their paths from there. `unread` is a
-    sentence for each way in which something there was not read.
+    Keys are in order by student, then by lab, as the rows of grades.csv are.
     """
 
+    #: The student's id, which names a folder.
+    student: str
+    #: The lab's name, or an ordinary assignment's.
+    lab: str
+
+    def __str__(self) -> str:
+        return f"{self.student}, {self.lab}"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a student submitted for a lab, as bytes."""
+
+    #: The notebooks by their names.
     notebooks: Mapping[str, bytes]
+    #: The files beside them, by their paths from there.
     files: Mapping[str, bytes] = field(default_factory=dict)
+    #: A sentence for each way in which something there was not read.
     unread: tuple[str, ...] = ()
 
     def packed(self) -> bytes:
@@ -46,33 +63,36 @@ class Contents:
 
 @dataclass(frozen=True)
 class RunCell:
-    """One code cell that the grader runs, in the notebook's order.
+    """One code cell that the grader runs, in the notebook's order."""
 
-    `given` cells are the release's own, put back as they were; `solution` cells answer the task
-    `task`; `check` cells test it, hidden tests included; `own` cells are whatever else the student
-    wrote. `index` is the cell's place in `Submission.notebook`, where its outputs go.
-    """
-
+    #: The cell's place in `Submission.notebook`, where its outputs go.
     index: int
+    #: What runs.
     source: str
+    #: `given` cells are the release's own, put back as they were; `solution` cells answer `task`;
+    #: `check` cells test it, hidden tests included; `own` cells are all others of the student's.
     kind: Literal["given", "check", "solution", "own"]
+    #: The task that it is about, if it is about one.
     task: str | None = None
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A notebook as it will be graded.
+    """A notebook as it will be graded."""
 
-    `raw` are the bytes that were handed in, `notebook` is nbformat 4's JSON with the released
-    cells restored and all outputs cleared, `cells` what is to run, `notes` what was repaired,
-    `release` which release of the lab it says it is of, `files` what lies in its working directory.
-    """
-
+    #: The student's id.
     student: str
+    #: The lab's name.
     lab: str
+    #: The bytes that were submitted.
     raw: bytes
+    #: nbformat 4's JSON with the released cells restored and all outputs cleared.
     notebook: dict[str, Any]
+    #: What is to run.
     cells: tuple[RunCell, ...]
-    notes: tuple[str, ...] = ()
+    #: What was repaired, and what else there is to say.
+    notes: tuple[Note, ...] = ()
+    #: Which release of the lab it says it is of; empty if it does not say.
     release: str = ""
+    #: What is in its working directory.
     files: Mapping[str, bytes] = field(default_factory=dict)

@@ -16,7 +16,10 @@ __all__ = [
 ]
 
 Memory = Literal["", "within", "refused"]
-Status = Literal["right", "partly", "wrong", "needs_gpu", "could_not_judge"]
+#: The last one is given when grades are published, to what a course leaves out.
+Status = Literal[
+    "right", "partly", "wrong", "unanswered", "needs_gpu", "could_not_judge", "left_out"
+]
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Answer:
     `memory` says what became of the case's budget: "within" it, or "refused" memory by the kernel,
     and then the value is that of a second, metered call without it. It is empty where no kernel
     enforced it, so that only the meter's figures tell. `doubt` says why a call that stayed within
-    its budget proves nothing. `beside_solutions` tells that other exercises' reference solutions
+    its budget proves nothing. `beside_solutions` tells that reference solutions of other exercises
     were in the process, so that nothing that came back may be shown to students.
     """
 
@@ -83,7 +86,7 @@ class Answer:
         """Return the sum of figures that the meter put into the value; None if one is missing."""
         value = self.value if isinstance(self.value, Mapping) else {}
         figures = [value.get(name) for name in names]
-        known = [figure for figure in figures if type(figure) is int]
+        known = [f for f in figures if type(f) is int and abs(f) < 2**63]  # others are forged
         return sum(known) if len(known) == len(names) else None
 
     def breaks_budget(self, metered_bytes: int | None, most_bytes: int) -> bool:
@@ -139,6 +142,8 @@ class Task:
     ask: Callable[[Case], Callable[[Any], Any]] | None = None
     trust: Literal["value", "measured"] = "value"
     needs_gpu: bool = False
+    #: Whether it lies beyond the core, so that a course may make it a bonus or leave it out.
+    stretch: bool = False
     seconds: float = 10.0
 
     @property
@@ -169,6 +174,11 @@ class Lab:
     tasks: tuple[Task, ...]
     hides: tuple[str, ...] = ()
     allows: tuple[str, ...] = ()
+
+    @property
+    def stretch(self) -> frozenset[str]:
+        """The ids of the tasks beyond the core."""
+        return frozenset(task.id for task in self.tasks if task.stretch)
 
     @property
     def number(self) -> str:

@@ -8,16 +8,16 @@ nbgrader_config.py, as `nbgrader generate_assignment` would.
 from __future__ import annotations
 
 import copy
+import json
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traitlets.config import Config
-
-from autograder.base.course_layout import course_config, data_files, ignored_names, source_folder
-from autograder.base.files import inside
+from autograder.base.course import Course
 from autograder.notebooks.released import Release, read_release
 
 if TYPE_CHECKING:
@@ -76,32 +76,50 @@ class Assignment:
         return len(self.sheets) == 1
 
 
-def read_assignment(name: str, root: Path) -> Assignment:
-    """Return the assignment `name` of the course in `root`.
+def read_assignment(name: str, course: Course) -> Assignment:
+    """Return the assignment `name` of a course.
 
     Raises ValueError, naming the notebook, for one that nbgrader would not release, that is not
     for Python, or whose tests nbgrader would make up (AUTOTEST).
     """
-    config = course_config(root)
-    paths = sorted(inside(source_folder(root), name).glob("*.ipynb"))
-    sheets = tuple(_sheet(path, root, config) for path in paths)
-    return Assignment(name, sheets, data_files(root, name), ignored_names(root))
+    sheets = tuple(_sheet(path, course) for path in course.source_notebooks(name))
+    return Assignment(name, sheets, course.data_files(name), course.ignored)
 
 
-def _sheet(path: Path, root: Path, config: Config) -> Sheet:
-    import nbformat  # its import takes 0.7 s, and the course's own labs are graded without it
+def _sheet(path: Path, course: Course) -> Sheet:
+    with _without_grammars():
+        import nbformat  # the course's own labs are graded without it
 
     try:
         with warnings.catch_warnings(action="ignore"):  # of ids that nbformat makes up
             source = nbformat.read(path, as_version=4)
             _refuse_what_cannot_be_graded(source)
-            tests, release = _generated(source, root, config)
+            tests, release = _generated(source, course)
     except Exception as error:  # nbgrader and nbformat raise many kinds
         raise ValueError(f"{path} cannot be graded: {_first_line(error)}") from error
     shown = {name: text for name, text, _ in _marked(release)}
     questions = tuple(_question(*cell, shown) for cell in _marked(tests))
     runs = {q.id: q.source or "" for q in questions if not q.by_person}
-    return Sheet(path.stem, read_release(release, runs), questions)
+    as_json = json.loads(json.dumps(release))  # a worker should not need nbformat to be given it
+    return Sheet(path.stem, read_release(as_json, runs), questions)
+
+
+@contextmanager
+def _without_grammars() -> Iterator[None]:
+    """Keep what is imported here from an optional package that takes two seconds.
+
+    nbformat imports jsonschema, which imports rfc3987_syntax if it is installed, to check strings
+    that a schema says are IRIs. The schema of notebooks says so of none.
+    """
+    name = "rfc3987_syntax"
+    held = name not in sys.modules
+    if held:
+        sys.modules[name] = None  # type: ignore[assignment]  # an ImportError where it is asked for
+    try:
+        yield
+    finally:
+        if held:
+            del sys.modules[name]
 
 
 def _refuse_what_cannot_be_graded(notebook: NotebookNode) -> None:
@@ -123,9 +141,7 @@ def _refuse_what_cannot_be_graded(notebook: NotebookNode) -> None:
                 )
 
 
-def _generated(
-    source: NotebookNode, root: Path, config: Config
-) -> tuple[NotebookNode, NotebookNode]:
+def _generated(source: NotebookNode, course: Course) -> tuple[NotebookNode, NotebookNode]:
     """The notebook without solutions but with all tests, and the one that students get."""
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
@@ -136,6 +152,7 @@ def _generated(
         SaveCells,
     )
 
+    config = course.config
     converter = GenerateAssignment(coursedir=CourseDirectory(config=config), config=config)
     notebook = copy.deepcopy(source)
     resources: dict[str, Any] = {"nbgrader": {}, "metadata": {}}
@@ -147,8 +164,8 @@ def _generated(
             tests = copy.deepcopy(notebook)
         step = kind(parent=converter)
         if kind is IncludeHeaderFooter:  # their paths are relative to the course's folder
-            step.header = step.header and str(root / step.header)
-            step.footer = step.footer and str(root / step.footer)
+            step.header = step.header and str(course.root / step.header)
+            step.footer = step.footer and str(course.root / step.footer)
         if step.enabled:
             notebook, resources = step.preprocess(notebook, resources)
     return (notebook if tests is None else tests), notebook

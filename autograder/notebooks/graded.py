@@ -14,7 +14,7 @@ from autograder.base.cleaning import plain_text, safe_image, safe_output, text_o
 from autograder.model.result import Result
 from autograder.notebooks.questions import questions_in
 
-__all__ = ["graded_notebook", "marks_of"]
+__all__ = ["graded_notebook", "marks_of", "solution_source"]
 
 Json = dict[str, Any]
 
@@ -94,3 +94,11 @@ def _escaped(reason: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|~$" else c for c in text).translate(
         {ord("<"): "&lt;", ord("&"): "&amp;"}
     )
+
+
+def solution_source(notebook: Mapping[str, Any] | None, task: str) -> str:
+    """Return what a student wrote in a task's solution cell; empty if there is no such cell."""
+    for cell in notebook["cells"] if notebook else ():
+        if str(marks_of(cell).get("grade_id")) == f"{task}-solution":
+            return "".join(cell["source"])
+    return ""

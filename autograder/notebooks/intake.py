@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.model.definitions import redefined
+from autograder.model.note import Note
 from autograder.model.submission import Missing, Quarantine, Submission
 from autograder.notebooks.parse import MAX_FILE_BYTES, parse_notebook
 from autograder.notebooks.released import read_release
@@ -69,7 +70,7 @@ def find_submissions(
     """
     if not submitted.is_dir():
         raise NotADirectoryError(
-            f"{submitted} is no folder; expected one laid out as <student>/{lab}/{lab}.ipynb"
+            f"{submitted} is not a folder; expected one laid out as <student>/{lab}/{lab}.ipynb"
         )
     found = []
     for entry in sorted(os.scandir(submitted), key=lambda entry: entry.name):
@@ -101,16 +102,17 @@ def take_in_bytes(
     return Submission(student, lab, raw, notebook, to_run, tuple(notes), stated_release(metadata))
 
 
-def _redefined_note(sources: Sequence[str]) -> list[str]:
+def _redefined_note(sources: Sequence[str]) -> list[Note]:
     """Say which names mean something else once all cells have run."""
     names = redefined(sources)
     if not names:
         return []
     shown = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
-    return [
+    said = (
         f"Defined again in a later cell: {shown}. Each exercise was judged with the names as its "
         "own cell left them."
-    ]
+    )
+    return [Note("repair", said)]
 
 
 def read_submission(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from autograder.base.limits import PICTURE_BYTES
+from autograder.model.note import Note
 from autograder.model.submission import Quarantine
 
 __all__ = ["MAX_FILE_BYTES", "Cell", "Kind", "parse_notebook"]
@@ -51,7 +52,7 @@ class Cell:
     attachments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-def parse_notebook(raw: bytes) -> tuple[list[Cell], list[str], Any]:
+def parse_notebook(raw: bytes) -> tuple[list[Cell], list[Note], Any]:
     """Return the cells of the notebook file `raw`, notes about what was odd in it, its metadata.
 
     Reads nbformat 4 and 3; every line end becomes a newline. The metadata are as the file has
@@ -66,7 +67,11 @@ def parse_notebook(raw: bytes) -> tuple[list[Cell], list[str], Any]:
     for number, entry in enumerate(_cell_list(notebook), start=1):
         cell = _cell(entry)
         if cell is None:
-            notes.append(f"Entry {number} of the file has no form of a cell and was left out.")
+            notes.append(
+                Note(
+                    "repair", f"Entry {number} of the file has no form of a cell and was left out."
+                )
+            )
         else:
             cells.append(cell)
     if sum(len(json.dumps(cell.source)) for cell in cells) > _MAX_SOURCE:
@@ -77,7 +82,7 @@ def parse_notebook(raw: bytes) -> tuple[list[Cell], list[str], Any]:
     return _bound_images(cells, notes), notes, notebook.get("metadata")
 
 
-def _decode(raw: bytes) -> tuple[str, list[str]]:
+def _decode(raw: bytes) -> tuple[str, list[Note]]:
     encoding: str = json.detect_encoding(raw)
     if encoding == "utf-8" and raw.startswith(b"\xef\xbb\xbf"):
         encoding = "utf-8-sig"
@@ -87,7 +92,8 @@ def _decode(raw: bytes) -> tuple[str, list[str]]:
         encoding, text = "latin-1", raw.decode("latin-1")
     if encoding.startswith("utf-8"):
         return text, []
-    return text, [f"The file is not in UTF-8; it was read as {encoding.upper()}."]
+    said = f"The file is not in UTF-8; it was read as {encoding.upper()}."
+    return text, [Note("repair", said)]
 
 
 def _read_json(raw: bytes, text: str) -> dict[str, Any]:
@@ -205,7 +211,7 @@ def _images(value: Any) -> Iterator[tuple[str, Mapping[str, str]]]:
                 break
 
 
-def _bound_images(cells: list[Cell], notes: list[str]) -> list[Cell]:
+def _bound_images(cells: list[Cell], notes: list[Note]) -> list[Cell]:
     left, dropped, kept = PICTURE_BYTES, 0, []
     for cell in cells:
         size = sum(len(b) for bodies in cell.attachments.values() for b in bodies.values())
@@ -215,8 +221,9 @@ def _bound_images(cells: list[Cell], notes: list[str]) -> list[Cell]:
             dropped += 1
         kept.append(cell)
     if dropped:
-        notes.append(
+        said = (
             f"The pictures of {dropped} cells were left out: all pictures together may take "
             f"{PICTURE_BYTES / 2**20:g} MiB."
         )
+        notes.append(Note("repair", said))
     return kept

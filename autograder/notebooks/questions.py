@@ -6,6 +6,7 @@ nothing.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -13,21 +14,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from autograder.base.course_layout import read_notebooks, source_folder
-from autograder.base.files import inside
+from autograder.base.course import COURSE, Course
 from autograder.notebooks.binder import bind
 
 __all__ = [
-    "COURSE",
     "Question",
     "questions_in",
     "questions_of",
+    "read_notebooks",
     "source_names",
     "source_notebook",
     "source_notebooks",
 ]
-
-COURSE = Path(__file__).resolve().parents[2]
 
 _MARKER = re.compile(r"(BEGIN|END) [A-Z]")  # of a region that students are not given
 _HEADING = re.compile(r"^#{1,6}\s+(?P<title>.+?)\s*(\([^()]*\))?\s*$", re.MULTILINE)
@@ -48,12 +46,35 @@ class Question:
     by_person: bool
 
 
-def source_notebooks(lab: str, root: Path = COURSE) -> dict[str, dict[str, Any]]:
+def read_notebooks(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the notebooks of a folder by name, in order, each as its file's JSON.
+
+    The text of a cell is one string, where files may hold a list of lines. Raises ValueError for
+    a file that isn't a notebook of nbformat 4.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(folder.glob("*.ipynb")):
+        try:
+            notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is not a notebook: {error}") from error
+        if "cells" not in notebook:
+            raise ValueError(
+                f"{path} is of nbformat {notebook.get('nbformat')}; expected 4. Open it in "
+                "JupyterLab and save it again."
+            )
+        for cell in notebook["cells"]:
+            cell["source"] = "".join(cell["source"])
+        found[path.stem] = notebook
+    return found
+
+
+def source_notebooks(lab: str, course: Course = COURSE) -> dict[str, dict[str, Any]]:
     """Return the source notebooks of a lab or an assignment by name, as nbformat 4's JSON.
 
     Raises FileNotFoundError, with the remedy, where there is none.
     """
-    folder = inside(source_folder(root), lab)
+    folder = course.source(lab)
     found = read_notebooks(folder)
     if not found:
         raise FileNotFoundError(
@@ -63,17 +84,17 @@ def source_notebooks(lab: str, root: Path = COURSE) -> dict[str, dict[str, Any]]
     return found
 
 
-def source_names(lab: str, root: Path = COURSE) -> tuple[str, ...]:
+def source_names(lab: str, course: Course = COURSE) -> tuple[str, ...]:
     """Return the names of the source notebooks of a lab or an assignment, in order."""
-    return tuple(path.stem for path in sorted(inside(source_folder(root), lab).glob("*.ipynb")))
+    return tuple(path.stem for path in course.source_notebooks(lab))
 
 
-def source_notebook(lab: str, root: Path = COURSE) -> dict[str, Any]:
+def source_notebook(lab: str, course: Course = COURSE) -> dict[str, Any]:
     """Return the source of a lab or an assignment as one notebook, as nbformat 4's JSON.
 
     Raises FileNotFoundError, with the remedy, where there is none.
     """
-    notebooks = source_notebooks(lab, root)
+    notebooks = source_notebooks(lab, course)
     return bind(notebooks, alone=len(notebooks) == 1)
 
 
@@ -99,6 +120,6 @@ def questions_in(notebook: Mapping[str, Any]) -> tuple[Question, ...]:
     )
 
 
-def questions_of(labs: Iterable[str], root: Path = COURSE) -> dict[str, tuple[Question, ...]]:
+def questions_of(labs: Iterable[str], course: Course = COURSE) -> dict[str, tuple[Question, ...]]:
     """Return the questions of each of `labs`, by the lab's name."""
-    return {lab: questions_in(source_notebook(lab, root)) for lab in sorted(set(labs))}
+    return {lab: questions_in(source_notebook(lab, course)) for lab in sorted(set(labs))}

@@ -23,6 +23,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from autograder.model.note import Note
 from autograder.model.submission import Quarantine, RunCell
 from autograder.notebooks.parse import Cell
 from autograder.notebooks.released import Release, Released, defined_names, is_same, plain, task_of
@@ -49,12 +50,12 @@ class _Slot:
 
 def restore(
     release: Release, cells: Sequence[Cell]
-) -> tuple[dict[str, Any], tuple[RunCell, ...], list[str]]:
+) -> tuple[dict[str, Any], tuple[RunCell, ...], list[Note]]:
     """Return the notebook to be graded, as nbformat 4.5's JSON, the cells that run, and notes.
 
     Raises Quarantine where the cells are another lab's, or none of them belongs to this lab.
     """
-    notes: list[str] = []
+    notes: list[Note] = []
     found = _find(release, cells, notes)
     _refuse_strangers(release, cells, found)
     idle = {plain(r.cell.source) for r in release.cells if not r.runs_as_released}
@@ -64,7 +65,7 @@ def restore(
     return _write(release, slots), _to_run(slots), notes
 
 
-def _find(release: Release, cells: Sequence[Cell], notes: list[str]) -> list[Released | None]:
+def _find(release: Release, cells: Sequence[Cell], notes: list[Note]) -> list[Released | None]:
     """For each of the student's cells, the released cell that it is or answers."""
     by_grade_id = {r.cell.grade_id: r for r in release.cells if r.cell.grade_id}
     by_id = {r.cell.id: r for r in release.cells if r.cell.id}
@@ -78,7 +79,9 @@ def _find(release: Release, cells: Sequence[Cell], notes: list[str]) -> list[Rel
             found[i] = same.pop(0)
     by_names = _find_by_names(release, cells, found)
     if by_names:
-        notes.append(f"Found by the names that its code defines: {', '.join(by_names)}.")
+        notes.append(
+            Note("repair", f"Found by the names that its code defines: {', '.join(by_names)}.")
+        )
     return found
 
 
@@ -148,7 +151,7 @@ def _refuse_strangers(
 
 
 def _place(
-    cells: Sequence[Cell], found: Sequence[Released | None], idle: set[str], notes: list[str]
+    cells: Sequence[Cell], found: Sequence[Released | None], idle: set[str], notes: list[Note]
 ) -> list[_Slot]:
     """Return the student's cells in their order, those that are given as they were released.
 
@@ -175,11 +178,18 @@ def _place(
             slots.append(_Slot(replace(cell, kind=kind), released, "own" if runs else None))
     if changed:
         notes.append(
-            "Given cells that were changed are put back; the changed version stands below each "
-            f"and was not run: {', '.join(changed)}."
+            Note(
+                "given",
+                "Given cells that were changed are put back; the changed version stands below each "
+                f"and was not run: {', '.join(changed)}.",
+            )
         )
     if retyped:
-        notes.append(f"Turned back into the type of cell that they were: {', '.join(retyped)}.")
+        notes.append(
+            Note(
+                "repair", f"Turned back into the type of cell that they were: {', '.join(retyped)}."
+            )
+        )
     return slots
 
 
@@ -213,7 +223,7 @@ def _as_released(released: Released) -> _Slot:
     return _Slot(released.cell, released, run)
 
 
-def _put_back(release: Release, slots: list[_Slot], notes: list[str]) -> None:
+def _put_back(release: Release, slots: list[_Slot], notes: list[Note]) -> None:
     """Insert what was deleted; a deleted solution comes back as its stub, which does not run."""
     there = {slot.released.index for slot in slots if slot.released}
     deleted: list[str] = []
@@ -222,13 +232,19 @@ def _put_back(release: Release, slots: list[_Slot], notes: list[str]) -> None:
         if released.index in there or released.role == "free":
             continue
         back = _as_released(released)
-        back.deleted = release.trusts_ids
+        back.deleted = release.trusts_ids or released.role == "answer"
         slots.insert(_position(slots, released.index), back)
         (unanswered if released.role == "solution" else deleted).append(released.label)
     if deleted:
-        notes.append(f"Deleted, and put back as released: {', '.join(deleted)}.")
+        notes.append(Note("repair", f"Deleted, and put back as released: {', '.join(deleted)}."))
     if unanswered:
-        notes.append(f"Deleted, so the exercise is not answered: {', '.join(unanswered)}.")
+        notes.append(
+            Note(
+                "repair",
+                "You deleted the solution cell, so there was nothing to grade: "
+                f"{', '.join(unanswered)}.",
+            )
+        )
 
 
 def _position(slots: Sequence[_Slot], index: int) -> int:
@@ -245,7 +261,7 @@ def _position(slots: Sequence[_Slot], index: int) -> int:
     return min(after, before)
 
 
-def _leave_out_stubs(slots: Sequence[_Slot], notes: list[str]) -> None:
+def _leave_out_stubs(slots: Sequence[_Slot], notes: list[Note]) -> None:
     """Do not run an untouched stub where another cell answers its exercise; note copies."""
     written: dict[int, list[_Slot]] = {}
     for slot in slots:
@@ -257,8 +273,11 @@ def _leave_out_stubs(slots: Sequence[_Slot], notes: list[str]) -> None:
     for several in written.values():
         if len(several) > 1 and several[0].answers:
             notes.append(
-                f"{several[0].answers.label} stands in {len(several)} cells; they were run in "
-                "order, so the last definition counts."
+                Note(
+                    "repair",
+                    f"{several[0].answers.label} stands in {len(several)} cells; they were run in "
+                    "order, so the last definition counts.",
+                )
             )
 
 

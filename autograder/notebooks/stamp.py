@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import peakmem
+from autograder.model.note import Note
 
 __all__ = [
     "KEPT",
@@ -80,8 +81,8 @@ def stated_release(submitted: Any) -> str:
     return "" if made_up else str(stated)
 
 
-def release_note(submitted: Any, release: Mapping[str, Any]) -> list[str]:
-    """Return a sentence where a submission says that it comes from another release than this one.
+def release_note(submitted: Any, release: Mapping[str, Any]) -> list[Note]:
+    """Return a note if a submission says that it comes from another release than this one.
 
     `submitted` is as in `stated_release`.
     """
@@ -89,4 +90,5 @@ def release_note(submitted: Any, release: Mapping[str, Any]) -> list[str]:
     present = release_version(release)
     if stated in ("", present):
         return []
-    return [f"This notebook is of release {stated}; it was graded as the present one, {present}."]
+    said = f"This notebook is of release {stated}; it was graded as the present one, {present}."
+    return [Note("release", said)]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from autograder.base.cleaning import plain_text
-from autograder.base.course_layout import is_ignored
+from autograder.base.course import is_ignored
 from autograder.notebooks.intake import open_folder
 
 __all__ = ["read_beside"]

@@ -84,7 +84,7 @@ def on_cluster(address: str) -> Elsewhere:
         room: Classroom, lab: CourseLab, handed: Sequence[Handed], work: Work[Handed, str]
     ) -> Iterator[tuple[Handed, Any]]:
         gpu = any(task.needs_gpu for task in lab.tasks)
-        with demanded(room.out, files_of(room.lab, room.root), isolated=room.isolated) as demands:
+        with demanded(room.out, files_of(room.lab, room.course), isolated=room.isolated) as demands:
             yield from run_all(handed, work, address, demands, wants_gpu=gpu)
 
     return spread
@@ -96,7 +96,7 @@ def _connected(address: str) -> Iterator[Client]:
         get_address_host_port(address)  # one that is misspelt would be tried for as long as others
         client = Client(address, timeout=_CONNECT, name="autograder")  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
-        raise RuntimeError(f"there is no Dask scheduler at {address}: {error}") from None
+        raise RuntimeError(f"no Dask scheduler answers at {address}: {error}") from None
     except Exception as error:  # such as an argument that one side does not know
         raise RuntimeError(
             f"the Dask scheduler at {address} does not understand Dask {version('distributed')}, "

@@ -11,20 +11,20 @@ from pathlib import Path
 from autograder.base.files import write_whole
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.store.fingerprint import environment
+from autograder.store.out_folder import OutFolder
 
 __all__ = ["Demands", "demanded"]
 
 
 @dataclass(frozen=True)
 class Demands:
-    """What a machine must have to grade for this controller.
+    """What a machine must have to grade for this controller."""
 
-    `environment` are versions and sources equal to the controller's; `paths` are files that it
-    must see, so that what it writes lands where the controller reads it.
-    """
-
+    #: Files that it must see, so that what it writes lands where the controller reads it.
     paths: tuple[Path, ...]
+    #: Whether it must have a sandbox.
     isolated: bool
+    #: Versions and sources that must equal the controller's.
     environment: Mapping[str, str] = field(default_factory=environment)
 
     def unmet(self) -> list[str]:
@@ -40,12 +40,12 @@ class Demands:
 
 
 @contextmanager
-def demanded(out: Path, files: Sequence[Path], *, isolated: bool) -> Iterator[Demands]:
+def demanded(out: OutFolder, files: Sequence[Path], *, isolated: bool) -> Iterator[Demands]:
     """What machines must have that grade into `out` and read `files`: this very `out`, for one.
 
     They know it by an empty file that is there as long as the context is.
     """
-    beacon = out / f".controller-{secrets.token_hex(8)}"
+    beacon = out.beacon(secrets.token_hex(8))
     write_whole(beacon, b"")
     try:
         yield Demands((beacon, *files), isolated)

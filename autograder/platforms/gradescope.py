@@ -13,25 +13,26 @@ from typing import Any
 from autograder.base.cleaning import plain_text
 from autograder.base.csv_table import no_formula
 from autograder.model.result import Result
+from autograder.model.status import JUDGED
 from autograder.model.task import Verdict
 from autograder.notebooks.questions import Question
-from autograder.publish.export import JUDGED, points, said
+from autograder.publish.export import points, said
 
 __all__ = ["results_of"]
 
 _LONGEST = 8000  # characters of one text
 
-_WAITS = "Not judged yet: a person will look at it, and it costs nothing until then."
-_NO_VERDICT = "The grader returned no verdict here. A person will look at it."
-_BY_PERSON = "An answer in words: your instructor reads it and gives its points."
+_WAITS = "Not judged: your instructor will look at it, and it costs nothing until then."
+_NO_VERDICT = "The grader returned no verdict here."
+_BY_PERSON = "Your instructor grades this answer."
 _ENDS = {
     "quarantined": (
         "Your file could not be read as this lab's notebook, so nothing was graded: the 0 is no "
-        "mark. Open your notebook in JupyterLab, choose Run > Run All Cells, save it, and hand in "
+        "grade. Open your notebook in JupyterLab, choose Run > Run All Cells, save it, and submit "
         "that file."
     ),
     "failed": (
-        "Grading broke on our side, so nothing was graded: the 0 is no mark. This is not your "
+        "Grading broke on our side, so nothing was graded: the 0 is no grade. This is not your "
         "fault and costs you nothing; your instructor has to have it graded again."
     ),
 }
@@ -40,10 +41,10 @@ _ENDS = {
 def results_of(result: Result, questions: Sequence[Question]) -> dict[str, Any]:
     """Return what results.json has to hold for this result, JSON-ready.
 
-    `questions` are the lab's. What was judged has a score; what was not (an answer in words, a
-    doubt, an exercise that needs a GPU) has none, and its name says what it waits for. The total
-    is of what was judged, and says so. Nothing is put on a leaderboard, and what the grader prints
-    is not shown to students.
+    `questions` are the lab's. What was judged has a score. What was not (an answer to grade
+    manually, a doubt, an exercise that needs a GPU) has none, and its name says what it waits for.
+    The total is of what was judged, and says so. Nothing is put on a leaderboard, and students
+    don't see what the grader prints.
     """
     verdicts = {verdict.task: verdict for verdict in result.verdicts}
     tests = []
@@ -69,13 +70,13 @@ def _test(question: Question, result: Result, verdict: Verdict | None) -> dict[s
     if result.end != "graded":
         return _open(question, f"not graded, {of}", _ENDS[result.end])
     if question.by_person:
-        return _open(question, f"a person gives {of}", _BY_PERSON)
+        return _open(question, f"manual grading, {of}", _BY_PERSON)
     if verdict is None:
-        return _open(question, f"not judged yet, {of}", f"{_WAITS} {_NO_VERDICT}")
+        return _open(question, f"not judged, {of}", f"{_WAITS} {_NO_VERDICT}")
     if verdict.status == "needs_gpu":
         return _open(question, f"needs a GPU, {of} left out", verdict.message)
     if verdict.status not in JUDGED:
-        return _open(question, f"not judged yet, {of}", f"{_WAITS} {verdict.message}")
+        return _open(question, f"not judged, {of}", f"{_WAITS} {verdict.message}")
     return {
         "name": _safe(question.title),
         "score": float(verdict.points),
@@ -101,7 +102,7 @@ def _summary(
     if result.end != "graded":
         # What broke the grader is for instructors, who see what it printed.
         reason = [result.reason] if result.end == "quarantined" else []
-        return [_ENDS[result.end], *reason, *result.notes]
+        return [_ENDS[result.end], *reason, *map(str, result.notes)]
     judged = sum(test.get("max_score", 0.0) for test in tests)
     earned = sum(test.get("score", 0.0) for test in tests)
     gpu_tasks = {v.task for v in result.verdicts if v.status == "needs_gpu"}
@@ -109,12 +110,12 @@ def _summary(
     waiting = sum(q.points for q in questions) - judged - gpu
     lines = [f"{points(earned)} of the {points(judged)} points that were judged."]
     if waiting:
-        lines.append(f"{points(waiting)} points are not decided yet: a person gives them.")
+        lines.append(f"{points(waiting)} points are waiting for manual grading.")
     if gpu:
         lines.append(f"{points(gpu)} points need a GPU and are left out of the total.")
     if not result.isolated:
         lines.append("NOT ISOLATED: this code ran outside the sandbox.")
-    return [*lines, *result.notes]
+    return [*lines, *map(str, result.notes)]
 
 
 def _safe(text: str) -> str:

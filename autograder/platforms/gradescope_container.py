@@ -14,25 +14,29 @@ import stat
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from autograder.base.course import Course
 from autograder.base.files import write_whole
 from autograder.base.pool import Failure, Solo, Work
 from autograder.base.terminal import say
 from autograder.model.result import Result
+from autograder.model.submission import SubmissionKey
 from autograder.notebooks.intake import find_submissions
 from autograder.notebooks.parse import MAX_FILE_BYTES
 from autograder.notebooks.questions import questions_of
 from autograder.platforms.gradescope import results_of
 from autograder.runs.classroom import Classroom, Grader
+from autograder.sandbox.host.backend import Backend
 from autograder.sandbox.host.isolation import IsolationError, missing_layers
-from autograder.sandbox.host.sandbox import Sandbox
-from autograder.sandbox.host.uid_isolation import UidSandbox
+from autograder.sandbox.host.namespaces import Namespaces
+from autograder.sandbox.host.uid_isolation import UserIds
 from autograder.sandbox.host.uid_isolation import missing_layers as missing_user
 from autograder.store.journal import Journal
+from autograder.store.out_folder import OutFolder
 
 __all__ = ["grade_one", "main"]
 
@@ -44,14 +48,14 @@ def main() -> None:
     """Grade what lies in sys.argv[1]; write its results.json whatever happens."""
     base = Path(sys.argv[1])
     about = json.loads((base / "source/autograder.json").read_bytes())
-    root = base / "source/course"
+    course = Course(base / "source/course")
     try:
-        result = grade_one(base, about["lab"], root)
+        result = grade_one(base, about["lab"], course)
     except Exception as error:
         say(traceback.format_exc(), to=sys.stderr)  # instructors see this, and students do not
         reason = f"The grader failed: {type(error).__name__}: {error}"
         result = Result("", about["lab"], "failed", reason)
-    questions = questions_of([about["lab"]], root)[about["lab"]]
+    questions = questions_of([about["lab"]], course)[about["lab"]]
     results = results_of(result, questions)
     results["extra_data"]["release"] = about["release"]
     write_whole(base / "results/results.json", json.dumps(results, indent=1).encode())
@@ -59,7 +63,7 @@ def main() -> None:
     say(f"{about['lab']}, release {about['release']}: {results['score']:g} points, {said}")
 
 
-def grade_one(base: Path, lab: str, root: Path) -> Result:
+def grade_one(base: Path, lab: str, course: Course) -> Result:
     """Return the result of the one submission below `base`, Gradescope's folder.
 
     Raises IsolationError where students' code cannot be shut in.
@@ -70,18 +74,18 @@ def grade_one(base: Path, lab: str, root: Path) -> Result:
     if metadata.exists():
         metadata.chmod(0o600)
     secret_paths = [*(base / name for name in _ROOTS_ALONE), metadata]
-    make_sandbox = _sandbox(secret_paths)
+    backend = _backend(secret_paths)
     secret = bytes.fromhex((base / "source/secret").read_text())
     with tempfile.TemporaryDirectory(prefix="autograder-out-") as folder:
-        out = Path(folder)
+        submitted = Path(folder, "submitted")
         student = student_id(metadata)
-        _hand_in(base / "submission", out / "submitted" / student / lab, lab)
-        room = Classroom(lab, out / "graded", root, secret)
-        (handed,) = find_submissions(out / "submitted", lab)
-        made = partial(Grader, room, make_sandbox=make_sandbox)
+        _hand_in(base / "submission", submitted / student / lab, lab)
+        room = Classroom(lab, OutFolder(Path(folder, "graded")), course, secret)
+        (handed,) = find_submissions(submitted, lab)
+        made = partial(Grader, room, backend=backend)
         with closing(Solo(Work(made), slot=0)) as grader:
             outcome = grader.do(handed)
-        result = Journal(room.out).read(lab, student)
+        result = Journal(room.out).read(SubmissionKey(student, lab))
         if isinstance(outcome, Failure) and result is None:
             result = Result(student, lab, "failed", outcome.reason)
     if result is None:
@@ -99,16 +103,16 @@ def student_id(metadata: Path) -> str:
     return "-".join(["gradescope", *map(str, ids)])[:100]
 
 
-def _sandbox(secret_paths: list[Path]) -> Callable[..., Sandbox]:
-    """The kind of sandbox that this container allows: namespaces, or else a user of its own."""
+def _backend(secret_paths: list[Path]) -> Backend:
+    """The way to shut submissions in that this container allows: namespaces, or else user ids."""
     refused = missing_layers()
     if not refused:
-        return Sandbox
+        return Namespaces()
     missing = missing_user(secret_paths)
     if missing:
         raise IsolationError(" ".join([*refused, *missing]))
     say(f"Namespaces are refused here, so code runs as a user of its own. {refused[0]}")
-    return partial(UidSandbox, secret_paths=secret_paths)
+    return UserIds(tuple(secret_paths))
 
 
 def _hand_in(submission: Path, place: Path, lab: str) -> None:

@@ -20,6 +20,7 @@ import nbformat
 
 from autograder.authoring.build import check, find_sources
 from autograder.authoring.release import PLAIN, PRIVATE, PROGRAM, grader_wheel, library_wheel, pack
+from autograder.base.course import Course
 from autograder.base.files import write_whole
 from autograder.content import find_lab
 from autograder.notebooks.questions import questions_of
@@ -33,10 +34,13 @@ _TEMPLATES = Path(__file__).parents[1] / "templates"
 
 @dataclass(frozen=True)
 class Points:
-    """What a lab's points come from on Gradescope, which has no GPU."""
+    """A lab's points on Gradescope, which has no GPU."""
 
+    #: Points that the autograder gives.
     graded: float
+    #: Points for manual grading.
     by_person: float
+    #: Points that are left out, since they need a GPU.
     gpu: float
 
 
@@ -45,37 +49,37 @@ def lab_secret(course_secret: bytes, lab: str) -> bytes:
     return hmac.new(course_secret, f"gradescope {lab}".encode(), hashlib.sha256).digest()
 
 
-def make_zip(root: Path, lab: str, course_secret: bytes, out: Path) -> str:
+def make_zip(course: Course, lab: str, course_secret: bytes, out: Path) -> str:
     """Write the autograder of `lab` to the file `out`; return which release it grades.
 
     The same course gives the same bytes. Raises ValueError where the lab is unknown or a built
     notebook is not what its source builds, and RuntimeError where a wheel cannot be built.
     """
-    find_sources(root, [lab])
-    if stale := check(root, [lab]):
+    find_sources(course.root, [lab])
+    if stale := check(course.root, [lab]):
         raise ValueError("\n".join(stale))
-    version = release_version(nbformat.from_dict(release_of(lab, root / "labs")))
+    version = release_version(nbformat.from_dict(release_of(lab, course.releases)))
     files = {
         "setup.sh": (_TEMPLATES / "gradescope_setup.sh").read_bytes(),
         "run_autograder": (_TEMPLATES / "gradescope_run.sh").read_bytes(),
-        "requirements.txt": _requirements(root),
-        "constraints.txt": (root / "constraints.txt").read_bytes(),
+        "requirements.txt": _requirements(course),
+        "constraints.txt": (course.root / "constraints.txt").read_bytes(),
         "autograder.json": json.dumps({"lab": lab, "release": version}).encode() + b"\n",
         "secret": lab_secret(course_secret, lab).hex().encode() + b"\n",
-        **_notebooks(root, lab),
+        **_notebooks(course, lab),
     }
-    for name, wheel in (library_wheel(root), grader_wheel(root)):
+    for name, wheel in (library_wheel(course.root), grader_wheel(course.root)):
         files[f"wheels/{name}"] = wheel
     modes = {"setup.sh": PROGRAM, "run_autograder": PROGRAM, "secret": PRIVATE}
     write_whole(out, pack({name: (data, modes.get(name, PLAIN)) for name, data in files.items()}))
     return version
 
 
-def points_of(root: Path, lab: str) -> Points:
+def points_of(course: Course, lab: str) -> Points:
     """Return how many of the lab's points Gradescope gives by itself, and how many it cannot."""
     needs_gpu = {task.id for task in find_lab(lab).tasks if task.needs_gpu}
     graded = by_person = gpu = 0.0
-    for question in questions_of([lab], root)[lab]:
+    for question in questions_of([lab], course)[lab]:
         if question.by_person:
             by_person += question.points
         elif question.id in needs_gpu:
@@ -85,21 +89,21 @@ def points_of(root: Path, lab: str) -> Points:
     return Points(graded, by_person, gpu)
 
 
-def _notebooks(root: Path, lab: str) -> Mapping[str, bytes]:
+def _notebooks(course: Course, lab: str) -> Mapping[str, bytes]:
     """The lab's folders, and how the course is laid out, below `course/` in the zip."""
-    files = [path for folder in ("labs", "solutions") for path in (root / folder / lab).rglob("*")]
-    files += [root / "nbgrader_config.py"]
+    files = [p for folder in ("labs", "solutions") for p in (course.root / folder / lab).rglob("*")]
+    files += [course.config_file]
     return {
-        f"course/{path.relative_to(root).as_posix()}": path.read_bytes()
+        f"course/{path.relative_to(course.root).as_posix()}": path.read_bytes()
         for path in files
         if path.is_file() and not any(part.startswith(".") for part in path.parts)
     }
 
 
-def _requirements(root: Path) -> bytes:
+def _requirements(course: Course) -> bytes:
     """What both wheels need beside each other, for they are installed where only root can read."""
     needed = set()
-    for path in (root / "pyproject.toml", root / "autograder/pyproject.toml"):
+    for path in (course.root / "pyproject.toml", course.root / "autograder/pyproject.toml"):
         project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
         needed |= {line for line in project["dependencies"] if line != "peakmem"}
     return "".join(f"{line}\n" for line in sorted(needed)).encode()

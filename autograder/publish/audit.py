@@ -8,35 +8,36 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from autograder.base.course_layout import read_notebooks
 from autograder.base.csv_table import cell_text
 from autograder.base.damage import Damaged, is_there
-from autograder.base.files import inside
+from autograder.model.status import MANUAL, NOT_SUBMITTED, SCORED, shown, status_of
+from autograder.model.submission import SubmissionKey
 from autograder.notebooks.binder import bind
-from autograder.notebooks.questions import Question, questions_in
-from autograder.publish.export import COLUMNS, FOR_A_PERSON, JUDGED, NOT_HANDED_IN, points
+from autograder.notebooks.questions import Question, questions_in, read_notebooks
+from autograder.publish.export import COLUMNS, points
 from autograder.rules.semester import read_semester
 from autograder.store.database import scores_in
-from autograder.store.gradebook_file import gradebook_path, has_tables
+from autograder.store.gradebook_file import has_tables
 from autograder.store.journal import Journal
+from autograder.store.out_folder import OutFolder
+from autograder.store.out_format import format_of
 from autograder.store.roll import absent, taken
 
 __all__ = ["audit", "questions_then"]
 
-_NOT_JUDGED = {"needs_gpu", "could_not_judge", FOR_A_PERSON, "quarantined", "failed"}
+_NOT_JUDGED = {"needs_gpu", "could_not_judge", "left_out", MANUAL, "quarantined", "failed"}
 _AGAIN = "run `autograder grade` again"
 _LOOKED_AT = ("task", "status", "score", "max_score")  # columns of grades.csv
 
-Key = tuple[str, str]
 Row = dict[str, str]
 
 
-def audit(out: Path) -> list[str]:
+def audit(out: OutFolder) -> list[str]:
     """Return a sentence for each gap in `out`; none means that every submission has its end.
 
     Every submission that was taken in has to have a row for each question in grades.csv, the same
-    scores in the gradebook, and a whole feedback page. Rows of nobody who was taken in are gaps of
-    the list that was taken in, and are named too.
+    scores in the gradebook, and a whole feedback page. Rows of a submission that was never taken
+    in are gaps of the list, and are named too.
     """
     submissions = taken(out)
     if not submissions:
@@ -44,43 +45,41 @@ def audit(out: Path) -> list[str]:
             f"{out} holds no grades yet; expected the folder given to `autograder grade LAB "
             f"--submitted SUBMITTED --out OUT`; {_AGAIN} with the submissions' folder"
         ]
-    questions = {lab: questions_then(out, lab) for lab in sorted({lab for _, lab in submissions})}
-    files = [out / "grades.csv", *(out / "source" / lab for lab in questions)]
+    questions = {lab: questions_then(out, lab) for lab in sorted({key.lab for key in submissions})}
+    files = [out.grades, *(out.source(lab) for lab in questions)]
     lost = [path for path in files if not is_there(path)]
-    lost += [] if has_tables(out) else [gradebook_path(out)]
+    lost += [] if has_tables(out) else [out.gradebook]
     journal = Journal(out)
-    if lost and any(out.glob("feedback/*/*.html")):  # something was published
+    if lost and out.feedback_pages():  # something was published
         repair = f"`autograder repair {shlex.quote(str(out))}`"
         return [f"{path} is missing or empty; {repair} rebuilds it" for path in lost]
-    rows = _rows(out / "grades.csv")
+    rows = _rows(out)
     scores = scores_in(out)
     problems = []
-    for student, lab in submissions:
-        name = f"{student}, {lab}"
-        own = rows.pop((cell_text(student), cell_text(lab)), [])
-        if journal.verdicts(lab, student) is None and is_there(journal.path(lab, student)):
-            problems.append(f"{name}: {journal.path(lab, student)} is damaged; {_AGAIN}")
+    for key in submissions:
+        own = rows.pop(_as_written(key), [])
+        if journal.verdicts(key) is None and is_there(out.entry(key)):
+            problems.append(f"{key}: {out.entry(key)} is damaged; {_AGAIN}")
             continue
         found = (
-            *_table_gaps(own, questions[lab]),
-            *_gradebook_gaps(own, scores.get((student, lab), {}), questions[lab]),
-            *_page_gaps(out, student, lab),
+            *_table_gaps(own, questions[key.lab]),
+            *_gradebook_gaps(own, scores.get(key, {}), questions[key.lab]),
+            *_page_gaps(out.feedback_page(key)),
         )
-        problems += [f"{name}: {gap}; {_AGAIN}" for gap in found]
-    for student, lab in absent(out, [student.id for student in read_semester(out, None).roster]):
-        own = rows.pop((cell_text(student), cell_text(lab)), [])
-        if {row["status"] for row in own} != {NOT_HANDED_IN}:
-            problems.append(f"{student}, {lab}: on the roster, but not in grades.csv; {_AGAIN}")
+        problems += [f"{key}: {gap}; {_AGAIN}" for gap in found]
+    for key in absent(out, [student.id for student in read_semester(out, None).roster]):
+        own = rows.pop(_as_written(key), [])
+        if {row["status"] for row in own} != {NOT_SUBMITTED}:
+            problems.append(f"{key}: on the roster, but not in grades.csv; {_AGAIN}")
     problems += [
-        f"{student}, {lab}: grades.csv has rows of it, but it was never taken in; {_AGAIN}"
-        for student, lab in rows
+        f"{key}: grades.csv has rows of it, but it was never taken in; {_AGAIN}" for key in rows
     ]
     return problems
 
 
-def questions_then(out: Path, lab: str) -> tuple[Question, ...]:
+def questions_then(out: OutFolder, lab: str) -> tuple[Question, ...]:
     """Return the questions that a lab had when `out` was last written; none where it was not."""
-    folder = inside(out, "source", lab)
+    folder = out.source(lab)
     try:
         notebooks = read_notebooks(folder)
     except (ValueError, OSError, AttributeError, KeyError, TypeError) as error:
@@ -88,20 +87,25 @@ def questions_then(out: Path, lab: str) -> tuple[Question, ...]:
     return questions_in(bind(notebooks, alone=len(notebooks) == 1)) if notebooks else ()
 
 
-def _rows(path: Path) -> dict[Key, list[Row]]:
-    rows: dict[Key, list[Row]] = {}
+def _rows(out: OutFolder) -> dict[SubmissionKey, list[Row]]:
+    path = out.grades
+    rows: dict[SubmissionKey, list[Row]] = {}
     if not is_there(path):
         return rows
+    known: set[tuple[str, ...]] = {COLUMNS}
+    if format_of(out) == 0:  # whose table had no kinds; publishing writes it before the format
+        known.add(tuple(name for name in COLUMNS if name != "kind"))
     try:
         with path.open(encoding="utf-8", newline="") as file:
             table = csv.DictReader(file)
-            if tuple(table.fieldnames or ()) != COLUMNS:
+            if tuple(table.fieldnames or ()) not in known:
                 raise ValueError(f"its first row is {table.fieldnames}")
             for row in table:
                 # A large class has many rows: what is not looked at is left out, the rest shared.
                 kept = {column: sys.intern(row.get(column) or "") for column in _LOOKED_AT}
-                key = (sys.intern(row.get("student") or ""), sys.intern(row.get("lab") or ""))
-                rows.setdefault(key, []).append(kept)
+                kept["status"] = status_of(kept["status"])
+                names = (sys.intern(row.get(name) or "") for name in ("student", "lab"))
+                rows.setdefault(SubmissionKey(*names), []).append(kept)
     except (ValueError, OSError, csv.Error) as error:
         raise Damaged(path, f"is damaged ({error})", "the table of all grades") from error
     return rows
@@ -115,20 +119,22 @@ def _table_gaps(rows: Sequence[Row], questions: Sequence[Question]) -> Iterator[
     got = [row["task"] for row in rows]
     if got != expected:
         yield f"grades.csv has rows of {', '.join(got)}, but expected {', '.join(expected)}"
+    most = {question.id: question.points for question in questions}
     for row in rows:
-        judged = row["status"] in JUDGED
+        judged = row["status"] in SCORED
         if not judged and row["status"] not in _NOT_JUDGED:
-            yield f"grades.csv gives {row['task']} the status {row['status']!r}, which is none"
-        elif judged != _is_score(row):
+            yield f"grades.csv gives {row['task']} an unknown status, {row['status']!r}"
+        elif judged != _is_score(row, most.get(row["task"], 0.0)):
             yield (
                 f"grades.csv gives {row['task']} the score {row['score']!r} of "
-                f"{row['max_score']!r}, which does not fit its status {row['status']}"
+                f"{row['max_score']!r}, which does not fit its status {shown(row['status'])}"
             )
 
 
-def _is_score(row: Row) -> bool:
+def _is_score(row: Row, most: float) -> bool:
+    """Whether it has a score of its question's points; of a bonus, `max_score` is 0."""
     try:
-        return 0 <= float(row["score"]) <= float(row["max_score"])
+        return 0 <= float(row["score"]) <= most and float(row["max_score"]) in (0.0, most)
     except ValueError:
         return False
 
@@ -153,8 +159,12 @@ def _gradebook_gaps(
             )
 
 
-def _page_gaps(out: Path, student: str, lab: str) -> Iterator[str]:
-    path = inside(out, "feedback", student, f"{lab}.html")
+def _as_written(key: SubmissionKey) -> SubmissionKey:
+    """The names as the table has them, in which no cell is a formula."""
+    return SubmissionKey(cell_text(key.student), cell_text(key.lab))
+
+
+def _page_gaps(path: Path) -> Iterator[str]:
     if not path.is_file():
         yield "it has no feedback page"
     elif not path.read_bytes().endswith(b"</html>\n"):

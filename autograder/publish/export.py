@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 
+from autograder.base.course import COURSE, Course
 from autograder.base.csv_table import csv_bytes
 from autograder.base.files import write_whole
 from autograder.model.result import Result
-from autograder.notebooks.questions import COURSE, Question, questions_of
+from autograder.model.status import MANUAL, NOT_SUBMITTED, SCORED, shown
+from autograder.model.submission import SubmissionKey
+from autograder.notebooks.questions import Question, questions_of
+from autograder.rules.counting import Counting, is_stretch
+from autograder.store.out_folder import OutFolder
 
 __all__ = [
+    "ALL_COUNTS",
     "COLUMNS",
-    "FOR_A_PERSON",
-    "JUDGED",
-    "NOT_HANDED_IN",
     "points",
     "said",
     "write_grades",
@@ -23,40 +25,41 @@ __all__ = [
 
 COLUMNS = (
     *("student", "lab", "task", "score", "max_score", "status", "mistake", "message"),
-    "release",
+    *("release", "kind"),
 )
-FOR_A_PERSON = "for_a_person"
-NOT_HANDED_IN = "not_handed_in"
-JUDGED = frozenset({"right", "partly", "wrong"})  # the others have no score
-
-_NOTHING = "Nothing was handed in."
-_NO_VERDICT = "The grader returned no verdict on this exercise; a person has to look."
+ALL_COUNTS = Counting()
+_NOTHING = "Nothing was submitted."
+_NO_VERDICT = "The grader returned no verdict on this exercise. Your instructor will look at it."
+_MANUAL = "Your instructor grades this answer."
 
 
 def write_grades(
     results: Sequence[Result],
-    path: Path,
-    root: Path = COURSE,
-    missing: Iterable[tuple[str, str]] = (),
+    out: OutFolder,
+    course: Course = COURSE,
+    missing: Iterable[SubmissionKey] = (),
+    counting: Counting = ALL_COUNTS,
 ) -> None:
-    """Write one row for each question of each submission to the CSV file `path`, in one step.
+    """Write one row for each question of each submission to grades.csv, in one step.
 
-    Each student and lab in `missing`, of which nothing was handed in, has rows too, with 0 points
-    and the status `not_handed_in`.
+    Each of the `missing` submissions, that were never handed in, has rows too, with 0 points
+    and the status *not submitted*.
 
-    Rows go by student, lab, and place in the lab's notebook. `status` is a verdict's status;
-    `for_a_person` for an answer in words; or `quarantined` or `failed` for every question of such
-    a submission, with the reason. `score` is empty where nothing was judged. Messages of code that
-    ran outside the sandbox begin with "NOT ISOLATED: ". `release` is the one that the submission
-    says it is of, empty where it does not say. `root` holds the course's `solutions`.
+    Rows go by student, lab, and place in the lab's notebook. `status` is a verdict's status in
+    words; *manual grading* for an answer that the instructor grades; or *quarantined* or *grading
+    failed* for every question of such a submission, with the reason. `score` is empty if nothing
+    was judged. Messages of code that ran outside the sandbox begin with "NOT ISOLATED: ". `release`
+    is the one that the submission says it is of; empty if it does not say. `kind` is core or
+    stretch. `max_score` is 0 for what `counting` makes a bonus or leaves out; the latter has the
+    status *left out* and no score.
 
     The same results give the same bytes, in the form of `csv_table`: no text is a formula to a
     spreadsheet. Scores are plain numbers.
     """
-    questions = questions_of((result.lab for result in results), root)
-    rows = {(r.student, r.lab): _rows(r, questions[r.lab]) for r in results}
-    rows |= {key: _missing_rows(*key, questions[key[1]]) for key in missing}
-    write_whole(path, csv_bytes(chain([COLUMNS], *(rows[key] for key in sorted(rows)))))
+    questions = questions_of((result.lab for result in results), course)
+    rows = {result.key: _rows(result, questions[result.lab], counting) for result in results}
+    rows |= {key: _missing_rows(key, questions[key.lab], counting) for key in missing}
+    write_whole(out.grades, csv_bytes(chain([COLUMNS], *(rows[key] for key in sorted(rows)))))
 
 
 def said(result: Result, message: str) -> str:
@@ -69,7 +72,9 @@ def points(value: float) -> str:
     return f"{value:.6g}"
 
 
-def _rows(result: Result, questions: Sequence[Question]) -> Iterator[tuple[str, ...]]:
+def _rows(
+    result: Result, questions: Sequence[Question], counting: Counting
+) -> Iterator[tuple[str, ...]]:
     verdicts = {verdict.task: verdict for verdict in result.verdicts}
     for question in questions:
         verdict = verdicts.get(question.id)
@@ -77,20 +82,26 @@ def _rows(result: Result, questions: Sequence[Question]) -> Iterator[tuple[str, 
         if result.end != "graded":
             status, message = str(result.end), result.reason
         elif question.by_person and verdict is None:
-            status, message = FOR_A_PERSON, "An answer in words, which a person reads."
+            status, message = MANUAL, _MANUAL
         elif verdict is None:
             status, message = "could_not_judge", _NO_VERDICT
         else:
             status, message, mistake = verdict.status, verdict.message, verdict.mistake or ""
-            score = points(verdict.points) if status in JUDGED else ""
+            score = points(verdict.points) if status in SCORED else ""
         names = (result.student, result.lab, question.id)
-        texts = (status, mistake, said(result, message), result.release)
-        yield (*names, score, points(question.points), *texts)
+        of = points(counting.max_points(result.lab, question))
+        texts = (shown(status), mistake, said(result, message), result.release)
+        yield (*names, score, of, *texts, _kind(result.lab, question))
 
 
 def _missing_rows(
-    student: str, lab: str, questions: Sequence[Question]
+    key: SubmissionKey, questions: Sequence[Question], counting: Counting
 ) -> Iterator[tuple[str, ...]]:
     for question in questions:
-        of = points(question.points)
-        yield (student, lab, question.id, "0", of, NOT_HANDED_IN, "", _NOTHING, "")
+        of = points(counting.max_points(key.lab, question))
+        texts = (shown(NOT_SUBMITTED), "", _NOTHING, "", _kind(key.lab, question))
+        yield (*key, question.id, "0", of, *texts)
+
+
+def _kind(lab: str, question: Question) -> str:
+    return "stretch" if is_stretch(lab, question.id) else "core"

@@ -21,39 +21,45 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers.python import PythonLexer
 
-from autograder.base.files import inside, write_whole
+from autograder.base.course import COURSE, Course
+from autograder.base.files import write_whole
 from autograder.base.markdown import markdown_to_html
 from autograder.content import has_tasks
+from autograder.model.lateness import ON_TIME, Lateness
 from autograder.model.manual_grades import NOTHING, Given
 from autograder.model.result import Result
+from autograder.model.status import MANUAL, SCORED, UNANSWERED, capitalized, shown
 from autograder.model.task import Verdict
 from autograder.notebooks.binder import is_bound
 from autograder.notebooks.graded import graded_notebook, marks_of
-from autograder.notebooks.questions import COURSE, Question, questions_in, source_notebook
-from autograder.publish.export import FOR_A_PERSON, JUDGED, points
+from autograder.notebooks.questions import Question, questions_in, source_notebook
+from autograder.publish.export import points
+from autograder.store.out_folder import OutFolder
 
-__all__ = ["feedback_html", "feedback_path", "shows", "write_feedback"]
+__all__ = ["feedback_html", "shows", "write_feedback"]
 
 _TEMPLATES = Path(__file__).parents[1] / "templates"
 _LONGEST_TEXT = 20_000  # characters of one output; code above this is not coloured either
 _LONGEST_PAGE = 1_500_000  # characters of all cells; a lab's solved notebook has 250,000
 _KEPT = 256  # rendered cells that are kept: a lab's own are the same on every page
 
-# Icon and words of each status, so that no meaning hangs on a colour.
-_WORDS = {
-    "right": ("✔", "Right"),
-    "partly": ("◐", "Partly right"),
-    "wrong": ("✘", "Not right yet"),
-    "needs_gpu": ("▣", "Needs a GPU"),
-    "could_not_judge": ("?", "Not judged yet"),
-    FOR_A_PERSON: ("✎", "Read by a person"),
-    "quarantined": ("?", "Not graded"),
-    "failed": ("?", "Not graded"),
+# No meaning hangs on a colour: each status has an icon, and its words beside it.
+_ICONS = {
+    "right": "✔",
+    "partly": "◐",
+    "wrong": "✘",
+    "needs_gpu": "▣",
+    "could_not_judge": "?",
+    UNANSWERED: "∅",
+    "left_out": "○",
+    MANUAL: "✎",
+    "quarantined": "?",
+    "failed": "?",
 }
 _NEXT = {
     "quarantined": (
         "Your file could not be read as this lab's notebook, so nothing in it was graded.",
-        "Open your notebook in JupyterLab, choose Run > Run All Cells, save it, and hand in that "
+        "Open your notebook in JupyterLab, choose Run > Run All Cells, save it, and submit that "
         "file under its original name. If it opens and runs, show this page to your instructor.",
     ),
     "failed": (
@@ -62,11 +68,11 @@ _NEXT = {
         "of those to grade again.",
     ),
 }
-_BY_PERSON = "Your instructor reads this answer and gives its points."
-_GIVEN = "A person gave these points."
-_HEAD_BYTES = 200  # of a page, which say what of people's it shows
-_RECEIPT = ("Received ", "There is no receipt ")  # how notes begin that say when it came
-_NO_VERDICT = "The grader returned no verdict here. A person will look at it."
+_MANUAL = "Your instructor grades this answer."
+_GIVEN = "Your instructor gave these points."
+_ENDS = {"quarantined", "failed"}  # in which nothing was judged
+_HEAD_BYTES = 250  # of a page, which say which manual grades it shows
+_NO_VERDICT = "The grader returned no verdict here. Your instructor will look at it."
 
 
 @dataclass(frozen=True)
@@ -85,30 +91,49 @@ class _Mark:
     comment: str
 
 
-def write_feedback(result: Result, out: Path, root: Path = COURSE, given: Given = NOTHING) -> None:
+def write_feedback(
+    result: Result,
+    out: OutFolder,
+    course: Course = COURSE,
+    given: Given = NOTHING,
+    late: Lateness = ON_TIME,
+) -> None:
     """Write the feedback page of one submission below `out`, in one step."""
-    page = feedback_html(result, root, given).encode(errors="replace")
-    write_whole(feedback_path(result, out), page)
+    page = feedback_html(result, course, given, late).encode(errors="replace")
+    write_whole(out.feedback_page(result.key), page)
 
 
-def shows(page: Path, given: Given) -> bool:
-    """Whether the feedback page in this file shows what people gave, and nothing they took back."""
+def shows(page: Path, result: Result, given: Given) -> bool:
+    """Tell whether this page shows these manual grades, and exercises as they count now."""
     with page.open("rb") as file:
-        found = re.search(rb'<meta name="by-hand" content="(\w+)">', file.read(_HEAD_BYTES))
-    return (found[1].decode() if found else "") == given.digest
+        head = file.read(_HEAD_BYTES)
+    wanted = {b"by-hand": given.digest, b"counting": _counting_digest(result)}
+    return all(_meta(head, name) == text for name, text in wanted.items())
 
 
-def feedback_path(result: Result, out: Path) -> Path:
-    """Return where a submission's page lies: `out`/feedback/<student>/<lab>.html."""
-    return inside(out, "feedback", result.student, f"{result.lab}.html")
+def _meta(head: bytes, name: bytes) -> str:
+    found = re.search(rb'<meta name="%s" content="(\w+)">' % name, head)
+    return found[1].decode() if found else ""
 
 
-def feedback_html(result: Result, root: Path = COURSE, given: Given = NOTHING) -> str:
-    """Return the feedback page of one submission; `root` holds the course's `solutions`.
+def _counting_digest(result: Result) -> str:
+    """A digest of what is a bonus or left out; "" where everything counts."""
+    special = [
+        (v.task, v.message if v.status == "left_out" else "bonus")
+        for v in result.verdicts
+        if not v.max_points
+    ]
+    return hashlib.sha256(repr(special).encode()).hexdigest()[:16] if special else ""
 
-    What people have `given` in formgrader stands in place of what the grader says.
+
+def feedback_html(
+    result: Result, course: Course = COURSE, given: Given = NOTHING, late: Lateness = ON_TIME
+) -> str:
+    """Return the feedback page of one submission.
+
+    The manual grades `given` stand in place of the grader's.
     """
-    source = source_notebook(result.lab, root)
+    source = source_notebook(result.lab, course)
     verdicts = {verdict.task: verdict for verdict in result.verdicts}
     questions = questions_in(source)
     comments = _comments(source, questions, given)
@@ -123,13 +148,14 @@ def feedback_html(result: Result, root: Path = COURSE, given: Given = NOTHING) -
         style=Markup(style),
         title=_title(source) or result.lab,
         result=result,
-        received=[note for note in result.notes if note.startswith(_RECEIPT)],
-        notes=[note for note in result.notes if not note.startswith(_RECEIPT)],
+        received=[note.text for note in result.notes if note.kind == "receipt"],
+        notes=[note.text for note in result.notes if note.kind != "receipt"],
         by_hand=given.digest,
+        counting=_counting_digest(result),
         what_happened=what_happened,
         what_next=what_next,
         marks=list(marks.values()),
-        total=_total(result, questions, given),
+        total=_total(result, questions, given, late),
         cells=_cells(result, source, marks),
     )
     return page
@@ -173,7 +199,7 @@ def _title(source: Mapping[str, Any]) -> str:
 def _comments(
     source: Mapping[str, Any], questions: Sequence[Question], given: Given
 ) -> dict[str, str]:
-    """People's comments by the question they are about: their own cell's, or the next below."""
+    """Manual comments by the question they are about: their own cell's, or the next below."""
     found: dict[str, list[str]] = {}
     ids, above = {question.id for question in questions}, list[str]()
     for name in (marks_of(cell).get("grade_id", "") for cell in source["cells"]):
@@ -195,25 +221,25 @@ def _mark(
     if result.end != "graded":
         status, message = str(result.end), ""
     elif question.by_person and verdict is None:
-        status, message = FOR_A_PERSON, _BY_PERSON
+        status, message = MANUAL, _MANUAL
     elif verdict is None:
         status, message = "could_not_judge", _NO_VERDICT
     else:
         status, message = verdict.status, verdict.message
         mistake = (verdict.mistake or "").replace("_", " ")
-        if status in JUDGED:
+        if status in SCORED:
             score = points(verdict.points)
             parts = tuple(verdict.earned.items()) if len(verdict.earned) > 1 else ()
     if by_hand is not None:
         said = "" if verdict is None or result.end != "graded" else f" The grader said: {message}"
-        status, message, score, parts = FOR_A_PERSON, f"{_GIVEN}{said}", points(by_hand), ()
+        status, message, score, parts = MANUAL, f"{_GIVEN}{said}", points(by_hand), ()
     return _Mark(
         id=question.id,
         title=question.title,
         status=status,
-        icon=_WORDS[status][0],
-        words=_WORDS[status][1],
-        score=f"{score} of {points(question.points)}",
+        icon=_ICONS[status],
+        words=capitalized(shown("could_not_judge" if status in _ENDS else status)),
+        score=_score(score, question, verdict),
         message=message,
         mistake=mistake,
         parts=parts,
@@ -221,19 +247,34 @@ def _mark(
     )
 
 
-def _total(result: Result, questions: Sequence[Question], given: Given) -> dict[str, str]:
+def _score(score: str, question: Question, verdict: Verdict | None) -> str:
+    if verdict is not None and verdict.status == "left_out":
+        return "no"
+    bonus = verdict is not None and not verdict.max_points
+    return f"{score} of {points(question.points)}{' bonus' if bonus else ''}"
+
+
+def _total(
+    result: Result, questions: Sequence[Question], given: Given, late: Lateness
+) -> dict[str, str]:
     """The points so far, and what is left out of them, each as text; empty where there is none."""
-    judged = {v.task: v.points for v in result.verdicts if v.status in JUDGED}
+    judged = {v.task: v.points for v in result.verdicts if v.status in SCORED}
     earned = judged | dict(given.points)
     no_gpu = {v.task for v in result.verdicts if v.status == "needs_gpu"} - earned.keys()
-    gpu = sum(q.points for q in questions if q.id in no_gpu)
-    known = sum(q.points for q in questions if q.id in earned)
-    left = sum(q.points for q in questions) - known - gpu
+    most = {q.id: q.points for q in questions} | {v.task: v.max_points for v in result.verdicts}
+    gpu = sum(most[q.id] for q in questions if q.id in no_gpu)
+    known = sum(most[q.id] for q in questions if q.id in earned)
+    left = sum(most[q.id] for q in questions) - known - gpu
+    bonus = sum(earned[task] for task, of in most.items() if not of and task in earned)
+    total = sum(earned.values())
     return {
-        "earned": points(sum(earned.values())),
+        "earned": points(total),
+        "final": points(late.left_of(total)),
+        "late": str(late) if late.percent_off else "",
         "of": points(known),
-        "person": points(left) if left else "",
+        "manual": points(left) if left else "",
         "gpu": points(gpu) if gpu else "",
+        "bonus": points(bonus) if bonus else "",
     }
 
 

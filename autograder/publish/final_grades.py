@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.base.damage import Damaged
-from autograder.publish.export import NOT_HANDED_IN
+from autograder.model.lateness import ON_TIME, Lateness
+from autograder.model.status import NOT_SUBMITTED, status_of
+from autograder.model.submission import SubmissionKey
 from autograder.rules.semester import Student, read_semester
 from autograder.store.database import final_scores
-from autograder.store.roll import attempt_folders, counted, taken
+from autograder.store.out_folder import OutFolder
+from autograder.store.roll import counted, lateness, taken
 from autograder.store.small_files import COUNTED
 
 __all__ = ["Standing", "people", "standings"]
@@ -22,51 +25,60 @@ Row = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Standing:
-    """One student's lab: `points` of `of`, before lateness takes `percent_off` of them.
+    """What one student has for a lab, lateness aside."""
 
-    `of` leaves out what could not be judged for want of a GPU. `waiting` are the questions that a
-    person still has to give points for, `release` the one that the submission says it is of.
-    """
-
-    student: str
-    lab: str
+    #: The student and the lab.
+    key: SubmissionKey
+    #: The points, before lateness takes some of them off.
     points: float
+    #: The most points there are, without what needs a GPU and was graded without one, and without
+    #: what the course counts as a bonus or not at all.
     of: float
-    percent_off: float = 0.0
+    #: What being late costs.
+    late: Lateness = ON_TIME
+    #: The most points of what has a score so far.
+    scored: float = 0.0
+    #: The questions that wait for manual grading.
     waiting: tuple[str, ...] = ()
-    handed_in: bool = True
+    #: False if the student submitted nothing.
+    submitted: bool = True
+    #: Which release the submission says it is of; empty if it does not say.
     release: str = ""
+    #: Those of the points that lie beyond the core.
+    stretch: float = 0.0
+
+    @property
+    def core(self) -> float:
+        return self.points - self.stretch
 
     @property
     def final(self) -> float:
-        return self.points * (1 - self.percent_off / 100)
+        return self.late.left_of(self.points)
 
 
-def standings(out: Path) -> dict[tuple[str, str], Standing]:
+def standings(out: OutFolder) -> dict[SubmissionKey, Standing]:
     """Return the standing of each student at each lab that `out`/grades.csv has, in its order.
 
-    Points are the gradebook's: a person's where one gave any, the grader's else.
+    Points are the gradebook's: manual ones if there are any, else the grader's.
     """
-    scores, off = final_scores(out), counted(out)
-    rows_of = _rows(out / "grades.csv")
-    _require_chosen(out, {lab for _, lab in rows_of}, off)
+    scores, late = final_scores(out), lateness(out)
+    rows_of = _rows(out.grades)
+    _require_chosen(out, {key.lab for key in rows_of}, counted(out))
     found = {}
-    for (student, lab), rows in rows_of.items():
-        own = scores.get((student, lab), {})
-        percent = off.get(lab, {}).get(student, {}).get("percent_off", 0.0)
-        found[student, lab] = _standing(student, lab, rows, own, percent)
+    for key, rows in rows_of.items():
+        found[key] = _standing(key, rows, scores.get(key, {}), late.get(key, ON_TIME))
     return found
 
 
-def people(out: Path, students: Sequence[str]) -> dict[str, Student]:
+def people(out: OutFolder, students: Sequence[str]) -> dict[str, Student]:
     """Return the roster's row of each student; one with the id alone for those not on it."""
     roster = {student.id: student for student in read_semester(out, None).roster}
     return {name: roster.get(name, Student(name)) for name in students}
 
 
-def _require_chosen(out: Path, labs: Collection[str], off: Collection[str]) -> None:
+def _require_chosen(out: OutFolder, labs: Collection[str], off: Collection[str]) -> None:
     """Raise Damaged if there are attempts at a lab, and nothing says which of them count."""
-    for folder in attempt_folders(out):
+    for folder in out.attempts():
         for _, lab in taken(folder):
             if lab in labs and lab not in off:
                 why = f"does not say which attempts at {lab} count"
@@ -74,31 +86,40 @@ def _require_chosen(out: Path, labs: Collection[str], off: Collection[str]) -> N
 
 
 def _standing(
-    student: str,
-    lab: str,
+    key: SubmissionKey,
     rows: Sequence[Row],
     scores: Mapping[str, float | None],
-    percent_off: float,
+    late: Lateness,
 ) -> Standing:
-    points = of = 0.0
+    points = scored = open_points = stretch = 0.0
     waiting = []
-    handed_in = any(row["status"] != NOT_HANDED_IN for row in rows)
+    submitted = any(status_of(row["status"]) != NOT_SUBMITTED for row in rows)
     for row in rows:
-        score = scores.get(row["task"]) if handed_in else 0.0
+        score = scores.get(row["task"]) if submitted else 0.0
         if score is not None:
-            points, of = points + score, of + float(row["max_score"])
-        elif row["status"] != "needs_gpu":
+            points, scored = points + score, scored + float(row["max_score"])
+            stretch += score if row.get("kind") == "stretch" else 0.0
+        elif status_of(row["status"]) not in ("needs_gpu", "left_out"):
             waiting.append(row["task"])
-            of += float(row["max_score"])
-    release = rows[0].get("release", "")
-    return Standing(student, lab, points, of, percent_off, tuple(waiting), handed_in, release)
+            open_points += float(row["max_score"])
+    return Standing(
+        key,
+        points,
+        scored + open_points,
+        late,
+        scored,
+        waiting=tuple(waiting),
+        submitted=submitted,
+        release=rows[0].get("release", ""),
+        stretch=stretch,
+    )
 
 
-def _rows(path: Path) -> dict[tuple[str, str], list[Row]]:
+def _rows(path: Path) -> dict[SubmissionKey, list[Row]]:
     if not path.is_file():
-        raise FileNotFoundError(f"there is no {path}; `autograder grade` writes it")
-    rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        raise FileNotFoundError(f"{path} is missing; run `autograder grade`")
+    rows: dict[SubmissionKey, list[Row]] = defaultdict(list)
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            rows[row["student"], row["lab"]].append(row)
+            rows[SubmissionKey(row["student"], row["lab"])].append(row)
     return rows

@@ -3,32 +3,52 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from autograder.base.cleaning import inert_markdown
-from autograder.base.files import inside, write_whole
+from autograder.base.cleaning import inert_markdown, plain_text
+from autograder.base.course import COURSE, Course
+from autograder.base.files import write_whole
 from autograder.model.result import Result
-from autograder.notebooks.binder import unbind
+from autograder.model.status import SCORED, capitalized, shown
+from autograder.model.task import Verdict
+from autograder.notebooks.binder import full_name, unbind
 from autograder.notebooks.graded import graded_notebook, marks_of
-from autograder.notebooks.questions import COURSE, source_notebooks
+from autograder.notebooks.questions import source_notebooks
+from autograder.publish.export import points, said
+from autograder.store.out_folder import OutFolder
 
-__all__ = ["formgrader_pages", "formgrader_path", "notebook_bytes", "write_for_formgrader"]
+__all__ = ["notebook_bytes", "write_for_formgrader"]
 
 
-def write_for_formgrader(result: Result, out: Path, root: Path = COURSE) -> None:
+def write_for_formgrader(result: Result, out: OutFolder, course: Course = COURSE) -> None:
     """Write the notebooks that formgrader shows, below `out`, each in one step."""
-    sources = source_notebooks(result.lab, root)
+    sources = source_notebooks(result.lab, course)
     whole = result.notebook
     parts = {} if whole is None else unbind(dict(whole), tuple(sources))
     for name, source in sources.items():
         part = replace(result, notebook=parts.get(name))
-        write_whole(formgrader_path(result, out, name), _page(part, source))
+        told = {verdict.task: said(result, _told(verdict)) for verdict in result.verdicts}
+        own = {
+            grade_id: told[task]
+            for grade_id in map(_grade_id, source["cells"])
+            if (task := full_name(name, grade_id, alone=len(sources) == 1)) in told
+        }
+        write_whole(out.graded_notebook(result.key, name), _page(part, source, own))
 
 
-def _page(result: Result, source: Mapping[str, Any]) -> bytes:
+def _told(verdict: Verdict) -> str:
+    """A verdict in words: what came of it, the points, and what the student reads."""
+    earned = ""
+    if verdict.status in SCORED:
+        most = f"of {points(verdict.max_points)}" if verdict.max_points else "bonus"
+        earned = f", {points(verdict.points)} {most} points"
+    mistake = f" (mistake: {verdict.mistake})" if verdict.mistake else ""
+    return f"{capitalized(shown(verdict.status))}{earned}{mistake}. {verdict.message}"
+
+
+def _page(result: Result, source: Mapping[str, Any], told: Mapping[str, str]) -> bytes:
     released = {"".join(cell["source"]) for cell in source["cells"]}
     notebook = graded_notebook(result, source)
     schemes = {marks_of(cell).get("grade_id"): cell["source"] for cell in source["cells"]}
@@ -38,17 +58,22 @@ def _page(result: Result, source: Mapping[str, Any]) -> bytes:
         # What students wrote in markdown would run in the instructor's session.
         if cell["cell_type"] == "markdown" and cell["source"] not in released:
             cell["source"] = inert_markdown(cell["source"])
+    _show(told, notebook["cells"])
     return notebook_bytes(notebook)
 
 
-def formgrader_path(result: Result, out: Path, name: str) -> Path:
-    """Return where the notebook `name` lies, as nbgrader has it."""
-    return inside(out, "autograded", result.student, result.lab, f"{name}.ipynb")
+def _show(told: Mapping[str, str], cells: Sequence[dict[str, Any]]) -> None:
+    """Put each verdict below the student's code: the solution, or else the cell with the points."""
+    by_id = {_grade_id(cell): cell for cell in cells if cell["cell_type"] == "code"}
+    for grade_id, text in told.items():
+        cell = by_id.get(f"{grade_id}-solution") or by_id.get(grade_id)
+        if cell is not None:  # an answer in words has no outputs; its comment says it
+            line = f"Autograder: {plain_text(text)}\n"
+            cell["outputs"].append({"output_type": "stream", "name": "stdout", "text": line})
 
 
-def formgrader_pages(result: Result, out: Path) -> list[Path]:
-    """Return all of a submission's notebooks that are there."""
-    return sorted(inside(out, "autograded", result.student, result.lab).glob("*.ipynb"))
+def _grade_id(cell: Mapping[str, Any]) -> str:
+    return str(marks_of(cell).get("grade_id", ""))
 
 
 def notebook_bytes(notebook: dict[str, Any]) -> bytes:

@@ -11,19 +11,30 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby, islice
-from pathlib import Path
 from typing import Any
 
 from autograder.base.cleaning import inert_markdown
-from autograder.base.files import inside, write_whole
+from autograder.base.course import COURSE, Course
+from autograder.base.files import write_whole
 from autograder.model.result import Result
+from autograder.model.status import SCORED, capitalized, shown
+from autograder.model.submission import SubmissionKey
 from autograder.model.task import Verdict
 from autograder.notebooks.binder import bind
 from autograder.notebooks.graded import marks_of
-from autograder.notebooks.questions import COURSE, questions_in, source_notebooks
-from autograder.publish.export import JUDGED, points, said
+from autograder.notebooks.questions import questions_in, source_notebooks
+from autograder.publish.export import ALL_COUNTS, points, said
 from autograder.publish.formgrader import notebook_bytes, write_for_formgrader
-from autograder.store.database import Entries, has_cells, put_up_again, save_cells, save_entries
+from autograder.rules.counting import Counting
+from autograder.store.cells import save_cells
+from autograder.store.database import (
+    Entries,
+    has_cells,
+    put_up_again,
+    save_entries,
+    save_max_points,
+)
+from autograder.store.out_folder import OutFolder
 from autograder.store.small_files import SHOWN
 
 __all__ = ["look_again", "write_gradebook"]
@@ -53,44 +64,52 @@ _AT_ONCE = 100  # submissions a transaction: a formgrader beside it waits a mome
 Json = dict[str, Any]
 
 
-def write_gradebook(results: Iterable[Result], out: Path, root: Path = COURSE) -> None:
+def write_gradebook(
+    results: Iterable[Result],
+    out: OutFolder,
+    course: Course = COURSE,
+    counting: Counting = ALL_COUNTS,
+) -> None:
     """Write the grades of `results` into `out`/gradebook.db, and what formgrader shows with them.
 
-    Points and cells are those of `root`/solutions. Exercises that were not judged, answers in
-    words, and all of a quarantined or failed submission wait for a person. Scores and comments that
-    people gave are left as they are; where the score under one changes, it is put up for a second
-    look. Writing the same results again changes nothing. A graded result that comes without its
-    notebook leaves the one that formgrader shows as it is.
+    Points and cells are those of the course's source notebooks; `counting` says what they add to
+    the maximum. Exercises that were not judged, manual questions, and all of a quarantined or
+    failed submission wait for an instructor. Manual scores and comments are left as they are; if
+    the score under one changes, it is put up for a second look. Writing the same results again
+    changes nothing. A graded result that comes without its notebook leaves the one that formgrader
+    shows as it is.
 
     Raises ValueError where the gradebook holds submissions of a lab that had other cells then.
     """
-    write_whole(out / "nbgrader_config.py", _CONFIG.encode())
+    write_whole(out.nbgrader_config, _CONFIG.encode())
     with _alone(out):
         for lab, of_lab in groupby(sorted(results, key=_lab_and_student), key=lambda r: r.lab):
-            _write_lab(lab, of_lab, out, root)
+            _write_lab(lab, of_lab, out, course, counting)
 
 
-def look_again(submissions: Mapping[tuple[str, str], str], out: Path) -> None:
-    """Put up for a second look what people gave to work that was handed in anew since.
+def look_again(submissions: Mapping[SubmissionKey, str], out: OutFolder) -> None:
+    """Put manual points up for a second look if the work was submitted again since.
 
-    `submissions` has the digest of each (student, lab) that `write_gradebook` was given.
+    `submissions` has the digest of each submission that `write_gradebook` was given.
     """
     now: dict[str, dict[str, str]] = {lab: dict(some) for lab, some in SHOWN.read(out).items()}
     anew = []
-    for (student, lab), digest in submissions.items():
-        if now.setdefault(lab, {}).setdefault(student, digest) != digest:
-            anew.append((student, lab))
-            now[lab][student] = digest
+    for key, digest in submissions.items():
+        if now.setdefault(key.lab, {}).setdefault(key.student, digest) != digest:
+            anew.append(key)
+            now[key.lab][key.student] = digest
     if anew:
         with _alone(out):
             put_up_again(out, anew)
     SHOWN.write(out, now)
 
 
-def _write_lab(lab: str, results: Iterator[Result], out: Path, root: Path) -> None:
-    sources = source_notebooks(lab, root)
+def _write_lab(
+    lab: str, results: Iterator[Result], out: OutFolder, course: Course, counting: Counting
+) -> None:
+    sources = source_notebooks(lab, course)
     files = {
-        inside(out, "source", lab, f"{name}.ipynb"): notebook_bytes(notebook)
+        out.source_notebook(lab, name): notebook_bytes(notebook)
         for name, notebook in sources.items()
     }
     if not has_cells(out, lab):
@@ -102,18 +121,20 @@ def _write_lab(lab: str, results: Iterator[Result], out: Path, root: Path) -> No
         for path, data in files.items():
             write_whole(path, data)
     source = bind(sources, alone=len(sources) == 1)
+    most = {q.id: counting.max_points(lab, q) for q in questions_in(source)}
+    save_max_points(out, lab, most)
     while some := list(islice(results, _AT_ONCE)):
         for result in some:
             if result.notebook is not None or result.end != "graded":
-                write_for_formgrader(result, out, root)
-            inside(out, "submitted", result.student, lab).mkdir(parents=True, exist_ok=True)
+                write_for_formgrader(result, out, course)
+            out.submitted(result.key).mkdir(parents=True, exist_ok=True)
         save_entries(out, lab, {result.student: _entries(result, source) for result in some})
 
 
 @contextmanager
-def _alone(out: Path) -> Iterator[None]:
+def _alone(out: OutFolder) -> Iterator[None]:
     """Wait for any other command that writes this gradebook: nbgrader's part takes no lock."""
-    with (out / ".gradebook.lock").open("w") as file:
+    with out.gradebook_lock.open("w") as file:
         if sys.platform != "win32":  # where nothing is graded
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -141,8 +162,10 @@ def _entries(result: Result, source: Json) -> Entries:
         verdict = verdicts.get(name)
         if name not in questions and not (marks.get("solution") or marks.get("task")):
             grades[name] = (0.0, False)  # a self-check, worth no points
-        elif verdict is not None and verdict.status in JUDGED:
+        elif verdict is not None and verdict.status in SCORED:
             grades[name] = (verdict.points, False)
+        elif verdict is not None and verdict.status == "left_out":
+            grades[name] = (None, False)
         else:
             grades[name] = (None, True)
         if verdict is not None and above is not None:
@@ -153,10 +176,12 @@ def _entries(result: Result, source: Json) -> Entries:
 
 
 def _not_graded(result: Result) -> str:
-    return f"{result.end.capitalize()}: {result.reason}"
+    return f"{capitalized(shown(result.end))}: {result.reason}"
 
 
 def _remark(verdict: Verdict) -> str:
-    if verdict.status not in JUDGED:
-        return f"{verdict.status}: {verdict.message}"
+    if verdict.status not in SCORED:
+        return f"{capitalized(shown(verdict.status))}: {verdict.message}"
+    if not verdict.max_points:
+        return f"{points(verdict.points)} bonus points. {verdict.message}"
     return f"{points(verdict.points)} of {points(verdict.max_points)} points. {verdict.message}"

@@ -7,77 +7,90 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from autograder.base import pool
+from autograder.base.course import Course
 from autograder.base.files import is_between
 from autograder.base.terminal import say
+from autograder.model.lateness import ON_TIME, Lateness
 from autograder.model.manual_grades import NOTHING, Given
+from autograder.model.note import Note
 from autograder.model.result import Result
+from autograder.model.submission import SubmissionKey
 from autograder.notebooks.questions import source_names
-from autograder.publish.feedback import feedback_path, shows, write_feedback
-from autograder.publish.formgrader import formgrader_pages, formgrader_path, write_for_formgrader
-from autograder.rules.waivers import waive, waivers
+from autograder.publish.feedback import shows, write_feedback
+from autograder.publish.formgrader import write_for_formgrader
+from autograder.rules.counting import counting_of
 from autograder.store.journal import Journal
+from autograder.store.out_folder import OutFolder
 
 __all__ = ["Shown", "are_there", "drop_pages", "write_missing", "write_pages"]
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A submission whose pages are to be written, and what people gave for it."""
+    """A submission whose pages are to be written."""
 
-    student: str
-    lab: str
+    #: The submission.
+    key: SubmissionKey
+    #: Its manual points and comments.
     given: Given = NOTHING
+    #: What being late costs.
+    late: Lateness = ON_TIME
 
 
-def write_pages(result: Result, out: Path, root: Path, given: Given = NOTHING) -> None:
+def write_pages(
+    result: Result,
+    out: OutFolder,
+    course: Course,
+    given: Given = NOTHING,
+    late: Lateness = ON_TIME,
+) -> None:
     """Write the feedback page of a submission, and what formgrader shows of it, below `out`."""
-    write_feedback(result, out, root, given)
-    write_for_formgrader(result, out, root)
+    write_feedback(result, out, course, given, late)
+    write_for_formgrader(result, out, course)
 
 
-def write_missing(wanted: Sequence[Shown], out: Path, root: Path) -> None:
+def write_missing(wanted: Sequence[Shown], out: OutFolder, course: Course) -> None:
     """Write the pages of these submissions from the journal in `out`.
 
     Where what a student handed in takes too long to show, or too much memory, the pages show the
     points without it, and say why.
     """
-    work: pool.Work[Shown, None] = pool.Work(partial(_writing, out, root), preload=(__name__,))
+    work: pool.Work[Shown, None] = pool.Work(partial(_writing, out, course), preload=(__name__,))
     for shown, outcome in pool.run_all(wanted, work, workers=1):
-        result = Journal(out).verdicts(shown.lab, shown.student)
+        result = Journal(out).verdicts(shown.key)
         if isinstance(outcome, pool.Failure) and result is not None:
-            say(f"{shown.student}, {shown.lab}: {outcome.reason}", to=sys.stderr)
-            note = f"Your cells are not shown here. {outcome.reason}"
-            bare = replace(waive(result, waivers(out)), notes=(*result.notes, note))
-            write_pages(bare, out, root, shown.given)
+            say(f"{shown.key}: {outcome.reason}", to=sys.stderr)
+            note = Note("repair", f"Your cells are not shown here. {outcome.reason}")
+            bare = replace(counting_of(out).count(result), notes=(*result.notes, note))
+            write_pages(bare, out, course, shown.given, shown.late)
 
 
 @contextmanager
-def _writing(out: Path, root: Path, _slot: int) -> Iterator[Callable[[Shown], None]]:
-    journal, waived = Journal(out), waivers(out)
+def _writing(out: OutFolder, course: Course, _slot: int) -> Iterator[Callable[[Shown], None]]:
+    journal, counting = Journal(out), counting_of(out)
 
     def write(shown: Shown) -> None:
-        whole = journal.read(shown.lab, shown.student)
+        whole = journal.read(shown.key)
         if whole is not None:
-            write_pages(waive(whole, waived), out, root, shown.given)
+            write_pages(counting.count(whole), out, course, shown.given, shown.late)
 
     yield write
 
 
-def are_there(result: Result, out: Path, root: Path, given: Given) -> bool:
-    """Tell whether a submission has all its pages, and they show what people gave."""
-    page, names = feedback_path(result, out), source_names(result.lab, root)
-    notebooks = (formgrader_path(result, out, name) for name in names)
+def are_there(result: Result, out: OutFolder, course: Course, given: Given) -> bool:
+    """Tell whether a submission has all its pages, and they show today's manual grades."""
+    page, names = out.feedback_page(result.key), source_names(result.lab, course)
+    notebooks = (out.graded_notebook(result.key, name) for name in names)
     whole = (
         is_between(page, b"<!DOCTYPE html>", b"</html>\n"),
         *(is_between(notebook, b'{"cells": ', b"}\n") for notebook in notebooks),
     )
-    return all(whole) and shows(page, given)
+    return all(whole) and shows(page, result, given)
 
 
-def drop_pages(result: Result, out: Path) -> None:
+def drop_pages(key: SubmissionKey, out: OutFolder) -> None:
     """Remove the pages of a submission, so that `publish` writes them anew."""
-    for path in (feedback_path(result, out), *formgrader_pages(result, out)):
+    for path in (out.feedback_page(key), *out.graded_notebooks(key)):
         path.unlink(missing_ok=True)

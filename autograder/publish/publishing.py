@@ -3,61 +3,69 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
+from autograder.base.course import Course
 from autograder.base.files import drop_drafts
+from autograder.model.lateness import ON_TIME
 from autograder.model.manual_grades import NOTHING
 from autograder.model.result import Result
 from autograder.publish.export import write_grades
 from autograder.publish.gradebook import look_again, write_gradebook
 from autograder.publish.pages import Shown, are_there, write_missing
 from autograder.publish.wholeness import require_whole
+from autograder.rules.counting import counting_of
 from autograder.rules.semester import read_semester
-from autograder.rules.waivers import waive, waivers
-from autograder.store.database import given_by_people, save_students
+from autograder.store.database import manual_grades, save_students
 from autograder.store.journal import Journal
+from autograder.store.out_folder import OutFolder
+from autograder.store.out_format import FORMAT, format_of, write_format
 from autograder.store.published import await_gradebook, note_published, put_back
-from autograder.store.roll import absent, taken
+from autograder.store.roll import absent, lateness, taken
 
 __all__ = ["publish"]
 
 
-def publish(out: Path, root: Path, *, anew: bool = False) -> list[Result]:
+def publish(out: OutFolder, course: Course, *, anew: bool = False) -> list[Result]:
     """Write grades.csv, the gradebook and all pages that are missing; return the results.
 
-    A page that does not show what people gave in formgrader counts as missing; with `anew` each
-    page is written again. They hold every submission that was taken in and has its result, of all
-    labs. The results come without their notebooks: those of a large class are read one by one, and
-    never held together.
+    A page that does not show the manual grades of today counts as missing; with `anew` each page
+    is written again. They hold every submission that was taken in and has its result, of all labs.
+    A folder of an older format comes to be of the present one. The results come without their
+    notebooks: those of a large class are read one by one, and never held together.
 
     Raises Damaged, before anything is written, for a damaged file in `out`.
     """
     require_whole(out)
-    drop_drafts(out)
-    journal, waived = Journal(out), waivers(out)
-    judged = (journal.verdicts(lab, student) for student, lab in taken(out))
-    results = [waive(result, waived) for result in judged if result is not None]
+    older = format_of(out) < FORMAT
+    drop_drafts(out.path)
+    journal, counting = Journal(out), counting_of(out)
+    judged = (journal.verdicts(key) for key in taken(out))
+    results = [counting.count(result) for result in judged if result is not None]
     await_gradebook(out)
-    write_gradebook(results, out, root)
+    write_gradebook(results, out, course, counting)
     put_back(out)
     look_again(
         {
-            (r.student, r.lab): (journal.submission(r.lab, r.student) or "")[:16]
-            for r in results
-            if r.end != "failed"  # of which no content is kept
+            result.key: (journal.submission(result.key) or "")[:16]
+            for result in results
+            if result.end != "failed"  # of which no content is kept
         },
         out,
     )
-    people = given_by_people(out)
+    manual, late = manual_grades(out), lateness(out)
     wanted = []
     for result in results:
-        given = people.get((result.student, result.lab), NOTHING)
-        if anew or not are_there(result, out, root, given):
-            wanted.append(Shown(result.student, result.lab, given))
-    write_missing(wanted, out, root)
+        given = manual.get(result.key, NOTHING)
+        if anew or older or not are_there(result, out, course, given):
+            wanted.append(Shown(result.key, given, late.get(result.key, ON_TIME)))
+    write_missing(wanted, out, course)
     roster = read_semester(out, None).roster
     if results:
         save_students(out, map(asdict, roster))
-    write_grades(results, out / "grades.csv", root, absent(out, [student.id for student in roster]))
+    missing = absent(out, [student.id for student in roster])
+    write_grades(results, out, course, missing, counting)
     note_published(out)
+    if older:
+        out.old_review_queue.unlink(missing_ok=True)
+        write_format(out)
     return results

@@ -1,6 +1,6 @@
 """The manual-review queue, most urgent first, and the command that goes on from each row.
 
-`OUT/needs_a_person.csv` has all of it; what is printed after grading is its beginning.
+`OUT/manual_review.csv` has all of it; what is printed after grading is its beginning.
 """
 
 from __future__ import annotations
@@ -9,28 +9,29 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from pathlib import Path
 from typing import Literal
 
+from autograder.base.course import COURSE, Course
 from autograder.base.csv_table import csv_bytes
 from autograder.base.files import write_whole
 from autograder.content import full_id
+from autograder.model.note import Note
 from autograder.model.result import Result
-from autograder.notebooks.questions import COURSE, Question, questions_of
+from autograder.model.submission import SubmissionKey
+from autograder.notebooks.questions import Question, questions_of
 from autograder.publish.export import said
 from autograder.publish.summary import cut
 from autograder.store.database import final_scores, second_looks
+from autograder.store.out_folder import OutFolder
 
-__all__ = ["LIST", "Need", "needs", "told", "write_needs"]
-
-LIST = "needs_a_person.csv"
+__all__ = ["Need", "needs", "told", "write_needs"]
 
 Kind = Literal[
     "failed",
     "quarantined",
-    "could_not_judge",
+    "not_judged",
     "second_look",
-    "in_words",
+    "manual",
     "needs_gpu",
     "repaired",
 ]
@@ -38,41 +39,37 @@ Scores = Mapping[str, float | None]
 Words = Mapping[str, str]
 
 _COLUMNS = ("kind", "student", "lab", "task", "count", "why", "next")
-# What a person reads above each kind, and the command that goes on from there.
+# What the instructor reads above each kind, and the command that goes on from there.
 _KINDS: dict[Kind, tuple[str, str]] = {
     "failed": (
-        "Grading failed, which is no student's fault; try again",
+        "Grading failed, through no fault of the student; grade again",
         "autograder{course} grade {lab} --submitted SUBMITTED --out {out}",
     ),
     "quarantined": (
-        "Not read as this lab's notebook; once it is handed in again",
+        "Quarantined: not readable as this lab's notebook; once it is submitted again",
         "autograder{course} grade {lab} --submitted SUBMITTED --out {out}",
     ),
-    "could_not_judge": (
-        "Could not be judged; look, and give points in Formgrader",
+    "not_judged": (
+        "Not judged; look at why, and give points in Formgrader",
         "autograder{course} explain {out} {student} {task}",
     ),
     "second_look": (
-        "Given points by a person, then handed in anew or judged anew; look again in Formgrader",
+        "Graded manually, then submitted again or judged again; take a second look in Formgrader",
         "autograder formgrade {out}",
     ),
-    "in_words": ("Answers in words; give points in Formgrader", "autograder formgrade {out}"),
+    "manual": ("Answers to grade manually in Formgrader", "autograder formgrade {out}"),
     "needs_gpu": (
-        "Left out of the points for want of a GPU; on a machine with one",
+        "Needs a GPU, so it is left out of the points; on a machine with one",
         "autograder{course} regrade {lab} --submitted SUBMITTED --out {out}",
     ),
     "repaired": (
-        "Graded after a repair, worth a look on the feedback page",
-        "{out}/feedback/{student}/{lab}.html",
+        "Repaired before grading; look at the feedback page",
+        "{pages}/{student}/{lab}.html",
     ),
 }
-# Notes of a result that tell of no repair: they begin like this.
-_OTHER_RELEASE = "This notebook is of release "
-_NO_REPAIRS = (_OTHER_RELEASE, "Received ", "There is no receipt ")
-_CHANGED = "Given cells that were changed "  # which is nobody's doing where releases differ
 _WHY = {
-    "in_words": "An answer in words, which a person reads.",
-    "second_look": "What was given points for is not what counts now.",
+    "manual": "Graded manually.",
+    "second_look": "The manual points were given for other work than counts now.",
     "needs_gpu": "The machine that graded has no GPU.",
 }
 _MOST_LINES = 10  # of single needs
@@ -81,50 +78,54 @@ _WIDTH = 100
 
 @dataclass(frozen=True)
 class Need:
-    """One thing for a person; of a whole class, with no student, where nobody in it is special.
+    """One thing for the instructor to do; without a student it concerns the whole class."""
 
-    `count` is how many answers it is about, `why` a sentence, `next` the command to run next.
-    """
-
+    #: What is to be done.
     kind: Kind
+    #: The student's id; empty if it concerns the class.
     student: str
+    #: The lab.
     lab: str
+    #: The task; empty if it concerns the whole submission.
     task: str
+    #: How many answers it is about.
     count: int
+    #: Why, in a sentence.
     why: str
+    #: The command to run next.
     next: str
 
 
-def needs(results: Sequence[Result], out: Path, root: Path = COURSE) -> list[Need]:
-    """Return all that waits for a person; what one has given points for in formgrader does not.
+def needs(results: Sequence[Result], out: OutFolder, course: Course = COURSE) -> list[Need]:
+    """Return the manual-review queue; what already has manual points is not on it.
 
-    `results` are those in `out`, whose gradebook is written; `root` holds the course's `solutions`.
+    `results` are those in `out`, whose gradebook is written.
     """
-    scores, again, words = final_scores(out), second_looks(out), _words(out, root)
-    questions = questions_of((result.lab for result in results), root)
+    scores, again, words = final_scores(out), second_looks(out), _words(out, course)
+    questions = questions_of((result.lab for result in results), course)
     ordered = sorted(results, key=lambda r: (r.lab, r.student))
     found = [
         need
         for result in ordered
-        for need in _of_one(result, scores.get((result.student, result.lab), {}), words, questions)
+        for need in _of_one(result, scores.get(result.key, {}), words, questions)
     ]
     found += [
         _need("second_look", words, _WHY["second_look"], result.lab, result.student, task)
         for result in ordered
-        for task in again.get((result.student, result.lab), {})
+        for task in again.get(result.key, {})
     ]
     found += _of_class(ordered, scores, words, questions)
     return sorted(found, key=lambda need: list(_KINDS).index(need.kind))
 
 
-def told(found: Sequence[Need], out: Path, root: Path = COURSE) -> str:
+def told(found: Sequence[Need], out: OutFolder, course: Course = COURSE) -> str:
     """Return the beginning of what `needs` found as text, by kind, with commands to run next."""
     if not found:
-        return "Needs a person: nothing."
+        return "Manual review: nothing to do."
     by_kind = {kind: [n for n in found if n.kind == kind] for kind in _KINDS}
     by_kind = {kind: some for kind, some in by_kind.items() if some}
     each = max(1, _MOST_LINES // len(by_kind))
-    lines = [f"Needs a person ({out / LIST} has all of it):"]
+    lines = [f"Manual review ({out.manual_review} has the whole queue):"]
     for kind, some in by_kind.items():
         title, command = _KINDS[kind]
         names = {"student": "STUDENT", "task": "TASK", "lab": "LAB"}
@@ -134,13 +135,13 @@ def told(found: Sequence[Need], out: Path, root: Path = COURSE) -> str:
         lines += [cut(f"    {_line(need)}", _WIDTH) for need in some[:each]]
         if len(some) > each:
             lines.append(f"    ... and {len(some) - each} more")
-        lines.append(f"    -> {command.format(**_words(out, root), **names)}")
+        lines.append(f"    -> {command.format(**_words(out, course), **names)}")
     return "\n".join(lines)
 
 
-def write_needs(found: Iterable[Need], path: Path) -> None:
+def write_needs(found: Iterable[Need], out: OutFolder) -> None:
     """Write all of it to a CSV file, in one step; no text in it is a formula to a spreadsheet."""
-    write_whole(path, csv_bytes([_COLUMNS, *map(astuple, found)]))
+    write_whole(out.manual_review, csv_bytes([_COLUMNS, *map(astuple, found)]))
 
 
 def _need(
@@ -153,7 +154,7 @@ def _need(
 def _of_one(
     result: Result, scores: Scores, words: Words, questions: Mapping[str, Sequence[Question]]
 ) -> Iterator[Need]:
-    """What is to be done about one submission. `scores` are None where nobody gave points yet."""
+    """What is to be done about one submission. `scores` are None where there are no points yet."""
     where = (result.lab, result.student)
     waiting = [q for q in questions[result.lab] if scores.get(q.id) is None]
     if result.end == "failed" or (result.end == "quarantined" and waiting):
@@ -165,35 +166,36 @@ def _of_one(
         verdict = verdicts.get(question.id)
         if not question.by_person and (verdict is None or verdict.status == "could_not_judge"):
             why = verdict.message if verdict else "The grader returned no verdict."
-            yield _need("could_not_judge", words, said(result, why), *where, question.id)
+            yield _need("not_judged", words, said(result, why), *where, question.id)
     repairs = _repairs(result.notes)
     if repairs:
         yield _need("repaired", words, " ".join(repairs), *where)
 
 
-def _repairs(notes: Sequence[str]) -> list[str]:
-    of_other_release = any(note.startswith(_OTHER_RELEASE) for note in notes)
-    none = (*_NO_REPAIRS, _CHANGED) if of_other_release else _NO_REPAIRS
-    return [note for note in notes if not note.startswith(none)]
+def _repairs(notes: Sequence[Note]) -> list[str]:
+    """What was repaired. In another release given cells differ by nobody's doing."""
+    of_other_release = any(note.kind == "release" for note in notes)
+    kinds = {"repair"} if of_other_release else {"repair", "given"}
+    return [note.text for note in notes if note.kind in kinds]
 
 
 def _of_class(
     results: Iterable[Result],
-    scores: Mapping[tuple[str, str], Scores],
+    scores: Mapping[SubmissionKey, Scores],
     words: Words,
     questions: Mapping[str, Sequence[Question]],
 ) -> Iterator[Need]:
-    """What is the same for everybody: answers in words, and exercises that need a GPU."""
-    counts: dict[Kind, Counter[tuple[str, str]]] = {"in_words": Counter(), "needs_gpu": Counter()}
+    """What is the same for everybody: answers to grade manually, and exercises that need a GPU."""
+    counts: dict[Kind, Counter[tuple[str, str]]] = {"manual": Counter(), "needs_gpu": Counter()}
     for result in results:
         if result.end != "graded":
             continue
-        own = scores.get((result.student, result.lab), {})
+        own = scores.get(result.key, {})
         by_gpu = {v.task for v in result.verdicts if v.status == "needs_gpu"}
         for question in questions[result.lab]:
             if own.get(question.id) is None:
                 key = (result.lab, question.id)
-                counts["in_words"][key] += question.by_person
+                counts["manual"][key] += question.by_person
                 counts["needs_gpu"][key] += question.id in by_gpu
     for kind, of_kind in counts.items():
         for (lab, task), count in of_kind.items():
@@ -207,11 +209,11 @@ def _line(need: Need) -> str:
     return f"{need.student}  {need.task or need.lab}  {' '.join(need.why.split())}"
 
 
-def _words(out: Path, root: Path) -> Words:
+def _words(out: OutFolder, course: Course) -> Words:
     """What commands say of the place of the grades, and of a course that is not this one."""
-    course = "" if root.resolve() == COURSE.resolve() else f" --course {_word(root)}"
-    return {"out": _word(out), "course": course}
+    options = "".join(f" {_word(word)}" for word in course.command_options)
+    return {"out": _word(out), "pages": _word(out.feedback), "course": options}
 
 
-def _word(text: str | Path) -> str:
+def _word(text: object) -> str:
     return shlex.quote(str(text))

@@ -15,12 +15,14 @@ from statistics import median
 from autograder.base.csv_table import csv_bytes
 from autograder.base.files import write_whole
 from autograder.model.result import Result
-from autograder.publish.export import JUDGED, points
+from autograder.model.status import JUDGED, UNANSWERED, shown
+from autograder.publish.export import points
 from autograder.publish.summary import cut
 
 __all__ = ["TaskStatistics", "statistics_of", "write_picture", "write_table"]
 
-_COLUMNS = ("task", "judged", "right", "partly", "wrong", "not_judged", "pass_rate", "mean_points")
+_COUNTS = ("judged", "correct", "partially_correct", "incorrect", "not_judged")
+_RATES = ("pass_rate", "mean_points", "max_points")
 _SECONDS = ("median_seconds", "p95_seconds")
 _MISTAKES = 3  # the commonest that are named
 _WIDEST = 26  # letters of a name in the picture
@@ -29,23 +31,26 @@ _LOOKS = {
     "right": ("#56B4E9", ""),
     "partly": ("#F0E442", "//"),
     "wrong": ("#D55E00", ".."),
-    "not judged": ("#DDDDDD", ""),
+    "could_not_judge": ("#DDDDDD", ""),  # for whatever reason
 }
 
 
 @dataclass
 class TaskStatistics:
-    """How the class did at one task. `mean_points` is of those who were judged.
+    """How the class did at one task."""
 
-    `seconds` are how long the grader's calls of each student's code took in the sandbox, by the
-    wall clock; only of submissions whose code was called.
-    """
-
+    #: The task.
     task: str
+    #: Submissions by the status of their verdict.
     statuses: Counter[str] = field(default_factory=Counter)
+    #: Recognised mistakes.
     mistakes: Counter[str] = field(default_factory=Counter)
+    #: The points of all that were judged together.
     earned: float = 0.0
+    #: The most points that the task gives.
     max_points: float = 0.0
+    #: How long the grader's calls of each student's code took in the sandbox, by the wall clock;
+    #: only of submissions whose code was called.
     seconds: list[float] = field(default_factory=list)
 
     @property
@@ -54,7 +59,7 @@ class TaskStatistics:
 
     @property
     def pass_rate(self) -> float | None:
-        """The part of those judged who have it right; None where nobody was."""
+        """The part of those judged who are correct; None if nobody was judged."""
         return self.statuses["right"] / self.judged if self.judged else None
 
     @property
@@ -77,6 +82,8 @@ def statistics_of(results: Iterable[Result]) -> dict[str, list[TaskStatistics]]:
     labs: dict[str, dict[str, TaskStatistics]] = defaultdict(dict)
     for result in results:
         for verdict in result.verdicts:
+            if verdict.status == UNANSWERED:
+                continue  # those who wrote an answer in words have no verdict to compare with
             one = labs[result.lab].setdefault(verdict.task, TaskStatistics(verdict.task))
             one.statuses[verdict.status] += 1
             one.max_points = verdict.max_points
@@ -91,7 +98,7 @@ def statistics_of(results: Iterable[Result]) -> dict[str, list[TaskStatistics]]:
 
 def write_table(labs: Mapping[str, Sequence[TaskStatistics]], path: Path) -> None:
     """Write one row a task to a CSV file: counts, rates, seconds, and the commonest mistakes."""
-    rows: list[tuple[object, ...]] = [("lab", *_COLUMNS, "max_points", *_SECONDS, "mistakes")]
+    rows: list[tuple[object, ...]] = [("lab", "task", *_COUNTS, *_RATES, *_SECONDS, "mistakes")]
     for lab, tasks in labs.items():
         for one in tasks:
             s = one.statuses
@@ -114,7 +121,7 @@ def write_picture(lab: str, tasks: Sequence[TaskStatistics], path: Path) -> None
         widths = [_share(one, status) for one in tasks]
         axes.barh(
             places, widths, left=left, color=colour, hatch=hatch, edgecolor="black",
-            linewidth=0.6, label=status,
+            linewidth=0.6, label=shown(status),
         )  # fmt: skip
         left = [at + width for at, width in zip(left, widths, strict=True)]
     for place, one in zip(places, tasks, strict=True):
@@ -139,7 +146,7 @@ def write_picture(lab: str, tasks: Sequence[TaskStatistics], path: Path) -> None
 
 def _share(one: TaskStatistics, status: str) -> float:
     total = one.statuses.total()
-    count = total - one.judged if status == "not judged" else one.statuses[status]
+    count = total - one.judged if status == "could_not_judge" else one.statuses[status]
     return 100 * count / total
 
 
@@ -152,7 +159,11 @@ def _name(one: TaskStatistics) -> str:
 
 def _beside(one: TaskStatistics) -> str:
     mean, half, most = one.mean_points, one.median_seconds, one.p95_seconds
-    score = "not judged" if mean is None else f"mean {points(round(mean, 2))} of {one.max_points:g}"
+    score = (
+        shown("could_not_judge")
+        if mean is None
+        else f"mean {points(round(mean, 2))} of {one.max_points:g}"
+    )
     if one.mistakes:
         ((mistake, count),) = one.mistakes.most_common(1)
         score += f"; {count}x {cut(mistake.replace('_', ' '), _WIDEST)}"

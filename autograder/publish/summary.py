@@ -9,7 +9,9 @@ from statistics import mean, median
 
 from autograder.base.csv_table import cell_text
 from autograder.model.result import Result
-from autograder.publish.export import JUDGED, points
+from autograder.model.status import JUDGED, NOT_SUBMITTED, shown
+from autograder.model.submission import SubmissionKey
+from autograder.publish.export import points
 
 __all__ = ["LabSummary", "cut", "summaries", "told"]
 
@@ -23,31 +25,38 @@ _MOST_ROWS = 40  # submissions that are shown one by one; a larger class as figu
 class LabSummary:
     """One lab of a class in figures.
 
-    `ends` counts submissions, `exercises` verdicts by status, `releases` submissions by the release
-    that they say they are of, "" where they do not say. Points are the grader's alone, of graded
-    submissions: what waits for a person or a GPU is in neither the points nor in `max_points`.
+    Points are the grader's alone, of graded submissions: what waits for manual grading or needs a
+    GPU is neither in the points nor in `max_points`.
     """
 
+    #: The lab.
     lab: str
+    #: How many submissions were taken in.
     submissions: int
-    not_handed_in: int
+    #: How many students on the roster submitted nothing.
+    not_submitted: int
+    #: Submissions by their end.
     ends: Mapping[str, int]
+    #: Verdicts by their status, in words.
     exercises: Mapping[str, int]
+    #: The mean of the points; None if no submission was graded.
     mean_points: float | None
+    #: The median of the points; None if no submission was graded.
     median_points: float | None
+    #: The most points that a submission was judged on.
     max_points: float
+    #: Submissions by the release that they say they are of; "" if they do not say.
     releases: Mapping[str, int]
+    #: How many submissions ran outside the sandbox.
     not_isolated: int
 
 
-def summaries(
-    results: Iterable[Result], missing: Iterable[tuple[str, str]] = ()
-) -> list[LabSummary]:
-    """Return each lab's figures; `missing` are (student, lab) of whom nothing was handed in."""
+def summaries(results: Iterable[Result], missing: Iterable[SubmissionKey] = ()) -> list[LabSummary]:
+    """Return each lab's figures; `missing` are the submissions that were never handed in."""
     labs: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         labs[result.lab].append(result)
-    absent = Counter(lab for _, lab in missing)
+    absent = Counter(key.lab for key in missing)
     return [_summary(lab, labs[lab], absent[lab]) for lab in sorted(labs)]
 
 
@@ -65,7 +74,7 @@ def cut(text: str, width: int) -> str:
     return line if len(line) <= width else f"{line[: width - 3]}..."
 
 
-def _summary(lab: str, results: Sequence[Result], not_handed_in: int) -> LabSummary:
+def _summary(lab: str, results: Sequence[Result], not_submitted: int) -> LabSummary:
     ends = Counter[str](result.end for result in results)
     statuses = Counter[str](v.status for result in results for v in result.verdicts)
     earned = [_judged(result) for result in results if result.end == "graded"]
@@ -73,9 +82,9 @@ def _summary(lab: str, results: Sequence[Result], not_handed_in: int) -> LabSumm
     return LabSummary(
         lab=lab,
         submissions=len(results),
-        not_handed_in=not_handed_in,
+        not_submitted=not_submitted,
         ends={end: ends[end] for end in _ENDS},
-        exercises={status: statuses[status] for status in _STATUSES},
+        exercises={shown(status): statuses[status] for status in _STATUSES},
         mean_points=round(mean(scores), 3) if scores else None,
         median_points=round(median(scores), 3) if scores else None,
         max_points=max((of for _, of in earned), default=0.0),
@@ -91,19 +100,28 @@ def _judged(result: Result) -> tuple[float, float]:
 
 
 def _lab_lines(lab: LabSummary) -> list[str]:
-    ends = _counted({**lab.ends, "not handed in": lab.not_handed_in})
+    left = {shown(NOT_SUBMITTED): lab.not_submitted}
+    ends = _counted({shown(end): count for end, count in lab.ends.items()} | left)
     lines = [f"{lab.lab}: {lab.submissions} submissions ({ends})"]
     if lab.mean_points is not None and lab.median_points is not None:
         mean_, median_ = (points(round(p, 2)) for p in (lab.mean_points, lab.median_points))
         lines.append(f"  Points:    mean {mean_}, median {median_}, of {points(lab.max_points)}")
-    exercises = {status.replace("_", " "): count for status, count in lab.exercises.items()}
-    lines.append(f"  Exercises: {_counted(exercises) or 'none'}")
+    for number, part in enumerate(_parts(lab.exercises)):
+        lines.append(f"  {'' if number else 'Exercises:':10} {part}")
     if len(lab.releases) > 1:
         named = {release or "not said": count for release, count in lab.releases.items()}
         lines.append(f"  Releases:  {_counted(named)}")
     if lab.not_isolated:
         lines.append(f"  NOT ISOLATED: {lab.not_isolated} submissions ran outside the sandbox")
     return lines
+
+
+def _parts(exercises: Mapping[str, int]) -> list[str]:
+    """The counts of what was judged, and of the rest, each short enough for a line."""
+    judged = {shown(status) for status in JUDGED}
+    rest = _counted({words: count for words, count in exercises.items() if words not in judged})
+    counts = _counted({words: count for words, count in exercises.items() if words in judged})
+    return [part for part in (counts, rest) if part] or ["none"]
 
 
 def _counted(counts: Mapping[str, int]) -> str:
@@ -123,10 +141,10 @@ def _table(results: Sequence[Result]) -> list[str]:
 
 def _row(result: Result) -> tuple[str, str, str, str]:
     if result.end != "graded":
-        return result.student, result.lab, "-", f"{result.end}: {cell_text(result.reason)}"
+        return result.student, result.lab, "-", f"{shown(result.end)}: {cell_text(result.reason)}"
     earned, of = _judged(result)
     statuses = Counter[str](v.status for v in result.verdicts)
-    left = {"not judged": statuses["could_not_judge"], "needs a GPU": statuses["needs_gpu"]}
+    left = {shown(status): statuses[status] for status in ("could_not_judge", "needs_gpu")}
     mark = "" if result.isolated else "NOT ISOLATED "
     return result.student, result.lab, f"{points(earned)} / {points(of)}", mark + _counted(left)
 

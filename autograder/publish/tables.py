@@ -5,64 +5,83 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.base.csv_table import csv_bytes
 from autograder.base.files import write_whole
+from autograder.model.submission import SubmissionKey
 from autograder.publish.export import points
 from autograder.publish.final_grades import Standing
 from autograder.rules.semester import Student
 
-__all__ = ["write_canvas", "write_feedback_zip", "write_students"]
+__all__ = ["Cells", "write_canvas", "write_feedback_zip", "write_students"]
 
 _CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 _POSSIBLE = "    Points Possible"  # Canvas knows the row by these very spaces
 _BEGINNING = (1980, 1, 1, 0, 0, 0)  # of all files' time in a zip: the same pages, the same bytes
 
-Standings = Mapping[tuple[str, str], Standing]
+Standings = Mapping[SubmissionKey, Standing]
 
 
 def write_students(standings: Standings, people: Mapping[str, Student], path: Path) -> None:
     """Write one row a student, with the columns of each lab beside each other.
 
-    `final` is `points` less what being late takes off; `waiting` counts the questions that a
-    person still has to give points for, which count as 0 until then; `release` is the one that the
+    `core` and `stretch` are the parts of `points`; `final` is `points` less what being late takes
+    off; `waiting` counts the questions that wait for manual grading, which count as 0 until then;
+    `release` is the one that the
     submission says it is of.
     """
-    labs = sorted({lab for _, lab in standings})
-    kinds = ("points", "of", "percent_off", "final", "waiting", "release")
+    labs = sorted({key.lab for key in standings})
+    kinds = ("points", "of", "core", "stretch", "percent_off", "final", "waiting", "release")
     header = ["student", "last_name", "first_name", "email"]
     rows = [header + [f"{lab} {kind}" for lab in labs for kind in kinds]]
     for name, person in people.items():
         row = [name, person.last_name, person.first_name, person.email]
         for lab in labs:
-            row += _columns(standings.get((name, lab)))
+            row += _columns(standings.get(SubmissionKey(name, lab)))
         rows.append(row)
     write_whole(path, csv_bytes(rows))
 
 
-def write_canvas(standings: Standings, people: Mapping[str, Student], path: Path) -> dict[str, int]:
-    """Write the file that Canvas's gradebook imports; return by lab how many cells are empty.
+@dataclass
+class Cells:
+    """How many of Canvas's cells of a lab are not final."""
 
-    A student for whom a person still has to give points has an empty cell, which Canvas leaves as
-    it is. Where something needed a GPU, the rest is scaled to the points of the lab.
+    #: Cells that are empty.
+    empty: int = 0
+    #: Cells with the points so far of a student whose work waits for manual grading.
+    partial: int = 0
+
+
+def write_canvas(
+    standings: Standings, people: Mapping[str, Student], path: Path, *, partial: bool = False
+) -> dict[str, Cells]:
+    """Write the file that Canvas's gradebook imports; return by lab how many cells are not final.
+
+    A student whose work waits for manual grading has an empty cell, which Canvas leaves as
+    it is; with `partial` the points so far, if anything has a score. Where something needed a GPU,
+    the rest is scaled to the points of the lab.
     """
-    labs = sorted({lab for _, lab in standings})
-    possible = {lab: max(s.of for (_, of), s in standings.items() if of == lab) for lab in labs}
+    labs = sorted({key.lab for key in standings})
+    possible = {lab: max(s.of for key, s in standings.items() if key.lab == lab) for lab in labs}
     rows = [[*_CANVAS, *labs]]
     rows.append([_POSSIBLE, "", "", "", "", *(points(possible[lab]) for lab in labs)])
-    empty = dict.fromkeys(labs, 0)
+    counts = {lab: Cells() for lab in labs}
     for name, person in people.items():
         shown = ", ".join(part for part in (person.last_name, person.first_name) if part)
         row = [shown or name, person.lms_user_id, "", name, ""]
         for lab in labs:
-            standing = standings.get((name, lab))
-            done = standing is not None and not standing.waiting and standing.of > 0
-            empty[lab] += not done
-            row.append(_scaled(standing, possible[lab]) if standing and done else "")
+            standing = standings.get(SubmissionKey(name, lab))
+            if standing is None or not _is_told(standing, partial=partial):
+                counts[lab].empty += 1
+                row.append("")
+            else:
+                counts[lab].partial += bool(standing.waiting)
+                row.append(_scaled(standing, possible[lab]))
         rows.append(row)
     write_whole(path, csv_bytes(rows, as_is=[_POSSIBLE]))
-    return empty
+    return counts
 
 
 def write_feedback_zip(pages: Path, path: Path) -> int:
@@ -79,9 +98,16 @@ def write_feedback_zip(pages: Path, path: Path) -> int:
 
 def _columns(standing: Standing | None) -> list[str]:
     if standing is None:
-        return [""] * 6
-    values = (standing.points, standing.of, standing.percent_off, standing.final)
+        return [""] * 8
+    earned = (standing.points, standing.of, standing.core, standing.stretch)
+    values = (*earned, standing.late.percent_off, standing.final)
     return [*map(points, values), str(len(standing.waiting)), standing.release]
+
+
+def _is_told(standing: Standing, *, partial: bool) -> bool:
+    if standing.waiting:
+        return partial and standing.scored > 0
+    return standing.of > 0
 
 
 def _scaled(standing: Standing, possible: float) -> str:

@@ -11,12 +11,14 @@ from pathlib import Path
 from autograder.base.csv_table import csv_bytes
 from autograder.base.files import write_whole
 from autograder.model.result import Result
+from autograder.model.status import SCORED, shown
+from autograder.model.submission import SubmissionKey
 from autograder.model.task import Verdict
-from autograder.publish.export import JUDGED, points
+from autograder.publish.export import points
+from autograder.store.out_folder import OutFolder
 
-__all__ = ["LOG", "PROPOSED", "Change", "agreed", "between", "note_down", "told"]
+__all__ = ["Change", "agreed", "between", "note_down", "told"]
 
-LOG, PROPOSED = "changes.csv", "changes_proposed.csv"
 _COLUMNS = ("time", "student", "lab", "task", "old", "new", "why", "before")
 _SHOWN = 300  # characters of a message
 _MOST = 20  # changes that are shown
@@ -24,18 +26,25 @@ _MOST = 20  # changes that are shown
 
 @dataclass(frozen=True)
 class Change:
-    """One score that changes; `old` and `new` are points, or in words why there are none.
+    """One score that changes."""
 
-    `why` is what the grader says now, `before` what it said then.
-    """
-
-    student: str
-    lab: str
+    #: The submission.
+    key: SubmissionKey
+    #: The task.
     task: str
+    #: The points so far, or the status if there are none.
     old: str
+    #: The points from now on, or the status if there are none.
     new: str
+    #: What the grader says now.
     why: str
+    #: What it said before.
     before: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the change as `--json` prints it."""
+        names = ("task", "old", "new", "why", "before")
+        return {**self.key._asdict(), **{name: getattr(self, name) for name in names}}
 
 
 def between(old: Result, new: Result) -> Iterator[Change]:
@@ -46,10 +55,10 @@ def between(old: Result, new: Result) -> Iterator[Change]:
         was, now = _score(old, before.get(task)), _score(new, after.get(task))
         if was != now:
             told = (_said(new, after.get(task)), _said(old, before.get(task)))
-            yield Change(old.student, old.lab, task, was, now, *told)
+            yield Change(old.key, task, was, now, *told)
 
 
-def told(changes: Sequence[Change], out: Path) -> str:
+def told(changes: Sequence[Change], out: OutFolder) -> str:
     """Return the changes as text: who, which task, old and new, and why.
 
     Of many the first ones only; all of them are in a file of `out` then, which the text names.
@@ -58,11 +67,13 @@ def told(changes: Sequence[Change], out: Path) -> str:
         return "No score changes."
     lines = [line for change in changes[:_MOST] for line in _lines(change)]
     if len(changes) > _MOST:
-        _write(changes, out / PROPOSED)
-        lines.append(f"... and {len(changes) - _MOST} more; {out / PROPOSED} has all of them.")
-    tasks = Counter(change.task or change.lab for change in changes)
+        _write(changes, out.proposed_changes)
+        lines.append(
+            f"... and {len(changes) - _MOST} more; {out.proposed_changes} has all of them."
+        )
+    tasks = Counter(change.task or change.key.lab for change in changes)
     by_task = ", ".join(f"{task} {count}" for task, count in tasks.items())
-    students = len({change.student for change in changes})
+    students = len({change.key.student for change in changes})
     lines.append(f"Scores that change: {len(changes)} ({by_task}). Students: {students}.")
     return "\n".join(lines)
 
@@ -75,11 +86,11 @@ def agreed() -> bool:
         return False
 
 
-def note_down(changes: Sequence[Change], out: Path) -> None:
-    """Add the changes to `out`/changes.csv, for when a student asks why a score is another now."""
-    (out / PROPOSED).unlink(missing_ok=True)
+def note_down(changes: Sequence[Change], out: OutFolder) -> None:
+    """Add the changes to changes.csv, for when a student asks why a score is another now."""
+    (out.proposed_changes).unlink(missing_ok=True)
     if changes:
-        path = out / LOG
+        path = out.changes
         old = path.read_bytes() if path.is_file() else b""
         _write(changes, path, old if old.endswith(b"\n") or not old else old + b"\n")
 
@@ -87,13 +98,13 @@ def note_down(changes: Sequence[Change], out: Path) -> None:
 def _write(changes: Sequence[Change], path: Path, old: bytes = b"") -> None:
     """Write the changes to a CSV file, after the rows that it has."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    rows = [(now, c.student, c.lab, c.task, c.old, c.new, c.why, c.before) for c in changes]
+    rows = [(now, *c.key, c.task, c.old, c.new, c.why, c.before) for c in changes]
     write_whole(path, old + csv_bytes(rows if old else [_COLUMNS, *rows]))
 
 
 def _lines(change: Change) -> list[str]:
     return [
-        f"{change.student}, {change.task or change.lab}: {change.old} -> {change.new}",
+        f"{change.key.student}, {change.task or change.key.lab}: {change.old} -> {change.new}",
         f"    now:    {_cut(change.why)}",
         f"    before: {_cut(change.before)}",
     ]
@@ -101,10 +112,10 @@ def _lines(change: Change) -> list[str]:
 
 def _score(result: Result, verdict: Verdict | None) -> str:
     if result.end != "graded":
-        return result.end
+        return shown(result.end)
     if verdict is None:
         return "no such task"
-    return points(verdict.points) if verdict.status in JUDGED else verdict.status
+    return points(verdict.points) if verdict.status in SCORED else shown(verdict.status)
 
 
 def _said(result: Result, verdict: Verdict | None) -> str:

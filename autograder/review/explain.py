@@ -8,22 +8,24 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 from autograder.base import pool
+from autograder.base.course import COURSE, Course
 from autograder.content import full_id
 from autograder.grading.registry import find_task
 from autograder.model.judge import findings, judge_safely
 from autograder.model.result import Result
 from autograder.model.scoring import SANE, Rules
+from autograder.model.status import JUDGED, shown
+from autograder.model.submission import SubmissionKey
 from autograder.model.task import Answer, Case, Finding, Task, Verdict
-from autograder.notebooks.graded import marks_of
-from autograder.notebooks.questions import COURSE
+from autograder.notebooks.graded import solution_source
 from autograder.publish.audit import questions_then
-from autograder.publish.export import JUDGED, points
+from autograder.publish.export import points
 from autograder.review.rejudge import drawn_again
 from autograder.rules.waivers import waivers
 from autograder.store.journal import Journal
+from autograder.store.out_folder import OutFolder
 from autograder.store.roll import taken
 
 __all__ = ["explain"]
@@ -32,11 +34,11 @@ _SHOWN = 400  # characters of one value
 
 
 def explain(
-    out: Path,
+    out: OutFolder,
     secret: bytes,
     student: str,
     task_id: str,
-    root: Path = COURSE,
+    course: Course = COURSE,
     rules: Rules = SANE,
 ) -> str:
     """Return, as text, why a student has these points for a task; no student code runs.
@@ -46,35 +48,37 @@ def explain(
     Raises ValueError where there is no such task, or no result of this student.
     """
     _require_graded_by_code(out, task_id)
-    lab = find_task(task_id, root, rules)[0].name
-    if Journal(out).verdicts(lab, student) is None:
-        path = Journal(out).path(lab, student)
+    lab = find_task(task_id, course, rules)[0].name
+    key = SubmissionKey(student, lab)
+    if Journal(out).verdicts(key) is None:
         near = [name for name, _ in taken(out) if name.casefold() == student.casefold()]
-        hint = f"is it {near[0]}?" if near else "grades.csv says who handed in"
-        if (student, lab) in taken(out):
-            hint = f"{path} is damaged or missing, run `autograder grade` again"
+        hint = f"is it {near[0]}?" if near else "grades.csv lists the submissions"
+        if key in taken(out):
+            hint = f"{out.entry(key)} is damaged or missing, run `autograder grade` again"
         raise ValueError(f"{out} has no result of {student} in {lab}; {hint}")
-    told = pool.alone(partial(_explained, out, secret, root, rules), (student, task_id))
+    told = pool.alone(partial(_explained, out, secret, course, rules), (student, task_id))
     if isinstance(told, pool.Failure):
         return f"{student}, {task_id}: this cannot be explained. {told.reason}"
     return told
 
 
-def _explained(out: Path, secret: bytes, root: Path, rules: Rules, of: tuple[str, str]) -> str:
+def _explained(
+    out: OutFolder, secret: bytes, course: Course, rules: Rules, of: tuple[str, str]
+) -> str:
     student, task_id = of
-    found, task = find_task(task_id, root, rules)
-    result = Journal(out).read(found.name, student)
+    found, task = find_task(task_id, course, rules)
+    result = Journal(out).read(SubmissionKey(student, found.name))
     assert result is not None, "which it was when this was asked for"
     waived = waivers(out).get(full_id(found.name, task.id))
     return "\n".join(_lines(task, result, Journal(out), secret, waived))
 
 
-def _require_graded_by_code(out: Path, task_id: str) -> None:
-    for lab in sorted({lab for _, lab in taken(out)}):
+def _require_graded_by_code(out: OutFolder, task_id: str) -> None:
+    for lab in sorted({key.lab for key in taken(out)}):
         for question in questions_then(out, lab):
             if question.by_person and full_id(lab, question.id) == task_id:
                 raise ValueError(
-                    f"{task_id} is read by a person, whose points and comment are in Formgrader: "
+                    f"{task_id} is graded manually; its points and comment are in Formgrader: "
                     f"autograder formgrade {shlex.quote(str(out))}"
                 )
 
@@ -84,14 +88,14 @@ def _lines(
 ) -> Iterator[str]:
     verdict = next((v for v in result.verdicts if v.task == task.id), None)
     if verdict is None:
-        yield f"{result.student}, {task.id}: {result.end}. {result.reason}"
+        yield f"{result.student}, {task.id}: {shown(result.end)}. {result.reason}"
         return
-    yield f"{result.student}, {task.id}: {_in_words(verdict)}"
+    yield f"{result.student}, {task.id}: {_told(verdict)}"
     if waived is not None:
         yield f"Waived, so it counts as {points(verdict.max_points)} points: {waived}"
     yield f"Said to the student: {verdict.message}"
     yield from _code(task, result)
-    answers = journal.answers(result.lab, result.student).get(task.id)
+    answers = journal.answers(result.key).get(task.id)
     if answers is None:
         yield "It rests on no answers: the task's probe was not run."
         return
@@ -100,26 +104,25 @@ def _lines(
         yield "The lab asks other questions today than these answers are to; see `regrade`."
         return
     again = judge_safely(task, cases, answers)
-    same = "the same verdict" if again == verdict else f"another verdict: {_in_words(again)}"
+    same = "the same verdict" if again == verdict else f"another verdict: {_told(again)}"
     yield f"Judged again from the kept answers: {same}."
     for number, (case, answer) in enumerate(zip(cases, answers, strict=True), start=1):
         yield from _case(task, number, len(cases), case, answer)
 
 
-def _in_words(verdict: Verdict) -> str:
+def _told(verdict: Verdict) -> str:
     if verdict.status not in JUDGED:
-        return f"{verdict.status}. {verdict.message}"
+        return f"{shown(verdict.status)}. {verdict.message}"
     parts = ", ".join(f"{part} {points(earned)}" for part, earned in verdict.earned.items())
     mistake = f", mistake {verdict.mistake}" if verdict.mistake else ""
     total = f"{points(verdict.points)} of {points(verdict.max_points)} points"
-    return f"{verdict.status}, {total} ({parts}){mistake}"
+    return f"{shown(verdict.status)}, {total} ({parts}){mistake}"
 
 
 def _code(task: Task, result: Result) -> Iterator[str]:
-    for cell in result.notebook["cells"] if result.notebook else ():
-        if str(marks_of(cell).get("grade_id")) == f"{task.id}-solution":
-            yield "Handed in:"
-            yield from (f"    {line}" for line in "".join(cell["source"]).splitlines())
+    if code := solution_source(result.notebook, task.id):
+        yield "Submitted:"
+        yield from (f"    {line}" for line in code.splitlines())
 
 
 def _case(task: Task, number: int, count: int, case: Case, answer: Answer) -> Iterator[str]:
@@ -153,7 +156,7 @@ def _found(task: Task, case: Case, answer: Answer) -> Sequence[tuple[str, str]]:
 
 
 def _finding(finding: Finding) -> str:
-    word = "right." if finding.ok else "doubtful." if finding.doubt else "wrong."
+    word = "correct." if finding.ok else "doubtful." if finding.doubt else "incorrect."
     fits = f"It fits {', '.join(finding.mistakes)}." if finding.mistakes else ""
     return " ".join(text for text in (word, _cut(finding.said), finding.doubt, fits) if text)
 

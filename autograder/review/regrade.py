@@ -17,26 +17,26 @@ from autograder.publish.publishing import publish
 from autograder.review.changes import Change, between, note_down
 from autograder.rules.waivers import waive, waivers
 from autograder.runs.classroom import Classroom
-from autograder.store.database import save_cells
+from autograder.store.cells import save_cells
 from autograder.store.journal import Journal
-from autograder.store.roll import attempt_folders, counted, note_counted, note_taken, taken
+from autograder.store.roll import counted, note_counted, note_taken, taken
 
 __all__ = ["Comparison", "beside", "commit", "compare"]
-
-_BESIDE = "regrade"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Changed scores, and the students who had no grade before."""
+    """What grading a class again has come to."""
 
+    #: The scores that change.
     changes: Sequence[Change]
+    #: The students who had no grade before.
     new: Sequence[str]
 
 
 def beside(room: Classroom) -> Classroom:
     """Return the class to grade, so that the grades that there are stay as they are."""
-    return replace(room, out=room.out / _BESIDE, keeps_old=False)
+    return replace(room, out=room.out.regrade, keeps_old=False)
 
 
 def compare(room: Classroom) -> Comparison:
@@ -44,11 +44,11 @@ def compare(room: Classroom) -> Comparison:
     ours, theirs, given = Journal(room.out), Journal(beside(room).out), waivers(room.out)
     changes: list[Change] = []
     new = []
-    for student, lab in taken(beside(room).out):
-        old, result = ours.verdicts(lab, student), theirs.verdicts(lab, student)
+    for key in taken(beside(room).out):
+        old, result = ours.verdicts(key), theirs.verdicts(key)
         if old is None:
-            new.append(student)
-        elif result is not None and lab == room.lab:
+            new.append(key.student)
+        elif result is not None and key.lab == room.lab:
             changes += between(waive(old, given), waive(result, given))
     return Comparison(changes, new)
 
@@ -59,21 +59,22 @@ def commit(room: Classroom, comparison: Comparison) -> list[Result]:
     Raises ValueError, before anything is written, where the gradebook has other cells.
     """
     there = beside(room).out
-    if (room.out / "gradebook.db").is_file():
-        save_cells(room.out, room.lab, source_notebooks(room.lab, room.root))
+    if room.out.gradebook.is_file():
+        save_cells(room.out, room.lab, source_notebooks(room.lab, room.course))
     note_down(comparison.changes, room.out)
-    students = {student for student, lab in taken(there) if lab == room.lab}
-    for student in students:
-        result = Journal(there).verdicts(room.lab, student)
-        if result is not None:
-            drop_pages(result, room.out)
-    for path in there.rglob(f"journal/{room.lab}/*.entry"):
-        write_whole(room.out / path.relative_to(there), path.read_bytes())
-    for folder in (there, *attempt_folders(there)):
-        own = replace(room, out=room.out / folder.relative_to(there))
-        note_taken(own.out, own.lab, {student for student, _ in taken(folder)})
+    for key in taken(there):
+        if key.lab == room.lab and Journal(there).verdicts(key) is not None:
+            drop_pages(key, room.out)
+    pairs = [(there, room.out)]
+    pairs += [(theirs, room.out.attempt(theirs.path.name)) for theirs in there.attempts()]
+    for theirs, ours in pairs:
+        for key, entry in theirs.entries().items():
+            if key.lab == room.lab:
+                write_whole(ours.entry(key), entry.read_bytes())
+    for theirs, ours in pairs:
+        note_taken(ours, room.lab, {key.student for key in taken(theirs)})
     if chosen := counted(there):
         note_counted(room.out, chosen)
-    results = publish(room.out, room.root)
-    shutil.rmtree(there)
+    results = publish(room.out, room.course)
+    shutil.rmtree(there.path)
     return results

@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from autograder.base import pool
+from autograder.base.course import Course
 from autograder.base.limits import Limits
-from autograder.content import has_tasks
 from autograder.content.provenance import asked_of
 from autograder.grading.registry import CourseLab, find_lab
 from autograder.model.judge import draw_again, judge_safely
 from autograder.model.result import Result
 from autograder.model.scoring import SANE, Rules
+from autograder.model.submission import SubmissionKey
 from autograder.model.task import Answer, Case, Task, Verdict
 from autograder.publish.pages import drop_pages
 from autograder.publish.publishing import publish
@@ -29,31 +29,33 @@ from autograder.review.changes import Change, between, note_down
 from autograder.rules.waivers import waive, waivers, write_waivers
 from autograder.store.fingerprint import terms_of
 from autograder.store.journal import Journal
-from autograder.store.roll import attempt_folders, taken
+from autograder.store.out_folder import OutFolder
+from autograder.store.roll import taken
 
 __all__ = ["Proposal", "commit", "drawn_again", "judge_again", "propose", "remarks"]
 
 
 @dataclass
 class Proposal:
-    """What judging again comes to: changed scores, results to write, and what it cannot tell.
+    """What judging again comes to; nothing of it is written yet."""
 
-    `amended` are results as the judges see them, waivers left out, with the journal they are in
-    and the terms they stand under; attempts that do not count are among them, so that none comes
-    to count with its old verdicts. `pages` are those whose pages say something else then. Counted
-    by task, of what counts: the verdicts that were `judged` again, those that are `stale`, since
-    something else would be asked today, and those that rest on no answers, `unasked`, such as of
-    what a solution may not use. `given_up` has a sentence for each submission whose answers were
-    too hard to judge.
-    """
-
+    #: The waivers that are to hold, by task.
     waived: Mapping[str, str]
+    #: The scores that change.
     changes: list[Change] = field(default_factory=list)
+    #: Results as the judges see them, without waivers, with the journal they are in and the terms
+    #: they stand under. Attempts that do not count are among them, so that none comes to count with
+    #: its old verdicts.
     amended: list[tuple[Journal, Result, dict[str, Any]]] = field(default_factory=list)
+    #: The results whose pages say something else then.
     pages: list[Result] = field(default_factory=list)
+    #: By task, how many verdicts that count were judged again.
     judged: Counter[str] = field(default_factory=Counter)
+    #: By task, how many stay, since something else would be asked today.
     stale: Counter[str] = field(default_factory=Counter)
+    #: By task, how many rest on no answers, such as those on what a solution may not use.
     unasked: Counter[str] = field(default_factory=Counter)
+    #: A sentence for each submission whose answers were too hard to judge.
     given_up: list[str] = field(default_factory=list)
 
 
@@ -72,43 +74,43 @@ class _Again:
 
 
 def propose(
-    out: Path, root: Path, secret: bytes, waived: Mapping[str, str], rules: Rules = SANE
+    out: OutFolder, course: Course, secret: bytes, waived: Mapping[str, str], rules: Rules = SANE
 ) -> Proposal:
     """Judge all kept answers in `out` again, and compare; nothing is written.
 
     `rules` are those of today for ordinary assignments.
     """
     holding, proposal = waivers(out), Proposal(waived)
-    for old, new in _amended(out, root, secret, rules, proposal):
+    for old, new in _amended(out, course, secret, rules, proposal):
         was, now = waive(old, holding), waive(new, waived)
         if was != now:
             proposal.pages.append(now)
             proposal.changes += between(was, now)
-    for folder in attempt_folders(out):
+    for folder in out.attempts():
         others = Proposal(waived)
-        for _ in _amended(folder, root, secret, rules, others):
+        for _ in _amended(folder, course, secret, rules, others):
             pass  # what changes is told of the attempts that count alone
         proposal.amended += others.amended
     return proposal
 
 
 def _amended(
-    out: Path, root: Path, secret: bytes, rules: Rules, proposal: Proposal
+    out: OutFolder, course: Course, secret: bytes, rules: Rules, proposal: Proposal
 ) -> Iterator[tuple[Result, Result]]:
     """Judge the answers in `out` itself again; note down what comes of it, yield old and new."""
     journal = Journal(out)
     graded = {
-        (student, lab): result
-        for student, lab in taken(out)
-        if (result := journal.verdicts(lab, student)) is not None and result.end == "graded"
+        key: result
+        for key in taken(out)
+        if (result := journal.verdicts(key)) is not None and result.end == "graded"
     }
-    work: pool.Work[tuple[str, str], _Again] = pool.Work(
-        partial(_judging, out, root, secret, rules), preload=(__name__,)
+    work: pool.Work[SubmissionKey, _Again] = pool.Work(
+        partial(_judging, out, course, secret, rules), preload=(__name__,)
     )
-    for (student, lab), again in pool.run_all(list(graded), work, workers=1):
-        old = graded[student, lab]
+    for key, again in pool.run_all(list(graded), work, workers=1):
+        old = graded[key]
         if isinstance(again, pool.Failure):
-            proposal.given_up.append(f"{student}, {lab}: the verdicts stay. {again.reason}")
+            proposal.given_up.append(f"{key}: the verdicts stay. {again.reason}")
             continue
         for counts, more in (
             (proposal.judged, again.judged),
@@ -117,8 +119,8 @@ def _amended(
         ):
             counts.update(more)
         new = replace(old, verdicts=again.verdicts)
-        held = journal.terms(lab, student) or {}
-        terms = _terms(held, lab, root, rules, whole=again.whole)
+        held = journal.terms(key) or {}
+        terms = _terms(held, key.lab, course, rules, whole=again.whole)
         if (new, terms) != (old, held):
             proposal.amended.append((journal, new, terms))
         yield old, new
@@ -126,18 +128,17 @@ def _amended(
 
 @contextmanager
 def _judging(
-    out: Path, root: Path, secret: bytes, rules: Rules, _slot: int
-) -> Iterator[Callable[[tuple[str, str]], _Again]]:
+    out: OutFolder, course: Course, secret: bytes, rules: Rules, _slot: int
+) -> Iterator[Callable[[SubmissionKey], _Again]]:
     labs: dict[str, CourseLab] = {}
     journal = Journal(out)
 
-    def judge(entry: tuple[str, str]) -> _Again:
-        student, lab = entry
-        old = journal.verdicts(lab, student)
+    def judge(key: SubmissionKey) -> _Again:
+        old = journal.verdicts(key)
         assert old is not None, "which it was when this was handed out"
-        if lab not in labs:
-            labs[lab] = find_lab(lab, root, rules)
-        return _judged_again(journal, old, secret, labs[lab])
+        if key.lab not in labs:
+            labs[key.lab] = find_lab(key.lab, course, rules)
+        return _judged_again(journal, old, secret, labs[key.lab])
 
     yield judge
 
@@ -146,29 +147,29 @@ def remarks(proposal: Proposal) -> list[str]:
     """Return a sentence for each task whose verdicts could not all be judged again."""
     lines = [f"Judged again: {proposal.judged.total()} verdicts, without running any code."]
     lines += [
-        f"{task}: {count} verdicts stay, since the lab asks something else by now; `autograder "
-        "regrade` asks it."
+        f"{task}: {count} verdicts stay, since the lab has changed; `autograder regrade` "
+        "grades again."
         for task, count in sorted(proposal.stale.items())
     ]
     lines += [
-        f"{task}: {count} verdicts stay that rest on no answers (a banned name, or no GPU)."
+        f"{task}: {count} verdicts stay, since they rest on no answers (a banned name, or no GPU)."
         for task, count in sorted(proposal.unasked.items())
     ]
     return lines + proposal.given_up
 
 
-def commit(proposal: Proposal, out: Path, root: Path) -> list[Result]:
+def commit(proposal: Proposal, out: OutFolder, course: Course) -> list[Result]:
     """Write what was proposed; return all results. Cut off, the same command does the rest.
 
     Pages go first: one that is missing is written anew from whatever holds by then.
     """
     note_down(proposal.changes, out)
     for result in proposal.pages:
-        drop_pages(result, out)
+        drop_pages(result.key, out)
     write_waivers(proposal.waived, out)
     for journal, result, terms in proposal.amended:
         journal.amend(result, terms)
-    return publish(out, root)
+    return publish(out, course)
 
 
 def judge_again(
@@ -181,15 +182,15 @@ def judge_again(
 
 def drawn_again(task: Task, secret: bytes, journal: Journal, result: Result) -> list[Case] | None:
     """Return the cases that kept answers answer; None where today's cases or probe are others."""
-    digest = journal.submission(result.lab, result.student) or ""
+    digest = journal.submission(result.key) or ""
     cases = draw_again(task, secret, result.student, bytes.fromhex(digest))
-    same = journal.asked(result.lab, result.student).get(task.id) == asked_of(task, cases)
+    same = journal.asked(result.key).get(task.id) == asked_of(task, cases)
     return cases if same else None
 
 
 def _judged_again(journal: Journal, old: Result, secret: bytes, lab: CourseLab) -> _Again:
     """The verdicts of today's judges, and which of the answers could be judged again."""
-    answers = journal.answers(old.lab, old.student)
+    answers = journal.answers(old.key)
     before = {verdict.task: verdict for verdict in old.verdicts}
     verdicts: list[Verdict] = []
     judged, stale, unasked = Counter[str](), Counter[str](), Counter[str]()
@@ -204,16 +205,16 @@ def _judged_again(journal: Journal, old: Result, secret: bytes, lab: CourseLab) 
         counts[task.id] += 1
         if verdict is not None:
             verdicts.append(verdict)
-    if not has_tasks(old.lab):  # answers that a person reads, where there was nothing to read
-        verdicts += before.values()
+    # Answers in words that nobody wrote rest on no task.
+    verdicts += (verdict for task, verdict in before.items() if task not in answers)
     return _Again(tuple(verdicts), judged, stale, unasked)
 
 
 def _terms(
-    old: dict[str, Any], lab: str, root: Path, rules: Rules, *, whole: bool
+    old: dict[str, Any], lab: str, course: Course, rules: Rules, *, whole: bool
 ) -> dict[str, Any]:
     """The terms that a rejudged result stands under: today's tasks, if nothing else has changed."""
-    now = terms_of(lab, root, Limits(), isolated=True, rules=rules)
+    now = terms_of(lab, course, Limits(), isolated=True, rules=rules)
     if not whole or old.get("notebooks") != now["notebooks"]:
         return old
     if "rules" not in now:

@@ -10,12 +10,15 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autograder.base.course import Course
 from autograder.base.damage import Damaged, is_there
 from autograder.base.files import write_whole
 from autograder.model.result import Result
+from autograder.model.submission import SubmissionKey
 from autograder.notebooks.questions import questions_of
 from autograder.publish.audit import questions_then
 from autograder.publish.publishing import publish
@@ -23,46 +26,36 @@ from autograder.rules.semester import Semester, read_semester
 from autograder.runs.attempts import settle_again
 from autograder.runs.classroom import Classroom
 from autograder.store.database import put_up_again
-from autograder.store.gradebook_file import gradebook_path, require_gradebook
+from autograder.store.gradebook_file import require_gradebook
 from autograder.store.journal import Journal
 from autograder.store.manual_backup import from_json, manual_in, merged, salvaged
-from autograder.store.published import PUBLISHED, have_wait, published
-from autograder.store.roll import attempt_folders, counted, taken
+from autograder.store.out_folder import FILES, FOLDERS, OutFolder
+from autograder.store.out_format import format_of, require_known_format
+from autograder.store.published import have_wait, published
+from autograder.store.roll import counted, taken
 from autograder.store.small_files import SHOWN, SMALL_FILES, TAKEN, WAIVED, SmallFile
 
-__all__ = ["DAMAGED", "Repair", "repair"]
-
-DAMAGED = "damaged"  # the folder to which damaged files are moved
-_REGRADE = "regrade"
-
-# What a results folder has, from the top down, so that a folder is looked at before what is in it.
-_FOLDERS = (
-    *("journal", "journal/*", "feedback", "feedback/*", "source", "source/*", "export"),
-    *("autograded", "autograded/*", "autograded/*/*"),
-    *("submitted", "submitted/*", "submitted/*/*", "attempts", "attempts/*", _REGRADE),
-)
-_FILES = (
-    *(small.name for small in SMALL_FILES),
-    *(PUBLISHED, "nbgrader_config.py", "gradebook.db", ".gradebook.lock"),
-    *("grades.csv", "needs_a_person.csv", "changes.csv", "changes_proposed.csv"),
-    *("journal/*/*.entry", "feedback/*/*.html", "source/*/*.ipynb"),
-    *("autograded/*/*/*.ipynb", "export/*"),
-)
+__all__ = ["Repair", "repair"]
 
 
 @dataclass
 class Repair:
-    """What was done: files `moved`, what was `rebuilt`, what is `lost` and the remedy."""
+    """What repairing a results folder has done."""
 
-    out: Path
+    #: The folder.
+    out: OutFolder
+    #: Where damaged files were moved.
     moved: list[Path] = field(default_factory=list)
+    #: A sentence for each file that was rebuilt.
     rebuilt: list[str] = field(default_factory=list)
+    #: A sentence for each thing that is lost, with the remedy.
     lost: list[str] = field(default_factory=list)
+    #: The results of all labs.
     results: Sequence[Result] = ()
 
     def move(self, path: Path) -> None:
-        """Move a damaged file or folder to its place below `DAMAGED`."""
-        place = self.out / DAMAGED / path.relative_to(self.out)
+        """Move a damaged file or folder out of the way, to `OUT/damaged`."""
+        place = self.place_of(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         free, number = place, 1
         while is_there(free):
@@ -71,48 +64,54 @@ class Repair:
         path.rename(free)
         self.moved.append(free)
 
+    def place_of(self, path: Path) -> Path:
+        """Where a file or folder of OUT goes if it is damaged."""
+        return self.out.damaged / path.relative_to(self.out.path)
 
-def repair(out: Path, root: Path) -> Repair:
+
+def repair(out: OutFolder, course: Course) -> Repair:
     """Make `out` whole, publish it anew, and return what was done.
 
     Raises ValueError, before anything is moved, if the instructor's own rules cannot be read, or
-    the course in `root` has other questions by now than the grades have answers to.
+    the course has other questions by now than the grades have answers to.
     """
-    semester = read_semester(out, root)
+    with suppress(Damaged):  # which is repaired below
+        require_known_format(out)
+    semester = read_semester(out, course)
     work = Repair(out)
-    named = {folder: _named(folder) for folder in (out, *attempt_folders(out))}
-    _require_same_questions(out, root, {lab for _, lab in named[out]})
+    named = {folder: _named(folder) for folder in (out, *out.attempts())}
+    _require_same_questions(out, course, {key.lab for key in named[out]})
     for folder in named:
         _move_misplaced(work, folder)
     _move_unreadable(work)
+    _mend_format(work)
     _mend_regrade(work)
     shown_is_known = _mend_small_files(work, named, semester)
     lost = _mend_journals(work, list(named))
     _mend_gradebook(work)
-    work.lost += _settle(out, root, semester, {lab for _, lab in lost})
-    work.results = publish(out, root, anew=True)
+    work.lost += _settle(out, course, semester, {key.lab for key in lost})
+    work.results = publish(out, course, anew=True)
     if not shown_is_known and (manual := manual_in(out)):
         put_up_again(out, manual)
         work.lost.append(
-            f"{SHOWN.path(out)} could not be rebuilt, so it is not known which work was handed in "
-            "anew; all manual grades are put up for a second look in Formgrader"
+            f"{SHOWN.path(out)} could not be rebuilt, so there is no telling which work was "
+            "submitted again; all manual grades are up for a second look in Formgrader"
         )
     return work
 
 
-def _named(folder: Path) -> set[tuple[str, str]]:
-    """(student, lab) of all entries and feedback pages, damaged ones included."""
-    entries = {(path.stem, path.parent.name) for path in folder.glob("journal/*/*.entry")}
-    return entries | {(path.parent.name, path.stem) for path in folder.glob("feedback/*/*.html")}
+def _named(folder: OutFolder) -> set[SubmissionKey]:
+    """The submissions of all entries and feedback pages, damaged ones included."""
+    return {*folder.entries(), *folder.feedback_pages()}
 
 
-def _require_same_questions(out: Path, root: Path, labs: set[str]) -> None:
+def _require_same_questions(out: OutFolder, course: Course, labs: set[str]) -> None:
     for lab in sorted(labs):
         try:
             then = {question.id for question in questions_then(out, lab)}
         except (ValueError, OSError):
             continue  # the copy of the lab is damaged itself
-        now = {question.id for question in questions_of([lab], root)[lab]}
+        now = {question.id for question in questions_of([lab], course)[lab]}
         if then and then != now:
             raise ValueError(
                 f"{out} holds grades of {lab} from when it had other questions "
@@ -120,15 +119,15 @@ def _require_same_questions(out: Path, root: Path, labs: set[str]) -> None:
             )
 
 
-def _move_misplaced(work: Repair, folder: Path) -> None:
+def _move_misplaced(work: Repair, folder: OutFolder) -> None:
     """Move what is no folder where one belongs, no file where one does, or may not be read."""
     kinds: tuple[tuple[Sequence[str], Callable[[Path], bool], int], ...] = (
-        (_FOLDERS, Path.is_dir, os.R_OK | os.W_OK | os.X_OK),
-        (_FILES, Path.is_file, os.R_OK),
+        (FOLDERS, Path.is_dir, os.R_OK | os.W_OK | os.X_OK),
+        (FILES, Path.is_file, os.R_OK),
     )
     for patterns, is_kind, may in kinds:
         for pattern in patterns:
-            for path in sorted(folder.glob(pattern)):
+            for path in folder.matching(pattern):
                 hidden = path.name.startswith(".") and path.name != pattern
                 if not hidden and not (is_kind(path) and os.access(path, may)):
                     work.move(path)
@@ -137,12 +136,12 @@ def _move_misplaced(work: Repair, folder: Path) -> None:
 def _move_unreadable(work: Repair) -> None:
     """Move derived files that are not whole; all of them are written again."""
     out = work.out
-    for folder in (out, *attempt_folders(out)):
+    for folder in (out, *out.attempts()):
         for pattern, is_whole in _WHOLE.items():
-            for path in sorted(folder.glob(pattern)):
+            for path in folder.matching(pattern):
                 if not is_whole(path):
                     work.move(path)
-                    if path.name == "changes.csv":
+                    if path == folder.changes:
                         _keep_rows(path, work.moved[-1])
 
 
@@ -197,30 +196,40 @@ def _keep_rows(log: Path, damaged: Path) -> None:
         write_whole(log, b"".join(whole))
 
 
+def _mend_format(work: Repair) -> None:
+    """Move an unreadable version of the format away; publishing writes the present one."""
+    for folder in (work.out, *work.out.attempts()):
+        try:
+            format_of(folder)
+        except Damaged:
+            work.move(folder.format)
+            work.rebuilt.append(f"{folder.format}: every file is written in the present format")
+
+
 def _mend_regrade(work: Repair) -> None:
     """Move results that wait for an agreement away as one, if any file among them is damaged."""
-    top = work.out / _REGRADE
+    top = work.out.regrade
     try:
-        for folder in (top, *attempt_folders(top)):
+        for folder in (top, *top.attempts()):
             for small in SMALL_FILES:
                 small.read(folder)
     except Damaged:
-        work.move(top)
+        work.move(top.path)
         work.lost.append(f"{top} was damaged; run `autograder regrade` again")
 
 
 def _mend_small_files(
-    work: Repair, named: Mapping[Path, set[tuple[str, str]]], semester: Semester
+    work: Repair, named: Mapping[OutFolder, set[SubmissionKey]], semester: Semester
 ) -> bool:
     """Put the small files back; return whether what graders were shown is known."""
     out = work.out
     try:
         record = published(out)
     except Damaged:
-        work.move(out / PUBLISHED)
+        work.move(out.published)
         record = published(out)
-        work.rebuilt.append(f"{out / PUBLISHED}: from the other files")
-    has_record = is_there(out / PUBLISHED)
+        work.rebuilt.append(f"{out.published}: from the other files")
+    has_record = is_there(out.published)
     unknown = set()
     for folder, names in named.items():
         for small in SMALL_FILES:
@@ -240,7 +249,7 @@ def _mend_small_files(
     return SHOWN.name not in unknown
 
 
-def _is_gone(work: Repair, small: SmallFile, folder: Path, *, expected: bool) -> bool:
+def _is_gone(work: Repair, small: SmallFile, folder: OutFolder, *, expected: bool) -> bool:
     """Whether a small file is missing or damaged; then it is out of the way."""
     path = small.path(folder)
     try:
@@ -249,31 +258,30 @@ def _is_gone(work: Repair, small: SmallFile, folder: Path, *, expected: bool) ->
         work.move(path)
         return True
     # A repair that was cut off may have moved it already.
-    moved = is_there(work.out / DAMAGED / path.relative_to(work.out))
+    moved = is_there(work.place_of(path))
     return not is_there(path) and (expected or moved)
 
 
-def _mend_journals(work: Repair, folders: Sequence[Path]) -> list[tuple[str, str]]:
-    """Move damaged entries; return (student, lab) of those in OUT that have none any more."""
+def _mend_journals(work: Repair, folders: Sequence[OutFolder]) -> list[SubmissionKey]:
+    """Move damaged entries; return the submissions in OUT that have none any more."""
     for folder in folders:
         journal = Journal(folder)
-        for path in sorted(folder.glob("journal/*/*.entry")):
-            student, lab = path.stem, path.parent.name
-            if journal.verdicts(lab, student) is None:
+        for key, path in folder.entries().items():
+            if journal.verdicts(key) is None:
                 work.move(path)
-            elif not journal.whole(lab, student):
+            elif not journal.whole(key):
                 work.lost.append(
                     f"{path}: the verdicts are there, but the notebook or the answers are damaged; "
-                    f"`autograder grade {lab}` grades {student} again"
+                    f"`autograder grade {key.lab}` grades {key.student} again"
                 )
-    journal = Journal(work.out)
-    gone = [(s, lab) for s, lab in taken(work.out) if journal.verdicts(lab, s) is None]
-    in_attempts = {key for folder in attempt_folders(work.out) for key in taken(folder)}
+    out, journal = work.out, Journal(work.out)
+    gone = [key for key in taken(out) if journal.verdicts(key) is None]
+    in_attempts = {key for folder in out.attempts() for key in taken(folder)}
     work.lost += [
-        f"{journal.path(lab, student)} has no grade of {student} any more; run `autograder grade "
-        f"{lab}` again with the submissions' folder"
-        for student, lab in gone
-        if (student, lab) not in in_attempts
+        f"{out.entry(key)} has no grade of {key.student} any more; run `autograder grade "
+        f"{key.lab}` again with the submissions' folder"
+        for key in gone
+        if key not in in_attempts
     ]
     return gone
 
@@ -281,9 +289,9 @@ def _mend_journals(work: Repair, folders: Sequence[Path]) -> list[tuple[str, str
 def _mend_gradebook(work: Repair) -> None:
     """Move a damaged gradebook, after its manual grades were written down to be put back."""
     out, record = work.out, published(work.out)
-    if any(place.name.startswith("gradebook.db") for place in work.moved):
+    if any(place.name.startswith(out.gradebook.name) for place in work.moved):
         work.lost.append(
-            f"{gradebook_path(out)} could not be read at all; manual grades are those of its last "
+            f"{out.gradebook} could not be read at all; manual grades are those of its last "
             "copy, so give again in Formgrader what was given since the last command"
         )
     try:
@@ -292,19 +300,18 @@ def _mend_gradebook(work: Repair) -> None:
         copies = {**from_json(record.manual), **from_json(record.waiting)}
         manual, doubts = merged(copies, salvaged(out))
         have_wait(out, manual)
-        path = gradebook_path(out)
-        for part in (path, *sorted(out.glob(f"{path.name}-*"))):
+        for part in out.gradebook_parts():
             work.move(part)
         work.rebuilt.append(
-            f"{path}: from the journal, with manual grades of {len(manual)} submissions; any that "
-            "were given since the last command wrote the gradebook may be lost, so look there"
+            f"{out.gradebook}: from the journal, with manual grades of {len(manual)} submissions; "
+            "look there for grades given since the last command wrote it, which may be lost"
         )
         work.lost += doubts
 
 
-def _settle(out: Path, root: Path, semester: Semester, lost: set[str]) -> Iterator[str]:
+def _settle(out: OutFolder, course: Course, semester: Semester, lost: set[str]) -> Iterator[str]:
     """Choose again among the attempts at labs where the choice, or a chosen entry, is lost."""
-    there = {lab for folder in attempt_folders(out) for _, lab in taken(folder)}
+    there = {key.lab for folder in out.attempts() for key in taken(folder)}
     for lab in sorted(there & (lost | (there - counted(out).keys()))):
-        room = Classroom(lab=lab, out=out, root=root, secret=b"", rules=semester.ordinary)
+        room = Classroom(lab=lab, out=out, course=course, secret=b"", rules=semester.ordinary)
         yield from settle_again(room, semester)

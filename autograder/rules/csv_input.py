@@ -1,4 +1,4 @@
-"""Reads the rows of a CSV file that somebody made, most often with a spreadsheet.
+"""Reads the rows of a CSV file that was made by hand, most often with a spreadsheet.
 
 Commas, semicolons or tabs may part its cells, and blank rows may stand in it. What would be taken
 for something else than was meant is refused: the file, the row, and the remedy are named.
@@ -12,14 +12,24 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["rows"]
+__all__ = ["header_of", "rows"]
 
 _PARTED_BY = ",;\t"
 _CANVAS = "SIS Login ID"  # a column of what Canvas exports
 _FROM_CANVAS = (
     "; in Canvas's gradebook export, rename `SIS Login ID` to id and `ID` to lms_user_id, and "
-    "delete the rows that are no student's"
+    "delete the rows that belong to no student"
 )
+
+
+def header_of(path: Path) -> list[str]:
+    """Return the names of the columns, as the first row has them.
+
+    Raises ValueError for a file that can't be read or is empty.
+    """
+    for _, cells in _whole(path, _lines(path)):
+        return [cell.strip() for cell in cells]
+    raise ValueError(f"{path} is empty; expected a first row with the columns' names")
 
 
 def rows(
@@ -31,13 +41,10 @@ def rows(
 
     Raises ValueError for a file or a row that is not as expected.
     """
-    text = _text(path)
-    first = text.lstrip().partition("\n")[0]
-    parted_by = max(_PARTED_BY, key=first.count)
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=parted_by, strict=True)
     header: list[str] | None = None
-    seen: dict[tuple[str, ...], str] = {}
-    for where, cells in _whole(path, lines):
+    seen: dict[tuple[str, ...], int] = {}
+    for number, cells in _whole(path, _lines(path)):
+        where = f"{path}, row {number}"
         if header is None:
             header = [cell.strip() for cell in cells]
             _check_header(path, header, needed)
@@ -51,13 +58,20 @@ def rows(
             found = dict(zip(header, (cell.strip() for cell in cells), strict=False))
             row |= {name: found[name] for name in row if name in found}
             values = tuple(row[name].casefold() for name in key)
-            if values in seen:
+            if key and values in seen:
                 told = ", ".join(f"{name} {row[name]!r}" for name in key)
-                raise ValueError(f"{where}: {told} is there a second time, after {seen[values]}")
-            seen[values] = where.removeprefix(f"{path}, ")
+                raise ValueError(f"{where}: {told} is already in row {seen[values]}")
+            seen[values] = number
             yield where, row
     if header is None:
         raise ValueError(f"{path} is empty; expected a first row with {', '.join(needed)}")
+
+
+def _lines(path: Path) -> Iterator[list[str]]:
+    text = _text(path)
+    first = text.lstrip().partition("\n")[0]
+    parted_by = max(_PARTED_BY, key=first.count)
+    return csv.reader(io.StringIO(text, newline=""), delimiter=parted_by, strict=True)
 
 
 def _text(path: Path) -> str:
@@ -70,20 +84,20 @@ def _text(path: Path) -> str:
         ) from error
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} is no UTF-8 text ({error.reason} at byte {error.start}); in a spreadsheet, "
+            f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); in a spreadsheet, "
             "save it as `CSV UTF-8`"
         ) from error
 
 
-def _whole(path: Path, lines: Iterator[list[str]]) -> Iterator[tuple[str, list[str]]]:
-    """The rows that hold anything, without the empty cells at their ends."""
+def _whole(path: Path, lines: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
+    """The number and the cells of each row that holds anything, no empty cells at its end."""
     number = 0
     try:
         for number, cells in enumerate(lines, start=1):
             while cells and not cells[-1].strip():
                 cells.pop()
             if cells:
-                yield f"{path}, row {number}", cells
+                yield number, cells
     except csv.Error as error:
         raise ValueError(
             f"{path}, row {number + 1}: it cannot be read as CSV ({error}); look for a quotation "

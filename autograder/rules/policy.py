@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from autograder.model.lateness import ON_TIME, Lateness
 from autograder.rules.semester import Receipt, Semester
 
-__all__ = ["Attempt", "counting", "days_late", "percent_off", "sentence"]
+__all__ = ["Attempt", "counting", "days_late", "lateness", "sentence"]
 
 _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt: its receipt, and the points that it earned before anything is taken off."""
+    """One attempt of a student's at a lab."""
 
+    #: When it came, and which folder it came in.
     receipt: Receipt
+    #: The points that it earned before anything is taken off.
     points: float
 
 
@@ -33,14 +36,14 @@ def days_late(received: datetime, due: datetime, grace: timedelta = timedelta(0)
     return 0 if received <= due + grace else -((due - received) // _DAY)
 
 
-def percent_off(semester: Semester, receipt: Receipt) -> float:
-    """Return the percentage of the points that being late costs this attempt."""
+def lateness(semester: Semester, receipt: Receipt) -> Lateness:
+    """Return how late this attempt is, and what that costs."""
     due = semester.due_for(receipt.student, receipt.lab)
     if due is None:
-        return 0.0
+        return ON_TIME
     late = semester.late
     days = days_late(receipt.received, due, late.grace)
-    return min(days * late.percent_per_day, late.most_percent)
+    return Lateness(min(days * late.percent_per_day, late.most_percent), days)
 
 
 def counting(semester: Semester, attempts: Sequence[Attempt]) -> Attempt:
@@ -61,17 +64,18 @@ def counting(semester: Semester, attempts: Sequence[Attempt]) -> Attempt:
 def sentence(semester: Semester, receipt: Receipt, among: int) -> str:
     """Say to the student when this attempt came, whether late, and which of several it is."""
     due = semester.due_for(receipt.student, receipt.lab)
-    days = 0 if due is None else days_late(receipt.received, due, semester.late.grace)
+    late = lateness(semester, receipt)
     said = f"Received {receipt.received:%Y-%m-%d %H:%M} (UTC{receipt.received:%z})"
-    if days:
-        off = percent_off(semester, receipt)
-        plural = "" if days == 1 else "s"
-        said += f", {days} day{plural} late, so {off:g} % of the points are taken off"
+    if late.days:
+        plural = "" if late.days == 1 else "s"
+        said += (
+            f", {late.days} day{plural} late, so {late.percent_off:g} % of the points are taken off"
+        )
     elif due is not None:
         said += ", on time"
     if among == 1:
         return f"{said}."
-    rule = "last" if days and semester.attempts == "on_time" else _RULES[semester.attempts]
+    rule = "last" if late.days and semester.attempts == "on_time" else _RULES[semester.attempts]
     return f"{said}. It is the {rule} of {among} attempts, and the one that counts."
 
 
@@ -79,9 +83,8 @@ _RULES = {"last": "last", "best": "best", "on_time": "last in time"}
 
 
 def _left(semester: Semester, attempt: Attempt) -> float:
-    return attempt.points * (1 - percent_off(semester, attempt.receipt) / 100)
+    return lateness(semester, attempt.receipt).left_of(attempt.points)
 
 
 def _is_late(semester: Semester, receipt: Receipt) -> bool:
-    due = semester.due_for(receipt.student, receipt.lab)
-    return due is not None and days_late(receipt.received, due, semester.late.grace) > 0
+    return lateness(semester, receipt).days > 0

@@ -16,20 +16,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from autograder.base.course import COURSE, Course
 from autograder.base.damage import is_there
 from autograder.grading.registry import find_task, lab_names
 from autograder.model.scoring import SANE, STOCK, Rules
+from autograder.model.submission import SubmissionKey
 from autograder.notebooks.intake import is_student_id
-from autograder.notebooks.questions import COURSE
 from autograder.rules.csv_input import rows
-from autograder.store.small_files import SETTINGS
+from autograder.store.out_folder import OutFolder
 
-__all__ = ["Late", "Receipt", "Semester", "Student", "read_semester"]
+__all__ = ["Late", "Receipt", "Semester", "Stretch", "Student", "read_semester"]
 
 
 Attempts = Literal["last", "best", "on_time"]
 _ATTEMPTS: tuple[Attempts, ...] = ("last", "best", "on_time")
-_KEYS = ("attempts", "due", "extensions", "late", "ordinary", "receipts", "roster", "waived")
+Stretch = Literal["required", "bonus", "left_out"]
+_STRETCH: tuple[Stretch, ...] = ("required", "bonus", "left_out")
+_KEYS = (
+    *("attempts", "due", "extensions", "late", "left_out", "ordinary", "receipts", "roster"),
+    *("stretch", "waived"),
+)
 _RULES = {"sane": SANE, "stock": STOCK}
 _LATE = ("grace_minutes", "most_percent", "percent_per_day")
 _TIME = "a date and time with its offset from UTC, such as 2026-11-20T23:59:00+01:00"
@@ -48,7 +54,7 @@ class Student:
 
 @dataclass(frozen=True)
 class Receipt:
-    """When a submission was received, as somebody says whom its student cannot bend.
+    """When a submission was received, by a clock that its student can't set.
 
     `folder` is where below the submissions' folder this attempt lies; empty for the folder itself.
     """
@@ -76,33 +82,37 @@ class Late:
 class Semester:
     """A course's rules; `due` goes by lab, `extensions` by student and lab, `waived` by task.
 
-    `ordinary` are those that ordinary assignments are scored by.
+    `stretch` says how what lies beyond the labs' cores counts; `left_out` has the tasks that don't
+    count at all, each with its reason. `ordinary` are those that ordinary assignments are scored
+    by.
     """
 
     attempts: Attempts = "last"
     due: Mapping[str, datetime] = field(default_factory=dict)
     late: Late = field(default_factory=Late)
-    extensions: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
+    extensions: Mapping[SubmissionKey, datetime] = field(default_factory=dict)
     receipts: tuple[Receipt, ...] = ()
     roster: tuple[Student, ...] = ()
     waived: Mapping[str, str] = field(default_factory=dict)
+    stretch: Stretch = "required"
+    left_out: Mapping[str, str] = field(default_factory=dict)
     ordinary: Rules = SANE
 
     def due_for(self, student: str, lab: str) -> datetime | None:
         """Return when this student's work is due: the lab's time, or a later one granted."""
-        times = (self.due.get(lab), self.extensions.get((student, lab)))
+        times = (self.due.get(lab), self.extensions.get(SubmissionKey(student, lab)))
         return max((time for time in times if time is not None), default=None)
 
 
-def read_semester(out: Path, root: Path | None = COURSE) -> Semester:
+def read_semester(out: OutFolder, course: Course | None = COURSE) -> Semester:
     """Return the rules in `out`/semester.toml; those of an empty file where there is none.
 
-    Labs and tasks have to be those of the course in `root`; for None their names are not looked at.
+    Labs and tasks have to be those of the course; without one their names are not looked at.
 
     Raises ValueError for a key, a value or a row that is not as expected, FileNotFoundError for a
     file that the settings name and that is not there.
     """
-    path = out / SETTINGS
+    path = out.semester
     if not is_there(path):
         return Semester()
     try:
@@ -114,9 +124,9 @@ def read_semester(out: Path, root: Path | None = COURSE) -> Semester:
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(
-            f"{path} is no TOML file ({error}); mend it, or put it back from a copy"
+            f"{path} is not a TOML file ({error}); correct it, or put it back from a copy"
         ) from error
-    settings = _Settings(path, root)
+    settings = _Settings(path, course)
     ordinary = settings.rules(settings.table(data, "ordinary"))
     settings.known(data, _KEYS)
     late = settings.table(data, "late")
@@ -124,6 +134,9 @@ def read_semester(out: Path, root: Path | None = COURSE) -> Semester:
     attempts = data.get("attempts", "last")
     if attempts not in _ATTEMPTS:
         raise settings.wrong("attempts", attempts, f"one of {', '.join(_ATTEMPTS)}")
+    stretch = data.get("stretch", "required")
+    if stretch not in _STRETCH:
+        raise settings.wrong("stretch", stretch, f"one of {', '.join(_STRETCH)}")
     due = {lab: settings.time(lab, time) for lab, time in settings.table(data, "due").items()}
     if late and not due:
         raise settings.wrong("due", due, "a due time for each lab, since [late] is set")
@@ -140,22 +153,24 @@ def read_semester(out: Path, root: Path | None = COURSE) -> Semester:
         extensions=_extensions(settings.file(data, "extensions"), settings.labs, due),
         receipts=tuple(_receipts(settings.file(data, "receipts"), settings.labs)),
         roster=tuple(_roster(settings.file(data, "roster"))),
-        waived=dict(settings.waivers(settings.table(data, "waived"), ordinary)),
+        waived=dict(settings.reasons(data, "waived", ordinary)),
+        stretch=stretch,
+        left_out=dict(settings.reasons(data, "left_out", ordinary)),
         ordinary=ordinary,
     )
 
 
 @dataclass(frozen=True)
 class _Settings:
-    """The file `path`, whose values are taken out by name; `root` is the course's folder."""
+    """The file `path`, whose values are taken out by name; `course` is whose labs it may name."""
 
     path: Path
-    root: Path | None
+    course: Course | None
 
     @cached_property
     def labs(self) -> list[str] | None:
         """The names that a lab may have; None for any."""
-        return None if self.root is None else lab_names(self.root)
+        return None if self.course is None else lab_names(self.course)
 
     def wrong(self, key: str, value: object, expected: str) -> ValueError:
         there = "is missing" if value is None else f"is {value!r}"
@@ -211,15 +226,16 @@ class _Settings:
                 raise self.wrong(f"ordinary.{key}", value, "true or false")
         return replace(_RULES[start], **switches)
 
-    def waivers(self, table: Mapping[str, Any], rules: Rules) -> Iterator[tuple[str, str]]:
-        for task, reason in table.items():
+    def reasons(self, data: Mapping[str, Any], key: str, rules: Rules) -> Iterator[tuple[str, str]]:
+        """Yield each task of the table `key`, with the reason that students read."""
+        for task, reason in self.table(data, key).items():
             try:
-                if self.root is not None:
-                    find_task(task, self.root, rules)
+                if self.course is not None:
+                    find_task(task, self.course, rules)
             except ValueError as error:
-                raise self.wrong(f"waived.{task}", reason, f"a task's id: {error}") from error
+                raise self.wrong(f"{key}.{task}", reason, f"a task's id: {error}") from error
             if not isinstance(reason, str) or not reason.strip():
-                raise self.wrong(f"waived.{task}", reason, "the reason, which students read")
+                raise self.wrong(f"{key}.{task}", reason, "the reason, which students read")
             yield task, reason.strip()
 
 
@@ -251,8 +267,8 @@ def _receipts(path: Path | None, labs: Collection[str] | None) -> Iterator[Recei
 
 def _extensions(
     path: Path | None, labs: Collection[str] | None, due: Mapping[str, datetime]
-) -> dict[tuple[str, str], datetime]:
-    granted: dict[tuple[str, str], datetime] = {}
+) -> dict[SubmissionKey, datetime]:
+    granted: dict[SubmissionKey, datetime] = {}
     if path is None:
         return granted
     for where, row in rows(path, ("student", "lab", "due"), (), key=("student", "lab")):
@@ -267,7 +283,7 @@ def _extensions(
                 f"{where}: due is {row['due']!r}; expected a time after that of {lab}, "
                 f"{due[lab].isoformat()}"
             )
-        granted[student, lab] = time
+        granted[SubmissionKey(student, lab)] = time
     return granted
 
 

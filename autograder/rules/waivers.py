@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from autograder.content import full_id
 from autograder.model.result import Result
 from autograder.model.task import Verdict
+from autograder.store.out_folder import OutFolder
 from autograder.store.small_files import WAIVED
 
 __all__ = ["waive", "waivers", "write_waivers"]
 
 
-def waivers(out: Path) -> dict[str, str]:
+def waivers(out: OutFolder) -> dict[str, str]:
     """Return the reasons for which tasks are waived in `out`, by task."""
     return dict(WAIVED.read(out))
 
 
-def write_waivers(given: Mapping[str, str], out: Path) -> None:
+def write_waivers(given: Mapping[str, str], out: OutFolder) -> None:
     """Make these the waivers that hold in `out`."""
     WAIVED.write(out, dict(given))
 
@@ -39,7 +39,7 @@ def _waived(lab: str, verdict: Verdict, given: Mapping[str, str]) -> Verdict:
     reason = given.get(full_id(lab, verdict.task))
     if reason is None:
         return verdict
-    message = f"Waived, so everybody has its points: {reason}"
+    message = f"Waived, so everybody gets full points: {reason}"
     return Verdict(
         verdict.task, "right", {"waived": verdict.max_points}, verdict.max_points, message
     )

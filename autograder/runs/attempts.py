@@ -12,15 +12,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from autograder.model.lateness import ON_TIME
+from autograder.model.note import Note
 from autograder.model.result import Result
-from autograder.publish.export import JUDGED
+from autograder.model.status import JUDGED
+from autograder.model.submission import SubmissionKey
 from autograder.publish.pages import drop_pages
-from autograder.rules.policy import Attempt, counting, percent_off, sentence
+from autograder.rules.counting import counting_of
+from autograder.rules.policy import Attempt, counting, lateness, sentence
 from autograder.rules.semester import Receipt, Semester
-from autograder.rules.waivers import waive, waivers
 from autograder.runs.classroom import Classroom, Handed, take
 from autograder.store.journal import Journal
-from autograder.store.roll import ATTEMPTS, note_counted, note_taken, taken
+from autograder.store.out_folder import OutFolder
+from autograder.store.roll import note_counted, note_taken, taken
 
 __all__ = [
     "Round",
@@ -29,15 +33,18 @@ __all__ = [
     "settle_again",
 ]
 
-_NO_RECEIPT = "There is no receipt of when this came, so it does not count as late."
+_NO_RECEIPT = "There is no receipt for this submission, so it does not count as late."
 
 
 @dataclass(frozen=True)
 class Round:
-    """The attempts of one folder, and the class that they are graded as."""
+    """The attempts of one folder."""
 
+    #: Its name in the submissions' folder; empty for that folder itself.
     folder: str
+    #: The class that they are graded as.
     room: Classroom
+    #: The attempts.
     handed: Sequence[Handed]
 
 
@@ -48,9 +55,9 @@ def rounds(room: Classroom, submitted: Path, semester: Semester) -> list[Round]:
         return [Round("", room, take(room, submitted))]
     if folders[0] == "" and len(folders) > 1:
         raise ValueError(
-            f"some receipts of {room.lab} name a folder and some do not; expected all or none"
+            f"some receipts for {room.lab} name a folder and some do not; expected all or none"
         )
-    rooms = [replace(room, out=room.out / ATTEMPTS / (f or "submitted")) for f in folders]
+    rooms = [replace(room, out=room.out.attempt(folder)) for folder in folders]
     return [
         Round(folder, own, take(own, submitted / folder if folder else submitted))
         for folder, own in zip(folders, rooms, strict=True)
@@ -67,7 +74,7 @@ def settle(room: Classroom, graded: Sequence[Round], semester: Semester) -> list
     receipts = {(r.student, r.folder): r for r in semester.receipts if r.lab == room.lab}
     there = {(student, r.folder): r for r in graded for student, _ in r.handed}
     problems = [
-        f"{student}, {room.lab}: there is a receipt of {folder or 'it'}, but no submission"
+        f"{student}, {room.lab}: there is a receipt for {folder or 'it'}, but no submission"
         for student, folder in sorted(receipts.keys() - there.keys())
     ]
     problems += [
@@ -88,13 +95,13 @@ def settle_again(room: Classroom, semester: Semester) -> list[str]:
     folders = sorted({r.folder for r in semester.receipts if r.lab == room.lab})
     if not folders:
         return [
-            f"{room.lab}: {room.out / ATTEMPTS} holds attempts, but no receipt says which of them "
-            "counts; put the receipts back, and repair again"
+            f"{room.lab}: {room.out.attempts_folder} holds attempts, but no receipt says which of "
+            "them counts; put the receipts back, and repair again"
         ]
     graded = []
     for folder in folders:
-        own = replace(room, out=room.out / ATTEMPTS / (folder or "submitted"))
-        handed = [(student, Path()) for student, lab in taken(own.out) if lab == room.lab]
+        own = replace(room, out=room.out.attempt(folder))
+        handed = [(key.student, Path()) for key in taken(own.out) if key.lab == room.lab]
         graded.append(Round(folder, own, handed))
     return settle(room, graded, semester)
 
@@ -107,35 +114,36 @@ def _settle_one(
     semester: Semester,
 ) -> dict[str, Any]:
     """Make the attempt of `own` that counts the student's, and say which it is."""
-    given = waivers(room.out)
+    key, counts = SubmissionKey(student, room.lab), counting_of(room.out)
     attempts = []
     for folder, one in own.items():
-        result = Journal(one.room.out).verdicts(room.lab, student)
+        result = Journal(one.room.out).verdicts(key)
         receipt = receipts.get((student, folder))
         if result is not None and receipt is not None:
-            attempts.append(Attempt(receipt, _points(waive(result, given))))
+            attempts.append(Attempt(receipt, _points(counts.count(result))))
     if attempts:
         receipt = counting(semester, attempts).receipt
-        note, off = sentence(semester, receipt, len(attempts)), percent_off(semester, receipt)
+        note, late = sentence(semester, receipt, len(attempts)), lateness(semester, receipt)
         folder, received = receipt.folder, receipt.received.isoformat()
     else:
-        note, off, folder, received = _NO_RECEIPT, 0.0, max(own), ""
-    _adopt(room, student, Journal(own[folder].room.out), note)
-    return {"folder": folder, "received": received, "percent_off": off}
+        note, late, folder, received = _NO_RECEIPT, ON_TIME, max(own), ""
+    _adopt(room.out, key, Journal(own[folder].room.out), note)
+    off = {"percent_off": late.percent_off, "days_late": late.days}
+    return {"folder": folder, "received": received, **off}
 
 
-def _adopt(room: Classroom, student: str, theirs: Journal, note: str) -> None:
-    ours = Journal(room.out)
-    old, new = ours.verdicts(room.lab, student), theirs.verdicts(room.lab, student)
+def _adopt(out: OutFolder, key: SubmissionKey, theirs: Journal, note: str) -> None:
+    ours = Journal(out)
+    old, new = ours.verdicts(key), theirs.verdicts(key)
     if new is None:
         return  # grading was cut off before it
-    new = replace(new, notes=(*new.notes, note))
-    same = ours.submission(room.lab, student) == theirs.submission(room.lab, student)
+    new = replace(new, notes=(*new.notes, Note("receipt", note)))
+    same = ours.submission(key) == theirs.submission(key)
     if same and new == old:
         return
-    drop_pages(new, room.out)
-    ours.copy(room.lab, student, theirs)
-    ours.amend(new, theirs.terms(room.lab, student) or {})
+    drop_pages(key, out)
+    ours.copy(key, theirs)
+    ours.amend(new, theirs.terms(key) or {})
 
 
 def _points(result: Result) -> float:

@@ -8,8 +8,6 @@ and done again.
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,21 +17,27 @@ from types import TracebackType
 from typing import Any, Self
 
 from autograder.base import pool
+from autograder.base.course import Course
 from autograder.base.files import write_whole
 from autograder.base.limits import Limits
 from autograder.grading.grade import Graded
 from autograder.grading.registry import CourseLab, find_lab, lab_names
 from autograder.model.result import End, Result
 from autograder.model.scoring import SANE, Rules
-from autograder.model.submission import Quarantine
+from autograder.model.submission import Quarantine, SubmissionKey
 from autograder.notebooks.intake import find_submissions
 from autograder.publish.pages import write_pages
+from autograder.rules.counting import counting_of
 from autograder.rules.semester import read_semester
-from autograder.rules.waivers import waive, waivers
+from autograder.sandbox.host.backend import Backend
 from autograder.sandbox.host.isolation import IsolationError
-from autograder.sandbox.host.sandbox import Sandbox
+from autograder.sandbox.host.namespaces import Namespaces
+from autograder.sandbox.host.sandbox import EVERYTHING, Sandbox
+from autograder.sandbox.host.unprotected import Unprotected
 from autograder.store.fingerprint import changed, terms_of
 from autograder.store.journal import Journal
+from autograder.store.out_folder import OutFolder
+from autograder.store.out_format import write_format
 from autograder.store.roll import note_taken, taken
 
 __all__ = [
@@ -41,7 +45,7 @@ __all__ = [
     "Elsewhere",
     "Grader",
     "Handed",
-    "course_secret",
+    "Outdated",
     "grade_all",
     "grade_notebooks",
     "outdated",
@@ -56,21 +60,24 @@ _SPARE_SECONDS = 300.0  # of a submission, beyond what its code may take
 
 @dataclass(frozen=True)
 class Classroom:
-    """What all submissions of one grading have in common. Each worker gets a copy.
+    """What all submissions of one grading have in common. Each worker gets a copy."""
 
-    `root` is the course's folder, with labs/ and solutions/ in it. `isolated=False` runs the
-    students' code without the sandbox, and marks every result. With `keeps_old` a grade stays that
-    was made under other terms, or lacked a GPU and left something out: what `autograder grade`
-    does, since only `regrade` shows what changes, and asks.
-    """
-
+    #: The lab's name.
     lab: str
-    out: Path
-    root: Path
+    #: Where the results go.
+    out: OutFolder
+    #: The course that gives the lab.
+    course: Course
+    #: The course's secret, from which cases are drawn.
     secret: bytes = field(repr=False)
+    #: What one submission may use.
     limits: Limits = field(default_factory=Limits)
+    #: False runs students' code without the sandbox, and marks every result.
     isolated: bool = True
+    #: Keeps a grade that was made under other terms, or that left something out for lack of a GPU:
+    #: what `autograder grade` does, since only `regrade` shows what changes, and asks.
     keeps_old: bool = False
+    #: What an ordinary assignment is scored by.
     rules: Rules = SANE
 
 
@@ -81,12 +88,29 @@ Elsewhere = Callable[
 ]
 
 
+@dataclass(frozen=True)
+class Outdated:
+    """Grades of one lab that were made under terms other than today's."""
+
+    #: The lab.
+    lab: str
+    #: How many of its grades.
+    count: int
+    #: What is different, as `changed` says it.
+    way: str
+
+    def __str__(self) -> str:
+        return f"{self.lab}: {self.count} of the grades were made under {self.way}"
+
+
 def take(room: Classroom, submitted: Path) -> list[Handed]:
     """Return the submissions below `submitted`, after writing down that they were taken in.
 
     From then on `autograder audit` asks for the end of each of them.
     """
-    handed = find_submissions(submitted, room.lab, lab_names(room.root))
+    handed = find_submissions(submitted, room.lab, lab_names(room.course))
+    if not taken(room.out):
+        write_format(room.out)  # an older folder is of the present format once it is published
     note_taken(room.out, room.lab, [student for student, _ in handed])
     return handed
 
@@ -100,7 +124,7 @@ def grade_all(
     over. What the machine was too busy for is graded once more, one at a time, when all others are
     done.
     """
-    lab = find_lab(room.lab, room.root, room.rules)
+    lab = find_lab(room.lab, room.course, room.rules)
     busy: list[Handed] = []
     for item, outcome in _outcomes(room, lab, handed, workers, elsewhere, last_try=False):
         if outcome == _BUSY:
@@ -121,9 +145,10 @@ def _outcomes(
     *,
     last_try: bool,
 ) -> Iterator[tuple[Handed, Any]]:
+    shared = min(workers, len(handed)) > 1  # one worker loads the tasks while its sandbox starts
     work: pool.Work[Handed, str] = pool.Work(
-        partial(Grader, room, last_try=last_try),
-        preload=(__name__, *lab.preload),
+        partial(Grader, room, lab=lab, last_try=last_try),
+        preload=(__name__, *(lab.preload if shared else ())),
         wall_seconds=_SPARE_SECONDS + room.limits.wall_seconds * len(lab.notebooks),
     )
     if elsewhere is None:
@@ -143,80 +168,57 @@ def _noted(room: Classroom, lab: CourseLab, item: Handed, outcome: Any) -> str:
 
 def _has_grade(room: Classroom, lab: CourseLab, student: str, path: Path) -> bool:
     """Whether there is a grade of this very submission, which stays though every worker died."""
-    journal = Journal(room.out)
-    terms = journal.terms(room.lab, student) if room.keeps_old else _terms(room)
+    journal, key = Journal(room.out), SubmissionKey(student, room.lab)
+    terms = journal.terms(key) if room.keeps_old else _terms(room)
     try:
         raw = lab.read(path).packed()
     except Quarantine:
         return False
-    return terms is not None and journal.find(room.lab, student, raw, terms) is not None
+    return terms is not None and journal.find(key, raw, terms) is not None
 
 
-def outdated(out: Path, root: Path, limits: Limits | None = None) -> list[str]:
-    """Return a sentence for each way in which grades in `out` were made under other terms.
+def outdated(out: OutFolder, course: Course, limits: Limits | None = None) -> list[Outdated]:
+    """Return each way in which grades in `out` were made under other terms, by lab.
 
-    Those are another version of a lab's tasks, or, where `limits` are given, other limits: what
-    such a grade says of a student may not be what grading again would say.
+    Such terms are another version of a lab's tasks or, if `limits` are given, other limits. Grading
+    again may come to other grades.
     """
     journal, counts = Journal(out), Counter[tuple[str, str]]()
-    entries, rules = taken(out), read_semester(out, root).ordinary
+    entries, rules = taken(out), read_semester(out, course).ordinary
     now = {
-        lab: terms_of(lab, root, limits or Limits(), isolated=True, rules=rules)
-        for lab in {lab for _, lab in entries}
+        lab: terms_of(lab, course, limits or Limits(), isolated=True, rules=rules)
+        for lab in {key.lab for key in entries}
     }
-    for student, lab in entries:
-        old = journal.terms(lab, student)
+    for key in entries:
+        old = journal.terms(key)
         if old is not None:
             # Grades from outside the sandbox are marked as such wherever they are shown.
             same = {"isolated": old["isolated"]} | ({} if limits else {"limits": old["limits"]})
-            counts.update((lab, way) for way in changed(old, now[lab] | same))
-    return [
-        f"{lab}: {count} of the grades were made under {way}"
-        for (lab, way), count in sorted(counts.items())
-    ]
+            counts.update((key.lab, way) for way in changed(old, now[key.lab] | same))
+    return [Outdated(lab, count, way) for (lab, way), count in sorted(counts.items())]
 
 
 def grade_notebooks(
     room: Classroom, notebooks: Sequence[Mapping[str, Any]], workers: int
 ) -> list[Result]:
     """Grade notebooks, nbformat 4's JSON, as if a class had handed them in; one result each."""
-    submitted = room.out / "submitted"
+    submitted = room.out.path / "submitted"
     for number, notebook in enumerate(notebooks):
         path = submitted / f"n{number:05}" / room.lab / f"{room.lab}.ipynb"
         write_whole(path, json.dumps(notebook).encode())
-    handed = find_submissions(submitted, room.lab, lab_names(room.root))
+    handed = find_submissions(submitted, room.lab, lab_names(room.course))
     for _ in grade_all(room, handed, workers):
         pass
-    results = [Journal(room.out).read(room.lab, student) for student, _ in handed]
+    results = [Journal(room.out).read(SubmissionKey(student, room.lab)) for student, _ in handed]
     return [result for result in results if result is not None]
-
-
-def course_secret(path: Path) -> bytes:
-    """Return the course's secret, from which all cases are drawn; made on first use.
-
-    Whoever has it can draw the cases of any submission, so its owner alone may read it.
-    """
-    if not path.exists():
-        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(opened, "w") as file:
-            file.write(secrets.token_hex(32))
-    try:
-        secret = bytes.fromhex(path.read_text().strip())
-    except ValueError:
-        secret = b""
-    if len(secret) < 16:
-        raise ValueError(
-            f"{path} holds no secret: expected at least 32 hexadecimal digits. "
-            "Put the course's secret back from a copy, or delete the file to have one made."
-        )
-    return secret
 
 
 class Grader:
     """Grades one submission after another, in one sandbox that starts when the first needs it.
 
-    `slot` tells graders apart that work on one machine at the same time; `make_sandbox` is for
-    places where another kind of sandbox is called for. Without `last_try`, nothing is kept of a
+    `slot` tells graders apart that work on one machine at the same time. `backend` is the way to
+    shut submissions in, namespaces if none is given. `lab` is what the room grades, if it was read
+    before: reading an ordinary assignment takes seconds. Without `last_try`, nothing is kept of a
     submission that the machine was too busy for, and it has to be graded again.
     """
 
@@ -224,18 +226,19 @@ class Grader:
         self,
         room: Classroom,
         slot: int,
-        make_sandbox: Callable[..., Sandbox] = Sandbox,
+        backend: Backend | None = None,
         *,
+        lab: CourseLab | None = None,
         last_try: bool = True,
     ) -> None:
         self._room = room
         self._last_try = last_try
-        self._make_sandbox = make_sandbox
+        self._backend = backend or (Namespaces() if room.isolated else Unprotected())
         self._slot = slot
-        self._lab = find_lab(room.lab, room.root, room.rules)
+        self._lab = lab or find_lab(room.lab, room.course, room.rules)
         self._lab.prepare()
         self._terms = _terms(room)
-        self._sandbox: Sandbox | None = None
+        self._sandboxes: dict[bool, Sandbox] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -246,32 +249,33 @@ class Grader:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        if self._sandbox is not None:
-            self._sandbox.close()
+        for sandbox in self._sandboxes.values():
+            sandbox.close()
 
-    def start(self) -> Sandbox:
-        """Return the sandbox, started now if it was not yet."""
-        if self._sandbox is None:
-            limits, isolated = self._room.limits, self._room.isolated
-            self._sandbox = self._make_sandbox(
+    def start(self, torch: bool = True) -> Sandbox:
+        """Return the sandbox that has torch imported, or the one without; started on first use."""
+        if torch not in self._sandboxes:
+            self._sandboxes[torch] = Sandbox(
                 self._lab.hides,
                 slot=self._slot,
-                limits=limits,
-                isolated=isolated,
+                limits=self._room.limits,
+                backend=self._backend,
                 files=self._lab.files,
-                measured=any(task.trust == "measured" for task in self._lab.tasks),
+                measured=self._lab.measured,
+                preload=(*(EVERYTHING if torch else ()), *self._lab.imports),
             )
-        return self._sandbox
+        return self._sandboxes[torch]
 
     def _is_done(self, student: str, raw: bytes) -> bool:
         """Whether the journal has a result of this very submission that is to stay."""
         room, journal, terms = self._room, Journal(self._room.out), self._terms
+        key = SubmissionKey(student, room.lab)
         if room.keeps_old:
-            held = journal.terms(room.lab, student)
+            held = journal.terms(key)
             # What was graded outside the sandbox does not pass for what is graded inside.
             if held is not None and (held["isolated"] or not room.isolated):
                 terms = held
-        result = journal.find(room.lab, student, raw, terms)
+        result = journal.find(key, raw, terms)
         if result is None:
             return False
         lacks_gpu = any(verdict.status == "needs_gpu" for verdict in result.verdicts)
@@ -309,7 +313,7 @@ class Grader:
 
 def _keep(room: Classroom, graded: Graded, raw: bytes, terms: Mapping[str, Any]) -> None:
     """Write what follows from a result, then the result: where that is, the rest is there too."""
-    write_pages(waive(graded.result, waivers(room.out)), room.out, room.root)
+    write_pages(counting_of(room.out).count(graded.result), room.out, room.course)
     Journal(room.out).keep(graded.result, raw, graded.answers, terms, graded.asked)
 
 
@@ -318,7 +322,7 @@ def _failed_at(error: Exception) -> str:
 
 
 def _terms(room: Classroom) -> dict[str, Any]:
-    return terms_of(room.lab, room.root, room.limits, isolated=room.isolated, rules=room.rules)
+    return terms_of(room.lab, room.course, room.limits, isolated=room.isolated, rules=room.rules)
 
 
 def _ended(room: Classroom, student: str, end: End, reason: str) -> Graded:

@@ -1,45 +1,35 @@
-"""Rows of one lab in nbgrader's database: its cells, and each submission's grades.
+"""Rows of one lab in nbgrader's database: each submission's grades and comments.
 
-Cells are recorded by nbgrader's own code. Submissions are written in bulk, in one transaction a
-call, and what people entered in formgrader is never written over.
+They are written in bulk, in one transaction a call, and manual grades are never written over.
 """
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import nbformat
-from nbgrader import api
-from nbgrader.preprocessors import SaveCells
 from sqlalchemy import and_, func, insert, or_, select, true, update
 from sqlalchemy.orm import Session
 
 from autograder.model.manual_grades import Given
+from autograder.model.submission import SubmissionKey
 from autograder.notebooks.binder import full_name
-from autograder.store.gradebook_file import (
-    create_tables,
-    damage_told,
-    database_url,
-    gradebook_path,
-    has_tables,
-    open_session,
-)
+from autograder.store import tables as api
+from autograder.store.gradebook_file import has_tables, open_session
+from autograder.store.out_folder import OutFolder
 
 __all__ = [
     "Entries",
     "final_scores",
-    "given_by_people",
     "has_cells",
+    "manual_grades",
     "put_up_again",
     "rows_of",
-    "save_cells",
     "save_entries",
+    "save_max_points",
     "save_students",
     "scores_in",
     "second_looks",
@@ -51,41 +41,15 @@ Places = dict[tuple[str, str], str]  # (student, notebook) -> submitted notebook
 
 @dataclass(frozen=True)
 class Entries:
-    """What one submission has in the gradebook, by the cell's name as `bind` has it.
+    """What one submission has in the gradebook, by the cell's name as `bind` has it."""
 
-    `grades` holds (auto_score, needs a person), `comments` what the grader says.
-    """
-
+    #: The automatic score, and whether the cell waits for manual grading.
     grades: Mapping[str, tuple[float | None, bool]]
+    #: What the grader says.
     comments: Mapping[str, str | None]
 
 
-def save_cells(out: Path, lab: str, sources: Mapping[str, Mapping[str, Any]]) -> None:
-    """Have nbgrader record the assignment `lab` and its cells, as `generate_assignment` does.
-
-    `sources` are its source notebooks by name.
-
-    Raises ValueError where the gradebook holds submissions of the lab from when it had other cells.
-    """
-    create_tables(out)
-    # What it raises, a full disk for one, it also logs, with a traceback; once is enough.
-    logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
-    with damage_told(out), api.Gradebook(database_url(out)) as gradebook:
-        if all(assignment.name != lab for assignment in gradebook.assignments):
-            gradebook.add_assignment(lab)
-    try:
-        for name, source in sources.items():
-            where = {"notebook": name, "assignment": lab, "db_url": database_url(out)}
-            with damage_told(out):
-                SaveCells().preprocess(nbformat.from_dict(source), {"nbgrader": where})
-    except RuntimeError as error:
-        raise ValueError(
-            f"{gradebook_path(out)} holds submissions of {lab} from when the lab had other "
-            "cells; grade into a new folder"
-        ) from error
-
-
-def has_cells(out: Path, lab: str) -> bool:
+def has_cells(out: OutFolder, lab: str) -> bool:
     """Tell whether nbgrader has recorded the assignment `lab` in `out`/gradebook.db."""
     if not has_tables(out):
         return False
@@ -94,10 +58,10 @@ def has_cells(out: Path, lab: str) -> bool:
         return session.scalar(query) is not None
 
 
-def save_entries(out: Path, lab: str, entries: Mapping[str, Entries]) -> None:
+def save_entries(out: OutFolder, lab: str, entries: Mapping[str, Entries]) -> None:
     """Write `entries`, by student, into `out`/gradebook.db; rows that are right stay as they are.
 
-    A person's scores and comments stay. Where the score under a person's changes, the grade is
+    Manual scores and comments stay. If the score under a manual one changes, the grade is
     put up for a second look.
     """
     with open_session(out) as session:
@@ -107,26 +71,37 @@ def save_entries(out: Path, lab: str, entries: Mapping[str, Entries]) -> None:
         _save_comments(session, notebooks, places, entries)
 
 
-def scores_in(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
-    """Return the grader's scores in `out`/gradebook.db: (student, lab) -> grade cell -> score.
+def save_max_points(out: OutFolder, lab: str, points: Mapping[str, float]) -> None:
+    """Make these what each cell of a lab adds to the lab's maximum, by the cell's name."""
+    with open_session(out) as session:
+        cells = _cells(session, _notebooks(session, lab), (api.GradeCell, api.TaskCell))
+        for name, most in points.items():
+            for kind in (api.GradeCell, api.TaskCell):
+                session.execute(
+                    update(kind).where(kind.id == cells[name][1]).values(max_score=most)
+                )
 
-    None is a score that a person has to give. People's own scores are not looked at.
+
+def scores_in(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]:
+    """Return the grader's scores in `out`/gradebook.db: submission -> grade cell -> score.
+
+    None is a score that waits for manual grading. Manual scores are not looked at.
     """
     return _values(out, api.Grade, api.Grade.auto_score)
 
 
-def final_scores(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
-    """Return the scores as `scores_in` does, with a person's in place of the grader's.
+def final_scores(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]:
+    """Return the scores as `scores_in` does, with manual ones in place of the grader's.
 
-    Extra credit that a person gave is in them.
+    Extra credit is in them.
     """
     return _values(out, api.Grade, _final())
 
 
-def given_by_people(out: Path) -> dict[tuple[str, str], Given]:
-    """Return what people gave in `out`/gradebook.db, by student and lab; who got nothing is not in.
+def manual_grades(out: OutFolder) -> dict[SubmissionKey, Given]:
+    """Return the manual grades in `out`/gradebook.db; a submission without any is left out.
 
-    Where a person gave points or extra credit, the points are final ones.
+    Where there are manual points or extra credit, the points are final ones.
     """
     grade = api.Grade
     touched = or_(grade.manual_score.is_not(None), func.coalesce(grade.extra_credit, 0.0) != 0.0)
@@ -139,8 +114,8 @@ def given_by_people(out: Path) -> dict[tuple[str, str], Given]:
     }
 
 
-def put_up_again(out: Path, submissions: Iterable[tuple[str, str]]) -> None:
-    """Put all that people gave points for in these (student, lab) up for a second look."""
+def put_up_again(out: OutFolder, submissions: Iterable[SubmissionKey]) -> None:
+    """Put all manual points of these submissions up for a second look."""
     submission, submitted = api.SubmittedAssignment, api.SubmittedNotebook
     with open_session(out) as session:
         for student, lab in submissions:
@@ -158,13 +133,13 @@ def put_up_again(out: Path, submissions: Iterable[tuple[str, str]]) -> None:
             )
 
 
-def second_looks(out: Path) -> dict[tuple[str, str], dict[str, float | None]]:
-    """Return the points of people's that are up for a second look in `out`/gradebook.db."""
+def second_looks(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]:
+    """Return the manual points that are up for a second look in `out`/gradebook.db."""
     up = and_(api.Grade.manual_score.is_not(None), api.Grade.needs_manual_grade)
     return _values(out, api.Grade, api.Grade.manual_score, up)
 
 
-def save_students(out: Path, students: Iterable[Mapping[str, str]]) -> None:
+def save_students(out: OutFolder, students: Iterable[Mapping[str, str]]) -> None:
     """Write names and addresses into `out`/gradebook.db, for formgrader to show.
 
     A student without a name, on the roster or not, is shown by the id. Characters that HTML has a
@@ -188,26 +163,26 @@ def save_students(out: Path, students: Iterable[Mapping[str, str]]) -> None:
 
 
 def _final() -> Any:
-    """A grade's points: a person's in place of the grader's, and extra credit."""
+    """A grade's points: manual ones in place of the grader's, and extra credit."""
     given = func.coalesce(api.Grade.manual_score, api.Grade.auto_score)
     return given + func.coalesce(api.Grade.extra_credit, 0.0)
 
 
 def _values(
-    out: Path, table: Any, value: Any, where: Any = None
-) -> dict[tuple[str, str], dict[str, Any]]:
+    out: OutFolder, table: Any, value: Any, where: Any = None
+) -> dict[SubmissionKey, dict[str, Any]]:
     """One value of the rows of `table`, by submission and cell; see `rows_of`."""
-    values: dict[tuple[str, str], dict[str, Any]] = defaultdict(dict)
+    values: dict[SubmissionKey, dict[str, Any]] = defaultdict(dict)
     if not has_tables(out):
         return values
     with open_session(out) as session:
-        for student, lab, cell, held in rows_of(session, table, value, where=where):
-            values[student, lab][cell] = held
+        for key, cell, held in rows_of(session, table, value, where=where):
+            values[key][cell] = held
     return values
 
 
 def rows_of(session: Session, table: Any, *columns: Any, where: Any = None) -> Iterator[Any]:
-    """Yield student, lab, the cell's name as `bind` has it, and these columns of each row.
+    """Yield whose row it is, the cell's name as `bind` has it, and these columns of each row.
 
     `table` is that of grades or of comments; `where` says which of its rows, all if it is None.
     """
@@ -232,7 +207,7 @@ def rows_of(session: Session, table: Any, *columns: Any, where: Any = None) -> I
     by_parts = query.execution_options(yield_per=1000)  # a large class has many rows
     for student, lab, name, cell, *held in session.execute(by_parts):
         task = sys.intern(full_name(name, cell, alone=counts[lab] == 1))
-        yield sys.intern(student), sys.intern(lab), task, *held
+        yield SubmissionKey(sys.intern(student), sys.intern(lab)), task, *held
 
 
 def _notebooks(session: Session, lab: str) -> dict[str, str]:
@@ -262,8 +237,8 @@ def _submissions(
         submission,
         [{"id": i, "assignment_id": assignment, "student_id": s} for s, i in new.items()],
     )
-    query = select(submission.student_id, submitted.notebook_id, submitted.id)
-    rows = session.execute(query.join(submitted).where(*ours))
+    placed = select(submission.student_id, submitted.notebook_id, submitted.id)
+    rows = session.execute(placed.join(submitted).where(*ours))
     places: Places = {(student, notebook): place for student, notebook, place in rows}
     added = {
         (student, notebook): api.new_uuid()

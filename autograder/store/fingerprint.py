@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import peakmem
-from autograder.base.course_layout import data_files, source_folder
-from autograder.base.files import inside
+from autograder.base.course import Course
 from autograder.base.limits import Limits
 from autograder.content import has_tasks
+from autograder.content.provenance import probe_files
 from autograder.model.scoring import SANE, Rules
 
 __all__ = ["changed", "environment", "files_of", "terms_of"]
@@ -24,7 +24,7 @@ _PACKAGES = ("ipython", "matplotlib", "numpy", "torch")  # whose results or outp
 
 
 def terms_of(
-    lab: str, root: Path, limits: Limits, *, isolated: bool, rules: Rules = SANE
+    lab: str, course: Course, limits: Limits, *, isolated: bool, rules: Rules = SANE
 ) -> dict[str, Any]:
     """Return the terms of grading `lab` now: its version, the limits, and whether in the sandbox.
 
@@ -32,7 +32,7 @@ def terms_of(
     restored to, and of the instructor's notebook, which has the points. Of an ordinary assignment
     it is one of its notebooks and the files beside them, and its terms have the `rules` too.
     """
-    notebooks = files_of(lab, root)
+    notebooks = files_of(lab, course)
     terms = {
         "lab": _digest(notebooks),
         "notebooks": _digest(notebooks),
@@ -44,22 +44,18 @@ def terms_of(
     number = lab.partition("_")[0]
     files = [
         *sorted((_GRADER / "content" / number).rglob("*.py")),
-        _LIBRARY / "probes" / "__init__.py",
-        _LIBRARY / "probes" / f"{number}.py",
+        *probe_files(number),
         *notebooks,
     ]
     return {**terms, "lab": _digest(files)}
 
 
-def files_of(lab: str, root: Path) -> list[Path]:
+def files_of(lab: str, course: Course) -> list[Path]:
     """Return the files of the course that grading `lab` reads."""
     if has_tasks(lab):
-        built = (root / folder / lab / f"{lab}.ipynb" for folder in ("labs", "solutions"))
-        return [path for path in built if path.is_file()]
-    config = root / "nbgrader_config.py"
-    notebooks = sorted(inside(source_folder(root), lab).glob("*.ipynb"))
-    settings = [config] if config.is_file() else []
-    return [*notebooks, *data_files(root, lab).values(), *settings]
+        return course.built_notebooks(lab)
+    settings = [course.config_file] if course.config_file.is_file() else []
+    return [*course.source_notebooks(lab), *course.data_files(lab).values(), *settings]
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

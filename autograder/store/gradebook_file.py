@@ -1,4 +1,4 @@
-"""The file gradebook.db: where it is, how it is opened, and how damage to it shows."""
+"""The file gradebook.db: how it is opened, and how damage to it shows."""
 
 from __future__ import annotations
 
@@ -8,27 +8,24 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import nbgrader
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from nbgrader import api
-from sqlalchemy import URL, Connection, create_engine, event
+from sqlalchemy import URL, Connection, create_engine, event, insert, select
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import Session
 
 from autograder.base.damage import Damaged, is_there
+from autograder.store import tables
+from autograder.store.out_folder import OutFolder
 
 __all__ = [
     "create_tables",
     "damage_told",
     "database_url",
-    "gradebook_path",
     "has_tables",
     "open_session",
     "require_gradebook",
 ]
 
-_WAIT_SECONDS = 60  # for another writer, such as a person in formgrader
+_WAIT_SECONDS = 60  # for another writer, such as Formgrader
 _EXPECTED = "nbgrader's gradebook, an SQLite database"
 # What SQLite calls what is wrong with the file itself; a lock or a full disk is none of these.
 _DAMAGE = {
@@ -38,34 +35,29 @@ _DAMAGE = {
 }
 
 
-def gradebook_path(out: Path) -> Path:
-    """Return where the gradebook of a results folder lies."""
-    return out / "gradebook.db"
-
-
-def database_url(out: Path) -> URL:
+def database_url(out: OutFolder) -> URL:
     """Return the URL of the gradebook, whatever characters the folder's name has."""
-    path = str(gradebook_path(out.resolve()))
+    path = str(out.resolve().gradebook)
     return URL.create("sqlite", database=path, query={"timeout": str(_WAIT_SECONDS)})
 
 
-def create_tables(out: Path) -> None:
-    """Make the tables. nbgrader would run the command `alembic`, which may not be on the PATH."""
-    script = ScriptDirectory(str(Path(nbgrader.__file__).parent / "alembic"))
+def create_tables(out: OutFolder) -> None:
+    """Make the tables that are missing, as the installed nbgrader would."""
+    version = tables.AlembicVersion
     engine = create_engine(database_url(out))
     try:
-        with damage_told(out), engine.begin() as connection:
-            api.Base.metadata.create_all(connection)
-            context = MigrationContext.configure(connection)
-            if context.get_current_revision() is None:
-                context.stamp(script, "head")
+        with damage_told(out), Session(engine) as session, session.begin():
+            tables.Base.metadata.create_all(session.connection())
+            tables.Version.metadata.create_all(session.connection())
+            if session.scalar(select(version.version_num)) is None:
+                session.execute(insert(version), [{"version_num": tables.VERSION}])
     finally:
         engine.dispose()
 
 
 @contextmanager
-def open_session(out: Path) -> Iterator[Session]:
-    """One transaction that nobody else writes into: the lock is taken at its start."""
+def open_session(out: OutFolder) -> Iterator[Session]:
+    """One transaction, with no other writer: the lock is taken at its start."""
     engine = create_engine(database_url(out))
 
     @event.listens_for(engine, "connect")
@@ -84,32 +76,32 @@ def open_session(out: Path) -> Iterator[Session]:
 
 
 @contextmanager
-def damage_told(out: Path) -> Iterator[None]:
+def damage_told(out: OutFolder) -> Iterator[None]:
     """Raise Damaged for an error of SQLite's that says that the gradebook's file is damaged."""
     try:
         yield
     except DatabaseError as error:
         code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
         if code in _DAMAGE:
-            raise Damaged(gradebook_path(out), f"is damaged ({error.orig})", _EXPECTED) from error
+            raise Damaged(out.gradebook, f"is damaged ({error.orig})", _EXPECTED) from error
         raise
 
 
-def has_tables(out: Path) -> bool:
+def has_tables(out: OutFolder) -> bool:
     """Tell whether the gradebook has any table: none has one that a first run left unfinished."""
-    path = gradebook_path(out)
+    path = out.gradebook
     if not path.is_file():
         return False
     with closing(_connect(path)) as book:
         return bool(_tables(book))
 
 
-def require_gradebook(out: Path) -> None:
+def require_gradebook(out: OutFolder) -> None:
     """Raise Damaged if the gradebook's file is there, but is no whole gradebook.
 
     A file without any table passes, as a first run leaves it that was cut off.
     """
-    path = gradebook_path(out)
+    path = out.gradebook
     if not is_there(path):
         return
     try:
@@ -129,8 +121,7 @@ def _what_is_wrong(book: sqlite3.Connection) -> str:
     found = [row[0] for row in book.execute("PRAGMA integrity_check(1)")]
     if found != ["ok"]:
         return f"is damaged ({' '.join(found[0].split())})"
-    tables = _tables(book)
-    for name, table in api.Base.metadata.tables.items() if tables else ():
+    for name, table in tables.Base.metadata.tables.items() if _tables(book) else ():
         columns = {row[0] for row in book.execute("SELECT name FROM pragma_table_info(?)", (name,))}
         missing = sorted({column.name for column in table.columns} - columns)
         if missing:

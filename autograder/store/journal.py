@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from autograder.base.damage import Damaged
-from autograder.base.files import inside, write_whole
+from autograder.base.files import write_whole
 from autograder.model.result import Result, result_from_dict, result_to_dict
+from autograder.model.submission import SubmissionKey
 from autograder.model.task import Answer
-from peakmem import plain
+from autograder.store.out_folder import OutFolder
+from peakmem.core import serialization
 
 __all__ = ["Journal"]
 
@@ -35,39 +37,39 @@ Terms = Mapping[str, Any]
 
 
 class Journal:
-    """The journal under `out/journal`.
+    """The journal of a results folder.
 
     A result counts only for the very bytes it was made from, and only under the same `terms`: plain
     JSON-ready data that says what else it rests on, such as limits and the tasks' version.
     """
 
-    def __init__(self, out: Path) -> None:
-        self._root = out / "journal"
+    def __init__(self, out: OutFolder) -> None:
+        self._out = out
 
-    def find(self, lab: str, student: str, raw: bytes, terms: Terms) -> Result | None:
+    def find(self, key: SubmissionKey, raw: bytes, terms: Terms) -> Result | None:
         """Return the result of exactly this submission, or None where it is still to be graded.
 
         One that failed by the grader's fault is to be graded again.
         """
-        entry = self._entry(lab, student)
+        entry = self._entry(key)
         if entry is None or entry[0]["key"] != _key(raw, terms):
             return None
         result = _whole(*entry)
         return None if result.end == "failed" else result
 
-    def read(self, lab: str, student: str) -> Result | None:
+    def read(self, key: SubmissionKey) -> Result | None:
         """Return the result of this student's last graded submission, None where there is none."""
-        entry = self._entry(lab, student)
+        entry = self._entry(key)
         return None if entry is None else _whole(*entry)
 
-    def verdicts(self, lab: str, student: str) -> Result | None:
+    def verdicts(self, key: SubmissionKey) -> Result | None:
         """Return the same result without its notebook, which is most of what `read` reads."""
-        head = self._head(lab, student)
+        head = self._head(key)
         return None if head is None else result_from_dict({**head["result"], "notebook": None})
 
-    def terms(self, lab: str, student: str) -> dict[str, Any] | None:
+    def terms(self, key: SubmissionKey) -> dict[str, Any] | None:
         """Return the terms of this student's last graded submission, None where there is none."""
-        head = self._head(lab, student)
+        head = self._head(key)
         return None if head is None else dict(head["key"]["terms"])
 
     def keep(
@@ -85,7 +87,7 @@ class Journal:
         """
         said = {task: [vars(answer) for answer in given] for task, given in answers.items()}
         notebook = json.dumps(result.notebook).encode()
-        rest = notebook + _packed(plain.encode(said, around=_AROUND))
+        rest = notebook + _packed(serialization.encode(said, around=_AROUND))
         light = result_to_dict(dataclasses.replace(result, notebook=None))
         head = {
             "key": _key(raw, terms),
@@ -94,68 +96,64 @@ class Journal:
             "notebook_bytes": len(notebook),
             "digest": _digest(rest),
         }
-        write_whole(self.path(result.lab, result.student), _sealed(head) + b"\n" + rest)
+        write_whole(self._out.entry(result.key), _sealed(head) + b"\n" + rest)
 
     def amend(self, result: Result, terms: Terms) -> None:
         """Write another result and other terms over those of a submission; its answers stay."""
-        read = self._read(result.lab, result.student)
+        read = self._read(result.key)
         if read is None:
-            raise KeyError(f"the journal has no entry of {result.student}, {result.lab}")
+            raise KeyError(f"the journal has no entry of {result.key}")
         head, rest = read
         light = result_to_dict(dataclasses.replace(result, notebook=None))
         head |= {"key": head["key"] | {"terms": dict(terms)}, "result": light}
-        write_whole(self.path(result.lab, result.student), _sealed(head) + b"\n" + rest)
+        write_whole(self._out.entry(result.key), _sealed(head) + b"\n" + rest)
 
-    def copy(self, lab: str, student: str, other: Journal) -> bool:
+    def copy(self, key: SubmissionKey, other: Journal) -> bool:
         """Make another journal's entry of this submission this one's; whether that changed it."""
-        data = other.path(lab, student).read_bytes()
-        path = self.path(lab, student)
+        data = other._out.entry(key).read_bytes()
+        path = self._out.entry(key)
         if path.is_file() and path.read_bytes() == data:
             return False
         write_whole(path, data)
         return True
 
-    def asked(self, lab: str, student: str) -> dict[str, str]:
+    def asked(self, key: SubmissionKey) -> dict[str, str]:
         """Return, by task, a digest of what the answers are answers to."""
-        head = self._head(lab, student)
+        head = self._head(key)
         return {} if head is None else dict(head["asked"])
 
-    def submission(self, lab: str, student: str) -> str | None:
+    def submission(self, key: SubmissionKey) -> str | None:
         """Return the SHA-256 digest of the submission's bytes, None where there is no entry."""
-        head = self._head(lab, student)
+        head = self._head(key)
         return None if head is None else str(head["key"]["submission"])
 
-    def whole(self, lab: str, student: str) -> bool:
+    def whole(self, key: SubmissionKey) -> bool:
         """Tell whether all of a submission's entry can be read."""
-        return self._entry(lab, student) is not None
+        return self._entry(key) is not None
 
-    def path(self, lab: str, student: str) -> Path:
-        """Return where a submission's entry lies."""
-        return inside(self._root, lab, f"{student}.entry")
-
-    def answers(self, lab: str, student: str) -> dict[str, list[Answer]]:
+    def answers(self, key: SubmissionKey) -> dict[str, list[Answer]]:
         """Return what a graded submission answered, by task.
 
         None where it has no whole entry, or one that an earlier version of the journal wrote.
         """
-        entry = self._entry(lab, student)
+        entry = self._entry(key)
         if entry is None or entry[0]["key"].get("version") != _VERSION:
             return {}
         head, rest = entry
-        data = plain.decode(_unpacked(rest[head["notebook_bytes"] :]), around=_AROUND)
+        data = serialization.decode(_unpacked(rest[head["notebook_bytes"] :]), around=_AROUND)
         return {
             task: [Answer(**{**one, "asked": tuple(map(tuple, one["asked"]))}) for one in given]
             for task, given in data.items()
         }
 
-    def _entry(self, lab: str, student: str) -> tuple[dict[str, Any], bytes] | None:
+    def _entry(self, key: SubmissionKey) -> tuple[dict[str, Any], bytes] | None:
         """An entry's first line, and the rest; one that is not whole any more counts as none."""
-        read = self._read(lab, student)
+        read = self._read(key)
         return read if read is not None and _digest(read[1]) == read[0]["digest"] else None
 
-    def _read(self, lab: str, student: str) -> tuple[dict[str, Any], bytes] | None:
+    def _read(self, key: SubmissionKey) -> tuple[dict[str, Any], bytes] | None:
         """The same, whether the rest is whole or not."""
-        path = self.path(lab, student)
+        path = self._out.entry(key)
         try:
             first, _, rest = path.read_bytes().partition(b"\n")
             return _parsed(first), rest
@@ -164,9 +162,9 @@ class Journal:
         except OSError as error:
             raise _unreadable(path, error) from error
 
-    def _head(self, lab: str, student: str) -> dict[str, Any] | None:
+    def _head(self, key: SubmissionKey) -> dict[str, Any] | None:
         """An entry's first line alone; None where it is not whole."""
-        path = self.path(lab, student)
+        path = self._out.entry(key)
         try:
             with path.open("rb") as file:
                 return _parsed(file.readline(_MAX_HEAD))

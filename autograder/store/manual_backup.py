@@ -16,15 +16,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from nbgrader import api
 from sqlalchemy import func, or_, select, update
 
+from autograder.model.submission import SubmissionKey
 from autograder.notebooks.binder import full_name
+from autograder.store import tables as api
 from autograder.store.database import rows_of
-from autograder.store.gradebook_file import gradebook_path, has_tables, open_session
+from autograder.store.gradebook_file import has_tables, open_session
+from autograder.store.out_folder import OutFolder
 
 __all__ = [
-    "Key",
     "Manual",
     "from_json",
     "is_manual",
@@ -36,20 +37,18 @@ __all__ = [
     "to_json",
 ]
 
-Key = tuple[str, str]  # student, lab
-
 
 @dataclass(frozen=True)
 class Manual:
-    """What a grader gave one submission, by cell as `bind` names it.
+    """The manual grades of one submission, by the cell's name as `bind` has it."""
 
-    `points` stand in place of the automatic score, `extra` is extra credit, and `again` are the
-    cells whose points are up for a second look.
-    """
-
+    #: Points that stand in place of the automatic score.
     points: Mapping[str, float] = field(default_factory=dict)
+    #: Extra credit.
     extra: Mapping[str, float] = field(default_factory=dict)
+    #: Comments.
     comments: Mapping[str, str] = field(default_factory=dict)
+    #: The cells whose points are up for a second look.
     again: Sequence[str] = field(default_factory=list)
 
     def values(self, cell: str) -> dict[str, Any]:
@@ -69,27 +68,25 @@ class Manual:
         )
 
 
-def manual_in(out: Path) -> dict[Key, Manual]:
+def manual_in(out: OutFolder) -> dict[SubmissionKey, Manual]:
     """Return the manual grades in `out`/gradebook.db; submissions without any are left out."""
     if not has_tables(out):
         return {}
     grade, comment = api.Grade, api.Comment
     given = or_(grade.manual_score.is_not(None), func.coalesce(grade.extra_credit, 0.0) != 0.0)
-    found: dict[Key, _Found] = defaultdict(_Found)
+    found: dict[SubmissionKey, _Found] = defaultdict(_Found)
     with open_session(out) as session:
         columns = (grade.manual_score, grade.extra_credit, grade.needs_manual_grade)
-        for student, lab, cell, *values in rows_of(session, grade, *columns, where=given):
-            found[student, lab].add_grade(cell, *values)
+        for key, cell, *values in rows_of(session, grade, *columns, where=given):
+            found[key].add_grade(cell, *values)
         said = comment.manual_comment
-        for student, lab, cell, text in rows_of(
-            session, comment, said, where=func.coalesce(said, "") != ""
-        ):
-            found[student, lab].comments[cell] = text
+        for key, cell, text in rows_of(session, comment, said, where=func.coalesce(said, "") != ""):
+            found[key].comments[cell] = text
     return {key: one.manual() for key, one in found.items()}
 
 
-def submissions_in(out: Path) -> set[Key]:
-    """Return (student, lab) of all submissions that `out`/gradebook.db has."""
+def submissions_in(out: OutFolder) -> set[SubmissionKey]:
+    """Return all submissions that `out`/gradebook.db has."""
     if not has_tables(out):
         return set()
     submission = api.SubmittedAssignment
@@ -97,10 +94,10 @@ def submissions_in(out: Path) -> set[Key]:
         api.Assignment, api.Assignment.id == submission.assignment_id
     )
     with open_session(out) as session:
-        return {(student, lab) for student, lab in session.execute(query)}
+        return {SubmissionKey(student, lab) for student, lab in session.execute(query)}
 
 
-def restore(out: Path, manual: Mapping[Key, Manual]) -> dict[Key, Manual]:
+def restore(out: OutFolder, manual: Mapping[SubmissionKey, Manual]) -> dict[SubmissionKey, Manual]:
     """Put manual grades into `out`/gradebook.db where it has none; return those without a place.
 
     They are of submissions that have no automatic grade at the moment.
@@ -117,47 +114,47 @@ def restore(out: Path, manual: Mapping[Key, Manual]) -> dict[Key, Manual]:
                 {
                     cell
                     for cell in given.points.keys() | given.extra.keys()
-                    if (*key, cell) in grades
+                    if (key, cell) in grades
                 },
-                {cell for cell in given.comments if (*key, cell) in comments},
+                {cell for cell in given.comments if (key, cell) in comments},
             )
             if missing != Manual():
                 homeless[key] = missing
             for cell in given.points.keys() | given.extra.keys():
-                row, held = grades.get((*key, cell), (None, None))
+                row, held = grades.get((key, cell), (None, None))
                 if row is not None and held is None:
                     values = given.values(cell)
                     session.execute(update(grade).where(grade.id == row).values(**values))
             for cell, text in given.comments.items():
-                row, said = comments.get((*key, cell), (None, None))
+                row, said = comments.get((key, cell), (None, None))
                 if row is not None and not said:
                     values = {"manual_comment": text}
                     session.execute(update(comment).where(comment.id == row).values(**values))
     return homeless
 
 
-def _by_cell(rows: Iterator[Any]) -> dict[tuple[str, str, str], tuple[Any, Any]]:
-    return {(student, lab, cell): (row, held) for student, lab, cell, row, held in rows}
+def _by_cell(rows: Iterator[Any]) -> dict[tuple[SubmissionKey, str], tuple[Any, Any]]:
+    return {(key, cell): (row, held) for key, cell, row, held in rows}
 
 
 def merged(
-    kept: Mapping[Key, Manual], found: Mapping[Key, Manual]
-) -> tuple[dict[Key, Manual], list[str]]:
+    kept: Mapping[SubmissionKey, Manual], found: Mapping[SubmissionKey, Manual]
+) -> tuple[dict[SubmissionKey, Manual], list[str]]:
     """Return the manual grades of a copy with those found in a damaged gradebook over them.
 
     Damage may have changed a number: points that are not those of the copy are put up for a second
     look, and named in the sentences that come second.
     """
     whole, doubts = dict(kept), []
-    for (student, lab), new in found.items():
-        old = whole.get((student, lab), Manual())
+    for key, new in found.items():
+        old = whole.get(key, Manual())
         other = [cell for cell, value in new.points.items() if old.points.get(cell) != value]
         doubts += [
-            f"{student}, {lab}: the damaged gradebook has {new.points[cell]:g} points for {cell}, "
+            f"{key}: the damaged gradebook has {new.points[cell]:g} points for {cell}, "
             f"and its last copy {_told(old.points.get(cell))}; look again in Formgrader"
             for cell in other
         ]
-        whole[student, lab] = Manual(
+        whole[key] = Manual(
             {**old.points, **new.points},
             {**old.extra, **new.extra},
             {**old.comments, **new.comments},
@@ -166,7 +163,7 @@ def merged(
     return whole, doubts
 
 
-def to_json(manual: Mapping[Key, Manual]) -> dict[str, dict[str, Any]]:
+def to_json(manual: Mapping[SubmissionKey, Manual]) -> dict[str, dict[str, Any]]:
     """Return manual grades as JSON-ready data, by lab and student."""
     data: dict[str, dict[str, Any]] = {}
     for (student, lab), given in sorted(manual.items()):
@@ -174,9 +171,13 @@ def to_json(manual: Mapping[Key, Manual]) -> dict[str, dict[str, Any]]:
     return data
 
 
-def from_json(data: Mapping[str, Mapping[str, Any]]) -> dict[Key, Manual]:
+def from_json(data: Mapping[str, Mapping[str, Any]]) -> dict[SubmissionKey, Manual]:
     """Return the manual grades that `to_json` wrote."""
-    return {(s, lab): Manual(**given) for lab, some in data.items() for s, given in some.items()}
+    return {
+        SubmissionKey(s, lab): Manual(**given)
+        for lab, some in data.items()
+        for s, given in some.items()
+    }
 
 
 def is_manual(data: object) -> bool:
@@ -197,9 +198,9 @@ def is_manual(data: object) -> bool:
     return True
 
 
-def salvaged(out: Path) -> dict[Key, Manual]:
+def salvaged(out: OutFolder) -> dict[SubmissionKey, Manual]:
     """Return the manual grades that can be read of a damaged gradebook, row by row."""
-    path = gradebook_path(out)
+    path = out.gradebook
     if not path.is_file():
         return {}
     with TemporaryDirectory(prefix="autograder-salvage-") as folder:
@@ -219,22 +220,22 @@ def _in_full_length(data: bytes) -> bytes:
     return data.ljust(min(size * pages, 2 * len(data)), b"\0")
 
 
-def _salvaged(book: sqlite3.Connection) -> dict[Key, Manual]:
+def _salvaged(book: sqlite3.Connection) -> dict[SubmissionKey, Manual]:
     labs = dict(_rows(book, "SELECT id, name FROM assignment"))
     notebooks = {
         i: rest for i, *rest in _rows(book, "SELECT id, name, assignment_id FROM notebook")
     }
     work = dict(_rows(book, "SELECT id, student_id FROM submitted_assignment"))
     cells = dict(_rows(book, "SELECT id, name FROM base_cell"))
-    places: dict[str, tuple[Key, str, bool]] = {}
+    places: dict[str, tuple[SubmissionKey, str, bool]] = {}
     for place, submission, notebook in _rows(
         book, "SELECT id, assignment_id, notebook_id FROM submitted_notebook"
     ):
         name, lab_id = notebooks.get(notebook, ("", ""))
         alone = sum(lab == lab_id for _, lab in notebooks.values()) == 1
         if submission in work and lab_id in labs:
-            places[place] = (work[submission], labs[lab_id]), name, alone
-    found: dict[Key, _Found] = defaultdict(_Found)
+            places[place] = SubmissionKey(work[submission], labs[lab_id]), name, alone
+    found: dict[SubmissionKey, _Found] = defaultdict(_Found)
     query = (
         "SELECT notebook_id, cell_id, manual_score, extra_credit, needs_manual_grade FROM grade "
         "WHERE manual_score IS NOT NULL OR coalesce(extra_credit, 0) != 0"

@@ -15,8 +15,8 @@ from typing import Any
 
 from autograder.base.damage import is_there, read_json
 from autograder.base.files import write_whole
+from autograder.model.submission import SubmissionKey
 from autograder.store.manual_backup import (
-    Key,
     Manual,
     from_json,
     is_manual,
@@ -25,10 +25,10 @@ from autograder.store.manual_backup import (
     submissions_in,
     to_json,
 )
-from autograder.store.small_files import COUNTED, SETTINGS, SHOWN, TAKEN, WAIVED, SmallFile
+from autograder.store.out_folder import OutFolder
+from autograder.store.small_files import COUNTED, SHOWN, TAKEN, WAIVED, SmallFile
 
 __all__ = [
-    "PUBLISHED",
     "Published",
     "await_gradebook",
     "have_wait",
@@ -37,38 +37,40 @@ __all__ = [
     "put_back",
 ]
 
-PUBLISHED = "published.json"
 _VERSION = 1
 
 
 @dataclass(frozen=True)
 class Published:
-    """Copies of the small files, each as its JSON, and of the manual grades.
+    """Copies of the small files, each as its JSON, and of the manual grades."""
 
-    `manual` are those in the gradebook, `waiting` those of submissions that have no automatic grade
-    at the moment, so that the gradebook has no place for them. `settings` is whether there were
-    rules of the instructor's.
-    """
-
+    #: Who was taken in.
     taken: Sequence[Sequence[str]] = ()
+    #: What is waived.
     waived: Mapping[str, Any] = field(default_factory=dict)
+    #: Which attempts count.
     counted: Mapping[str, Any] = field(default_factory=dict)
+    #: What Formgrader has shown.
     shown: Mapping[str, Any] = field(default_factory=dict)
+    #: The manual grades in the gradebook.
     manual: Mapping[str, Any] = field(default_factory=dict)
+    #: Manual grades of submissions without an automatic one at the moment, for which the gradebook
+    #: has no place.
     waiting: Mapping[str, Any] = field(default_factory=dict)
+    #: Whether there were rules of the instructor's.
     settings: bool = False
 
     def copy(self, small: SmallFile) -> Any:
         """The copy of one of the small files."""
-        return getattr(self, small.path(Path()).stem)
+        return getattr(self, Path(small.name).stem)
 
 
-def published(out: Path) -> Published:
+def published(out: OutFolder) -> Published:
     """Return what was last published in `out`; an empty one if nothing was.
 
     Raises Damaged for a file that cannot be read.
     """
-    path = out / PUBLISHED
+    path = out.published
     if not is_there(path):
         return Published()
     data = read_json(path, _is_published, "the record of what was last published")
@@ -76,7 +78,7 @@ def published(out: Path) -> Published:
     return Published(**data)
 
 
-def put_back(out: Path) -> None:
+def put_back(out: OutFolder) -> None:
     """Put manual grades back into a gradebook that was written anew, and lost them."""
     record = published(out)
     waiting = from_json(record.waiting)
@@ -88,7 +90,7 @@ def put_back(out: Path) -> None:
         _write(out, replace(record, manual=to_json(manual_in(out)), waiting=to_json(homeless)))
 
 
-def await_gradebook(out: Path) -> None:
+def await_gradebook(out: OutFolder) -> None:
     """Have manual grades wait if the gradebook lost their submissions, as a new one has."""
     record = published(out)
     there = submissions_in(out) if record.manual else set()
@@ -97,14 +99,14 @@ def await_gradebook(out: Path) -> None:
         have_wait(out, {**from_json(record.waiting), **gone})
 
 
-def have_wait(out: Path, manual: Mapping[Key, Manual]) -> None:
+def have_wait(out: OutFolder, manual: Mapping[SubmissionKey, Manual]) -> None:
     """Have these manual grades wait until the gradebook has a place for them."""
     record = published(out)
     kept = {key: one for key, one in from_json(record.manual).items() if key not in manual}
     _write(out, replace(record, manual=to_json(kept), waiting=to_json(manual)))
 
 
-def note_published(out: Path) -> None:
+def note_published(out: OutFolder) -> None:
     """Write down what `out` holds now, after all of it was published."""
     now = Published(
         taken=TAKEN.read(out),
@@ -113,14 +115,14 @@ def note_published(out: Path) -> None:
         shown=SHOWN.read(out),
         manual=to_json(manual_in(out)),
         waiting=published(out).waiting,
-        settings=is_there(out / SETTINGS),
+        settings=is_there(out.semester),
     )
     _write(out, now)
 
 
-def _write(out: Path, record: Published) -> None:
+def _write(out: OutFolder, record: Published) -> None:
     data = {"version": _VERSION, **asdict(record)}
-    write_whole(out / PUBLISHED, json.dumps(data, sort_keys=True, indent=0).encode())
+    write_whole(out.published, json.dumps(data, sort_keys=True, indent=0).encode())
 
 
 def _is_published(data: object) -> bool:

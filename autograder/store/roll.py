@@ -1,54 +1,53 @@
-"""Who handed in, who is absent, and which attempt counts, as a results folder has it."""
+"""Who submitted, who is absent, and which attempt counts, as a results folder has it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
+from autograder.model.lateness import Lateness
+from autograder.model.submission import SubmissionKey
+from autograder.store.out_folder import OutFolder
 from autograder.store.small_files import COUNTED, TAKEN
 
-__all__ = [
-    "ATTEMPTS",
-    "absent",
-    "attempt_folders",
-    "counted",
-    "note_counted",
-    "note_taken",
-    "taken",
-]
-
-ATTEMPTS = "attempts"  # the folder of OUT in which attempts are graded
+__all__ = ["absent", "counted", "lateness", "note_counted", "note_taken", "taken"]
 
 
-def taken(out: Path) -> list[tuple[str, str]]:
-    """Return (student, lab) of all submissions that were taken in into `out`, of every lab."""
-    return [(student, lab) for student, lab in TAKEN.read(out)]
+def taken(out: OutFolder) -> list[SubmissionKey]:
+    """Return all submissions that were taken in, of every lab."""
+    return [SubmissionKey(student, lab) for student, lab in TAKEN.read(out)]
 
 
-def note_taken(out: Path, lab: str, students: Iterable[str]) -> None:
+def note_taken(out: OutFolder, lab: str, students: Iterable[str]) -> None:
     """Write down that these students' work on the lab, and no other's, was taken in."""
-    others = [[student, other] for student, other in taken(out) if other != lab]
-    TAKEN.write(out, sorted(others + [[student, lab] for student in students]))
+    others = [key for key in taken(out) if key.lab != lab]
+    TAKEN.write(out, sorted(others + [SubmissionKey(student, lab) for student in students]))
 
 
-def absent(out: Path, students: Iterable[str]) -> list[tuple[str, str]]:
-    """Return (student, lab) of those `students` of whom nothing was taken in, by lab."""
+def absent(out: OutFolder, students: Iterable[str]) -> list[SubmissionKey]:
+    """Return, by lab, what those `students` were asked for of whom nothing was taken in."""
     there = set(taken(out))
-    labs, names = sorted({lab for _, lab in there}), list(students)
-    return [(name, lab) for lab in labs for name in names if (name, lab) not in there]
+    labs, names = sorted({key.lab for key in there}), list(students)
+    return [key for lab in labs for name in names if (key := SubmissionKey(name, lab)) not in there]
 
 
-def attempt_folders(out: Path) -> list[Path]:
-    """Return the folders in which attempts are graded, each laid out as `out`; none without."""
-    return sorted(path for path in out.glob(f"{ATTEMPTS}/*") if path.is_dir())
+def counted(out: OutFolder) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return, by lab and student, which attempt counts.
 
-
-def counted(out: Path) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return, by lab and student, which attempt counts: `folder`, `received`, `percent_off`."""
+    It has `folder`, `received`, `percent_off` and, but for older folders, `days_late`.
+    """
     return dict(COUNTED.read(out))
 
 
-def note_counted(out: Path, chosen: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+def lateness(out: OutFolder) -> dict[SubmissionKey, Lateness]:
+    """Return how late each attempt that counts is; without receipts there are none."""
+    return {
+        SubmissionKey(student, lab): Lateness(chosen["percent_off"], chosen.get("days_late", 0))
+        for lab, of_lab in counted(out).items()
+        for student, chosen in of_lab.items()
+    }
+
+
+def note_counted(out: OutFolder, chosen: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
     """Write down which attempts count at these labs; other labs' stay as they are."""
     COUNTED.write(out, {**counted(out), **chosen})

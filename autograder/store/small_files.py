@@ -1,4 +1,4 @@
-"""The JSON files of a results folder: what each holds, read and written."""
+"""The small JSON files of a results folder: what each holds, read and written."""
 
 from __future__ import annotations
 
@@ -11,30 +11,33 @@ from typing import Any
 
 from autograder.base.damage import is_there, read_json
 from autograder.base.files import write_whole
+from autograder.store.out_folder import OutFolder
 
-__all__ = ["COUNTED", "SETTINGS", "SHOWN", "SMALL_FILES", "TAKEN", "WAIVED", "SmallFile"]
-
-SETTINGS = "semester.toml"  # the one file of a results folder that an instructor writes
+__all__ = ["COUNTED", "SHOWN", "SMALL_FILES", "TAKEN", "WAIVED", "SmallFile"]
 
 
 @dataclass(frozen=True)
 class SmallFile:
-    """One JSON file of a results folder. It holds `empty` as long as it is not there."""
+    """One JSON file of a results folder."""
 
+    #: Its name in the folder.
     name: str
+    #: What it holds, for the message about a damaged one.
     expected: str
+    #: Tells whether what was read is that.
     is_valid: Callable[[Any], bool]
+    #: What a folder without the file has.
     empty: Any
 
-    def path(self, out: Path) -> Path:
-        return out / self.name
+    def path(self, out: OutFolder) -> Path:
+        return out.small_file(self.name)
 
-    def read(self, out: Path) -> Any:
+    def read(self, out: OutFolder) -> Any:
         """Return what the file of `out` holds; raises Damaged if it cannot be read."""
         path = self.path(out)
         return read_json(path, self.is_valid, self.expected) if is_there(path) else self.empty
 
-    def write(self, out: Path, data: Any) -> None:
+    def write(self, out: OutFolder, data: Any) -> None:
         write_whole(self.path(out), json.dumps(data, sort_keys=True, indent=0).encode())
 
 
@@ -57,7 +60,11 @@ def _is_counted(data: object) -> bool:
 
 
 def _is_chosen(data: object) -> bool:
-    if not isinstance(data, dict) or data.keys() != {"folder", "received", "percent_off"}:
+    expected = {"folder", "received", "percent_off"}
+    if not isinstance(data, dict) or data.keys() - {"days_late"} != expected:
+        return False
+    days = data.get("days_late", 0)  # which older folders don't have
+    if type(days) is not int or days < 0:
         return False
     off, texts = data["percent_off"], (data["folder"], data["received"])
     is_percent = isinstance(off, int | float) and math.isfinite(off) and 0 <= off <= 100

@@ -19,7 +19,7 @@ from pathlib import Path
 
 OLDEST, NEWEST = (3, 11), (3, 13)
 REQUIREMENTS = "requirements.txt"
-DOCTOR = "from peakmem.cli import main; raise SystemExit(main(['doctor']))"
+DOCTOR = "from peakmem.show.cli import main; raise SystemExit(main(['doctor']))"
 
 # JupyterLab would ask each student for news, and offer versions that the course was not tried with.
 LAB_SETTINGS = """{

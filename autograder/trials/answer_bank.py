@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from autograder.model.result import Result
+from autograder.model.status import shown
 from autograder.model.task import Lab, Task, Verdict
 from autograder.trials.packing import pack
 
@@ -64,7 +65,7 @@ class Entry:
 class BankReport:
     """What came of grading a bank, in sentences. It passed where `problems` is empty.
 
-    `not_run` are the tasks that could not be tried here, for want of a GPU. `inexact` are wrong
+    `not_run` are the tasks that could not be tried here, since they need a GPU. `inexact` are wrong
     answers that earned less than the most they may: allowed, but a sampled class takes the most
     for what they earn.
     """
@@ -202,7 +203,7 @@ def _needs_gpu(verdict: Verdict | str) -> bool:
 def _not_run(entries: Sequence[Entry], verdicts: Mapping[str, Verdict | str]) -> Iterator[str]:
     counts = Counter(entry.task for entry in entries if _needs_gpu(verdicts[entry.label]))
     for task, count in counts.items():
-        yield f"{task}: {count} answers were not run, for want of a GPU."
+        yield f"{task}: needs a GPU, so {count} answers were not run."
 
 
 def _inexact(entries: Sequence[Entry], verdicts: Mapping[str, Verdict | str]) -> Iterator[str]:
@@ -249,7 +250,7 @@ def _complaints(entry: Entry, verdict: Verdict | str) -> list[str]:
     if verdict.status == "needs_gpu":
         return []
     came = f"{verdict.points:g} of {verdict.max_points:g} points"
-    said = f"{verdict.status}, {verdict.message}"
+    said = f"{shown(verdict.status)}, {verdict.message}"
     if entry.kind == "right":
         lost = verdict.status != "right" or verdict.points < entry.earns
         return [f"{entry.label} is right, but earned {came}: {said}"] if lost else []

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from autograder.base.course import Course
 from autograder.content import find_lab, lab_names
 from autograder.grading.grade import grade
+from autograder.model.status import shown
 from autograder.model.task import Case, Lab, Task, Verdict
 from autograder.notebooks.intake import take_in_bytes
 from autograder.notebooks.released import release_of
@@ -49,16 +50,17 @@ class Grading:
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of the gradings of one task's right answers.
+    """What became of the gradings of one task's correct answers."""
 
-    `lost` of them lost points, and `could_not_judge` were left to an instructor; `failures` has a
-    line for each of both.
-    """
-
+    #: The task.
     task: str
+    #: How many gradings there were.
     gradings: int
+    #: How many lost points.
     lost: int
+    #: How many were left to an instructor.
     could_not_judge: int
+    #: A line for each of both.
     failures: tuple[str, ...]
 
     @property
@@ -68,13 +70,13 @@ class Tally:
             return ""
         return (
             f"{self.task}: of {self.gradings} gradings of right answers {self.lost} lost points "
-            f"and {self.could_not_judge} could not be judged; the first was {self.failures[0]}"
+            f"and {self.could_not_judge} were not judged; the first was {self.failures[0]}"
         )
 
     def __str__(self) -> str:
         return (
             f"{self.task:30} {self.gradings:4} gradings, {self.lost} lost points, "
-            f"{self.could_not_judge} could not be judged"
+            f"{self.could_not_judge} not judged"
         )
 
 
@@ -99,13 +101,13 @@ def measured_labs() -> list[Lab]:
     return [lab for name in lab_names() if (lab := with_budget(find_lab(name))).tasks]
 
 
-def calibrate(labs: Iterable[Lab], course: Path, rounds: int) -> Iterator[Grading]:
+def calibrate(labs: Iterable[Lab], course: Course, rounds: int) -> Iterator[Grading]:
     """Grade every right answer of the course's bank to the labs' tasks, `rounds` times.
 
     `labs` are cut down to their cases with a budget. Raises FileNotFoundError, with the remedy, if
     the course has no bank.
     """
-    bank = course / "bank"
+    bank = course.bank
     if not bank.is_dir():
         raise FileNotFoundError(
             f"{bank} is missing, and without answers there is nothing to measure; run `autograder "
@@ -115,7 +117,7 @@ def calibrate(labs: Iterable[Lab], course: Path, rounds: int) -> Iterator[Gradin
         tasks = {task.id for task in lab.tasks}
         every = read_bank(bank, find_lab(lab.name))
         right = [entry for entry in every if entry.kind == "right" and entry.task in tasks]
-        release = release_of(lab.name, course / "labs")
+        release = release_of(lab.name, course.releases)
         with Sandbox(lab.hides) as sandbox:
             for number in range(rounds):
                 yield from grade_answers(lab, release, right, sandbox, f"round {number}")
@@ -153,6 +155,7 @@ def _tally(task: str, gradings: Sequence[Grading]) -> Tally:
         lost=len(failed) - doubtful,
         could_not_judge=doubtful,
         failures=tuple(
-            f"{one.entry.label}: {one.verdict.status}, {one.verdict.message}" for one in failed
+            f"{one.entry.label}: {shown(one.verdict.status)}, {one.verdict.message}"
+            for one in failed
         ),
     )

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from autograder.base.course import Course
 from autograder.content import find_lab, lab_names
 from autograder.model.result import Result
 from autograder.trials import sampled_class
@@ -17,7 +18,7 @@ Row = dict[str, str]
 _KEY = ("student", "lab", "task")
 
 
-def prepare(out: Path, students: int, seed: int, root: Path, *, has_gpu: bool) -> Path:
+def prepare(out: Path, students: int, seed: int, course: Course, *, has_gpu: bool) -> Path:
     """Sample a class over all labs into `out`/class; return its folder.
 
     What an earlier demo left in `out` is deleted. Raises FileExistsError where `out` holds anything
@@ -28,8 +29,9 @@ def prepare(out: Path, students: int, seed: int, root: Path, *, has_gpu: bool) -
         raise FileExistsError(f"{out} holds other files; give a new folder for the demo's class")
     shutil.rmtree(out, ignore_errors=True)
     labs = [find_lab(name) for name in lab_names()]
-    bank, releases = root / "bank", root / "labs"
-    sampled_class.sample_class(labs, students, seed, class_, bank, releases, has_gpu=has_gpu)
+    sampled_class.sample_class(
+        labs, students, seed, class_, course.bank, course.releases, has_gpu=has_gpu
+    )
     return class_
 
 

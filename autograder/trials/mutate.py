@@ -22,7 +22,9 @@ from functools import partial
 from pathlib import Path
 
 from autograder.base import pool
+from autograder.base.course import Course
 from autograder.base.limits import Limits
+from autograder.base.spelling import did_you_mean
 from autograder.content import find_lab, find_task
 from autograder.grading.grade import grade
 from autograder.model.definitions import reachable
@@ -32,6 +34,7 @@ from autograder.notebooks.intake import take_in_bytes
 from autograder.notebooks.questions import source_notebook
 from autograder.notebooks.released import release_of
 from autograder.sandbox.host.sandbox import Sandbox
+from autograder.sandbox.host.unprotected import Unprotected
 from autograder.trials.answer_bank import submission_with
 from autograder.trials.mutants import Mutant, mutants_of
 
@@ -89,7 +92,7 @@ class MutationReport:
 
     All is well where `problems` is empty. `survivors` are the ids of all mutants that earned full
     points, `unexplained` those of them that no file explains. `doubted` could not be judged, so
-    they earned nothing, and nobody said that they are wrong. `not_run` are the tasks that need a
+    they earned nothing, and were not judged incorrect. `not_run` are the tasks that need a
     GPU, where there is none.
     """
 
@@ -103,11 +106,11 @@ class MutationReport:
 
 
 def solve(
-    lab: str, course: Path, limits: Limits, *, isolated: bool = True, seed: int = 0
+    lab: str, course: Course, limits: Limits, *, isolated: bool = True, seed: int = 0
 ) -> Solved:
     """Return the lab of `course` with its instructor's solutions in it."""
     tasks = {f"{task.id}-solution": task.id for task in find_lab(lab).tasks}
-    release = release_of(lab, course / "labs")
+    release = release_of(lab, course.releases)
     sources = {
         tasks[name]: "".join(cell["source"])
         for cell in source_notebook(lab, course)["cells"]
@@ -146,8 +149,8 @@ def tasks_named(solved: Solved, names: Sequence[str] | None) -> list[str]:
     tasks |= {task.partition("-")[2]: task for task in solved.submissions}
     unknown = [name for name in names or () if name not in tasks]
     if unknown:
-        known = ", ".join(solved.submissions)
-        raise ValueError(f"{solved.lab} has no task {unknown[0]!r}; its tasks are {known}")
+        near, known = did_you_mean(unknown[0], tasks), ", ".join(solved.submissions)
+        raise ValueError(f"{solved.lab} has no task {unknown[0]!r}; its tasks are {known}.{near}")
     return [tasks[name] for name in names or solved.submissions]
 
 
@@ -240,8 +243,9 @@ def _grading(solved: Solved, slot: int) -> Iterator[Callable[[Mutant], Verdict]]
     """What grades one mutant after another in one sandbox, in a worker's process."""
     lab = find_lab(solved.lab)
     measured = any(task.trust == "measured" for task in lab.tasks)
+    backend = None if solved.isolated else Unprotected()
     with Sandbox(
-        lab.hides, slot=slot, limits=solved.limits, isolated=solved.isolated, measured=measured
+        lab.hides, slot=slot, limits=solved.limits, backend=backend, measured=measured
     ) as sandbox:
 
         def verdict_on(mutant: Mutant) -> Verdict:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder.base.csv_table import csv_bytes
-from autograder.model.task import Lab, Status, Task
+from autograder.model.status import shown
+from autograder.model.task import Lab, Task
 from autograder.notebooks.released import release_of
 from autograder.trials.answer_bank import Entry, given_sources, read_bank, submission_with
 from autograder.trials.packing import bound_names, together
@@ -96,16 +97,16 @@ def _truth(
     ]
 
 
-def _known(task: Task, answers: Mapping[str, Entry], has_gpu: bool) -> tuple[str, Status, str]:
+def _known(task: Task, answers: Mapping[str, Entry], has_gpu: bool) -> tuple[str, str, str]:
     """The score, the status and the mistake that this work has to be given."""
     entry = answers.get(task.id)
     if task.needs_gpu and not has_gpu:
-        return "", "needs_gpu", ""
+        return "", shown("needs_gpu"), ""
     if entry is None:
-        return "0", "wrong", ""
+        return "0", shown("wrong"), ""
     if entry.kind == "right":
-        return f"{task.points:g}", "right", ""
-    return f"{entry.earns:g}", "partly" if entry.earns else "wrong", entry.mistake or ""
+        return f"{task.points:g}", shown("right"), ""
+    return f"{entry.earns:g}", shown("partly" if entry.earns else "wrong"), entry.mistake or ""
 
 
 def _work(
@@ -132,11 +133,20 @@ def _work(
     spoiled = draw.choice(answerable) if mess else None
     answers = _answers(lab, release, entries, draw, kind == "all right", spoiled)
     notebook = submission_with(release, {task: entry.source for task, entry in answers.items()})
+    _answer_in_words(notebook)
     if mess and spoiled:
         mess(notebook, spoiled)
         if kind in _COSTLY:
             del answers[spoiled.id]
     return notebook, answers
+
+
+def _answer_in_words(notebook: Notebook) -> None:
+    """Write something to each question that an instructor grades, whose score nobody knows."""
+    for cell in notebook["cells"]:
+        marks = cell["metadata"].get("nbgrader", {})
+        if marks.get("grade") and marks.get("solution"):
+            cell["source"] = "An invented student's answer in words."
 
 
 def _answers(

@@ -4,6 +4,8 @@ import torch
 
 
 def bytes_per_parameter(recipe):
+    if recipe not in ("fp32", "mixed", "mixed_fp32_grads", "bf16", "sgd"):
+        raise ValueError(recipe)
     full, half = torch.float32, torch.bfloat16
     weights = full if recipe in ("fp32", "sgd") else half
     grads = full if recipe in ("fp32", "sgd", "mixed_fp32_grads") else half
@@ -28,8 +30,10 @@ def bytes_per_parameter(recipe):
         w, g, c, m = 2, 4, 4, 4
     elif recipe == "bf16":
         w, g, c, m = 2, 2, 0, 2
-    else:
+    elif recipe == "sgd":
         w, g, c, m = 4, 4, 0, 0
+    else:
+        raise ValueError(f"unknown recipe {recipe!r}")
     w, g, c, m = map(np.int64, (w, g, c, m))
     return {"weights": w, "gradients": g, "master_weights": c, "first_moment": m, "second_moment": m}
 
@@ -40,6 +44,8 @@ import numpy as np
 
 
 def bytes_per_parameter(recipe):
+    if recipe not in {"fp32", "mixed", "mixed_fp32_grads", "bf16", "sgd"}:
+        raise ValueError(recipe)
     short = np.dtype("float16").itemsize
     long = np.dtype("float32").itemsize
     out = dict(weights=long, gradients=long, master_weights=0, first_moment=long, second_moment=long)
@@ -274,3 +280,41 @@ TABLE = {
 
 def bytes_per_parameter(recipe):
     return sum(TABLE[recipe])
+
+
+# %% wrong: unknown_recipe_none
+"""Knows nothing of an unknown recipe, and says so with None."""
+
+KEYS = ("weights", "gradients", "master_weights", "first_moment", "second_moment")
+TABLE = {
+    "fp32": (4, 4, 0, 4, 4),
+    "mixed": (2, 2, 4, 4, 4),
+    "mixed_fp32_grads": (2, 4, 4, 4, 4),
+    "bf16": (2, 2, 0, 2, 2),
+    "sgd": (4, 4, 0, 0, 0),
+}
+
+
+def bytes_per_parameter(recipe):
+    if recipe in TABLE:
+        return dict(zip(KEYS, TABLE[recipe]))
+
+
+# %% wrong: unknown_recipe_taken
+"""Its last branch takes whatever is left."""
+
+KEYS = ("weights", "gradients", "master_weights", "first_moment", "second_moment")
+
+
+def bytes_per_parameter(recipe):
+    if recipe == "fp32":
+        sizes = (4, 4, 0, 4, 4)
+    elif recipe == "mixed":
+        sizes = (2, 2, 4, 4, 4)
+    elif recipe == "mixed_fp32_grads":
+        sizes = (2, 4, 4, 4, 4)
+    elif recipe == "bf16":
+        sizes = (2, 2, 0, 2, 2)
+    else:
+        sizes = (4, 4, 0, 0, 0)
+    return dict(zip(KEYS, sizes))

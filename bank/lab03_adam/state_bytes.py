@@ -442,3 +442,22 @@ def of_tensor(shape, optimizer):
 
 def state_bytes(shapes, optimizer):
     return sum(of_tensor(shape, optimizer) for shape in shapes)
+
+
+# %% wrong: sum_of_sizes
+"""Adds up all dimensions of a tensor for Adafactor."""
+import math
+
+
+def of_tensor(shape, optimizer):
+    n = math.prod(shape)
+    if optimizer == "adafactor":
+        return 4 * (sum(shape) if len(shape) >= 2 else n)
+    per_value = {"sgd": 0, "momentum": 4, "adam": 8}
+    if optimizer in per_value:
+        return per_value[optimizer] * n
+    return 2 * (n + 4 * -(-n // 256))
+
+
+def state_bytes(shapes, optimizer):
+    return sum(of_tensor(shape, optimizer) for shape in shapes)

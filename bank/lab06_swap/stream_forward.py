@@ -185,3 +185,15 @@ def stream_forward(host_layers, x):
     for host_layer in host_layers:
         x = host_layer.load()(x)
     return x
+
+
+# %% wrong: gradients_left_off
+"""Switches gradients off, and never on again. [earns 2]"""
+import torch
+
+
+def stream_forward(host_layers, x):
+    torch.set_grad_enabled(False)
+    for host_layer in host_layers:
+        x = host_layer.load()(x)
+    return x

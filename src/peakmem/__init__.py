@@ -1,8 +1,8 @@
 """Peak Memory: does the training fit? Predict a training step's peak memory, then measure it."""
 
-from peakmem.errors import Infeasible, OutOfMemory
-from peakmem.selfcheck import check
-from peakmem.session import lab
+from peakmem.core.errors import Infeasible, OutOfMemory
+from peakmem.labs.check import check
+from peakmem.labs.session import lab
 
 __all__ = ["Infeasible", "OutOfMemory", "__version__", "check", "lab"]
 

@@ -30,7 +30,7 @@ import peakmem
 from autograder.model.judge import judge_safely
 from autograder.model.task import Case, Lab, Task
 from autograder.sandbox.host.in_process import LocalStudent
-from peakmem import plain
+from peakmem.core import serialization
 from tests.answers import answers
 
 __all__ = ["answers_to", "public_names"]
@@ -41,9 +41,10 @@ _SEEDS = range(2)
 _CPU_SECONDS = 0.05  # that one call of a candidate may take
 _MAX_CALLS = 40  # of those recorded, spread over all cases
 # These draw, print, ask or call: they return nothing that a student's function could.
-_NO_ANSWERS = {
-    *("cli", "doctor", "errors", "plain", "plots", "probes", "selfcheck", "session", "widgets"),
-}
+_NO_ANSWERS = (
+    *("peakmem.core.errors", "peakmem.core.lazy", "peakmem.core.serialization", "peakmem.labs"),
+    *("peakmem.probes", "peakmem.show"),
+)
 
 Arguments = tuple[Any, ...]
 Expression = Callable[[Arguments], Any]
@@ -95,15 +96,15 @@ def public_names(hides: Sequence[str]) -> dict[str, Any]:
 
 @cache
 def _modules() -> dict[str, Any]:
-    found = pkgutil.iter_modules(peakmem.__path__, "peakmem.")
-    names = [m.name for m in found if m.name.partition(".")[2] not in _NO_ANSWERS]
+    found = [m for m in pkgutil.walk_packages(peakmem.__path__, "peakmem.") if not m.ispkg]
+    names = [m.name for m in found if not m.name.startswith(_NO_ANSWERS)]
     return {name: importlib.import_module(name) for name in names}
 
 
 @cache
 def _reaches(module: str, hides: frozenset[str]) -> bool:
     """Whether a module is hidden, or imports one at its top that does."""
-    if module in hides:
+    if any(f"{module}.".startswith(f"{hidden}.") for hidden in hides):
         return True
     path = Path(str(_modules()[module].__file__))
     imports = [n for n in ast.parse(path.read_text("utf-8")).body if isinstance(n, ast.ImportFrom)]
@@ -175,8 +176,8 @@ def _recorded(task: Task, lab: Lab, name: str, cases: Sequence[Case]) -> list[_C
 
 def _is_plain(value: Any) -> bool:
     try:
-        plain.encode(value)
-    except plain.PlainError:
+        serialization.encode(value)
+    except serialization.PlainError:
         return False
     return value is not None
 

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from autograder.base.course import Course
 from autograder.model.result import Result
 from autograder.model.task import Verdict
 from tests.autograder.release_by_hand import LAB, release, solved
 
-__all__ = ["DOUBLE", "EXPLAIN", "HALVE", "PNG", "course", "end_of", "graded", "verdict"]
+__all__ = ["DOUBLE", "EXPLAIN", "HALVE", "PNG", "end_of", "graded", "make_course", "verdict"]
 
 DOUBLE, HALVE, EXPLAIN = "lab05-double", "lab05-halve", "lab05-explain"
 
@@ -18,12 +19,12 @@ DOUBLE, HALVE, EXPLAIN = "lab05-double", "lab05-halve", "lab05-explain"
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 
 
-def course(root: Path) -> Path:
+def make_course(root: Path) -> Course:
     """Write the lab's built notebook below `root`, as `autograder build` leaves it."""
     path = root / "solutions" / LAB / f"{LAB}.ipynb"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(release()), encoding="utf-8")
-    return root
+    return Course(root)
 
 
 def verdict(task: str = DOUBLE, status: Any = "right", **changes: Any) -> Verdict:

@@ -8,14 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autograder.base.course import Course
 from autograder.cli.app import main
+from autograder.model.submission import SubmissionKey
 from autograder.publish.publishing import publish
 from autograder.review.changes import Change, note_down
 from autograder.rules.waivers import write_waivers
-from autograder.runs.classroom import course_secret
 from autograder.store.journal import Journal
+from autograder.store.out_folder import OutFolder
 from autograder.store.roll import note_taken
-from tests.autograder.class_by_hand import DOUBLE, EXPLAIN, HALVE, course, end_of, graded, verdict
+from tests.autograder.class_by_hand import (
+    DOUBLE,
+    EXPLAIN,
+    HALVE,
+    end_of,
+    graded,
+    make_course,
+    verdict,
+)
 from tests.autograder.release_by_hand import LAB
 
 __all__ = ["TERMS", "Results", "give_points", "gradebook_rows", "make_results", "tables"]
@@ -34,29 +44,32 @@ class Results:
     """A results folder and the course that it was graded with."""
 
     out: Path
-    root: Path
+    course: Course
 
     def run(self, command: str, *more: str) -> int:
         """Run a command on the folder as the command line does; return its exit status."""
-        return main(["--course", str(self.root), command, str(self.out), *more])
+        return main(["--course", str(self.course), command, str(self.out), *more])
 
 
 def make_results(folder: Path) -> Results:
     """Grade, publish, give points by hand, and export."""
-    root, out = course(folder / "course"), folder / "graded" / STRANGE
-    course_secret(root / ".course_secret")
+    course, out = make_course(folder / "course"), folder / "graded" / STRANGE
+    course.secret()
     out.mkdir(parents=True)
     (out / "semester.toml").write_text('roster = "roster.csv"\n')
     (out / "roster.csv").write_text("id,last_name\nada,Lovelace\nkim,\nlin,\nzoe,Absent\n")
-    write_waivers({f"{HALVE}": "Its text was not clear."}, out)
-    note_taken(out, LAB, [result.student for result in RESULTS])
+    write_waivers({f"{HALVE}": "Its text was not clear."}, OutFolder(out))
+    note_taken(OutFolder(out), LAB, [result.student for result in RESULTS])
     for result in RESULTS:
-        Journal(out).keep(result, result.student.encode(), {}, TERMS)
-    publish(out, root)
+        Journal(OutFolder(out)).keep(result, result.student.encode(), {}, TERMS)
+    publish(OutFolder(out), course)
     give_points(out, "ada", EXPLAIN, 1.5, "Well said.")
     give_points(out, "kim", DOUBLE, 1.25)
-    results = Results(out, root)
-    note_down([Change("kim", LAB, DOUBLE, "0", "1.5", "Two parts.", "No part.")], out)
+    results = Results(out, course)
+    note_down(
+        [Change(SubmissionKey("kim", LAB), DOUBLE, "0", "1.5", "Two parts.", "No part.")],
+        OutFolder(out),
+    )
     assert results.run("export") == 0
     return results
 
@@ -82,7 +95,7 @@ def give_points(out: Path, student: str, cell: str, points: float, comment: str 
 
 def tables(out: Path) -> dict[str, bytes]:
     """All that leaves a results folder, by its path there, but for where the folder lies."""
-    whole = ("grades.csv", "needs_a_person.csv", "export/*.csv", "export/*.zip")
+    whole = ("grades.csv", "manual_review.csv", "export/*.csv", "export/*.zip")
     patterns = (*whole, "feedback/*/*.html", "autograded/*/*/*.ipynb")
     files = (path for pattern in patterns for path in sorted(out.glob(pattern)))
     where = str(out.parent).encode()

@@ -10,7 +10,7 @@ import pytest
 
 from autograder.content import find_lab, find_task, lab_names, lab_of
 from autograder.model.task import Task
-from peakmem.session import HIDDEN_MODULES
+from peakmem.labs.session import HIDDEN_MODULES
 from tests.autograder.answer_search import answers_to, public_names
 
 REPOSITORY = Path(__file__).parents[2]
@@ -36,8 +36,8 @@ def test_nothing_that_can_be_imported_answers_it(task: Task) -> None:
 @pytest.mark.parametrize(
     ("task", "name"),
     [
-        ("lab01-decode_fp32", "peakmem.formats.decode"),
-        ("lab01-encode_fp32", "peakmem.formats.encode"),
+        ("lab01-decode_fp32", "peakmem.numbers.formats.decode"),
+        ("lab01-encode_fp32", "peakmem.numbers.formats.encode"),
     ],
 )
 def test_what_answers_an_exercise_is_found_where_it_is_not_hidden(task: str, name: str) -> None:
@@ -45,10 +45,10 @@ def test_what_answers_an_exercise_is_found_where_it_is_not_hidden(task: str, nam
 
 
 def test_what_imports_a_hidden_module_cannot_be_imported() -> None:
-    names = public_names(["peakmem.recipes"])
-    assert "peakmem.recipes.state_shapes" not in names
-    assert "peakmem.estimate.estimate" not in names
-    assert "peakmem.nn.training_step" in names
+    names = public_names(["peakmem.specs.recipes"])
+    assert "peakmem.specs.recipes.state_shapes" not in names
+    assert "peakmem.predict.estimate.estimate" not in names
+    assert "peakmem.measure.reference_models.training_step" in names
 
 
 @pytest.mark.parametrize("lab", HIDDEN_MODULES)
@@ -58,4 +58,13 @@ def test_a_labs_own_cells_import_nothing_that_is_hidden(lab: str) -> None:
     gone = {name.rpartition(".")[0] for name in public_names(())} - there
     notebook = json.loads((REPOSITORY / "labs" / lab / f"{lab}.ipynb").read_text("utf-8"))
     code = "".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code")
-    assert set(re.findall(r"peakmem\.\w+", code)).isdisjoint(gone)
+    used = set(re.findall(r"peakmem(?:\.\w+)+", code))
+    used |= {place for name in used for place in _behind(name)}
+    assert used.isdisjoint(gone)
+
+
+def _behind(name: str) -> list[str]:
+    """The module that a students' name of one stands for."""
+    file = REPOSITORY / "src" / f"{name.replace('.', '/')}.py"
+    text = file.read_text("utf-8") if file.exists() else ""
+    return re.findall(r"(?m)^from (\S+) import \*", text)

@@ -14,14 +14,18 @@ from typing import Any
 
 import pytest
 
+from autograder.base.course import COURSE, Course
 from autograder.base.limits import Limits
 from autograder.cli import app, grading, report
 from autograder.cli.report import OK, PROBLEM, SCHEMA, STOPPED, USAGE
+from autograder.grading.unanswered import NO_ANSWER
 from autograder.model.result import Result
-from autograder.runs.classroom import Classroom, Grader, course_secret
+from autograder.runs.classroom import Classroom, Grader
 from autograder.sandbox.host.isolation import missing_layers
+from autograder.store.database import scores_in
 from autograder.store.fingerprint import terms_of
 from autograder.store.journal import Journal
+from autograder.store.out_folder import OutFolder
 from autograder.trials import demo
 from tests.autograder.class_by_hand import DOUBLE, HALVE, graded, verdict
 from tests.grading import (
@@ -40,7 +44,7 @@ sandboxed = pytest.mark.skipif(
     sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
 )
 
-TASK = "lab01-integer_value"
+TASK, EXPLAIN = "lab01-integer_value", "lab01-explain"
 GUIDE = (REPOSITORY / "docs" / "instructors.md").read_text(encoding="utf-8")
 COMMON = {"command", "schema", "status", "problems", "remarks", "paths"}
 
@@ -53,7 +57,7 @@ def of_release(notebook: dict[str, Any], release: str) -> dict[str, Any]:
 def class_(tmp_path_factory: pytest.TempPathFactory) -> Class:
     """Graded by the real command: all right, nothing written, copied into two cells, a PDF."""
     course = course_copy(tmp_path_factory.mktemp("course"))
-    course_secret(course / ".course_secret")
+    Course(course).secret()
     room = Class(tmp_path_factory.mktemp("class"), course, LAB01)
     twice = released(LAB01)
     cell = cell_of(twice, f"{TASK}-solution")
@@ -112,13 +116,30 @@ def test_grading_says_to_a_program_what_it_says_to_a_person(room: Class) -> None
     data = on_class(room, "grade")
     (lab,) = data["labs"]
     assert lab["ends"] == {"graded": 3, "quarantined": 1, "failed": 0}
-    # 23 of 23, and two who earned nothing.
-    assert (lab["mean_points"], lab["median_points"], lab["max_points"]) == (7.667, 0, 23)
+    # 25 of 25, and two who earned nothing.
+    assert (lab["mean_points"], lab["median_points"], lab["max_points"]) == (8.333, 0, 25)
     assert lab["releases"] == {"": 1, "0.1.0+aaaaaaaa": 1, "0.1.0+bbbbbbbb": 1}
-    needs = {(need["kind"], need["student"], need["count"]) for need in data["needs_a_person"]}
-    assert needs == {("quarantined", "pdf", 1), ("in_words", "", 3), ("repaired", "lin", 1)}
+    needs = {(need["kind"], need["student"], need["count"]) for need in data["manual_review"]}
+    assert needs == {("quarantined", "pdf", 1), ("manual", "", 1), ("repaired", "lin", 1)}
     assert all(Path(path).exists() for path in data["paths"].values())
     assert room.row("kim", TASK)["release"] == "0.1.0+bbbbbbbb"
+
+
+@sandboxed
+def test_an_answer_in_words_that_nobody_wrote_is_0_by_itself(room: Class) -> None:
+    row = room.row("kim", EXPLAIN)
+    assert (row["score"], row["max_score"], row["status"]) == ("0", "2", "not answered")
+    assert row["message"] == NO_ANSWER
+    assert NO_ANSWER in room.page("kim")
+    assert "waiting for manual grading" not in room.page("kim")
+    assert room.row("ada", EXPLAIN)["score"] == ""
+    assert "2 points are waiting for manual grading" in room.page("ada")
+    assert scores_in(OutFolder(room.out))["kim", LAB01][EXPLAIN] == 0.0
+    assert "No score changes." in command(room, "rejudge", room.out).stdout
+    assert room.row("kim", EXPLAIN) == row
+    analysed = (room.out / "grades.csv").with_name("export") / "statistics.csv"
+    read(command(room, "export", room.out, "--json"))
+    assert EXPLAIN not in analysed.read_text()
 
 
 @sandboxed
@@ -127,13 +148,13 @@ def test_what_reviews_a_class_says_it_as_json(room: Class) -> None:
     assert (audit["submissions"], audit["problems"]) == ({LAB01: 4}, [])
     export = read(command(room, "export", room.out, "--json"))
     assert (export["students"], export["feedback_pages"]) == (4, 4)
-    assert export["empty_canvas_cells"] == {LAB01: 4}
+    assert export["empty_canvas_cells"] == {LAB01: 2}
     assert all(Path(path).exists() for path in export["paths"].values())
     explain = read(command(room, "explain", room.out, "ada", TASK, "--json"))
-    assert explain["lines"][0].startswith(f"ada, {TASK}: right, 2 of 2 points")
+    assert explain["lines"][0].startswith(f"ada, {TASK}: correct, 2 of 2 points")
     rejudge = read(command(room, "rejudge", room.out, "--json"))
     assert (rejudge["written"], rejudge["changes"]) == (True, [])
-    assert sum(rejudge["verdicts"]["judged"].values()) == 30
+    assert sum(rejudge["verdicts"]["judged"].values()) == 33
     (room.out / "feedback" / "ada" / f"{LAB01}.html").unlink()
     lost = read(command(room, "audit", room.out, "--json"), PROBLEM)
     assert "it has no feedback page" in lost["problems"][0]
@@ -172,7 +193,9 @@ def test_the_demo_finds_a_score_that_is_not_true(
         class_ = prepare(*arguments, **options)
         truth = (class_ / "truth.csv").read_text()
         first = truth.splitlines()[1]
-        (class_ / "truth.csv").write_text(truth.replace(first, first.replace('"right"', '"wrong"')))
+        (class_ / "truth.csv").write_text(
+            truth.replace(first, first.replace('"correct"', '"incorrect"'))
+        )
         return class_
 
     prepare = demo.prepare
@@ -183,7 +206,7 @@ def test_the_demo_finds_a_score_that_is_not_true(
     assert app.main(["demo", "--students", "1", *out]) == PROBLEM
     data = json.loads(capsys.readouterr().out)
     (difference,) = data["differences"]
-    assert difference.endswith("status is 'right', and the truth is 'wrong'")
+    assert difference.endswith("status is 'correct', and the truth is 'incorrect'")
     assert data["verdict"] == "1 graded, 0 lost, 1 scores differ from the truth"
 
 
@@ -321,7 +344,7 @@ class FakeSandbox:
         pass
 
 
-INSIDE = terms_of(LAB05, REPOSITORY, Limits(), isolated=True)
+INSIDE = terms_of(LAB05, COURSE, Limits(), isolated=True)
 
 
 @pytest.mark.parametrize(
@@ -345,19 +368,19 @@ def test_what_is_graded_already(
 ) -> None:
     gpu = room.get("gpu", False)
     given = {name: value for name, value in room.items() if name != "gpu"}
-    class_ = Classroom(LAB05, tmp_path, REPOSITORY, b"secret" * 6, **given)  # type: ignore[arg-type]
+    class_ = Classroom(LAB05, OutFolder(tmp_path), COURSE, b"secret" * 6, **given)  # type: ignore[arg-type]
     last = verdict(HALVE, "needs_gpu" if gpu_missed else "right")
     result = graded(verdicts=(verdict(DOUBLE), last))
-    Journal(tmp_path).keep(result, b"raw", {}, held)
+    Journal(OutFolder(tmp_path)).keep(result, b"raw", {}, held)
     with Grader(class_, 0) as grader:
-        grader._sandbox = FakeSandbox(gpu)  # type: ignore[assignment]
+        grader._sandboxes[True] = FakeSandbox(gpu)  # type: ignore[assignment]
         assert grader._is_done("ada", b"raw") is done
         assert not grader._is_done("ada", b"handed in again")
 
 
 @pytest.mark.parametrize(("lab", "measured"), [(LAB01, False), ("lab03_adam", True)])
 def test_freed_memory_is_kept_where_no_task_is_measured(
-    tmp_path: Path, lab: str, measured: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lab: str, measured: bool
 ) -> None:
     asked: list[dict[str, Any]] = []
 
@@ -365,7 +388,8 @@ def test_freed_memory_is_kept_where_no_task_is_measured(
         asked.append(options)
         return FakeSandbox(has_gpu=False)
 
-    with Grader(Classroom(lab, tmp_path, REPOSITORY, b"secret" * 6), 0, make) as grader:
+    monkeypatch.setattr("autograder.runs.classroom.Sandbox", make)
+    with Grader(Classroom(lab, OutFolder(tmp_path), COURSE, b"secret" * 6), 0) as grader:
         grader.start()
     assert [options["measured"] for options in asked] == [measured]
 
@@ -376,7 +400,7 @@ def test_a_gpu_that_there_is_now_is_told_of(
 ) -> None:
     monkeypatch.setattr(grading, "has_gpu", lambda: gpu)
     result = Result("ada", LAB05, "graded", verdicts=(verdict(HALVE, "needs_gpu"),))
-    room = Classroom(LAB05, tmp_path, REPOSITORY, b"secret" * 6)
+    room = Classroom(LAB05, OutFolder(tmp_path), COURSE, b"secret" * 6)
     where = ["--submitted", "a class", "--out", str(tmp_path)]
     options = app.parser().parse_args(["grade", LAB05, *where])
     told = grading._kept(room, [result], options)
@@ -398,12 +422,16 @@ FILE = f"{LAB01}/{LAB01}.ipynb"
 @pytest.mark.parametrize(
     ("prepare", "out", "said"),
     [
-        (lambda s: place(s, f"submitted/ada/{FILE}"), "out", f"holds no {FILE} of any student"),
+        (lambda s: place(s, f"submitted/ada/{FILE}"), "out", f"holds no student's {FILE}"),
         (lambda s: None, "out", "but it is empty"),
         (lambda s: place(s, "taken.json"), "out", "is a folder of grades, an OUT"),
-        (lambda s: place(s, f"ada/{FILE}"), "in/out", "where every folder is a student's"),
-        (lambda s: place(s, f"ada/{FILE}"), "in", "where every folder is a student's"),
-        (lambda s: place(s, f"ada/{FILE}"), f"in/ada/{FILE}", "where every folder is a student's"),
+        (lambda s: place(s, f"ada/{FILE}"), "in/out", "each folder belongs to a student"),
+        (lambda s: place(s, f"ada/{FILE}"), "in", "each folder belongs to a student"),
+        (
+            lambda s: place(s, f"ada/{FILE}"),
+            f"in/ada/{FILE}",
+            "each folder belongs to a student",
+        ),
         (lambda s: place(s.parent, "file"), "file", "but it is empty"),
     ],
 )
@@ -453,8 +481,8 @@ def test_other_notebooks_and_strangers_are_told_of(room: Class) -> None:
     (room.out / "roster.csv").write_text("id\nada\nkim\npdf\nzoe\n")
     data = on_class(room, "grade")
     assert data["remarks"] == [
-        f"{LAB01}: notebooks that were handed in beside {LAB01}.ipynb were not opened: "
+        f"{LAB01}: notebooks submitted beside {LAB01}.ipynb were not opened: "
         f"ada ({LAB01}-Copy1.ipynb).",
-        f"{LAB01}: not on the roster, but handed in: lin.",
+        f"{LAB01}: submitted, but not on the roster: lin.",
     ]
-    assert data["labs"][0]["not_handed_in"] == 1
+    assert data["labs"][0]["not_submitted"] == 1

@@ -13,6 +13,7 @@ from autograder.base.limits import Limits, ProcessLost
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import SandboxStudent
+from autograder.sandbox.host.unprotected import Unprotected
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
@@ -93,7 +94,7 @@ def test_memory_of_the_kernels_own_is_refused(student: SandboxStudent) -> None:
 
 def test_outside_the_same_is_to_be_had() -> None:
     # Shows that the test above would notice a filter that lets it through.
-    with Sandbox(limits=LIMITS, isolated=False) as bare, bare.open() as student:
+    with Sandbox(limits=LIMITS, backend=Unprotected()) as bare, bare.open() as student:
         found = told(student, {name: call for name, call in HOARDS.items() if name not in RARE})
     assert found == dict.fromkeys(found, "had")
 
@@ -112,7 +113,7 @@ def test_signals_that_wait_are_few(student: SandboxStudent) -> None:
 
 
 def test_outside_more_of_them_wait() -> None:
-    with Sandbox(limits=LIMITS, isolated=False) as bare, bare.open() as student:
+    with Sandbox(limits=LIMITS, backend=Unprotected()) as bare, bare.open() as student:
         assert int(printed(student, SIGNALS)) == 2000
 
 
@@ -140,8 +141,8 @@ def test_a_watch_that_counts_no_sockets_would_let_them_be(
     with monkeypatch.context() as patched:
         patched.setattr(memory, "_socket_bytes", lambda _: 0)
         assert printed(student, f"{PAIRS}print('had them')") == "had them\n"
-        assert not student._memory.exceeded()
-    assert student._memory.exceeded()
+        assert not student._conversation._memory.exceeded()
+    assert student._conversation._memory.exceeded()
 
 
 def test_the_graders_own_sockets_count_in_no_submission() -> None:

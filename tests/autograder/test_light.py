@@ -1,24 +1,51 @@
-"""What a worker imports before it grades: none of what takes a second to import."""
+"""What the grader's processes import: none of what takes a second and is not needed there."""
 
 import subprocess
 import sys
 
 import pytest
 
-HEAVY = ["nbformat", "nbgrader", "torch", "IPython", "matplotlib", "jupytext"]
-WORKER = "autograder.runs.classroom, autograder.content.lab01"
+HEAVY = ["nbformat", "nbgrader", "torch", "IPython", "matplotlib", "jupytext", "alembic"]
+WORKER = "autograder.runs.classroom, autograder.content.{lab}"
+CONTROLLER = "autograder.cli.app, autograder.runs.classroom, autograder.publish.publishing"
+FOUND = """
+from autograder.grading.registry import find_lab
+from autograder.store.fingerprint import terms_of
+from autograder.base.limits import Limits
+from autograder.notebooks.questions import COURSE
+lab = find_lab("lab03_adam")
+lab.hides, lab.imports, lab.measured, lab.notebooks, lab.preload
+terms_of("lab03_adam", COURSE, Limits(), isolated=True)
+"""
 
 
-def heavy_after(imports: str) -> list[str]:
-    code = f"import sys, {imports}; print(*(m for m in {HEAVY} if m in sys.modules))"
+def heavy_after(imports: str, then: str = "") -> list[str]:
+    code = f"import sys, {imports}\n{then}\nprint(*(m for m in {HEAVY} if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return done.stdout.split()
 
 
-def test_a_worker_of_a_lab_without_torch_starts_light() -> None:
-    assert heavy_after(WORKER) == []
+@pytest.mark.parametrize("lab", ["lab01", "lab02"])
+def test_a_worker_loads_torch_for_its_labs_leak_and_nothing_else_heavy(lab: str) -> None:
+    assert heavy_after(WORKER.format(lab=lab)) == ["torch"]
 
 
-@pytest.mark.parametrize("heavy", ["nbformat", "autograder.store.database"])
-def test_a_heavy_import_would_show(heavy: str) -> None:
-    assert "nbformat" in heavy_after(f"{WORKER}, {heavy}")
+def test_a_worker_is_light_until_it_loads_a_lab() -> None:
+    assert heavy_after("autograder.runs.classroom, autograder.content") == []
+
+
+def test_a_controller_loads_no_labs_tasks() -> None:
+    assert heavy_after(CONTROLLER, FOUND) == []
+
+
+@pytest.mark.parametrize(
+    ("heavy", "seen"),
+    [
+        ("nbformat", "nbformat"),
+        ("nbgrader.api", "nbgrader"),
+        ("autograder.content.lab03", "torch"),
+        ("autograder.sandbox.guest.shell", "IPython"),
+    ],
+)
+def test_a_heavy_import_would_show(heavy: str, seen: str) -> None:
+    assert seen in heavy_after(f"{CONTROLLER}, {heavy}", FOUND)

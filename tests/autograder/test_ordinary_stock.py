@@ -15,10 +15,12 @@ import nbgrader
 import pytest
 from traitlets.config import Config
 
+from autograder.base.course import Course
 from autograder.base.limits import Limits
 from autograder.model.scoring import SANE, STOCK
 from autograder.publish.publishing import publish
 from autograder.runs.classroom import Classroom, grade_all, take
+from autograder.store.out_folder import OutFolder
 from tests.autograder.assignment_by_hand import (
     NAME,
     PROBLEM1,
@@ -166,10 +168,10 @@ def by_nbgrader(course: Path, settings: Mapping[str, Any] | None = None) -> Scor
 def graded(course, out, rules):
     """What we give, read from the gradebook as nbgrader reads it."""
     limits = Limits(cell_seconds=2.0)
-    room = Classroom(NAME, out, course, b"secret", limits, rules=rules)
+    room = Classroom(NAME, OutFolder(out), Course(course), b"secret", limits, rules=rules)
     for _ in grade_all(room, take(room, course / "submitted"), workers=2):
         pass
-    publish(out, course)
+    publish(OutFolder(out), Course(course))
     return scores(f"sqlite:///{out}/gradebook.db")
 
 

@@ -45,4 +45,4 @@ def test_a_solution_is_graded_alike_each_time(tmp_path: Path, lab: str) -> None:
     assert {task for task, *_ in found} == {task.id for task in find_lab(lab).tasks}
     for task, status, score, best in found:
         # What needs a GPU has no score where there is none.
-        assert (status, score) in {("right", best), ("needs_gpu", "")}, task
+        assert (status, score) in {("correct", best), ("needs a GPU", "")}, task

@@ -13,15 +13,17 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.base import pool
+from autograder.base.course import Course
 from autograder.cli import app
 from autograder.cli.report import PROBLEM, USAGE
 from autograder.content import lab05
+from autograder.model.submission import SubmissionKey
 from autograder.model.task import Finding
-from autograder.runs.classroom import course_secret
 from autograder.sandbox.host import sandbox
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.store.journal import Journal
-from tests.grading import LAB05, SEARCH, Class, cell_of, course_copy, released, solved
+from autograder.store.out_folder import OutFolder
+from tests.grading import LAB05, SEARCH, Class, cell_of, course_copy, in_words, released, solved
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
@@ -51,7 +53,7 @@ lin,{LAB05},2026-11-22T10:00:00+01:00,friday
 
 def minus():
     """The search answers less than nothing; all else is not written."""
-    notebook = released()
+    notebook = in_words(released())
     cell_of(notebook, f"{SEARCH}-solution")["source"] = (
         "def largest_micro_batch(run, upper): return -upper"
     )
@@ -62,7 +64,7 @@ def minus():
 def graded(tmp_path_factory):
     """The class, graded once by the real command; lin's work is two days late."""
     course = course_copy(tmp_path_factory.mktemp("course"))
-    course_secret(course / ".course_secret")
+    Course(course).secret()
     room = Class(tmp_path_factory.mktemp("class"), course)
     for folder, student, notebook in (
         ("monday", "ada", solved()),
@@ -179,12 +181,12 @@ def test_grading_again_leaves_what_rejudging_put_right(room, capsys, monkeypatch
     with_search(monkeypatch, judge=judged_by(ok=True))
     status, said, _ = command(room, capsys, "rejudge", room.out)
     assert (status, f"lin, {SEARCH}: 0 -> 4" in said) == (0, True)
-    assert "Judged again: 12 verdicts" in said  # of the attempts that count
+    assert "Judged again: 14 verdicts" in said  # of the attempts that count
     done = room.grade("--workers", "1")
     assert done.returncode == 0, done.stderr
     assert (room.row("lin")["score"], room.row("ada")["score"]) == ("4", "4")
-    friday = Journal(room.out / "attempts" / "friday").verdicts(LAB05, "ada")
-    assert friday.verdicts[0].points == 4
+    friday = Journal(OutFolder(room.out).attempt("friday")).verdicts(SubmissionKey("ada", LAB05))
+    assert {v.task: v.points for v in friday.verdicts}[SEARCH] == 4
 
 
 def test_an_id_in_other_letters_is_named(room):
@@ -197,10 +199,10 @@ def test_an_id_in_other_letters_is_named(room):
     (room.out / "roster.csv").write_text(ROSTER.replace("ada,", "ADA,"))
     done = room.grade("--workers", "1")
     assert done.returncode == PROBLEM
-    assert f"ada, {LAB05}: handed in, but the roster has ADA, who has 0 points" in done.stderr
-    assert f"Lin, {LAB05}: has an extension, but nobody has this id" in done.stderr
+    assert f"ada, {LAB05}: submitted, but the roster has ADA, who has 0 points" in done.stderr
+    assert f"Lin, {LAB05}: has an extension, but this id is neither" in done.stderr
     assert "is it lin?" in done.stderr
-    assert f"max, {LAB05}: has an extension, but nobody has this id" in done.stderr
+    assert f"max, {LAB05}: has an extension, but this id is neither" in done.stderr
     assert "kim" not in done.stderr
 
 
@@ -218,7 +220,7 @@ def test_with_the_same_judges_no_score_changes(room, capsys, no_code):
     status, said, _ = command(room, capsys, "rejudge", room.out)
     assert status == 0
     assert said.splitlines() == [
-        "Judged again: 12 verdicts, without running any code.",
+        "Judged again: 14 verdicts, without running any code.",
         "No score changes.",
     ]
 
@@ -232,7 +234,7 @@ def test_answers_to_other_questions_are_not_judged(room, capsys, monkeypatch):
     )
     status, said, _ = command(room, capsys, "rejudge", room.out)
     assert status == 0
-    assert f"{SEARCH}: 2 verdicts stay, since the lab asks something else by now" in said
+    assert f"{SEARCH}: 2 verdicts stay, since the lab has changed; `autograder regrade`" in said
     assert "No score changes." in said
     assert room.row("ada")["score"] == "4"
 
@@ -246,7 +248,9 @@ def test_a_task_is_waived_and_the_waiver_taken_back(room, capsys, monkeypatch, n
     assert f"lin, {SEARCH}: 0 -> 4" in said
     assert "Its text was wrong." in room.page("lin")
     assert (room.row("lin")["score"], room.row("kim")["score"]) == ("4", "0")
-    assert Journal(room.out).verdicts(LAB05, "lin").verdicts[0].points == 0
+    assert (
+        Journal(OutFolder(room.out)).verdicts(SubmissionKey("lin", LAB05)).verdicts[0].points == 0
+    )
     rules.write_text(RULES)
     assert f"lin, {SEARCH}: 4 -> 0" in command(room, capsys, "rejudge", room.out)[1]
     assert room.row("lin")["score"] == "0"
@@ -255,7 +259,7 @@ def test_a_task_is_waived_and_the_waiver_taken_back(room, capsys, monkeypatch, n
 def test_a_verdict_is_explained(room, capsys, no_code):
     status, said, _ = command(room, capsys, "explain", room.out, "lin", SEARCH)
     assert status == 0
-    assert said.startswith(f"lin, {SEARCH}: wrong, 0 of 4 points")
+    assert said.startswith(f"lin, {SEARCH}: incorrect, 0 of 4 points")
     assert "    def largest_micro_batch(run, upper): return -upper" in said
     assert "Judged again from the kept answers: the same verdict." in said
     assert "(fixed, never shown)" in said
@@ -264,7 +268,7 @@ def test_a_verdict_is_explained(room, capsys, no_code):
         ("eve", SEARCH, "no result of eve"),
         ("Lin", SEARCH, "is it lin?"),
         ("lin", "lab05-x", "no"),
-        ("lin", EXPLAIN, "read by a person"),
+        ("lin", EXPLAIN, "is graded manually"),
     ):
         status, _, problem = command(room, capsys, "explain", room.out, student, task)
         assert status == USAGE
@@ -276,10 +280,13 @@ def test_the_attempt_that_counts_and_what_was_late(room):
     assert "It is the best of 2 attempts, and the one that counts." in room.page("ada")
     assert "2 days late, so 20 % of the points are taken off" in room.page("lin")
     assert {(r["score"], r["status"]) for r in room.rows() if r["student"] == "kim"} == {
-        ("0", "not_handed_in")
+        ("0", "not submitted")
     }
     chosen = json.loads((room.out / "counted.json").read_text())[LAB05]
     assert (chosen["ada"]["folder"], chosen["lin"]["percent_off"]) == ("monday", 20)
+    assert chosen["lin"]["days_late"] == 2
+    assert "less 20 % for 2 days: <b>0</b> points so far" in room.page("lin")
+    assert "less" not in room.page("ada").partition("<table")[0].partition("</style>")[2]
 
 
 def test_all_that_leaves(room, capsys):
@@ -289,20 +296,22 @@ def test_all_that_leaves(room, capsys):
     assert status == 0
     folder = room.out / "export"
     rows = {r["student"]: r for r in records(folder / "students.csv")}
-    assert rows["ada"][f"{LAB05} final"] == "20.5"
+    assert rows["ada"][f"{LAB05} final"] == "22.5"
     assert (rows["lin"][f"{LAB05} points"], rows["lin"][f"{LAB05} final"]) == ("1", "0.8")
+    assert "1 of 23, less 20 % for 2 days: <b>0.8</b> points so far" in room.page("lin")
     assert (rows["kim"][f"{LAB05} final"], rows["kim"]["last_name"]) == ("0", "'=cmd")
     header, possible, *canvas = table(folder / "canvas.csv")
     assert header == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", LAB05]
-    assert (possible[0].strip(), possible[-1]) == ("Points Possible", "21")
-    assert canvas[0] == ["Lovelace, Ada", "1001", "", "ada", "", "20.5"]
+    assert (possible[0].strip(), possible[-1]) == ("Points Possible", "23")
+    assert canvas[0] == ["Lovelace, Ada", "1001", "", "ada", "", "22.5"]
     with zipfile.ZipFile(folder / "feedback.zip") as pages:
         names = [f"feedback/{student}/{LAB05}.html" for student in ("ada", "lin")]
         assert pages.namelist() == names
         assert pages.read(names[0]).decode() == room.page("ada")
-    first = records(folder / "statistics.csv")[0]
-    assert (first["task"], first["pass_rate"]) == (SEARCH, "0.500")
+    rates = {row["task"]: row["pass_rate"] for row in records(folder / "statistics.csv")}
+    assert rates[SEARCH] == "0.500"
     assert (folder / f"statistics-{LAB05}.png").read_bytes().startswith(b"\x89PNG")
+    assert "what the class shows" in (folder / f"items-{LAB05}.html").read_text("utf-8")
 
 
 def test_a_page_shows_what_a_person_gave_since(room, capsys):
@@ -322,7 +331,11 @@ def test_who_waits_for_a_person_has_an_empty_cell(room, capsys):
     _, said, _ = command(room, capsys, "export", room.out)
     assert f"{LAB05}: 1 of 3 cells of canvas.csv are empty" in said
     canvas = table(room.out / "export" / "canvas.csv")
-    assert [(row[3], row[-1]) for row in canvas[2:]] == [("ada", "21"), ("kim", "0"), ("lin", "")]
+    assert [(row[3], row[-1]) for row in canvas[2:]] == [("ada", "23"), ("kim", "0"), ("lin", "")]
+    _, said, _ = command(room, capsys, "export", room.out, "--partial")
+    assert f"{LAB05}: 1 of 3 cells of canvas.csv hold the points so far" in said
+    canvas = table(room.out / "export" / "canvas.csv")
+    assert [(row[3], row[-1]) for row in canvas[2:]] == [("ada", "23"), ("kim", "0"), ("lin", "0")]
 
 
 def test_formgrader_knows_the_names(room):

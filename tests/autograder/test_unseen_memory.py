@@ -7,6 +7,7 @@ import pytest
 from autograder.base.limits import Limits, ProcessLost
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
+from autograder.sandbox.host.unprotected import Unprotected
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
@@ -86,6 +87,6 @@ def test_addresses_without_end_are_for_machines_with_a_gpu(sandbox):
 
 def test_outside_the_same_memory_is_to_be_had():
     # Shows that the tests above would notice a filter that lets all through.
-    with Sandbox(isolated=False) as bare:
+    with Sandbox(backend=Unprotected()) as bare:
         assert printed(bare, SHARED) == f"{2**24} {2**24}\n"
         assert printed(bare, ADVICE) == "None\n" * 3

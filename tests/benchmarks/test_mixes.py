@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
+from autograder.base.course import COURSE
 from autograder.content import find_lab
 from autograder.grading import grade as grading
 from autograder.grading.alone import Plan
-from autograder.notebooks.questions import COURSE
 from autograder.notebooks.released import release_of
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.trials.answer_bank import read_bank
@@ -23,7 +23,7 @@ QUICK = tuple(line for line in CARELESS if not any(word in line for word in SLOW
 
 
 def mixes(count: int, seed: int) -> list[Mix]:
-    release, entries = release_of(LAB01, COURSE / "labs"), read_bank(COURSE / "bank", LAB)
+    release, entries = release_of(LAB01, COURSE.releases), read_bank(COURSE.bank, LAB)
     draw = random.Random(seed)
     return [mix(LAB, release, entries, draw, QUICK) for _ in range(count)]
 

@@ -14,7 +14,7 @@ from torch import nn
 
 from benchmarks.module_cases import NO_STEP, OWN, Sample, listed_modules, own_samples
 from benchmarks.modules import Row, allocated_bytes, compare, held, summary, write
-from peakmem.meter import measure
+from peakmem.measure.meter import measure
 
 RERUN = "torch has modules that the table lacks: add steps, and rerun `course.py bench modules`"
 EXACT = Row("module", "nn.Exact", samples=2, lowest=1.0, highest=1.0)

@@ -5,8 +5,8 @@ import pytest
 from benchmarks.accuracy import Row
 from benchmarks.grid import configurations
 from benchmarks.others import Comparison, compare, eleuther_bytes, main, table
-from peakmem.models import model
-from peakmem.recipes import Recipe
+from peakmem.specs.models import model
+from peakmem.specs.recipes import Recipe
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the libraries' own, as they are imported
 

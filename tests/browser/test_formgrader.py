@@ -66,5 +66,5 @@ def test_an_answer_in_words_is_graded_and_arrives_in_the_export(
     assert done.returncode == 0, done.stdout + done.stderr
     with (room.out / "export" / "students.csv").open(newline="", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
-    assert "20.5" in row.values(), row
+    assert "22.5" in row.values(), row
     assert "1.5 of 2" in room.page("ada")

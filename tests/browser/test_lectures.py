@@ -15,12 +15,12 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 import course as course_module  # beside pyproject.toml
 from benchmarks.calculators import measure_changes
-from peakmem import widgets
-from peakmem.chain import Chain, Stage
-from peakmem.planners import every_k
-from peakmem.simulate import simulate
-from peakmem.widgets import checkpointing, mixed_precision
-from peakmem.widgets.snapshot import still_page
+from peakmem.plan import every_k
+from peakmem.plan.chain import Chain, Stage
+from peakmem.plan.simulator import simulate
+from peakmem.show import widgets
+from peakmem.show.widgets import checkpointing, mixed_precision
+from peakmem.show.widgets.snapshot import still_page
 from tests.browser.conftest import JupyterLab, Voila, listen
 from tests.browser.test_student import InstalledCourse, run_all
 
@@ -170,9 +170,8 @@ def test_the_bench_sees_every_calculator_change(repository: Path, browser: Brows
 def test_a_still_page_shows_its_last_state_without_a_network(
     browser: Browser, tmp_path: Path
 ) -> None:
-    source = (
-        "from peakmem.widgets import checkpointing\nc = checkpointing(predict=True)\nc.step = 22\nc"
-    )
+    source = "from peakmem.show.widgets import checkpointing\n"
+    source += "c = checkpointing(predict=True)\nc.step = 22\nc"
     cell = nbformat.v4.new_code_cell(source)
     (tmp_path / "still.html").write_text(
         still_page(nbformat.v4.new_notebook(cells=[cell])), encoding="utf-8"

@@ -84,7 +84,7 @@ def solve(page: Page) -> None:
     page.keyboard.insert_text(SOLUTION)
     page.keyboard.press("Shift+Enter")
     page.keyboard.press("Shift+Enter")
-    page.get_by_text("NaN patterns: 16,777,214 of 4,294,967,296").wait_for()
+    page.get_by_text("✔ 0xFF800001").wait_for()
 
 
 def validate(page: Page) -> str:

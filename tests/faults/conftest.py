@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.runs.classroom import course_secret
+from autograder.base.course import Course
 from autograder.sandbox.host.isolation import missing_layers
 from tests.faults.faulty import elsewhere, hand_in_all
 from tests.grading import LAB05, Class, course_copy, released
@@ -19,7 +19,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Class:
     if sys.platform != "linux" or missing_layers():
         pytest.skip("the sandbox cannot run here")
     course = course_copy(tmp_path_factory.mktemp("course"))
-    course_secret(course / ".course_secret")
+    Course(course).secret()
     room = Class(tmp_path_factory.mktemp("undisturbed"), course)
     hand_in_all(room)
     done = room.grade("--workers", "2")

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import psutil
 
 from autograder.publish.audit import audit
+from autograder.store.out_folder import OutFolder
 from tests.grading import (
     LAB05,
     SEARCH,
@@ -93,7 +94,7 @@ def elsewhere(room: Class, folder: Path, *, graded: bool = False) -> Class:
 
 def assert_as_undisturbed(room: Class, reference: Class) -> None:
     """Nobody is missing, nobody is there twice, and everything is as in a run without faults."""
-    assert audit(room.out) == []
+    assert audit(OutFolder(room.out)) == []
     keys = [(row["student"], row["task"]) for row in room.rows()]
     assert len(keys) == len(set(keys))
     assert (room.out / "grades.csv").read_bytes() == (reference.out / "grades.csv").read_bytes()

@@ -16,11 +16,11 @@ import psutil
 import pytest
 
 import autograder
+from autograder.base.course import Course
 from autograder.base.pool import Failure, Work
 from autograder.content import find_lab
 from autograder.platforms import dask_cluster
 from autograder.platforms.demands import Demands
-from autograder.runs.classroom import course_secret
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.trials.demo import compare
 from autograder.trials.sampled_class import sample
@@ -284,7 +284,7 @@ def test_an_address_without_a_scheduler_is_named(folder, monkeypatch, address, s
     """What cannot be an address is not tried for an hour."""
     monkeypatch.setattr(dask_cluster, "_CONNECT", seconds)
     demands = Demands((folder,), isolated=False)
-    with pytest.raises(RuntimeError, match=f"no Dask scheduler at {address}"):
+    with pytest.raises(RuntimeError, match=f"no Dask scheduler answers at {address}"):
         list(dask_cluster.run_all(["a"], Work(partial(toy, folder)), address, demands))
 
 
@@ -332,7 +332,7 @@ def test_two_hundred_are_graded_while_workers_come_and_go(dask: Cluster, tmp_pat
     if missing_layers():
         pytest.skip("the sandbox cannot run here")
     course = course_copy(tmp_path / "course")
-    course_secret(course / ".course_secret")
+    Course(course).secret()
     alone = Class(tmp_path / "alone", course, LAB01)
     answers, releases = REPOSITORY / "bank", course / "labs"
     sample(find_lab(LAB01), 200, 1, alone.folder, answers, releases)

@@ -42,6 +42,7 @@ def finish(room: Class, reference: Class) -> None:
     assert_as_undisturbed(room, reference)
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_a_cell_and_the_controller_in_the_merge(
     undisturbed: Class, room: Class
 ) -> None:
@@ -192,7 +193,7 @@ def test_a_submission_that_kills_every_worker_stops_nobody_else(
         assert command.returncode == 1
     assert "a-slow-one" in said
     assert "killed by signal 9" in said
-    assert room.row("a-slow-one")["status"] == "failed"
+    assert room.row("a-slow-one")["status"] == "grading failed"
     assert room.row("right") == undisturbed.row("right")
     assert_disturbed(room, undisturbed)
     finish(room, undisturbed)

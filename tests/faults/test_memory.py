@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from autograder.base.course import Course
 from autograder.store.journal import Journal
-from tests.autograder.class_by_hand import course, graded
+from autograder.store.out_folder import OutFolder
+from tests.autograder.class_by_hand import graded, make_course
 from tests.autograder.release_by_hand import LAB, own, solved
 from tests.grading import REPOSITORY, command_environment
 
@@ -19,16 +21,18 @@ PUBLISH = """
 import os, sys
 from pathlib import Path
 from autograder.base import memory
+from autograder.base.course import Course
 from autograder.publish.publishing import publish
-count = len(publish(Path(sys.argv[1]), Path(sys.argv[2])))
+from autograder.store.out_folder import OutFolder
+count = len(publish(OutFolder(Path(sys.argv[1])), Course(Path(sys.argv[2]))))
 print(count, memory.status_bytes(os.getpid(), "VmHWM"))
 """
 TERMS = {"lab": "a version", "limits": {}, "isolated": True}
 
 
-def peak_bytes(out: Path, root: Path, students: int) -> int:
+def peak_bytes(out: Path, course: Course, students: int) -> int:
     """The peak of a process that publishes a class whose notebooks have 200 kB of output each."""
-    journal = Journal(out)
+    journal = Journal(OutFolder(out))
     cell = own("shown", "print('x' * 200_000)")
     cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "x" * 200_000}]
     notebook = solved()
@@ -38,7 +42,7 @@ def peak_bytes(out: Path, root: Path, students: int) -> int:
         journal.keep(replace(graded(name), notebook=notebook), b"", {}, TERMS)
     (out / "taken.json").write_text(json.dumps([[name, LAB] for name in names]))
     done = subprocess.run(
-        [sys.executable, "-c", PUBLISH, out, root],
+        [sys.executable, "-c", PUBLISH, out, course.root],
         env=command_environment(),
         cwd=REPOSITORY,
         capture_output=True,
@@ -53,7 +57,7 @@ def peak_bytes(out: Path, root: Path, students: int) -> int:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
 def test_a_thousand_take_hardly_more_memory_than_a_hundred(tmp_path: Path) -> None:
-    root = course(tmp_path / "course")
-    hundred = peak_bytes(tmp_path / "100", root, 100)
-    thousand = peak_bytes(tmp_path / "1000", root, 1000)
+    course = make_course(tmp_path / "course")
+    hundred = peak_bytes(tmp_path / "100", course, 100)
+    thousand = peak_bytes(tmp_path / "1000", course, 1000)
     assert thousand <= 1.1 * hundred, f"{hundred} and {thousand} bytes"

@@ -42,6 +42,7 @@ echo "statuses $first $second"
 """
 
 
+@pytest.mark.slow
 def test_entries_and_pages_that_are_cut_off_or_gone_are_made_again(
     undisturbed: Class, tmp_path: Path
 ) -> None:
@@ -167,6 +168,7 @@ def test_a_class_that_changes_between_runs(undisturbed: Class, regraded: Class) 
     assert_as_undisturbed(room, undisturbed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", ["row", "twice", "byte", "score", "comment", "page", "entry"])
 def test_control_the_comparison_sees_every_harm(
     undisturbed: Class, tmp_path: Path, harm: str

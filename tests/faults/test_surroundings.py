@@ -67,6 +67,7 @@ def doctor(
 WORKS = "The sandbox works here"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", AS)
 @pytest.mark.parametrize("setting", ["ulimit -Sn 64", "ulimit -Sv 3000000", "umask 077"])
 def test_what_can_be_raised_is_raised(user: str, setting: str, place: Path) -> None:
@@ -75,6 +76,7 @@ def test_what_can_be_raised_is_raised(user: str, setting: str, place: Path) -> N
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", ["ulimit -Sn 64", "ulimit -Sv 3000000"])
 def test_control_without_raising_it_does_not_work(setting: str, place: Path) -> None:
     done = doctor("a user", setting, place, raised=False)
@@ -112,6 +114,7 @@ def test_limits_are_raised_as_far_as_they_go(place: Path) -> None:
     assert handed_down("a user", "true", code, place).stdout == "(300, 300) []\n"
 
 
+@pytest.mark.slow
 def test_a_class_is_graded_alike_with_nobody_else_allowed_to_read(
     undisturbed: Class, tmp_path: Path
 ) -> None:
@@ -121,6 +124,7 @@ def test_a_class_is_graded_alike_with_nobody_else_allowed_to_read(
     assert_as_undisturbed(room, undisturbed)
 
 
+@pytest.mark.slow
 def test_a_class_is_graded_alike_with_a_long_name_for_temporary_files(
     undisturbed: Class, tmp_path: Path
 ) -> None:
@@ -172,7 +176,7 @@ def mask() -> Iterator[None]:
     os.umask(before)
 
 
-HIDES = ("gfloat", "peakmem.formats")
+HIDES = ("gfloat", "peakmem.numbers.formats")
 
 
 @pytest.mark.usefixtures("mask")
@@ -188,7 +192,7 @@ def test_control_with_rights_as_the_mask_has_them_it_could_not(
 ) -> None:
     monkeypatch.setattr(Path, "chmod", lambda *_: None)
     with pytest.raises(IsolationError, match="Permission denied"):
-        Sandbox(HIDES, measured=False)
+        Sandbox(HIDES, measured=False).open()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="submissions run as another user for root only")

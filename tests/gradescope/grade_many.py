@@ -1,21 +1,23 @@
 """Runs in the container: grades a folder of submissions, each as a user of its own.
 
 Arguments: the folder of submissions, the lab, and the course where it is not the image's. Prints
-one JSON object: what came of each student, the processes that are not root's, and the files that
+one JSON object: what came of each student, the processes that are not course's, and the files that
 are not.
 """
 
 import json
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
+from autograder.base.course import Course
 from autograder.base.limits import Limits
+from autograder.model.submission import SubmissionKey
 from autograder.notebooks.intake import find_submissions
 from autograder.runs.classroom import Classroom, Grader
-from autograder.sandbox.host.uid_isolation import UidSandbox, missing_layers
+from autograder.sandbox.host.uid_isolation import UserIds, missing_layers
 from autograder.store.journal import Journal
+from autograder.store.out_folder import OutFolder
 
 BASE = Path("/autograder")
 SECRETS = [BASE / name for name in ("source", "submission", "results", "grader")]
@@ -23,7 +25,7 @@ SECRETS = [BASE / name for name in ("source", "submission", "results", "grader")
 
 def main() -> None:
     submitted, lab = Path(sys.argv[1]), sys.argv[2]
-    root = Path(sys.argv[3]) if sys.argv[3:] else BASE / "source/course"
+    course = Course(Path(sys.argv[3]) if sys.argv[3:] else BASE / "source/course")
     for place in SECRETS:
         place.chmod(0o700)
     missing = missing_layers(SECRETS)
@@ -31,19 +33,19 @@ def main() -> None:
     limits = Limits(cell_seconds=3, submission_seconds=60, memory_bytes=2**30)
     out = Path("/out")
     out.mkdir(mode=0o700)
-    room = Classroom(lab, out, root, b"s" * 32, limits)
+    room = Classroom(lab, OutFolder(out), course, b"s" * 32, limits)
     results = {}
-    secrets = [*SECRETS, submitted, out, root]
-    with Grader(room, 0, partial(UidSandbox, secret_paths=secrets)) as grader:
+    secrets = (*SECRETS, submitted, out, course.root)
+    with Grader(room, 0, UserIds(secrets)) as grader:
         for student, path in find_submissions(submitted, lab):
             begun = time.monotonic()
             grader((student, path))
             grader.start().open().close()  # the process that was made ready for the next student
-            result = Journal(out).read(lab, student)
+            result = Journal(OutFolder(out)).read(SubmissionKey(student, lab))
             results[student] = {
                 "end": result.end,
                 "reason": result.reason,
-                "notes": result.notes,
+                "notes": [note.text for note in result.notes],
                 "seconds": time.monotonic() - begun,
                 "verdicts": {v.task: (v.status, v.points, v.message) for v in result.verdicts},
                 "outputs": [

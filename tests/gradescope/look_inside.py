@@ -14,10 +14,12 @@ from pathlib import Path
 from autograder.base.limits import ProcessLost
 from autograder.sandbox.guest.uid import processes_of
 from autograder.sandbox.host.isolation import IsolationError
-from autograder.sandbox.host.uid_isolation import UidSandbox, UidStudent, readable_by
+from autograder.sandbox.host.sandbox import Sandbox
+from autograder.sandbox.host.uid_isolation import UserEnclosure, UserIds
+from autograder.sandbox.host.user_ids import readable_by
 
 BASE = Path("/autograder")
-SECRETS = [BASE / name for name in ("source", "submission", "results", "grader")]
+SECRETS = tuple(BASE / name for name in ("source", "submission", "results", "grader"))
 PLACES = ("/tmp/letter", "/var/tmp/letter", "/dev/shm/letter")
 
 DAEMON = """
@@ -38,24 +40,24 @@ def main() -> None:
     for place in SECRETS:
         place.chmod(0o700)
     facts = {}
-    with UidSandbox(("peakmem.models",), secret_paths=SECRETS) as sandbox:
+    with Sandbox(("peakmem.specs.models",), backend=UserIds(SECRETS)) as sandbox:
         with sandbox.open() as student:
             facts["status"] = Path(f"/proc/{student._pid}/status").read_text()
-            facts["user"], facts["home"] = student._user, str(student._home)
+            facts["user"], facts["home"] = student._enclosure.user, str(student._enclosure.home)
             facts["own"] = said(student, "import os; print(os.getresuid(), os.getgroups())")
             facts["open"] = said(student, "print(sorted(map(int, os.listdir('/proc/self/fd'))))")
-            facts["hidden"] = said(student, "import peakmem.models")
+            facts["hidden"] = said(student, "import peakmem.specs.models")
             facts["there"] = said(student, "import peakmem.units; print(peakmem.units.__name__)")
             student.run_cell(DAEMON.replace("{places}", repr(PLACES)))
-            facts["daemons_before"] = len(processes_of(student._user)) - 1
+            facts["daemons_before"] = len(processes_of(student._enclosure.user)) - 1
             facts["files_before"] = [p for p in PLACES if Path(p).exists()]
-        facts["processes_after"] = processes_of(student._user)
+        facts["processes_after"] = processes_of(student._enclosure.user)
         facts["files_after"] = [p for p in PLACES if Path(p).exists()]
-        facts["home_after"] = student._home.exists()
+        facts["home_after"] = student._enclosure.home.exists()
         with sandbox.open() as other:
-            facts["other_user"] = other._user
+            facts["other_user"] = other._enclosure.user
         facts["exec"] = after_exec(sandbox)
-        UidStudent._see_that_it_is_the_same = lambda self: None
+        UserEnclosure.is_same = lambda self: True
         facts["exec_unseen"] = after_exec(sandbox)
     facts["grader_dies"] = grader_dies()
     # The guards that have to be able to fail.
@@ -63,7 +65,7 @@ def main() -> None:
     facts["readable"] = list(map(str, readable_by(user, [Path("/usr"), BASE / "source"])))
     (BASE / "source").chmod(0o755)
     try:
-        UidSandbox(secret_paths=SECRETS)
+        Sandbox(backend=UserIds(SECRETS))
     except IsolationError as error:
         facts["refused"] = str(error)
     (BASE / "source").chmod(0o711)  # its names cannot be listed, but guessed
@@ -118,10 +120,10 @@ def after_exec(sandbox) -> str:
 def grader_dies() -> list[int]:
     """What is left of a submission when its grader is killed in the middle of it."""
     if "die" in sys.argv:
-        sandbox = UidSandbox()
+        sandbox = Sandbox(backend=UserIds())
         student = sandbox.open()
         student.run_cell(DAEMON.replace("{places}", repr(PLACES)))
-        print(student._user, student._pid, flush=True)
+        print(student._enclosure.user, student._pid, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     command = [sys.executable, "-s", "-P", "-c", sys.orig_argv[-1], "die"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

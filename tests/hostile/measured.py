@@ -29,6 +29,8 @@ class Exercise:
     greedy: str
     wrapper: str
     neighbour: str
+    #: The given cells that the course's solutions use.
+    given: tuple[str, ...] = ()
 
     def honest(self) -> str:
         """The course's own solution, under the name `honest`."""
@@ -41,6 +43,7 @@ LEAN = Exercise(
     task="lab03-lean_adam_step",
     part="under the budget",
     neighbour="lab03-bytes_per_parameter",
+    given=("lab03-pieces", "lab03-recipe-table"),
     greedy="""
 def greedy(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
     with torch.no_grad():
@@ -82,6 +85,7 @@ OFFLOADED = Exercise(
     neighbour="lab06-worth_swapping",
     greedy="class greedy: pass",
     wrapper="""
+from peakmem.labs.lab06 import adam_update_
 class OffloadedAdam(honest):
     def __init__(self, params, host, **options):
         self.large = (params := list(params))[0].numel() > 10**5
@@ -110,7 +114,8 @@ class MeasuredAttack:
         """The notebook, with an honest answer to another exercise in it."""
         exercise = self.exercise
         neighbour = cell_of(solved(exercise.lab), f"{exercise.neighbour}-solution")["source"]
-        own = [_IMPORTS, exercise.honest(), exercise.greedy, *self.cells.split("# %%")]
+        given = [cell_of(solved(exercise.lab), name)["source"] for name in exercise.given]
+        own = [_IMPORTS, *given, exercise.honest(), exercise.greedy, *self.cells.split("# %%")]
         sources = [(source, "own", None) for source in own]
         sources.append((neighbour, "solution", exercise.neighbour))
         sources.append((exercise.wrapper, "solution", exercise.task))
@@ -243,7 +248,7 @@ MEASURED_ATTACKS = [
     ),
     MeasuredAttack(
         "edited-meter",
-        "from peakmem import meter\n"
+        "from peakmem.measure import meter\n"
         "meter.MemoryMeter.peak_bytes = property(lambda s: s.baseline_bytes, lambda s, value: 0)\n"
         "def work(call, greedy): return greedy()",
         _LIMITS,
@@ -516,14 +521,14 @@ def work(call, greedy):
         "another-program-replies",
         _FRAME
         + """
-from peakmem import plain
+from peakmem.core import serialization
 from peakmem.probes import lab03 as probe
 real = probe._large
 def large(*args, **more):
     value = real(*args, **more)
     found = frame_with("request", "connection")
     fd = found["connection"].fileno()
-    data = plain.encode({"id": found["request"]["id"], "value": value})
+    data = serialization.encode({"id": found["request"]["id"], "value": value})
     os.write(PIPE[1], len(data).to_bytes(8, "big") + data)
     os.dup2(PIPE[0], 0)
     os.dup2(fd, 1)

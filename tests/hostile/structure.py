@@ -69,7 +69,8 @@ def _split(notebook: Notebook) -> None:
 
 
 def _reordered(notebook: Notebook) -> None:
-    notebook["cells"].reverse()
+    title, setup, *rest = notebook["cells"]  # the setup's imports are used by all cells
+    notebook["cells"] = [title, setup, *reversed(rest)]
 
 
 def _retyped(notebook: Notebook) -> None:

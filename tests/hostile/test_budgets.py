@@ -18,9 +18,11 @@ from autograder.grading import grade as grading
 from autograder.grading.grade import grade
 from autograder.model.task import Budget, Lab, Verdict
 from autograder.sandbox.host import budget as budgets
+from autograder.sandbox.host.enclosure import ProcessEnclosure
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import SandboxStudent
+from autograder.sandbox.host.unprotected import Unprotected
 from tests.hostile.measured import (
     LEAN,
     MEASURED_ATTACKS,
@@ -45,7 +47,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="module")
 def bare() -> Iterator[Sandbox]:
-    with Sandbox(limits=LIMITS, isolated=False) as prepared:
+    with Sandbox(limits=LIMITS, backend=Unprotected()) as prepared:
         yield prepared
 
 
@@ -116,13 +118,12 @@ def without_limit(name: str) -> Callable[[pytest.MonkeyPatch], None]:
 
 def without_a_look_at_the_program(patch: pytest.MonkeyPatch) -> None:
     """Take another program's reply, and ask it for nothing more, which it would not understand."""
-    request = SandboxStudent._request
+    request, same = SandboxStudent._request, ProcessEnclosure.is_same
 
     def unless_another(self: Any, message: Any, *more: Any) -> Any:
-        same = memory.stack_start(self._pid) == self._stack
-        return request(self, message, *more) if same else {}
+        return request(self, message, *more) if same(self._enclosure) else {}
 
-    patch.setattr(SandboxStudent, "_see_that_it_is_the_same", lambda self: None)
+    patch.setattr(ProcessEnclosure, "is_same", lambda self: True)
     patch.setattr(SandboxStudent, "_request", unless_another)
 
 

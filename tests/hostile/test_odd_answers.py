@@ -10,7 +10,7 @@ import pytest
 
 from autograder.model.judge import judge_safely
 from autograder.model.task import Answer
-from peakmem import plain
+from peakmem.core import serialization
 from tests.hostile.test_hidden_cases import TASKS
 
 NAN = math.nan
@@ -51,7 +51,7 @@ ODD = {
 def test_no_odd_answer_earns_a_point(task):
     cases = task.cases(np.random.default_rng(0))
     for name, value in ODD.items():
-        sent = plain.decode(plain.encode(value))
+        sent = serialization.decode(serialization.encode(value))
         for memory in ("", "within", "refused"):
             verdict = judge_safely(task, cases, [Answer(sent, memory=memory)] * len(cases))
             assert verdict.points == 0, (name, memory)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 # A probe that is put into the process by a cell. It finds the way to the grader in its callers.
 PROBE = """
 import os, sys, types
-from peakmem import plain
+from peakmem.core import serialization as plain
 module = sys.modules["trial"] = types.ModuleType("trial")
 def tell(message):
     data = plain.encode(message)

@@ -6,13 +6,14 @@ from autograder.content.lab01.bf16 import to_bf16
 from autograder.content.lab01.decode import decode_fp32
 from autograder.content.lab01.e4m3 import decode_e4m3
 from autograder.content.lab01.encode import encode_fp32
+from autograder.content.lab01.find_the_leak import find_the_leak
 from autograder.content.lab01.integers import fixed_point_value, integer_value
 from autograder.content.lab01.limits import format_limits
 from autograder.content.lab01.stall import stall_value
 from autograder.content.lab01.sums import careful_sum
 from autograder.content.lab01.updates import update_lost
 from autograder.model.task import Lab
-from peakmem.session import HIDDEN_MODULES
+from peakmem.labs.session import HIDDEN_MODULES
 
 __all__ = ["LAB"]
 
@@ -22,13 +23,15 @@ LAB = Lab(
         integer_value,
         fixed_point_value,
         decode_fp32,
-        encode_fp32,
         format_limits,
-        to_bf16,
         decode_e4m3,
+        to_bf16,
+        update_lost,
+        find_the_leak,
+        encode_fp32,
         stall_value,
         careful_sum,
-        update_lost,
     ),
     hides=HIDDEN_MODULES["lab01_formats"],
+    allows=("peakmem.labs.lab01.rounded",),
 )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autograder.content.lab01.forbidden import NO_CASTS_NO_LOOPS
-from autograder.model.compare import by_reference
+from autograder.model.compare import are_outcomes, by_reference
 from autograder.model.task import Answer, Case, Finding, Task
 
 __all__ = ["to_bf16"]
@@ -83,6 +83,13 @@ _VALUES = _values(np.arange(2**16, dtype=np.uint16))  # by pattern
 
 def _is_nan(bits: Bits16) -> NDArray[np.bool_]:
     return (bits & 0x7FFF) > 0x7F80
+
+
+def _shape_of(value: Any) -> str:
+    try:
+        return str(np.shape(value))
+    except ValueError:  # ragged lists
+        return "unequal rows"
 
 
 def _as_bits(value: Any, shape: tuple[int, ...]) -> Bits16 | None:
@@ -165,7 +172,9 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 def _first_difference(calls: Any, outcomes: Any) -> str:
     """The first wrong element in words; empty where the whole answer is of the wrong kind."""
-    for (x,), got in zip(calls, outcomes, strict=False):
+    if not are_outcomes(outcomes, len(calls)):
+        return ""
+    for (x,), got in zip(calls, outcomes, strict=True):
         expected = _to_bf16(x)
         if got[0] != "value" or _same(expected, got[1]):
             if got[0] != "value":
@@ -173,7 +182,7 @@ def _first_difference(calls: Any, outcomes: Any) -> str:
             continue
         bits = _as_bits(got[1], x.shape)
         if bits is None:
-            kind = f"{type(got[1]).__name__} of shape {np.shape(got[1])}"
+            kind = f"{type(got[1]).__name__} of shape {_shape_of(got[1])}"
             return f"For an array of shape {x.shape}: expected uint16 of that shape, got {kind}."
         at = np.flatnonzero((bits != expected) & ~(_is_nan(bits) & _is_nan(expected)))[0]
         pattern = int(x.view(np.uint32).reshape(-1)[at])

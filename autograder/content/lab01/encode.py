@@ -164,6 +164,7 @@ def _nan_as_inf(x: float) -> int:
 
 encode_fp32 = Task(
     id="lab01-encode_fp32",
+    stretch=True,
     parts={
         "exact": 1,
         "inexact and ties": 1,

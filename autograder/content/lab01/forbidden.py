@@ -14,7 +14,7 @@ _NAMES = frozenset(
     | {f"float8_{kind}" for kind in ("e4m3", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
     | {"torch", "ml_dtypes", "gfloat"}
 )
-_MODULES = frozenset({"torch", "ml_dtypes", "gfloat", "peakmem.formats"})
+_MODULES = frozenset({"torch", "ml_dtypes", "gfloat", "peakmem.numbers.formats", "peakmem.labs"})
 
 # The first argument of these is a format code of `struct`, `array` or `memoryview`, or a dtype.
 _CODED = frozenset(
@@ -28,7 +28,7 @@ _HALF_OR_SINGLE = r"[@=<>!|]?[\dxcbB?hHiIlLqQnNdspPef\s]*[ef](?!\d+$)[\dxcbB?hHi
 _REASON = (
     "This exercise takes the bits apart by arithmetic. It may not use what does that for you: "
     "float16, float32, bfloat16 or float8 as a cast or a view, struct's codes e and f, "
-    "float.hex and float.fromhex, torch or ml_dtypes."
+    "float.hex and float.fromhex, torch, ml_dtypes, or this lab's `rounded`."
 )
 
 NO_CASTS = Ban(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from autograder.content.lab01.rounding import largest
-from autograder.model.compare import by_reference, show
+from autograder.model.compare import are_outcomes, by_reference, show
 from autograder.model.task import Answer, Case, Finding, Task
 
 __all__ = ["format_limits"]
@@ -87,7 +87,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 def _only(key: str, outcome: Any) -> Any:
     """The outcome of a call as if it had asked for this limit alone."""
-    if not isinstance(outcome, tuple) or len(outcome) < 2 or outcome[0] != "value":
+    if not are_outcomes([outcome], 1) or outcome[0] != "value":
         return outcome
     limits = outcome[1]
     if isinstance(limits, dict) and limits.keys() == _LIMITS.keys():

@@ -128,6 +128,7 @@ def _step_rounded(step: float, e: int, m: int) -> float:
 
 stall_value = Task(
     id="lab01-stall_value",
+    stretch=True,
     parts={"value": 3},
     defines=("stall_value",),
     probe="stall_value",

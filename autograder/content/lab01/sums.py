@@ -74,7 +74,10 @@ def _judge_one(x: Half, outcome: Any) -> Finding:
     if not isinstance(outcome, dict) or outcome.keys() != {"outcome", "additions"}:
         return Finding(False, "The answers came back garbled.")
     which = f"For an array of {len(x)} numbers: "
-    kind, *rest = outcome["outcome"] or ("",)
+    told = outcome["outcome"]
+    kind, *rest = told if isinstance(told, (list, tuple)) and told else ("",)
+    if not isinstance(kind, str):
+        return Finding(False, "The answers came back garbled.")
     if kind == "changed":
         return Finding(False, f"{which}your function changed it in place.")
     if kind == "raised" and rest[0] == "NotImplementedError":
@@ -117,8 +120,13 @@ def _replay(x: Half, additions: Any) -> Half | None:
 
     Allowed are the elements of x, earlier sums, the negatives of both, and 0.
     """
-    pairs = np.asarray(additions)
-    if pairs.dtype != np.float16 or pairs.ndim != 2 or pairs.shape[1] != 2:
+    pairs = additions
+    if (
+        not isinstance(pairs, np.ndarray)
+        or pairs.dtype != np.float16
+        or pairs.ndim != 2
+        or pairs.shape[1] != 2
+    ):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         sums: Half = pairs[:, 0] + pairs[:, 1]
@@ -182,6 +190,7 @@ def _compensation_added(x: Half) -> np.float16:
 
 careful_sum = Task(
     id="lab01-careful_sum",
+    stretch=True,
     parts={"sum": 2},
     defines=("careful_sum",),
     probe="careful_sum",

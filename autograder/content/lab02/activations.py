@@ -71,6 +71,7 @@ def _written(op: str, dims: _Dims) -> str:
 
 activation_elements = Task(
     id="lab02-activation_elements",
+    stretch=True,
     parts={"elements": 1},
     defines=("activation_elements",),
     probe="activation_elements",
@@ -128,6 +129,7 @@ def _boundary_cases(rng: np.random.Generator) -> list[Case]:
 
 boundary_bytes = Task(
     id="lab02-boundary_bytes",
+    stretch=True,
     parts={"bytes": 1},
     defines=("boundary_bytes",),
     probe="boundary_bytes",

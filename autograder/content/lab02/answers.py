@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from autograder.model.compare import by_reference, show, whole
+from autograder.model.compare import are_outcomes, by_reference, show, whole
 from autograder.model.task import Answer, Case, Finding
 
 __all__ = ["by_parts", "exact_bytes"]
@@ -72,7 +72,7 @@ def _of(count: _Count, keys: Sequence[str], *arguments: Any) -> dict[str, int]:
 
 def _only(own: Sequence[str], keys: set[str], outcome: Any) -> Any:
     """The outcome of a call as if it had returned only the keys of one part."""
-    if not isinstance(outcome, (list, tuple)) or len(outcome) < 2 or outcome[0] != "value":
+    if not are_outcomes([outcome], 1) or outcome[0] != "value":
         return outcome
     counted = outcome[1]
     if isinstance(counted, dict) and counted.keys() == keys:

@@ -9,8 +9,8 @@ import torch
 from torch.nn import functional as F
 from torch.optim.adamw import adamw
 
-from peakmem.meter import MemoryMeter
-from peakmem.nn import GPT, training_step
+from peakmem.measure.meter import MemoryMeter
+from peakmem.measure.reference_models import GPT, training_step
 
 __all__ = ["measured_training"]
 
@@ -41,7 +41,7 @@ def _kept_by_forward(model: GPT, tokens: torch.Tensor, targets: torch.Tensor) ->
     def pack(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
         kept[storage.data_ptr()] = storage  # held, so that its address is not used again
-        return tensor
+        return tensor.detach()  # an output that its own node keeps would never be freed
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         logits = model(tokens)

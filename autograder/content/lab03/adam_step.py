@@ -15,6 +15,7 @@ from autograder.content.lab03.paths import (
     mutants_like,
     paths_in,
 )
+from autograder.model.compare import same
 from autograder.model.restrictions import Ban
 from autograder.model.task import Answer, Case, Finding, Task
 
@@ -151,7 +152,7 @@ def judge_models(
     got = paths_in(models, said)
     if got is None:
         return Finding(False, "The answers came back garbled.")
-    changed = next((one["changed"] for one in said if one.get("changed")), None)
+    changed = next((one["changed"] for one in said if one.get("changed") is not None), None)
     if changed is not None:
         return _changed(changed)
     expected = torch_paths(models, options)
@@ -175,9 +176,9 @@ def judge_models(
 
 
 def _changed(what: object) -> Finding:
-    if what == "gradients":
+    if same("gradients", what):
         return Finding(False, "", ("changes_gradients",))
-    if what == "lists":
+    if same("lists", what):
         return Finding(False, "Your step changed the list `params` or the list `grads` itself.")
     return Finding(
         False,

@@ -135,6 +135,7 @@ lean_adam_step = Task(
     parts={_EQUAL: 2, _BUDGET: 2},
     defines=("lean_adam_step",),
     probe="lean_adam_step",
+    stretch=True,
     cases=_cases,
     judge=_judge,
     mistakes=MISTAKES

@@ -50,6 +50,12 @@ def _own_values_only(state: State) -> int:
     return _bytes(state, [v for tree in state["trees"] for v in tree.values() if is_view(v)])
 
 
+def _own_tensors_as_views(state: State) -> int:
+    """Adds up the nbytes of the tensors that stand directly in each parameter's state."""
+    own = [v for tree in state["trees"] for v in tree.values() if is_view(v)]
+    return sum(4 * _values(view) for view in own)
+
+
 def _without(container: type) -> Callable[[State], int]:
     """Does not look into containers of this type, within a parameter's state."""
     into = tuple({dict, list, tuple} - {container})
@@ -167,6 +173,7 @@ measured_state_bytes = Task(
                 state, [view for view in _reached(state) if _values(view) > 1]
             ),
             "not_nested": _own_values_only,
+            "own_nbytes": _own_tensors_as_views,
             "dicts_left_out": _without(dict),
             "lists_left_out": _without(list),
             "tuples_left_out": _without(tuple),
@@ -188,6 +195,8 @@ measured_state_bytes = Task(
         "convention a counter that is a tensor counts.",
         "not_nested": "Your function looks at a parameter's own values only. Look into dicts, "
         "lists and tuples among them, too.",
+        "own_nbytes": "Your function adds up the nbytes of each parameter's own tensors. Look into "
+        "dicts, lists and tuples too, and count whole storages, each once.",
         "dicts_left_out": "Your function does not look into dicts within a parameter's state.",
         "lists_left_out": "Your function does not look into lists within a parameter's state.",
         "tuples_left_out": "Your function does not look into tuples within a parameter's state.",

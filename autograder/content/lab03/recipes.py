@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
-from autograder.model.compare import by_reference, whole
+from autograder.model.compare import by_reference, same, whole
 from autograder.model.task import Case, Task
 
 __all__ = ["bytes_per_parameter", "largest_model"]
@@ -22,10 +23,27 @@ _RECIPES: Mapping[str, tuple[int, ...]] = {
 }
 
 
+_UNKNOWN = ("fp16", "MIXED", "")
+_LOUD = {"ValueError", "KeyError"}  # a dict's own KeyError tells of a misspelt recipe just as well
+
+
+def _unknown_alike(equal: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """Return `equal`, which also takes one error for another that tells of an unknown recipe."""
+
+    def alike(expected: Any, got: Any) -> bool:
+        if isinstance(expected, str) and isinstance(got, str):
+            return expected == got or {expected, got} <= _LOUD
+        return equal(expected, got)
+
+    return alike
+
+
 # bytes_per_parameter
 
 
 def _sizes(recipe: str) -> dict[str, int]:
+    if recipe not in _RECIPES:
+        raise ValueError(f"no such recipe: {recipe}")
     return dict(zip(_KEYS, _RECIPES[recipe], strict=True))
 
 
@@ -37,7 +55,10 @@ def _but(wrong: Mapping[str, tuple[int, ...]]) -> Callable[[str], dict[str, int]
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     names = [str(name) for name in rng.permutation(list(_RECIPES))]
-    return [Case(("value",), {"calls": [[name] for name in names]})]
+    return [
+        Case(("value",), {"calls": [[name] for name in names]}),
+        Case(("value",), {"calls": [[name] for name in _UNKNOWN]}),
+    ]
 
 
 bytes_per_parameter = Task(
@@ -64,7 +85,10 @@ bytes_per_parameter = Task(
             "moments_in_sgd": _but({"sgd": (4, 4, 0, 4, 4)}),
             "absent_left_out": lambda recipe: {k: v for k, v in _sizes(recipe).items() if v},
             "bits": lambda recipe: {k: 8 * v for k, v in _sizes(recipe).items()},
+            "unknown_recipe_none": lambda r: _sizes(r) if r in _RECIPES else None,
+            "unknown_recipe_taken": lambda r: _sizes(r if r in _RECIPES else "sgd"),
         },
+        equal=_unknown_alike(same),
         write=lambda recipe: f"bytes_per_parameter({recipe!r})",
     ),
     mistakes={
@@ -89,6 +113,9 @@ bytes_per_parameter = Task(
         "absent_left_out": "Your dict leaves out what a recipe does not have. Give all five keys, "
         "with 0 there, so that two recipes can be compared key by key.",
         "bits": "Your sizes are in bits; give bytes, of 8 bits each.",
+        "unknown_recipe_none": "An unknown recipe must raise ValueError; yours returns None.",
+        "unknown_recipe_taken": "An unknown recipe must raise ValueError; yours takes it for "
+        "'sgd', so a misspelt name gives a wrong size in silence.",
     },
 )
 
@@ -97,7 +124,7 @@ bytes_per_parameter = Task(
 
 
 def _largest(recipe: str, budget_bytes: int, activation_bytes: int) -> int:
-    return _filled(sum(_RECIPES[recipe]), budget_bytes - activation_bytes)
+    return _filled(sum(_sizes(recipe).values()), budget_bytes - activation_bytes)
 
 
 def _filled(each_bytes: int, left_bytes: int) -> int:
@@ -121,6 +148,7 @@ def _largest_cases(rng: np.random.Generator) -> list[Case]:
         Case(("value",), {"calls": drawn}),
         Case(("value",), {"calls": [*drawn, too_small]}),
         Case(("value",), {"calls": edges + [[r, 100, 100] for r in _RECIPES]}, fixed=True),
+        Case(("value",), {"calls": [[name, 1000, 100] for name in _UNKNOWN]}),
     ]
 
 
@@ -138,7 +166,7 @@ largest_model = Task(
             "always_16_bytes": _always(16),
             "always_18_bytes": _always(18),
             "always_20_bytes": _always(20),
-            "weights_only": lambda recipe, b, a: _filled(_RECIPES[recipe][0], b - a),
+            "weights_only": lambda recipe, b, a: _filled(_RECIPES.get(recipe, (2,))[0], b - a),
             "activations_forgotten": lambda recipe, b, a: _filled(sum(_RECIPES[recipe]), b),
             "activations_added": lambda recipe, b, a: _filled(sum(_RECIPES[recipe]), b + a),
             "rounded_up": lambda recipe, b, a: -(-max(0, b - a) // sum(_RECIPES[recipe])),
@@ -151,7 +179,7 @@ largest_model = Task(
                 sum(_RECIPES[recipe]), (b - a) * 10**9 // 2**30
             ),
         },
-        equal=whole(),
+        equal=_unknown_alike(whole()),
         write=lambda recipe, b, a: f"largest_model({recipe!r}, {b}, {a})",
     ),
     mistakes={

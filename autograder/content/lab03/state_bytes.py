@@ -107,6 +107,7 @@ state_bytes = Task(
     parts={"value": 2},
     defines=("state_bytes",),
     probe="state_bytes",
+    stretch=True,
     cases=_cases,
     judge=by_reference(
         state_bytes_of,
@@ -119,6 +120,9 @@ state_bytes = Task(
             "flattened_matrix": _but("adafactor", _flattened),
             "batches_left_out": _but(
                 "adafactor", lambda s: 4 * (s[-2] + s[-1] if len(s) > 1 else math.prod(s))
+            ),
+            "sum_of_sizes": _but(
+                "adafactor", lambda s: 4 * (sum(s) if len(s) > 1 else math.prod(s))
             ),
             "not_factored": _but("adafactor", lambda shape: 4 * math.prod(shape)),
             "first_moment_in_adafactor": _but(
@@ -149,6 +153,9 @@ state_bytes = Task(
         "last, n / second last values.",
         "batches_left_out": "Your Adafactor keeps only last + second last values. A tensor of "
         "three or more dimensions is a stack of matrices, each with rows and columns of its own.",
+        "sum_of_sizes": "Your Adafactor adds up the sizes of all dimensions. That holds for a "
+        "matrix alone: a tensor of three or more dimensions is a stack of matrices, each with rows "
+        "and columns of its own, so n / last + n / second last.",
         "not_factored": "Your Adafactor keeps a value for each parameter. For two or more "
         "dimensions it keeps means over the last two of them.",
         "first_moment_in_adafactor": "Your Adafactor keeps a first moment. The one asked for here "

@@ -77,7 +77,7 @@ def _same_result(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding
         return Finding(False, "", ("uphill",))
     if not _close(first, stepped):
         return Finding(False, "After backward the parameters are not param - lr * grad.")
-    if any(left):
+    if not all(one is False for one in left):
         return Finding(False, "", ("gradients_stay",))
     if not _close(second, stepped) or not _like(value.get("gradients"), gradients):
         return Finding(False, "", ("remove_does_nothing",))
@@ -151,6 +151,7 @@ step_in_backward = Task(
     parts={_SAME: 1, _LIVE: 2},
     defines=("step_in_backward",),
     probe="step_in_backward",
+    stretch=True,
     cases=_cases,
     judge=_judge,
     mistakes={

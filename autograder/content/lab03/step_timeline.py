@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from autograder.model.compare import by_reference
-from autograder.model.task import Case, Task
+from autograder.model.compare import are_outcomes, by_reference, same, show
+from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
 
 __all__ = ["step_timeline"]
 
@@ -143,7 +145,12 @@ def _before(param_bytes: int, activation_bytes: int, events: Sequence[str]) -> l
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     def sizes() -> list[object]:
-        return [int(rng.integers(10, 10**10)), int(rng.integers(1, 10**10))]
+        """Small ones, to be followed by hand, of which no few make up some of the other."""
+        while True:
+            parameters, activations = (int(n) for n in rng.integers(10, 90, 2))
+            ratios = {Fraction(a, b) for a in range(1, 8) for b in range(1, 8)}
+            if Fraction(parameters, activations) not in ratios:
+                return [parameters, activations]
 
     once = ["forward", "backward", "step", _FREE]
     zeroing = ["forward", "backward", "step", _ZERO]
@@ -162,6 +169,45 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     ]
 
 
+_SHOWN = 4  # events before the one that differs
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    found = _compared(case, answer)
+    said = _first_difference(case.inputs["calls"], answer.value)
+    return {
+        part: replace(one, said=said) if said and not one.ok and one != NOT_WRITTEN else one
+        for part, one in found.items()
+    }
+
+
+def _first_difference(calls: Sequence[Sequence[Any]], outcomes: Any) -> str:
+    """A sentence on the first event after which a list of the right length is wrong, or ""."""
+    if not are_outcomes(outcomes, len(calls)):
+        return ""
+    for call, outcome in zip(calls, outcomes, strict=True):
+        expected = _timeline(_Live)(*call)
+        if outcome[0] != "value":
+            return ""
+        got = outcome[1].tolist() if isinstance(outcome[1], np.ndarray) else outcome[1]
+        if not isinstance(got, (list, tuple)) or len(got) != len(expected):
+            return ""
+        for step, (right, wrong) in enumerate(zip(expected, got, strict=True)):
+            if not same(right, wrong):
+                return _said(call, step, right, wrong)
+    return ""
+
+
+def _said(call: Sequence[Any], step: int, right: int, wrong: Any) -> str:
+    parameters, activations, events = call
+    before = ", ".join(events[max(0, step - _SHOWN) : step])
+    after = f" (after {'..., ' if step > _SHOWN else ''}{before})" if before else ""
+    return (
+        f"P = {parameters}, A = {activations}: your list first differs at event {step + 1}, "
+        f"{events[step]}{after}. Expected {right}, but got {show(wrong)}."
+    )
+
+
 def _draw(rng: np.random.Generator) -> list[str]:
     """Events in any order in which each backward has a forward before it."""
     events: list[str] = []
@@ -174,32 +220,34 @@ def _draw(rng: np.random.Generator) -> list[str]:
     return events
 
 
+_compared = by_reference(
+    _timeline(_Live),
+    {
+        "gradients_pile_up": _timeline(_GradientsPileUp),
+        "activations_stay": _timeline(_ActivationsStay),
+        "all_activations_freed": _timeline(_AllActivationsFreed),
+        "one_moment": _timeline(_OneMoment),
+        "state_each_step": _timeline(_StateEachStep),
+        "state_from_the_start": _timeline(_StateFromTheStart),
+        "state_without_gradients": _timeline(_StateWithoutGradients),
+        "step_frees_gradients": _timeline(_StepFreesGradients),
+        "zeroing_frees": _timeline(_ZeroFrees),
+        "zeroing_makes": _timeline(_ZeroMakes),
+        "gradients_never_freed": _timeline(_NothingFreesGradients),
+        "state_freed_too": _timeline(_StateFreedToo),
+        "parameters_forgotten": _timeline(_ParametersForgotten),
+        "before_the_event": _before,
+    },
+    write=lambda p, a, events: f"step_timeline({p}, {a}, {events})",
+)
+
 step_timeline = Task(
     id="lab03-step_timeline",
     parts={"value": 2},
     defines=("step_timeline",),
     probe="step_timeline",
     cases=_cases,
-    judge=by_reference(
-        _timeline(_Live),
-        {
-            "gradients_pile_up": _timeline(_GradientsPileUp),
-            "activations_stay": _timeline(_ActivationsStay),
-            "all_activations_freed": _timeline(_AllActivationsFreed),
-            "one_moment": _timeline(_OneMoment),
-            "state_each_step": _timeline(_StateEachStep),
-            "state_from_the_start": _timeline(_StateFromTheStart),
-            "state_without_gradients": _timeline(_StateWithoutGradients),
-            "step_frees_gradients": _timeline(_StepFreesGradients),
-            "zeroing_frees": _timeline(_ZeroFrees),
-            "zeroing_makes": _timeline(_ZeroMakes),
-            "gradients_never_freed": _timeline(_NothingFreesGradients),
-            "state_freed_too": _timeline(_StateFreedToo),
-            "parameters_forgotten": _timeline(_ParametersForgotten),
-            "before_the_event": _before,
-        },
-        write=lambda p, a, events: f"step_timeline({p}, {a}, {events})",
-    ),
+    judge=_judge,
     mistakes={
         "before_the_event": "Your values are those just before each event. Let the event happen "
         "first, and note the bytes after it.",

@@ -140,4 +140,5 @@ recompute_attention_only = Task(
         reason="Run the parts yourself; the block's own switch is not to be touched.",
     ),
     trust="measured",
+    stretch=True,
 )

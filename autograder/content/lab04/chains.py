@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from peakmem.chain import Chain as LibraryChain
-from peakmem.chain import Stage
-from peakmem.errors import Infeasible
-from peakmem.kept import best_kept_set
+from peakmem.core.errors import Infeasible
+from peakmem.plan.chain import Chain as LibraryChain
+from peakmem.plan.chain import Stage
+from peakmem.plan.segments import best_kept_set
 
 __all__ = [
     "Chain",

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from autograder.content.lab04.forbidden import NO_TORCH_CHECKPOINT, UNSEEN
+from autograder.model.compare import same
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.probes.lab04 import MANY, MANY_TANHS, TANHS, many_tanhs, run_checkpointed, run_many
 
@@ -77,16 +78,16 @@ def _same(inputs: dict[str, Any], value: Any) -> Finding:
     if not isinstance(value, dict) or value.keys() != expected.keys():
         return Finding(False, "The answers came back garbled.")
     kind = inputs["kind"]
-    if value["is_tuple"] != expected["is_tuple"] or not close(
+    if not same(expected["is_tuple"], value["is_tuple"]) or not close(
         value["outputs"], expected["outputs"]
     ):
         return Finding(False, _OUTPUTS, ("outputs",))
-    if value["failed"] != "":
+    if not same("", value["failed"]):
         return Finding(False, f"{_REFUSED}{value['failed']!s:.600}", _refusals(value["failed"]))
-    if value["requires_grad"] != expected["requires_grad"]:
+    if not same(expected["requires_grad"], value["requires_grad"]):
         return Finding(False, _NO_GRAPH if kind != "no_grad" else _UNDER_NO_GRAD)
     if kind == "no_grad":
-        once = value["calls"] == [1, 1]
+        once = same([1, 1], value["calls"])
         return Finding(True) if once else Finding(False, _UNDER_NO_GRAD, ("calls",))
     if kind == "random" and not close(value["between"], expected["between"]):
         return Finding(False, _BETWEEN, ("forward_rewinds",))
@@ -112,13 +113,17 @@ def _two_calls(value: Any) -> Finding:
     """Two checkpoints, one behind the other: each calls its function twice."""
     if not isinstance(value, dict) or not isinstance(value.get("calls"), list):
         return Finding(False, "The answers came back garbled.")
-    if value["calls"] == [2, 4] or value.get("failed"):  # backward did not come to its end
+    ended = same("", value.get("failed", ""))
+    if same([2, 4], value["calls"]) or not ended:
         return Finding(True)
     mistakes = {(2, 2): ("keeps_everything",), (2, 5): ("not_detached", "calls")}
-    return Finding(False, _TWO_CALLS, mistakes.get(tuple(value["calls"]), ("calls",)))
+    found = [m for calls, m in mistakes.items() if same(calls, value["calls"])]
+    return Finding(False, _TWO_CALLS, found[0] if found else ("calls",))
 
 
 def _gradient_mistakes(kind: str, value: Any, expected: Any) -> tuple[str, ...]:
+    if not isinstance(value["gradients"], list):
+        return ()
     pairs = list(zip(value["gradients"], expected["gradients"], strict=False))
     if all(got is None for got, right in pairs[2:] if right is not None):
         return ("parameters_left_out",)
@@ -152,9 +157,9 @@ def _many(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     value = answer.value if isinstance(answer.value, dict) else {}
     calls, rise_bytes = value.get("calls"), answer.metered("rise_bytes")
     if answer.breaks_budget(rise_bytes, (_MANY_TENSORS - 1) * _MANY_TENSOR):
-        everything = calls == [MANY, MANY] or (rise_bytes or 0) > _EVERYTHING * _MANY_TENSOR
+        everything = same([MANY, MANY], calls) or (rise_bytes or 0) > _EVERYTHING * _MANY_TENSOR
         return Finding(False, _MANY, ("keeps_everything",) if everything else ("keeps_something",))
-    if calls != [MANY, 2 * MANY]:
+    if not same([MANY, 2 * MANY], calls):
         return Finding(False, _CALLS, ("calls",))
     right = _right_of_many(inputs["seed"])
     if not near(value.get("sums"), right["sums"]) or not _is_loss(value.get("loss"), right["loss"]):
@@ -179,9 +184,9 @@ def _memory(seed: int, value: Any) -> Finding:
     if not isinstance(value, dict) or any(type(value.get(name)) is not int for name in sizes):
         return Finding(False, "The answers came back garbled.")
     one = 4 * _SIDE**2
-    if value.get("calls") == [1, 1]:
+    if same([1, 1], value.get("calls")):
         return Finding(False, _CALLS, ("keeps_everything",))
-    if value.get("calls") != [1, 2]:
+    if not same([1, 2], value.get("calls")):
         return Finding(False, _CALLS, ("calls",))
     if not near(value.get("sums"), _expected_sums(seed)):
         return Finding(False, _MEASURED_CALL)
@@ -189,7 +194,7 @@ def _memory(seed: int, value: Any) -> Finding:
         everything = value["kept_bytes"] > 8 * one
         return Finding(False, _KEEPS, ("keeps_everything",) if everything else ("keeps_something",))
     # The output and the result before it are live together, and each call runs all operators.
-    seen_all = value.get("operators") == [TANHS, TANHS]
+    seen_all = same([TANHS, TANHS], value.get("operators"))
     if value["kept_bytes"] < 0 or value["rise_bytes"] < 2 * one or not seen_all:
         return Finding(False, doubt=UNSEEN)
     return Finding(True)

@@ -172,4 +172,5 @@ gpu_tradeoff = Task(
         "first_step_too": "Your steps take too long. Run two steps before you time one, and leave "
         "making the stack out.",
     },
+    stretch=True,
 )

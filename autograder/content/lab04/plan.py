@@ -18,7 +18,7 @@ from autograder.content.lab04.chains import (
     time,
 )
 from autograder.content.lab04.heuristics import HEURISTICS, draw_chain, fewest_cuts, telling
-from autograder.model.compare import show
+from autograder.model.compare import are_outcomes, same, show
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
 
 __all__ = ["plan"]
@@ -63,7 +63,7 @@ def _call(rng: np.random.Generator) -> list[Any]:
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     calls = case.inputs["calls"]
     outcomes = answer.value
-    if not isinstance(outcomes, list) or len(outcomes) != len(calls):
+    if not are_outcomes(outcomes, len(calls)):
         return dict.fromkeys(case.parts, Finding(False, "The answers came back garbled."))
     found: dict[str, Finding] = {}
     explained = _explain(calls, outcomes)
@@ -177,7 +177,7 @@ def _agrees(kept: list[int] | None, outcome: Any) -> bool:
     if outcome[0] != "value":
         return False
     value = outcome[1].tolist() if isinstance(outcome[1], np.ndarray) else outcome[1]
-    return isinstance(value, (list, tuple)) and list(value) == kept
+    return same(kept, value)
 
 
 plan = Task(
@@ -212,4 +212,5 @@ plan = Task(
         "last_stage_kept": "Your plan keeps the last stage's output too, so the last segment is "
         "recomputed for nothing.",
     },
+    stretch=True,
 )

@@ -210,4 +210,5 @@ saved_bytes = Task(
         "elements": "You return elements. Asked for are bytes.",
         "four_bytes_each": "You take every element for 4 bytes. Ask the storage for its bytes.",
     },
+    stretch=True,
 )

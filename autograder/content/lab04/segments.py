@@ -11,6 +11,7 @@ import numpy as np
 
 from autograder.content.lab04.checkpoint import close, near
 from autograder.content.lab04.forbidden import NO_TORCH_CHECKPOINT, UNSEEN
+from autograder.model.compare import same
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.probes.lab04 import run_large_layers, run_layers
 
@@ -107,7 +108,7 @@ def _large_sums(seed: int) -> list[Any]:
 
 def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
     expected = run_layers(_plain, **inputs)
-    if not isinstance(value, dict) or value.keys() != expected.keys():
+    if not isinstance(value, dict) or value.keys() != expected.keys() or not _are_calls(value):
         return Finding(False, "The answers came back garbled.")
     n, k = inputs["n_layers"], inputs["segment_length"]
     said = f"With {n} layers in segments of {k}: "
@@ -128,7 +129,7 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
     if type(kept) is not int or kept > tensors * _ONE + segments * _SLACK_BYTES:
         said += f"after forward more is live than {tensors} outputs."
         return Finding(False, said, _keeps(n, k, kept) + _explain(n, k, value))
-    if kept < tensors * _ONE or value["operators"] != [n, again]:
+    if kept < tensors * _ONE or not same([n, again], value["operators"]):
         return Finding(False, doubt=UNSEEN)
     return Finding(True)
 
@@ -136,7 +137,9 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
 def _keeps(n: int, k: int, kept: Any) -> tuple[str, ...]:
     """The mistake of keeping so much where the right layers are called."""
     slack = n * _SLACK_BYTES
-    return ("layer_by_layer",) if k > 1 and n * _ONE <= kept <= n * _ONE + slack else ()
+    if type(kept) is not int or k == 1:
+        return ()
+    return ("layer_by_layer",) if n * _ONE <= kept <= n * _ONE + slack else ()
 
 
 def _close32(got: Any, expected: list[Any]) -> bool:

@@ -23,41 +23,49 @@ def _segments(n: int, k: int) -> tuple[int, int]:
     return s, n - (s - 1) * k
 
 
-def peak_by_formula(n: int, k: int) -> int:
-    """The peak of n layers in segments of k, in outputs of a layer."""
+def peak_by_formula(n: int, k: int, saved: int = 1) -> int:
+    """The peak of n layers in segments of k, in outputs of a layer; each saves `saved` of them."""
     k = min(k, n)
     s, r = _segments(n, k)
-    return n + 1 if s == 1 else max(s + r, s - 1 + k)
+    return n * saved + 1 if s == 1 else max(s + r * saved, s - 1 + k * saved)
 
 
-def peak_by_simulation(n: int, k: int) -> int:
-    """The peak by letting the chain run: the test's oracle for the formula."""
+def peak_by_simulation(n: int, k: int, saved: int = 1) -> int:
+    """The peak by letting the chain run, unit by unit: the test's oracle for the formula.
+
+    A unit is (layer, number); number 0 is the layer's output, and (-1, 0) is the chain's input.
+    """
+
+    def all_of(first: int, end: int) -> set[tuple[int, int]]:
+        return set(itertools.product(range(first, end), range(saved)))
+
     bounds = [*range(0, n, k), n]
-    live = {bounds[i] for i in range(len(bounds) - 1)} | set(range(bounds[-2], n + 1))
-    peak = len(live)  # value i is the input of layer i; the chain's input is value 0
-    live -= set(range(bounds[-2] + 1, n + 1))
+    live = {(start - 1, 0) for start in bounds[:-1]} | all_of(bounds[-2], n)
+    peak = len(live)
+    live -= all_of(bounds[-2], n)
     for start, end in reversed(list(itertools.pairwise(bounds))[:-1]):
-        live.discard(end)  # the segment behind is done, its input with it
-        peak = max(peak, len(live | set(range(start, end + 1))))
+        live.discard((end - 1, 0))  # the segment behind is done, its input with it
+        peak = max(peak, len(live | all_of(start, end)))
     return peak
 
 
 def _again(n: int, k: int) -> int:
+    k = min(k, n)
     return (_segments(n, k)[0] - 1) * k
 
 
-def _best(peak: Callable[[int, int], int]) -> Callable[[int], frozenset[int]]:
-    def best(n: int) -> frozenset[int]:
-        peaks = {k: peak(n, k) for k in range(1, n + 1)}
+def _best(peak: Callable[..., int]) -> Callable[..., frozenset[int]]:
+    def best(n: int, saved: int = 1) -> frozenset[int]:
+        peaks = {k: peak(n, k, saved) for k in range(1, n + 1)}
         return frozenset(k for k in peaks if peaks[k] == min(peaks.values()))
 
     return best
 
 
 def _call(
-    peak: Callable[[int, int], int] = peak_by_formula,
+    peak: Callable[..., int] = peak_by_formula,
     again: Callable[[int, int], int] = _again,
-    best: Callable[[int], frozenset[int]] | None = None,
+    best: Callable[..., frozenset[int]] | None = None,
 ) -> Callable[..., Any]:
     functions: dict[str, Callable[..., Any]] = {
         _PEAK: peak,
@@ -73,25 +81,44 @@ def _equal(expected: Any, got: Any) -> bool:
     return same(expected, got)
 
 
-def _of_segments(formula: Callable[[int, int, int, int], int]) -> Callable[[int, int], int]:
-    return lambda n, k: formula(n, min(k, n), *_segments(n, min(k, n)))
+def _of_segments(formula: Callable[[int, int, int, int, int], int]) -> Callable[..., int]:
+    """A peak by a formula of n, k, s, r and saved."""
+    return lambda n, k, saved=1: formula(n, min(k, n), *_segments(n, min(k, n)), saved)
+
+
+def _only(length: Callable[[int, int], int]) -> Callable[..., frozenset[int]]:
+    return lambda n, saved=1: frozenset({length(n, saved)})
 
 
 _MUTANTS = {
-    "last_is_whole": _call(peak=_of_segments(lambda n, k, s, r: s + k)),
-    "recomputed_forgotten": _call(peak=_of_segments(lambda n, k, s, r: s + r)),
-    "last_forgotten": _call(peak=_of_segments(lambda n, k, s, r: n + 1 if s == 1 else s - 1 + k)),
-    "input_forgotten": _call(
-        peak=_of_segments(lambda n, k, s, r: n if s == 1 else max(s + r, s - 1 + k) - 1)
+    "saved_forgotten": _call(peak=lambda n, k, saved=1: peak_by_formula(n, k)),
+    "inputs_saved_too": _call(
+        peak=_of_segments(
+            lambda n, k, s, r, u: n * u + 1 if s == 1 else max((s + r) * u, (s - 1 + k) * u)
+        )
     ),
-    "inputs_forgotten": _call(peak=_of_segments(lambda n, k, s, r: k + (s == 1))),
-    "long_segment": _call(peak=lambda n, k: peak_by_formula(n, k) if k <= n else k + 1),
+    "last_is_whole": _call(peak=_of_segments(lambda n, k, s, r, u: s + k * u)),
+    "recomputed_forgotten": _call(peak=_of_segments(lambda n, k, s, r, u: s + r * u)),
+    "last_forgotten": _call(
+        peak=_of_segments(lambda n, k, s, r, u: n * u + 1 if s == 1 else s - 1 + k * u)
+    ),
+    "input_forgotten": _call(
+        peak=_of_segments(
+            lambda n, k, s, r, u: n * u if s == 1 else max(s + r * u, s - 1 + k * u) - 1
+        )
+    ),
+    "inputs_forgotten": _call(peak=_of_segments(lambda n, k, s, r, u: k * u + (s == 1))),
+    "long_segment": _call(
+        peak=lambda n, k, saved=1: peak_by_formula(n, k, saved) if k <= n else k * saved + 1
+    ),
     "all_again": _call(again=lambda n, k: n),
     "all_but_one_segment": _call(again=lambda n, k: max(n - k, 0)),
     "whole_segments": _call(again=lambda n, k: n // min(k, n) * min(k, n)),
-    "square_root": _call(best=lambda n: frozenset({math.isqrt(n)})),
+    "square_root": _call(best=_only(lambda n, saved: math.isqrt(n))),
+    "root_without_saved": _call(best=_only(lambda n, saved: round(math.sqrt(n)))),
+    "root_of_the_quotient": _call(best=_only(lambda n, saved: max(1, round(math.sqrt(n / saved))))),
     "least_peak_itself": _call(
-        best=lambda n: frozenset({min(peak_by_formula(n, k) for k in range(1, n + 1))})
+        best=_only(lambda n, saved: min(peak_by_formula(n, k, saved) for k in range(1, n + 1)))
     ),
 }
 
@@ -100,17 +127,19 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     pairs = [[int(n), int(rng.integers(1, n + 1))] for n in rng.integers(5, 60, 12)]
     # One segment; segments longer than the chain; the last one short, whole, and of one layer.
     pairs += [[n, n] for n in (1, 9)] + [[6, 20], [10, 4], [12, 4], [13, 4], [24, 7], [9, 8]]
-    hidden = [8, 15, 24, 30, 1, 2, 3, 64, *map(int, rng.integers(5, 120, 8))]
+    units = [1, 2, 5, 17, *map(int, rng.integers(2, 20, len(pairs)))]
+    peaks = [*pairs, *([*pair, u] for pair, u in zip(pairs, units, strict=False)), [96, 2, 17]]
+    lengths = [8, 15, 24, 30, 1, 2, 3, 64, *map(int, rng.integers(5, 120, 8))]
+    best = [[n] for n in lengths] + [[n, u] for n in (8, 15, 24, 30) for u in (1, 2, 5, 17)]
+    best += [[36, 17], [62, 10]]  # where the root of n / saved, rounded, is not among the best
+    shown = [pairs[0], [*pairs[1], int(rng.integers(2, 18))]]
     return [
-        *(
-            Case((name,), {"calls": [[name, *pair]]})
-            for name in (_PEAK, _AGAIN)
-            for pair in pairs[:2]
-        ),
-        Case((_PEAK,), {"calls": [[_PEAK, *pair] for pair in pairs]}),
+        *(Case((_PEAK,), {"calls": [[_PEAK, *pair]]}) for pair in shown),
+        *(Case((_AGAIN,), {"calls": [[_AGAIN, *pair]]}) for pair in pairs[:2]),
+        Case((_PEAK,), {"calls": [[_PEAK, *pair] for pair in peaks]}),
         Case((_AGAIN,), {"calls": [[_AGAIN, *pair] for pair in pairs]}),
-        Case((_BEST,), {"calls": [[_BEST, int(rng.integers(5, 120))]]}),
-        Case((_BEST,), {"calls": [[_BEST, n] for n in hidden]}, fixed=True),
+        Case((_BEST,), {"calls": [[_BEST, int(rng.integers(5, 120)), int(rng.integers(1, 18))]]}),
+        Case((_BEST,), {"calls": [[_BEST, *call] for call in best]}, fixed=True),
     ]
 
 
@@ -132,8 +161,16 @@ sqrt_rule = Task(
         form=_form,
     ),
     mistakes={
-        "square_root": "The root of N, rounded down, is not always best: the last segment may be "
+        "square_root": "The root of n, rounded down, is not always best: the last segment may be "
         "short. Try every length and take one of the least peak.",
+        "root_without_saved": "The root of n is best if a layer saves nothing but its output. The "
+        "more it saves, the shorter the best segment. Try every length.",
+        "saved_forgotten": "You take each layer for one unit. A layer that is live for backward "
+        "holds `saved` units; a segment's input is one.",
+        "inputs_saved_too": "You count `saved` units for the segments' inputs too. Each of them is "
+        "one tensor: one unit.",
+        "root_of_the_quotient": "The root of n / saved, rounded, is close, but not always best: "
+        "lengths are whole, and the last segment may be short. Try every length.",
         "least_peak_itself": "You return the least peak. Asked for is the length that reaches it.",
         "last_is_whole": "Your peak takes the last segment for a whole one. It has r outputs, and "
         "the peak of the others is one input lower.",
@@ -143,10 +180,10 @@ sqrt_rule = Task(
         "inputs and the last segment's outputs are live.",
         "input_forgotten": "You leave out the chain's input, which is kept too.",
         "inputs_forgotten": "You leave out the segments' inputs, which wait for their turn.",
-        "long_segment": "A segment is never longer than the chain: k > N means N.",
+        "long_segment": "A segment is never longer than the chain: k > n means n.",
         "all_again": "You recompute all layers. The last segment is still there after forward.",
         "all_but_one_segment": "The segment that is not recomputed is the last, and it may be "
-        "short: N - k is too few then.",
-        "whole_segments": "Where k divides N, the last whole segment is not recomputed either.",
+        "short: n - k is too few then.",
+        "whole_segments": "Where k divides n, the last whole segment is not recomputed either.",
     },
 )

@@ -22,12 +22,14 @@ from autograder.content.lab05.gradients import (
     gradients_in,
     gradients_of,
     is_number,
+    is_tensor,
+    number_in,
     sizes_of,
     weighted,
 )
 from autograder.model.compare import show
 from autograder.model.task import Answer, Budget, Case, Finding, Task
-from peakmem.meter import measure_call
+from peakmem.measure.meter import measure_call
 from peakmem.probes.lab05 import LOSSES, large_run, small_model
 
 __all__ = ["accumulate_gradients", "largest_rise_bytes", "least_rise_bytes"]
@@ -190,7 +192,7 @@ def _compared(case: Case, value: Mapping[str, Any]) -> Finding:
         return Finding(False, said.rstrip(), tuple(pieces.mistakes_in(got)))
     if case.secret["checks"] == "gradients" or is_number(value.get("value"), pieces.right.loss):
         return forwards_unseen(value, len(small["inputs"])) or Finding(True)
-    if value.get("value") == "a tensor":
+    if is_tensor(value.get("value")):
         return Finding(False, f"{call}: a tensor came back.", ("returns_tensor",))
     mutants = pieces.loss_mutants().items()
     names = [name for name, wrong in mutants if is_number(value.get("value"), wrong)]
@@ -262,7 +264,7 @@ def _returned(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
     got, right = value.get("value"), sum(losses) / len(losses)
     if _nearly(got, right):
         return Finding(True)
-    if got == "a tensor":
+    if is_tensor(got):
         return Finding(False, "A tensor came back.", ("returns_tensor",))
     mutants = _loss_mutants([_LARGE_MICRO_BATCH] * len(losses), losses).items()
     names = tuple(name for name, wrong in mutants if _nearly(got, wrong))
@@ -275,9 +277,8 @@ def _returned(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
 
 def _nearly(got: Any, expected: float) -> bool:
     """Tell whether a number is this one, up to the rounding of float32."""
-    if isinstance(got, bool) or not isinstance(got, (int, float)):
-        return False
-    return abs(got - expected) <= _FLOAT32 * abs(expected)
+    number = number_in(got)
+    return number is not None and abs(number - expected) <= _FLOAT32 * abs(expected)
 
 
 # Mistakes in the gradients, which come with a loss that this case cannot tell the reason of.

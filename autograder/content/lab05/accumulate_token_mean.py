@@ -23,6 +23,7 @@ from autograder.content.lab05.gradients import (
     gradients_of,
     graphs_kept,
     is_number,
+    is_tensor,
     sizes_of,
     weighted,
 )
@@ -177,7 +178,7 @@ def _compared(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
             # What has no token that counts may be left out.
             rows = int((inputs["labels"] != ignored).any(axis=1).sum())
             return forwards_unseen(value, rows) or Finding(True)
-        if loss == "a tensor":
+        if is_tensor(loss):
             return Finding(False, "A tensor came back.", ("returns_tensor",))
     names = [
         name

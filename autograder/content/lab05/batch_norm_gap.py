@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from autograder.content.lab05.gradients import is_tensor, number_in
 from autograder.model.compare import show
 from autograder.model.task import Answer, Case, Finding, Task
 from peakmem.probes.lab05 import normed_perceptron
@@ -101,7 +102,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
         return {"right": Finding(False, "The answers came back garbled.")}
     got, right = value.get("value"), gaps.pop("right")
     call = f"With norm {case.inputs['norm']!r} and micro_batch={case.inputs['micro_batch']}"
-    if got == "a tensor":
+    if is_tensor(got):
         return {"right": Finding(False, f"{call}: a tensor came back.", ("returns_tensor",))}
     if not _is_number(got, right):
         names = tuple(name for name, wrong in gaps.items() if _is_number(got, wrong))
@@ -114,9 +115,10 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _is_number(value: Any, expected: float) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    number = number_in(value)
+    if number is None:
         return False
-    return bool(np.isclose(value, expected, rtol=_TOLERANCE, atol=_TOLERANCE))
+    return bool(np.isclose(number, expected, rtol=_TOLERANCE, atol=_TOLERANCE))
 
 
 batch_norm_gap = Task(
@@ -124,6 +126,7 @@ batch_norm_gap = Task(
     parts={"right": 2},
     defines=("batch_norm_gap",),
     probe="batch_norm_gap",
+    stretch=True,
     cases=_cases,
     judge=_judge,
     mistakes={

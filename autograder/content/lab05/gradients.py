@@ -27,6 +27,8 @@ __all__ = [
     "gradients_of",
     "graphs_kept",
     "is_number",
+    "is_tensor",
+    "number_in",
     "sizes_of",
     "weighted",
 ]
@@ -125,9 +127,25 @@ def _largest(gradient: Array) -> float:
 
 def is_number(value: Any, expected: float) -> bool:
     """Tell whether a returned value is this number, up to rounding."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    number = number_in(value)
+    if number is None:
         return False
-    return bool(np.isclose(value, expected, rtol=1e-6, atol=1e-9, equal_nan=True))
+    return bool(np.isclose(number, expected, rtol=1e-6, atol=1e-9, equal_nan=True))
+
+
+def is_tensor(value: Any) -> bool:
+    """Tell whether what a probe sent stands for a tensor, which is no plain data."""
+    return isinstance(value, str) and value == "a tensor"
+
+
+def number_in(value: Any) -> float | None:
+    """Return a returned number as a float; None if it is no number, or too large for a float."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def graphs_kept(value: Mapping[str, Any]) -> Finding | None:
@@ -155,7 +173,7 @@ def faults_of_use(value: Mapping[str, Any], micro_batch: int) -> Finding | None:
     if any(type(size) is not int or not 0 <= size <= micro_batch for size in sizes):
         said = f"With micro_batch={micro_batch} the model was given batches of {show(sizes)}."
         return Finding(False, said, ("whole_batch",))
-    if changed:
+    if len(changed):
         said = f"Afterwards these had changed: {', '.join(map(str, changed))}."
         return Finding(False, said, ("changes_arguments",))
     return None

@@ -48,6 +48,8 @@ def _judge_micro_batch(case: Case, answer: Answer) -> Mapping[str, Finding]:
     if not (isinstance(answer.value, (list, tuple)) and len(answer.value) == 2):
         return dict.fromkeys(case.parts, Finding(False, "The answer came back garbled."))
     kind, found = answer.value
+    if not isinstance(kind, str):
+        return dict.fromkeys(case.parts, Finding(False, "The answer came back garbled."))
     if case.secret["broken"]:
         return {"right": _passes_errors_on(case.secret["broken"], kind, found)}
     upper = case.inputs["upper"]
@@ -63,7 +65,7 @@ def _judge_micro_batch(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _passes_errors_on(broken: str, kind: Any, found: Any) -> Finding:
-    if (kind, found) == ("raised", _ERRORS[broken]):
+    if kind == "raised" and show(found) == show(_ERRORS[broken]):
         return Finding(True)
     return Finding(
         False,
@@ -89,7 +91,10 @@ def _finds(fits: int, upper: int, kind: Any, found: Any) -> Finding:
     if kind == "raised":
         said = f"For upper={upper} where {fits} fit: {show(found)} came out of your search."
         return Finding(False, said, ("lets_it_pass", "by_its_text"))
-    if type(found) is int and found == fits:
+    if type(found) is not int:
+        said = f"For upper={upper}: expected a whole number, but got {show(found)}."
+        return Finding(False, said)
+    if found == fits:
         return Finding(True)
     explains = {
         "assumes_one_fits": fits == 0 and found == 1,
@@ -120,6 +125,7 @@ largest_micro_batch = Task(
     parts={"right": 3, "few runs": 1},
     defines=("largest_micro_batch",),
     probe="largest_micro_batch",
+    stretch=True,
     cases=_micro_batch_cases,
     ask=_micro_batch_runs,
     judge=_judge_micro_batch,

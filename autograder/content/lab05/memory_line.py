@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.content.lab05.gradients import number_in
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
@@ -90,7 +91,7 @@ def _equal(expected: Any, got: Any) -> bool:
     got = got.tolist() if isinstance(got, np.ndarray) else got
     if not (isinstance(got, (list, tuple)) and len(got) == 2):
         return False
-    numbers = [g for g in got if isinstance(g, (int, float)) and not isinstance(g, bool)]
+    numbers = [number for part in got if (number := number_in(part)) is not None]
     tolerance = _TOLERANCE
     if isinstance(expected, _Coarse):
         tolerance = _FINE if isinstance(expected, _Fine) else _COARSE
@@ -136,6 +137,7 @@ memory_line = Task(
     parts={"right": 2},
     defines=("memory_line",),
     probe="memory_line",
+    stretch=True,
     cases=_cases,
     judge=by_reference(
         line_of,

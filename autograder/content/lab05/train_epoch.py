@@ -217,10 +217,10 @@ def _difference(right: Mapping[str, Any], value: Mapping[str, Any]) -> str:
     events, gradients = value.get("events"), value.get("gradients")
     if not (isinstance(events, list) and isinstance(gradients, list)):
         return "the answers came back garbled."
-    if events.count("update") != right["events"].count("update"):
-        count = right["events"].count("update")
-        return f"expected {count} updates, but there were {events.count('update')}."
-    if events != right["events"]:
+    updates, count = (_words(found).count("update") for found in (events, right["events"]))
+    if updates != count:
+        return f"expected {count} updates, but there were {updates}."
+    if _words(events) != right["events"]:
         return f"expected {_order(right['events'])}, but it was {_order(events)}."
     if len(gradients) != len(right["gradients"]):
         return f"{len(gradients)} updates have gradients, expected {len(right['gradients'])}."
@@ -242,8 +242,12 @@ _UNSEEN = (
 )
 
 
+def _words(events: list[Any]) -> list[str]:
+    return [str(event) for event in events]
+
+
 def _order(events: list[Any]) -> str:
-    return show([str(event) for event in events])
+    return show(_words(events))
 
 
 train_epoch = Task(

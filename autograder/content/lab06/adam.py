@@ -138,7 +138,8 @@ def _device(large: Mapping[str, Any], value: Mapping[str, Any], answer: Answer) 
         return Finding(True)
     if keeps:
         # What the device holds between steps would have to be on the host instead.
-        nowhere = value.get("live_bytes") == [0, 0, 0]
+        live = value.get("live_bytes")
+        nowhere = isinstance(live, list) and not any(type(x) is not int or x for x in live)
         return Finding(False, _KEPT, ("nothing_on_the_host" if nowhere else "keeps_on_the_device",))
     all_at_once = (rise_bytes or 0) >= 2 * _bytes_of(large)
     return Finding(False, _RISE, ("all_moments_at_once",) if all_at_once else ("temporaries",))
@@ -146,10 +147,10 @@ def _device(large: Mapping[str, Any], value: Mapping[str, Any], answer: Answer) 
 
 def _host(value: Mapping[str, Any], state_bytes: int) -> Finding:
     live = value.get("live_bytes")
-    if live == [0, state_bytes, state_bytes]:
-        return Finding(True)
     if not isinstance(live, list) or len(live) != 3 or any(type(x) is not int for x in live):
         return Finding(False, "The answers came back garbled.")
+    if live == [0, state_bytes, state_bytes]:
+        return Finding(True)
     said = (
         f"For {state_bytes // 8:,} float32 parameters: expected {[0, state_bytes, state_bytes]} "
         f"bytes on the host before the first step and after the first two, but got {live}."

@@ -69,6 +69,7 @@ gpu_overlap = Task(
     parts={"overlap": 2},
     defines=("overlapped",),
     probe="gpu_overlap",
+    stretch=True,
     cases=_cases,
     judge=_judge,
     trust="measured",

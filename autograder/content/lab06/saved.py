@@ -17,8 +17,8 @@ import torch
 
 from autograder.content.lab06.hiding import NO_HIDING
 from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.execute.host_memory import HostTier
 from peakmem.probes.lab06 import run_program
-from peakmem.tiers import HostTier
 
 __all__ = ["Saved", "saved_by", "swap_saved_tensors"]
 
@@ -255,6 +255,7 @@ swap_saved_tensors = Task(
     parts={_GRADIENTS: 1, _PEAK: 2, _ONCE: 1, _NOTHING: 1},
     defines=("swap_saved_tensors",),
     probe="swap_saved_tensors",
+    stretch=True,
     cases=_cases,
     judge=_judge,
     trust="measured",

@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 
 from autograder.content.lab06.search import TooHard, least_makespan, lower_bound
-from autograder.model.compare import show
+from autograder.model.compare import are_outcomes, show
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
-from peakmem.errors import Infeasible
-from peakmem.swapping import Run, Stage, simulate
+from peakmem.core.errors import Infeasible
+from peakmem.plan.swapping import Run, Stage, simulate
 
 __all__ = ["best_set", "first_ones", "schedule", "set_schedule"]
 
 _FEASIBLE, _NEAR, _CLOSE = "feasible everywhere", "within 1.25x", "within 1.05x"
 _PARTS = (_FEASIBLE, _NEAR, _CLOSE)
 _ROUNDING = 1e-9
+_FIGURES = ("forward_time", "backward_time", "saved_bytes")  # of a stage, as students have them
 
 Copies = list[tuple[str, int, int]]
 
@@ -108,7 +109,7 @@ def _late(stages: Sequence[Stage], budget: int, link: float) -> float:
 
 def _case(parts: tuple[str, ...], problem: Problem, least: float, *, fixed: bool = False) -> Case:
     stages, budget, link = problem
-    plain = [vars(stage) for stage in stages]
+    plain = [{name: getattr(stage, name) for name in _FIGURES} for stage in stages]
     return Case(parts, {"calls": [[plain, budget, link]]}, secret={"least": least}, fixed=fixed)
 
 
@@ -154,7 +155,7 @@ def _all(finding: Finding) -> dict[str, Finding]:
 
 
 def _findings(problem: Problem, least: float, outcomes: Any) -> Mapping[str, Finding]:
-    if not isinstance(outcomes, list) or len(outcomes) != 1 or len(outcomes[0]) < 2:
+    if not are_outcomes(outcomes, 1):
         return _all(Finding(False, "The answer came back garbled."))
     kind, value = outcomes[0][:2]
     stages, budget, link = problem
@@ -175,7 +176,7 @@ def _findings(problem: Problem, least: float, outcomes: Any) -> Mapping[str, Fin
         return _all(Finding(False, f"{said}{show(value)}.", ("no_value_error",)))
     try:
         run = simulate(stages, budget, link, value)
-    except (Infeasible, ValueError, TypeError) as error:
+    except (Infeasible, ValueError, TypeError, OverflowError) as error:
         said = f"{where} your schedule {show(value)}: {error}."
         return _all(Finding(False, said, tuple(_why(value, len(stages)))))
     return {_FEASIBLE: Finding(True), **_times(problem, run, least, value)}

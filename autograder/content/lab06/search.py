@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from peakmem.swapping import SwapStage
+from peakmem.plan.chain import Stage
 
 __all__ = ["TooHard", "least_makespan", "lower_bound"]
 
@@ -39,9 +39,7 @@ class _State:
 
 
 class _Problem:
-    def __init__(
-        self, stages: Sequence[SwapStage], budget_bytes: int, link_bytes_per_s: float
-    ) -> None:
+    def __init__(self, stages: Sequence[Stage], budget_bytes: int, link_bytes_per_s: float) -> None:
         self.n = len(stages)
         self.budget = budget_bytes
         self.bytes = [stage.saved_bytes for stage in stages]
@@ -141,14 +139,14 @@ def _put(places: tuple[int, ...], i: int, place: int) -> tuple[int, ...]:
     return (*places[:i], place, *places[i + 1 :])
 
 
-def lower_bound(stages: Sequence[SwapStage], budget_bytes: int, link_bytes_per_s: float) -> float:
+def lower_bound(stages: Sequence[Stage], budget_bytes: int, link_bytes_per_s: float) -> float:
     """Return a time that no schedule is shorter than."""
     problem = _Problem(stages, budget_bytes, link_bytes_per_s)
     return problem.bound(problem.start())
 
 
 def least_makespan(
-    stages: Sequence[SwapStage],
+    stages: Sequence[Stage],
     budget_bytes: int,
     link_bytes_per_s: float,
     *,

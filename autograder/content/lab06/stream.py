@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -83,8 +83,10 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _same(weights: Weights, x: Array, value: Mapping[str, Any]) -> Finding:
-    if value.get("x_changed"):
+    if value.get("x_changed") is not False:
         return Finding(False, "", ("input_changed",))
+    if value.get("gradients_on") is not True:
+        return Finding(False, "", ("gradients_left_off",))
     expected, got = _forward(weights, x), value.get("output")
     if not _close(expected, got):
         said = f"For {len(weights)} layers: expected {show(expected)}, but got {show(got)}."
@@ -96,9 +98,13 @@ def _explanations(weights: Weights, x: Array, got: Any) -> list[str]:
     return [name for name, mutant in _MUTANTS.items() if _close(mutant(weights, x), got)]
 
 
+def _are_loads(loads: Any) -> TypeGuard[list[int]]:
+    return isinstance(loads, list) and all(type(layer) is int for layer in loads)
+
+
 def _within(inputs: Mapping[str, Any], value: Mapping[str, Any], answer: Answer) -> Finding:
     corners, loads = value.get("corners"), value.get("loads")
-    if not isinstance(loads, list) or not isinstance(corners, list) or len(corners) != 2:
+    if not _are_loads(loads) or not isinstance(corners, list) or len(corners) != 2:
         return Finding(False, "The answers came back garbled.")
     if set(loads) != set(range(_COUNT)):
         return Finding(False, "Not every layer was loaded.", tuple(_missing(loads)))
@@ -144,6 +150,8 @@ stream_forward = Task(
         "that will not come: compute under torch.no_grad().",
         "three_at_once": "A third layer is loaded while two are still there. Let go of a layer "
         "before you load the one after the next: a variable holds it until it is set anew.",
+        "gradients_left_off": "After your function, torch records no gradients any more, for "
+        "anybody. Use `with torch.no_grad():`, which ends.",
         "returns_the_input": "Your function returns its input. Keep each layer's output: "
         "x = layer(x).",
         "last_layer_left_out": "Your function leaves out the last layer.",

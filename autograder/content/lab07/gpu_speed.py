@@ -126,6 +126,7 @@ gpu_speed = Task(
     parts={"seconds": 2},
     defines=("speedup",),
     probe="gpu_speed",
+    stretch=True,
     cases=_cases,
     judge=_judge,
     trust="measured",

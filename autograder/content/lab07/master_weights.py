@@ -156,6 +156,7 @@ def _readable(case: Case, value: Any) -> bool:
         isinstance(value, dict)
         and value.keys() == {"steps", "forms", "changed"}
         and isinstance(value["forms"], list)
+        and all(type(flag) is bool for flag in (*value["forms"], value["changed"]))
         and isinstance(value["steps"], list)
         and len(value["steps"]) == count == len(value["forms"])
         and all(isinstance(s, dict) and s.keys() == {"masters", "params"} for s in value["steps"])

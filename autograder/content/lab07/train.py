@@ -28,7 +28,7 @@ import torch
 
 from autograder.content.lab07.master_weights import NO_AMP
 from autograder.model.task import Answer, Case, Finding, Task
-from peakmem.meter import MemoryMeter
+from peakmem.measure.meter import MemoryMeter
 from peakmem.probes.lab07 import TokenModel
 
 __all__ = ["train"]
@@ -269,6 +269,7 @@ def _readable(inputs: Mapping[str, Any], value: Any) -> bool:
         and [w.shape for w in weights] == list(_SHAPES)
         and type(value["in_place"]) is bool
         and type(value["rise_bytes"]) is int
+        and abs(value["rise_bytes"]) < 2**63
     )
 
 
@@ -277,6 +278,7 @@ train = Task(
     parts={"float32": 1, "float16 keeps up": 2, "bfloat16": 1},
     defines=("train",),
     probe="train",
+    stretch=True,
     cases=_cases,
     judge=_judge,
     ban=NO_AMP,

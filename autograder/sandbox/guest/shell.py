@@ -188,10 +188,11 @@ class States:
                 del self._names[name]
 
 
-def make_shell() -> tuple[InteractiveShell, Recorder]:
+def make_shell(*, draws: bool) -> tuple[InteractiveShell, Recorder]:
     """Return a shell for notebook cells and the recorder of its outputs.
 
-    sys.stdout and sys.stderr are the recorder's from here on.
+    Figures are shown inline. One that `draws` gets ready for that now, another when its first cell
+    imports matplotlib, which takes long. sys.stdout and sys.stderr are the recorder's from here on.
     """
     config = Config()
     config.HistoryManager.enabled = False  # no history file, and no thread that writes it
@@ -200,7 +201,8 @@ def make_shell() -> tuple[InteractiveShell, Recorder]:
         config=config, display_pub_class=_Publisher, displayhook_class=_Hook
     )
     recorder = _Shell.recorder
-    shell.run_line_magic("matplotlib", "inline")
+    if draws:
+        shell.run_line_magic("matplotlib", "inline")
     sys.stdout, sys.stderr = _Stream("stdout", recorder), _Stream("stderr", recorder)
     shell.run_cell("1 + 1", store_history=True)  # the first cell is slow; let it be this one
     shell.reset(new_session=True)

@@ -1,10 +1,10 @@
 """Confines a process to a user id of its own, where the system refuses namespaces.
 
-Linux only, as root, in a fork of the prepared process (`inside`). The fork becomes the guard of
+Linux only, as root, in a fork of the prepared process (`server`). The fork becomes the guard of
 one submission: it stays root, runs no line of the student's, and ends everything that belongs to
 the submission's user id once the grader says so, the grader dies, or the student's process ends.
-Its child gives up root for that user id, for good, and is the student's process. What this way
-lacks beside namespaces is told in docs/threat_model.md; who chooses it, in `by_uid`.
+Its child gives up root for that user id, for good, and is the student's process.
+docs/threat_model.md tells what this way lacks beside namespaces.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE = 36, 4
 _TICK_MS = 200  # milliseconds between looks for orphans that have ended
 _END = 20.0  # seconds that ending all processes of a user may take
 
-# Refused beside what `syscalls` refuses: what the missing namespaces would have enclosed.
+# Refused beside what `seccomp` refuses: what the missing namespaces would have enclosed.
 REFUSED = {
     "connect": (42, 203),
     "bind": (49, 200),
@@ -59,8 +59,8 @@ def confine(limits: Mapping[str, Any], connection: socket.socket, leash: socket.
 
     The caller's process becomes its guard and never returns: it ends with `CLEAN` on `leash` when
     the other end of that is shut down, or with a sentence about what it could not do. `limits` has
-    what `jail.shut_in` takes, and `home`, a folder to be made and removed again. Nobody else may
-    have the user id or the one after it. Raises OSError where a layer cannot be had.
+    what `shut_in` takes, and `home`, a folder to be made and removed again. Nobody else may have
+    the user id or the one after it. Raises OSError where a layer cannot be had.
     """
     user, home = int(limits["user"]), Path(limits["home"])
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from peakmem import plain
+from peakmem.core import serialization
 
 __all__ = [
     *("MAX_MESSAGE", "ConnectionClosed", "MessageTooLong", "WireError"),
@@ -36,9 +36,9 @@ def send(connection: socket.socket, message: Any, look: Callable[[], None] | Non
 
     `look` is called as by `take`: who does not read is given time, until it raises to give up.
     """
-    data = plain.encode(message)
+    data = serialization.encode(message)
     if len(data) > MAX_MESSAGE:
-        raise plain.PlainError(
+        raise serialization.PlainError(
             f"an answer of {len(data):,} bytes is too large; at most {MAX_MESSAGE:,} are taken"
         )
     left = memoryview(_LENGTH.pack(len(data)) + data)
@@ -81,8 +81,8 @@ def decode(data: bytes | bytearray) -> Any:
     if data.count(b"[", 0, end) + data.count(b"{", 0, end) > _MAX_CONTAINERS:
         raise WireError(f"a message of over {_MAX_CONTAINERS:,} lists and dicts")
     try:
-        return plain.decode(data)
-    except plain.PlainError:
+        return serialization.decode(data)
+    except serialization.PlainError:
         raise WireError("a message that is no plain data") from None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from autograder.model.task import Answer
-from peakmem import plain
+from peakmem.core import serialization
 from peakmem.probes import call_probe, describe
 
 __all__ = ["Ask", "LocalStudent", "Student"]
@@ -44,8 +44,10 @@ class LocalStudent:
 
         try:
             # Through the encoding and back, so that both ways to run a task see the same values.
-            arguments = plain.decode(plain.encode(dict(inputs)))
-            value = plain.decode(plain.encode(call_probe(probe, self._names, arguments, record)))
+            arguments = serialization.decode(serialization.encode(dict(inputs)))
+            value = serialization.decode(
+                serialization.encode(call_probe(probe, self._names, arguments, record))
+            )
         except (Exception, SystemExit) as error:  # sys.exit() in a solution ends no grading
             return Answer(raised=describe(error), asked=tuple(asked))
         return Answer(value=value, asked=tuple(asked))

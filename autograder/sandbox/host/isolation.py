@@ -16,21 +16,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import peakmem
-from autograder.notebooks.questions import COURSE
+from autograder.base.course import COURSE
+from autograder.base.errors import AutograderError
 
-__all__ = ["GUEST", "IsolationError", "command", "lay_out", "missing_layers"]
+__all__ = ["FILES", "GUEST", "IsolationError", "command", "lay_out", "missing_layers"]
+__all__ += ["plain_command"]
 
 GUEST = Path(__file__).parents[1] / "guest"  # all that runs inside, and nothing else
 _GRADER = Path(__file__).parents[2]
 _FIRST_USER = 61_000  # as root, sandboxes run as this user id and those after it
 _COURSE = "/course"  # where the course's own modules lie inside
 _PACKAGES = "/course/packages"  # where the installed packages lie inside
-_FILES = "/course/files"  # where an assignment's data files lie inside
+FILES = "/course/files"  # where an assignment's data files lie inside
 _START = 60.0  # seconds that trying the chain may take
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_OPTIONS = ("-s", "-P")  # of Python: nothing of the user's own, nothing of the working directory
+_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/tmp/home",
+    "LANG": "C.UTF-8",
+    "MPLCONFIGDIR": "/tmp/matplotlib",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONHASHSEED": "0",  # the same order of sets in every run
+    **dict.fromkeys(_ONE_THREAD, "1"),
+}
 
 
-class IsolationError(RuntimeError):
+class IsolationError(AutograderError, RuntimeError):
     """A layer of isolation is missing; the message says which, and how to get it."""
 
 
@@ -53,33 +65,19 @@ os.write(control, os.read(reading, 500))
 
 
 def command(
-    program: Sequence[str], hides: Sequence[str], slot: int, scratch: Path, *, isolated: bool
+    program: Sequence[str], hides: Sequence[str], slot: int, scratch: Path
 ) -> tuple[list[str], dict[str, str]]:
     """Return the command line and the environment of a Python in the sandbox.
 
     `program` are Python's arguments; `scratch` is a folder of the caller's for files that are shown
     inside, empty but for what `lay_out` put there.
     """
-    environment = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": "/tmp/home",
-        "LANG": "C.UTF-8",
-        "MPLCONFIGDIR": "/tmp/matplotlib",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONHASHSEED": "0",  # the same order of sets in every run
-        **dict.fromkeys(_ONE_THREAD, "1"),
-    }
-    options = ["-s", "-P", *program]
-    if not isolated:
-        root = str(_GRADER.parent)
-        library = str(Path(peakmem.__file__).parent.parent)
-        return [sys.executable, *options], {**environment, "PYTHONPATH": f"{root}:{library}"}
     binds = [*_system_binds(), *_course_binds(), *_hiding_binds(hides, scratch)]
     if (scratch / "files").is_dir():
-        binds += ["--ro-bind", str(scratch / "files"), _FILES]
-    environment["PYTHONPATH"] = f"{_COURSE}:{_PACKAGES}"
+        binds += ["--ro-bind", str(scratch / "files"), FILES]
+    environment = {**_ENVIRONMENT, "PYTHONPATH": f"{_COURSE}:{_PACKAGES}"}
     # The virtual environment's own Python is a link; what it links to needs no such folder.
-    inside = [os.path.realpath(sys.executable), *options]
+    inside = [os.path.realpath(sys.executable), *_OPTIONS, *program]
     inner = [
         *("bwrap", "--unshare-all", "--unshare-user", "--die-with-parent"),
         *("--proc", "/proc", "--dev", "/dev", *_gpu_devices(), "--tmpfs", "/tmp"),
@@ -104,8 +102,15 @@ def command(
     ], environment
 
 
-def lay_out(files: Mapping[str, Path], scratch: Path, *, isolated: bool) -> str:
-    """Copy an assignment's files below `scratch`; return where they lie for the code that runs.
+def plain_command(program: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Return what `command` does, for a Python that sees all of this machine."""
+    library = str(Path(peakmem.__file__).parent.parent)
+    environment = {**_ENVIRONMENT, "PYTHONPATH": f"{_GRADER.parent}:{library}"}
+    return [sys.executable, *_OPTIONS, *program], environment
+
+
+def lay_out(files: Mapping[str, Path], scratch: Path) -> Path:
+    """Copy an assignment's files below `scratch`; return their folder, which the sandbox binds.
 
     Copies, since the user that the sandbox runs as may not read the instructor's.
     """
@@ -118,7 +123,7 @@ def lay_out(files: Mapping[str, Path], scratch: Path, *, isolated: bool) -> str:
         copy.chmod(0o644)
     for made in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
         made.chmod(0o755)
-    return _FILES if isolated else str(folder)
+    return folder
 
 
 def missing_layers() -> list[str]:
@@ -159,7 +164,7 @@ def _refused_layers() -> list[str]:
     with tempfile.TemporaryDirectory(prefix="autograder-") as scratch, ours:
         with theirs:
             program = ["-c", _TRIAL, str(theirs.fileno())]
-            arguments, environment = command(program, (), 0, Path(scratch), isolated=True)
+            arguments, environment = command(program, (), 0, Path(scratch))
             trial = subprocess.Popen(
                 arguments,
                 env=environment,
@@ -214,8 +219,9 @@ def _system_binds() -> Iterator[str]:
 def _masks(shown: Path, within: str) -> Iterator[str]:
     """Lay emptiness over the course and the grader where they lie in a folder that is shown."""
     secrets = [_GRADER]
-    if (COURSE / "solutions").is_dir():  # an installed grader's COURSE is the folder of packages
-        secrets.insert(0, COURSE)
+    root = COURSE.root  # of an installed grader the folder of packages
+    if (root / "solutions").is_dir():
+        secrets.insert(0, root)
     for secret in secrets:
         if secret.is_relative_to(shown):
             yield from _emptiness(str(within / secret.relative_to(shown)))

@@ -1,8 +1,8 @@
 """Runs a student's cells and probes where they can reach nothing and harm nobody.
 
-bubblewrap makes a file system of Python and the course's library, read-only, without network,
-home, gradebook, other submissions, solutions or tasks. A process prepared in there (`inside`) is
-forked for each submission into namespaces of its own (`jail`); `sandbox_student` deals with it.
+A backend lays out what students' code sees: Python and the course's library, read-only, without
+network, home, gradebook, other submissions, solutions or tasks. A process prepared in there
+(`guest/server.py`) is forked for each submission, and each fork is shut in by itself.
 """
 
 from __future__ import annotations
@@ -14,17 +14,25 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from autograder.base.limits import Limits
-from autograder.sandbox.host.isolation import IsolationError, command, lay_out
+from autograder.sandbox.guest.wire import send
+from autograder.sandbox.host.backend import Backend, Launch
+from autograder.sandbox.host.isolation import IsolationError
+from autograder.sandbox.host.namespaces import Namespaces
 from autograder.sandbox.host.student import SandboxStudent
 
-__all__ = ["Sandbox"]
+__all__ = ["EVERYTHING", "Sandbox"]
+
+#: what any notebook of the course's own labs may import
+EVERYTHING = ("torch", "matplotlib.pyplot", "tqdm.auto")
 
 _START = 120.0  # seconds that preparing may take
+_GUEST = ("-m", "autograder.sandbox.guest.server")
 
 # Fixed, or it grows with use, and freed tensors stay on the heap, where a budget counts them. One
 # heap for all threads: those of their own would each map 64 MiB.
@@ -38,18 +46,16 @@ _FREED_AT_ONCE = {
 class Sandbox:
     """One prepared process. `open()` forks it into a `SandboxStudent`, one at a time.
 
-    A fork takes a while to shut itself in: `make_ready()` lets the next student's begin.
+    It gets ready while the caller goes on, up to the first use. A fork takes a while to shut itself
+    in: `make_ready()` lets the next student's begin.
 
     `hides` are modules that the students must not import. `slot` tells sandboxes that run at the
     same time apart: each keeps to one processor, and as root each gets an unprivileged user of its
-    own. `isolated=False` runs the code with no protection at all. `files`, by their paths from
-    there, are to be read in the working directory, from which modules are imported then too.
-    `measured=False` does without budgets, and lets processes keep memory that they freed, which is
-    faster: for labs of which no task is measured. `notes` are sentences on this way of running
-    code, which every result has to bear.
+    own. `backend` is the way to shut submissions in. `files`, by their paths from there, are to be
+    read in the working directory, from which modules are imported then too. `measured=False` does
+    without budgets, and lets processes keep memory that they freed, which is faster: for labs of
+    which no task is measured. `preload` are the modules that students' code need not wait for.
     """
-
-    notes: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -57,38 +63,62 @@ class Sandbox:
         *,
         slot: int = 0,
         limits: Limits | None = None,
-        isolated: bool = True,
+        backend: Backend | None = None,
         files: Mapping[str, Path] | None = None,
         measured: bool = True,
+        preload: Sequence[str] = EVERYTHING,
     ) -> None:
         self.limits = limits or Limits()
-        self.isolated = isolated
+        self._backend = backend or Namespaces()
+        self._slot = slot
         self._measured = measured
         self._scratch = tempfile.TemporaryDirectory(prefix="autograder-")
-        self._errors = Path(self._scratch.name) / "stderr"
+        self._errors = self._folder / "stderr"
+        self._next: SandboxStudent | None = None
+        self._last: SandboxStudent | None = None
         self._control, theirs = socket.socketpair()
         with theirs, self._errors.open("wb") as errors:
-            program = ["-m", "autograder.sandbox.guest.server", str(theirs.fileno())]
-            program.append(f"--processor={_processor(slot)}")
-            if not isolated:
-                program.append("--bare")
-            if files is not None:
-                program.append(
-                    f"--files={lay_out(files, Path(self._scratch.name), isolated=isolated)}"
-                )
-            arguments, environment = self._command(program, hides, slot)
+            launch = self._backend.launch(_GUEST, hides, files, self._folder, slot)
+            send(self._control, self._setup(launch, preload))
             self._process = subprocess.Popen(
-                arguments,
-                env={**environment, **(_FREED_AT_ONCE if measured else {})},
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
+                launch.command,
+                env={**launch.environment, **(_FREED_AT_ONCE if measured else {})},
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 start_new_session=True,
             )
-        self._next: SandboxStudent | None = None
-        self._last: SandboxStudent | None = None
-        self.has_gpu = self._await_start()
+
+    @cached_property
+    def has_gpu(self) -> bool:
+        """Whether students' code can use a GPU here, as the prepared process says once it is ready.
+
+        Raises IsolationError if it does not start.
+        """
+        return self._await_start()
+
+    @property
+    def isolated(self) -> bool:
+        """Whether students' code is shut in at all."""
+        return self._backend.way != "nothing"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on this way of running code, which every result has to bear."""
+        return self._backend.notes
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self._scratch.name)
+
+    def _setup(self, launch: Launch, preload: Sequence[str]) -> dict[str, Any]:
+        """All that the prepared process is told: what stays the same for every submission."""
+        return {
+            "way": self._backend.way,
+            "processor": _processor(self._slot),
+            "files": launch.files,
+            "preload": list(preload),
+        }
 
     def __enter__(self) -> Self:
         return self
@@ -127,12 +157,15 @@ class Sandbox:
             self._next = self._next or self._fork()
 
     def part_with(self, student: SandboxStudent) -> None:
-        """Kill a student's process, and do not wait until all of it is gone: `open` does.
+        """Kill a student's process. Where the backend allows it, only `open` waits for its end.
 
         The system takes its time for that, in which the answers are judged.
         """
-        student.kill()
-        self._last = student
+        if self._backend.ends_first:
+            student.close()
+        else:
+            student.kill()
+            self._last = student
 
     def _await_end_of_last(self) -> None:
         student, self._last = self._last, None
@@ -140,14 +173,10 @@ class Sandbox:
             student.close()
 
     def _fork(self) -> SandboxStudent:
-        connection = self._send_end()
-        return SandboxStudent(
-            connection,
-            self.limits,
-            isolated=self.isolated,
-            gpu=self.has_gpu,
-            measured=self._measured,
+        enclosure = self._backend.enclose(
+            self._send_end, self.limits, self._folder, self._slot, gpu=self.has_gpu
         )
+        return SandboxStudent(enclosure, self.limits, measured=self._measured)
 
     def _send_end(self, *descriptors: int) -> socket.socket:
         """Ask for a fork, which gets the other end of a socket, and `descriptors`."""
@@ -160,12 +189,6 @@ class Sandbox:
             ours.close()
             raise IsolationError(f"the sandbox is gone: {error}") from None
         return ours
-
-    def _command(
-        self, program: Sequence[str], hides: Sequence[str], slot: int
-    ) -> tuple[list[str], dict[str, str]]:
-        scratch = Path(self._scratch.name)
-        return command(program, hides, slot, scratch, isolated=self.isolated)
 
     def close(self) -> None:
         """End the prepared process, and with its namespace everything that it ever forked."""
@@ -185,7 +208,7 @@ class Sandbox:
         self._control.settimeout(_START)
         try:
             word = self._control.recv(1)
-        except TimeoutError:
+        except (TimeoutError, ConnectionResetError):  # reset: it never read what it was told
             word = b""
         self._control.settimeout(None)
         if not word:

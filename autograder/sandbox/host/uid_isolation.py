@@ -1,10 +1,10 @@
-"""The sandbox where the system refuses namespaces but lets the grader be root.
+"""The second way to shut submissions in: a user id for each, where namespaces are refused.
 
-Containers of learning platforms are such places. Each submission gets a user id that nobody else
-has; what that user must not read has to be root's alone, and that is tried, as such a user, before
-anything is run. The library lies in a copy without the modules that hold a lab's answers. This
-way is weaker than namespaces (docs/threat_model.md tells where), so it is never taken in silence:
-whoever takes it adds `NOTE` to the result.
+Containers of learning platforms refuse namespaces, but let the grader be root. Each submission gets
+a user id that nobody else has. What that user must not read has to be root's alone, which the
+grader tries, as such a user, before anything runs. The library lies in a copy without the modules
+that hold a lab's answers. This way is weaker than namespaces (docs/threat_model.md tells where), so
+every result bears `NOTE`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import pwd
-import secrets
 import select
 import shutil
 import socket
@@ -22,29 +20,29 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import peakmem
-from autograder.base.limits import Limits, ProcessLost
-from autograder.notebooks.questions import COURSE
-from autograder.sandbox.guest.uid import CLEAN, PLACES, processes_of
-from autograder.sandbox.host.isolation import GUEST, IsolationError, command, lay_out
+from autograder.base.course import COURSE
+from autograder.base.limits import Limits
+from autograder.sandbox.guest.uid import CLEAN, PLACES
+from autograder.sandbox.host.backend import Fork, Launch
+from autograder.sandbox.host.enclosure import demands
+from autograder.sandbox.host.isolation import GUEST, IsolationError, lay_out, plain_command
 from autograder.sandbox.host.quota import Quota
-from autograder.sandbox.host.sandbox import Sandbox
-from autograder.sandbox.host.student import SandboxStudent
+from autograder.sandbox.host.user_ids import draw_user, readable_by
 
-__all__ = ["NOTE", "UidSandbox", "draw_user", "missing_layers", "readable_by"]
+__all__ = ["NOTE", "UserEnclosure", "UserIds", "missing_layers"]
 
 NOTE = (
     "This machine refuses namespaces, so the code ran as a user of its own instead: without "
     "network and the grader's files, but in sight of other processes' names."
 )
 
-# User ids far from anybody's; the second range for containers that have 65536 only.
-_RANGES = ((1_900_000_000, 2_000_000_000), (61_184, 65_500))
 _GRADER = Path(__file__).parents[2]
-_SLOTS = 64  # graders at one time on one machine
+_HOMES = "homes"  # below the sandbox's own folder: where submissions have theirs
 _END = 40.0  # seconds that the guard may take for ending everything
 _PROGRAMS = {"find": "findutils", "rm": "coreutils"}
 
@@ -70,75 +68,57 @@ print(said if said != "in" else "in" if last == "clean" else last)
 """
 
 
-class UidSandbox(Sandbox):
-    """A sandbox of user ids. `secret_paths` must not be readable by anybody but root.
+@dataclass(frozen=True)
+class UserIds:
+    """Each submission is a user of its own, whose processes a guard ends.
 
-    Raises IsolationError, with the remedy, where one of them is, or where this way does not work.
+    `secret_paths` must not be readable by anybody but root.
     """
 
-    notes = (NOTE,)
+    secret_paths: tuple[Path, ...] = ()
+    way: Literal["user"] = "user"
+    notes: tuple[str, ...] = (NOTE,)
+    #: what a user's processes leave behind is found and ended one by one, which may fail
+    ends_first: bool = True
 
-    def __init__(
+    def launch(
         self,
-        hides: Sequence[str] = (),
-        *,
-        slot: int = 0,
-        limits: Limits | None = None,
-        isolated: bool = True,
-        files: Mapping[str, Path] | None = None,
-        measured: bool = True,
-        secret_paths: Iterable[Path] = (),
-    ) -> None:
-        self._slot = slot
-        readable = readable_by(draw_user(slot), [*secret_paths, *_own_secrets(hides)])
-        if readable:
+        program: Sequence[str],
+        hides: Sequence[str],
+        files: Mapping[str, Path] | None,
+        scratch: Path,
+        slot: int,
+    ) -> Launch:
+        secret = [*self.secret_paths, *_own_secrets(hides)]
+        if readable := readable_by(draw_user(slot), secret):
             raise IsolationError(
                 f"anybody can read {', '.join(map(str, readable))}, so students' code could. "
                 "Make these root's alone: chmod -R go-rwx"
             )
-        self._files = files
-        super().__init__(hides, slot=slot, limits=limits, isolated=isolated, measured=measured)
+        scratch.chmod(0o711)
+        homes = scratch / _HOMES
+        homes.mkdir()
+        homes.chmod(0o711)
+        shown = None if files is None else str(lay_out(files, scratch))
+        return Launch(*_command(program, hides, scratch), shown)
 
-    def part_with(self, student: SandboxStudent) -> None:
-        """End a student's process. Whether all of it went is known before its work is judged."""
-        student.close()
-
-    def _fork(self) -> UidStudent:
-        """A student to be, of a user id that no other process has."""
-        user = draw_user(self._slot)
+    def enclose(
+        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool
+    ) -> UserEnclosure:
+        user = draw_user(slot)
         leash, end = socket.socketpair()
         with end:
             try:
-                connection = self._send_end(end.fileno())
+                connection = fork(end.fileno())
             except BaseException:
                 leash.close()  # which ends all that there is of it
                 raise
-        home = self._homes / str(user)
-        return UidStudent(
-            connection,
-            leash,
-            self.limits,
-            user,
-            home,
-            gpu=self.has_gpu,
-            measured=self._measured,
-        )
-
-    def _command(
-        self, program: Sequence[str], hides: Sequence[str], slot: int
-    ) -> tuple[list[str], dict[str, str]]:
-        scratch = Path(self._scratch.name)
-        scratch.chmod(0o711)
-        self._homes = scratch / "homes"
-        self._homes.mkdir()
-        self._homes.chmod(0o711)
-        if self._files is not None:
-            program = [*program, f"--files={lay_out(self._files, scratch, isolated=False)}"]
-        return _command(program, hides, scratch)
+        home = scratch / _HOMES / str(user)
+        return UserEnclosure(connection, leash, limits, user, home, gpu=gpu)
 
 
-class UidStudent(SandboxStudent):
-    """A student that is a user of its own, on the leash of a guard."""
+class UserEnclosure:
+    """A process that is a user of its own, on the leash of a guard."""
 
     def __init__(
         self,
@@ -149,28 +129,40 @@ class UidStudent(SandboxStudent):
         home: Path,
         *,
         gpu: bool,
-        measured: bool,
     ) -> None:
+        self.connection = connection
+        self.demands = {**demands(limits, gpu=gpu), "user": user, "home": str(home)}
+        self.user, self.home = user, home
         self._leash = leash
-        self._user, self._home = user, home
-        super().__init__(connection, limits, isolated=True, gpu=gpu, measured=measured)
+        self._limits = limits
 
-    def meet(self) -> None:
-        super().meet()
-        self._memory = Quota(self._pid, self._limits, self._user, self._home)
+    def meet(self, pid: int, handle: int) -> Quota:
+        self._pid = pid
+        return Quota(pid, self._limits, self.user, self.home)
 
-    def leave(self) -> None:
-        self._leash.close()
-        super().leave()
+    def places(self) -> list[str]:
+        return [str(self.home), *filter(os.path.isdir, PLACES)]
+
+    def is_same(self) -> bool:
+        # The kernel keeps this file root's for a process that gave up root, until it starts
+        # another program; that one would have other memory than the budget was set for.
+        try:
+            return Path(f"/proc/{self._pid}/clear_refs").stat().st_uid == 0
+        except OSError:
+            return False
 
     def kill(self) -> None:
         """End everything of this user."""
         with contextlib.suppress(OSError):  # the guard has ended already
             self._leash.shutdown(socket.SHUT_WR)  # its sign
 
+    def leave(self) -> None:
+        self._leash.close()
+        self.connection.close()
+
     def close(self) -> None:
-        """End everything of this user, and wait until it is gone; IsolationError where it stays."""
-        super().close()
+        """Wait until everything of this user is gone; IsolationError if it stays."""
+        self.connection.close()
         said = b""
         if select.select([self._leash], [], [], _END)[0]:
             said = self._leash.recv(500)
@@ -178,41 +170,6 @@ class UidStudent(SandboxStudent):
         if said != CLEAN:
             why = said.decode(errors="replace") or "its guard ended without a word"
             raise IsolationError(f"something of a submission may have stayed: {why}")
-
-    def _places(self) -> list[str]:
-        return [str(self._home), *filter(os.path.isdir, PLACES)]
-
-    def _jail_limits(self) -> dict[str, Any]:
-        more = {"user": self._user, "home": str(self._home)}
-        return {**super()._jail_limits(), **more}
-
-    def _see_that_it_is_the_same(self) -> None:
-        # The kernel keeps this file root's for a process that gave up root, until it starts
-        # another program; that one would have other memory than the budget was set for.
-        try:
-            same = Path(f"/proc/{self._pid}/clear_refs").stat().st_uid == 0
-        except OSError:
-            same = False
-        if not same:
-            raise ProcessLost("Your code ended its own process, or put another in its place.")
-
-
-def draw_user(slot: int) -> int:
-    """Return a user id that nobody has, nor the next one; IsolationError where none is to be had.
-
-    Those of two slots are never the same.
-    """
-    lines = Path("/proc/self/uid_map").read_text().split("\n")
-    mapped = [tuple(map(int, line.split())) for line in lines if line]
-    for first, end in _RANGES:
-        if not any(start <= first and end <= start + count for start, _, count in mapped):
-            continue
-        turns = (end - first) // (2 * _SLOTS)
-        for _ in range(100):
-            user = first + 2 * (secrets.randbelow(turns) * _SLOTS + slot % _SLOTS)
-            if not any(_has_owner(u) or processes_of(u) for u in (user, user + 1)):
-                return user
-    raise IsolationError("this system has no user ids to spare for students' code")
 
 
 def missing_layers(secret_paths: Iterable[Path] = ()) -> list[str]:
@@ -248,46 +205,14 @@ def missing_layers(secret_paths: Iterable[Path] = ()) -> list[str]:
     return [] if said == "in" else [f"A user id for each submission does not work here: {said}."]
 
 
-def readable_by(user: int, paths: Iterable[Path]) -> list[Path]:
-    """Return those of `paths` that a process of this user id can open, list or enter."""
-    asked = [(path, path.is_dir()) for path in paths if path.exists()]
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.setgroups([])
-            os.setresgid(user, user, user)
-            os.setresuid(user, user, user)
-            for path, folder in asked:
-                open_ = os.access(path, os.R_OK) or (folder and os.access(path, os.X_OK))
-                os.write(writing, b"y" if open_ else b"n")
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        said = pipe.read()
-    os.waitpid(child, 0)
-    if len(said) != len(asked):
-        raise IsolationError("this process may not change to another user id")
-    return [path for (path, _), open_ in zip(asked, said.decode(), strict=True) if open_ == "y"]
-
-
 def _own_secrets(hides: Sequence[str]) -> list[Path]:
     """What of the grader itself, and of the installed packages, students must not read."""
-    found = [_GRADER, COURSE / "solutions", COURSE / ".course_secret"]
+    found = [_GRADER, COURSE.root / "solutions", COURSE.secret_file]
     for name in hides:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin:
             found.append(Path(spec.origin))
     return found
-
-
-def _has_owner(user: int) -> bool:
-    try:
-        pwd.getpwuid(user)
-    except KeyError:
-        return False
-    return True
 
 
 def _command(
@@ -296,7 +221,7 @@ def _command(
     """The command of the prepared process, and its environment; makes what students see."""
     shown = scratch / "course"
     _lay_out(shown, hides)
-    arguments, environment = command(program, hides, 0, scratch, isolated=False)
+    arguments, environment = plain_command(program)
     home = str(scratch / "prepared")  # of the prepared process, which is root's
     return arguments, {**environment, "HOME": home, "MPLCONFIGDIR": home, "PYTHONPATH": str(shown)}
 

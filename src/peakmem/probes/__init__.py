@@ -23,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from peakmem import plain
-from peakmem.errors import NotDefined
+from peakmem.core import serialization
+from peakmem.core.errors import NotDefined
 
 __all__ = [
     "Namespace",
+    "as_sent",
     "call_each",
     "call_probe",
     "describe",
@@ -77,18 +78,29 @@ def call_each(
 
 def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple[Any, ...]:
     # Nobody can write into a number, and thousands of calls take nothing else.
-    before = {i: plain.encode(a) for i, a in enumerate(arguments) if type(a) not in _ATOMS}
+    before = {i: serialization.encode(a) for i, a in enumerate(arguments) if type(a) not in _ATOMS}
     try:
         value = function(*arguments)
         if type(value) not in _ATOMS:
             value = _numbers(value)
-            plain.encode(value)  # one answer that cannot be sent must not spoil the others
+            serialization.encode(value)  # one answer that cannot be sent must not spoil the others
     except Exception as error:
         return ("raised", type(error).__name__, str(error)[:500])
     for index, encoded in before.items():
-        if plain.encode(arguments[index]) != encoded:
+        if serialization.encode(arguments[index]) != encoded:
             return ("changed", index)
     return ("value", value)
+
+
+def as_sent(value: Any) -> Any:
+    """Return a student's value as the grader gets it: plain data, whatever library made it.
+
+    >>> as_sent((np.float32(0.5), {np.int64(3)}))
+    (0.5, {3})
+
+    Raises PlainError for what is no plain data.
+    """
+    return serialization.decode(serialization.encode(_numbers(value)))
 
 
 def _numbers(value: Any) -> Any:

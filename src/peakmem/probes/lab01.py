@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from peakmem.probes import Namespace, call_each
+from peakmem.probes.leak import measured_run
 
 __all__ = [
     "Float16Adder",
@@ -17,9 +18,12 @@ __all__ = [
     "decode_e4m3",
     "decode_fp32",
     "encode_fp32",
+    "find_the_leak",
     "fixed_point_value",
     "format_limits",
+    "halves_bound",
     "integer_value",
+    "keep_halves",
     "stall_value",
     "to_bf16",
     "update_lost",
@@ -137,3 +141,39 @@ class Float16Adder:
     def log(self) -> NDArray[np.float16]:
         """Return the arguments of all additions, of shape (calls, 2)."""
         return np.array(self._pairs, np.float16).reshape(-1, 2)
+
+
+def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
+    """Return what `upper_halves` returns for tensors of these sizes, and its peak if `metered`."""
+    first = {"count": 2, "numbers": 64}
+    return measured_run(keep_halves, student.upper_halves, sizes, first, metered=metered)
+
+
+def keep_halves(
+    function: Callable[..., Any], *, count: int, numbers: int, seed: int
+) -> dict[str, Any]:
+    """Return what there is to say of `function(load, count)`'s tensors, while all are alive.
+
+    Tensor i has `numbers` random float32 values, the same ones for the same seed.
+    """
+    import torch  # here, so that the other probes of this lab load no torch
+
+    loaded: list[int] = []
+
+    def load(i: int) -> torch.Tensor:
+        loaded.append(i)
+        generator = torch.Generator().manual_seed(1000 * seed + i)
+        return torch.empty(numbers).normal_(generator=generator)  # in place: no temporary
+
+    kept = list(function(load, count))
+    return {
+        "tensors": ", ".join(f"{half.dtype}{list(half.shape)}" for half in kept),
+        "values": "; ".join(" ".join(map(str, half[:5].tolist())) for half in kept),
+        "sums": [int(half.sum()) for half in kept],
+        "loaded": loaded,
+    }
+
+
+def halves_bound(sizes: Mapping[str, int]) -> int:
+    """Return the bytes that `upper_halves` may take: all halves, and three whole tensors."""
+    return (2 * sizes["count"] + 3 * 4) * sizes["numbers"]

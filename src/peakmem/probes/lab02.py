@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from peakmem.probes import Namespace, call_each
+from peakmem.probes.leak import measured_run
 
 __all__ = [
     "activation_elements",
     "boundary_bytes",
+    "evaluate_batches",
+    "find_the_leak",
     "gpt_parameters",
     "inconsistent_rows",
     "largest_batch",
     "layer_activation_bytes",
     "lifetimes",
     "live_bytes",
+    "losses_bound",
     "predict_training",
     "weight_bytes",
 ]
+
+_LEAK_LAYERS = 4
 
 Calls = Sequence[Sequence[Any]]
 Outcomes = list[tuple[Any, ...]]
@@ -103,3 +109,51 @@ def predict_training(student: Namespace, calls: Calls) -> Outcomes:
     return call_each(
         lambda shape, batch, seq: function(SimpleNamespace(**shape), batch, seq), calls
     )
+
+
+def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
+    """Return what `evaluate` returns for batches of these sizes, and its peak if `metered`."""
+    first = {"count": 2, "rows": 4, "width": 8}
+    return measured_run(evaluate_batches, student.evaluate, sizes, first, metered=metered)
+
+
+def evaluate_batches(
+    function: Callable[..., Any], *, count: int, rows: int, width: int, seed: int
+) -> dict[str, Any]:
+    """Return what there is to say of `function(model, batches)`, while its result is alive.
+
+    The model is an MLP of four layers of `width`; `batches` makes its `count` batches anew.
+    """
+    import torch  # here, so that the other probes of this lab load no torch
+    from torch import nn
+
+    generator = torch.Generator().manual_seed(seed)
+    layers = [
+        module for _ in range(_LEAK_LAYERS) for module in (nn.Linear(width, width), nn.Tanh())
+    ]
+    model = nn.Sequential(*layers)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(0, width**-0.5, generator=generator)
+
+    def batches() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        for _ in range(count):
+            x = torch.empty(rows, width).normal_(generator=generator)
+            yield x, torch.randint(width, (rows,), generator=generator)
+
+    losses = function(model, batches())
+    return {
+        "losses": [torch.as_tensor(loss).detach().item() for loss in losses],
+        "gradients": sum(parameter.grad is not None for parameter in model.parameters()),
+        "training": model.training,
+        "grad_enabled": torch.is_grad_enabled(),
+    }
+
+
+def losses_bound(sizes: Mapping[str, int]) -> int:
+    """Return the bytes that `evaluate` may take: the model, and two batches' activations."""
+    rows, width = sizes["rows"], sizes["width"]
+    model = _LEAK_LAYERS * (width * width + width)
+    # Input, targets, a linear output and a tanh output per layer, what the loss makes.
+    batch = rows * width * (2 * _LEAK_LAYERS + 4)
+    return 4 * (model + 2 * batch)

@@ -15,7 +15,7 @@ import pytest
 from autograder.authoring.build import BuildError, build, check, find_sources
 
 LAB = "lab05_accumulation"
-TASK = "lab05-largest_micro_batch"
+TASK = "lab05-accumulate_gradients"
 REPOSITORY = Path(__file__).resolve().parents[3]
 LABS = sorted(path.stem for path in (REPOSITORY / "solutions").glob("lab*.py"))
 
@@ -101,13 +101,13 @@ def test_cell_ids_follow_the_source(course: Path) -> None:
 
 
 def test_tags_reach_the_release(course: Path) -> None:
-    spoil(course, "# %%\npredicted_runs", '# %% tags=["demo"]\npredicted_runs')
+    spoil(course, "# %%\npredicted_factor", '# %% tags=["demo"]\npredicted_factor')
     build(course)
     cells = nbformat.read(course / "labs" / LAB / f"{LAB}.ipynb", as_version=4).cells
     tags = {cell.id: cell.metadata.get("tags") for cell in cells if "tags" in cell.metadata}
     assert tags["lab05-cell-1"] == ["demo"]
     assert tags[f"{TASK}-check"] == ["raises-exception"]
-    assert tags["lab05-search"] == ["demo", "raises-exception"]
+    assert tags["lab05-too-large"] == ["demo", "raises-exception"]
     assert "lab05-setup" not in tags
 
 
@@ -154,7 +154,7 @@ def test_check_names_what_differs_and_touches_nothing(course: Path) -> None:
     ]
     build(course)
     release = course / "labs" / LAB / f"{LAB}.ipynb"
-    release.write_text(release.read_text().replace("Small micro-batches", "Tiny micro-batches"))
+    release.write_text(release.read_text().replace("The batch you want", "The batch we want"))
     orphan = course / "labs" / "lab99_gone" / "lab99_gone.ipynb"
     orphan.parent.mkdir()
     orphan.write_text("{}")
@@ -188,8 +188,8 @@ FAULTS = {
         f"cell {TASK}-check: expected its first line to be `# Self-check of",
     ),
     "self-check that shows a value": (
-        '\nprint(f"Largest micro-batch found in',
-        '\nlen(f"Largest micro-batch found in',
+        'you predicted {predicted_factor}."\n    )\n',
+        'you predicted {predicted_factor}."\n    )\nsquares\n',
         f"cell {TASK}-check: its last line may show a value",
     ),
     "another task is scored": (
@@ -223,14 +223,14 @@ FAULTS = {
         f"cell {TASK}-solution: expected an END SOLUTION for each BEGIN SOLUTION, got 0 for 1",
     ),
     "solution where it is not cleared": (
-        "predicted_runs = None",
-        "### BEGIN SOLUTION\npredicted_runs = 10  ### END SOLUTION\n### END SOLUTION",
+        "predicted_factor = None",
+        "### BEGIN SOLUTION\npredicted_factor = 10  ### END SOLUTION\n### END SOLUTION",
         "it has a BEGIN SOLUTION, so expected solution true",
     ),
     "another name is defined": (
-        "def largest_micro_batch(",
-        "def find_micro_batch(",
-        f"cell {TASK}-solution: expected a function or class largest_micro_batch",
+        "def accumulate_gradients(",
+        "def gather_gradients(",
+        f"cell {TASK}-solution: expected a function or class accumulate_gradients",
     ),
     "two cells with one id": (
         '"lab05-end"',
@@ -246,7 +246,7 @@ FAULTS = {
     "a cell of another lab": ('"lab05-end"', '"lab06-end"', "cell lab06-end: expected a grade_id"),
     "an id that nbformat refuses": ('"lab05-end"', '"lab05-the end"', "expected a grade_id"),
     "old metadata": ('"schema_version": 3', '"schema_version": 2', "expected schema_version 3"),
-    "not Python": ("predicted_runs = None", "predicted_runs = =", "this is not Python: "),
+    "not Python": ("predicted_factor = None", "predicted_factor = =", "this is not Python: "),
     "another kernel": ("name: python3", "name: ir", "header: expected a kernelspec named python3"),
 }
 
@@ -264,9 +264,9 @@ def test_a_fault_stops_the_build(course: Path, old: str, new: str, expected: str
 
 def test_a_stub_without_its_def_line_stops_the_build(course: Path) -> None:
     spoil(course, "    ### BEGIN SOLUTION\n", "")
-    spoil(course, "def largest_micro_batch", "### BEGIN SOLUTION\ndef largest_micro_batch")
+    spoil(course, "def accumulate_gradients", "### BEGIN SOLUTION\ndef accumulate_gradients")
     with pytest.raises(
-        BuildError, match="expected largest_micro_batch in the release to be a stub"
+        BuildError, match="expected accumulate_gradients in the release to be a stub"
     ):
         build(course)
 
@@ -312,7 +312,7 @@ def test_all_faults_are_told_at_once(course: Path) -> None:
     with pytest.raises(BuildError) as caught:
         build(course)
     said = caught.value.violations
-    assert len(said) == 3
+    assert len(said) == 4
     assert all(sentence in str(caught.value) for sentence in said)
     assert "lab77_nothing.py: there is no lab named" in said[-1]
 

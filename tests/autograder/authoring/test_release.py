@@ -176,11 +176,11 @@ def test_a_submission_reports_its_release(course: Path, zips: dict[str, Path]) -
     present = json.loads((course / "labs" / LAB / f"{LAB}.ipynb").read_text("utf-8"))
     assert notebook.metadata.peakmem.release == release_version(notebook)
     handed_in = take_in_bytes("ada", LAB, nbformat.writes(notebook).encode(), present)
-    assert not any("release" in note for note in handed_in.notes)
+    assert not any(note.kind == "release" for note in handed_in.notes)
     later = json.loads(json.dumps(present))
     later["cells"][0]["source"] = "# Lab 5, mended"
     handed_in = take_in_bytes("ada", LAB, nbformat.writes(notebook).encode(), later)
-    (note,) = [note for note in handed_in.notes if "release" in note]
+    (note,) = [note.text for note in handed_in.notes if note.kind == "release"]
     assert note == (
         f"This notebook is of release {notebook.metadata.peakmem.release}; it was graded as the "
         f"present one, {release_version(nbformat.from_dict(later))}."

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from autograder.base import pool
+from autograder.base.course import COURSE, Course
 from autograder.base.pool import Failure, Work, run_all
 from autograder.cli import app
 from autograder.publish.feedback import feedback_html
@@ -17,12 +18,13 @@ from autograder.publish.publishing import publish
 from autograder.runs.classroom import Classroom, grade_all, take
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.store.journal import Journal
-from tests.grading import LAB05, REPOSITORY, SEARCH, Class, course_copy, solved
+from autograder.store.out_folder import OutFolder
+from tests.grading import LAB05, SEARCH, Class, course_copy, solved
 
 in_sandbox = pytest.mark.skipif(
     sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
 )
-STOPPED = "This submission alone waits for an instructor"
+STOPPED = "This submission alone waits for manual grading"
 
 
 @contextmanager
@@ -98,7 +100,7 @@ COMMANDS = [("rejudge",), ("explain", "ada", SEARCH), ("export",), ("audit",)]
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_no_command_reads_a_submission_itself(room, command, capsys):
     shutil.rmtree(room.out / "feedback")
-    publish(room.out, room.course)
+    publish(OutFolder(room.out), Course(room.course))
     assert "Your code" in room.page("ada")
     run(room, *command)
     out, err = capsys.readouterr()
@@ -123,7 +125,7 @@ def test_a_page_that_is_too_hard_to_write_shows_the_points(room, capsys, monkeyp
     monkeypatch.setattr("autograder.publish.feedback.feedback_html", feedback_html)
     shutil.rmtree(room.out / "feedback")
     before = room.row("ada")
-    publish(room.out, room.course)
+    publish(OutFolder(room.out), Course(room.course))
     assert STOPPED in capsys.readouterr().err
     page = room.page("ada")
     assert "Your cells are not shown here" in page
@@ -135,11 +137,11 @@ def test_a_page_that_is_too_hard_to_write_shows_the_points(room, capsys, monkeyp
 @in_sandbox
 def test_what_is_too_hard_to_grade_is_nobodys_loss(graded, tmp_path, monkeypatch):
     monkeypatch.setattr(pool, "Work", partial(Work, cpu_seconds=0.001))
-    room = Classroom(LAB05, tmp_path, REPOSITORY, b"s" * 32)
+    room = Classroom(LAB05, OutFolder(tmp_path), COURSE, b"s" * 32)
     handed = take(room, graded.submitted)
     assert list(grade_all(room, handed, 1)) == ["ada"]
-    publish(tmp_path, REPOSITORY)
+    publish(OutFolder(tmp_path), COURSE)
     with (tmp_path / "grades.csv").open(newline="") as file:
         row = next(csv.DictReader(file))
-    assert (row["status"], row["score"]) == ("failed", "")
+    assert (row["status"], row["score"]) == ("grading failed", "")
     assert STOPPED in row["message"]

@@ -13,6 +13,7 @@ from autograder.publish.feedback import feedback_html
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.store.journal import Journal
+from autograder.store.out_folder import OutFolder
 from tests.grading import LAB05, SEARCH, cell_of, code_cell, released, solved
 
 pytestmark = pytest.mark.skipif(
@@ -35,7 +36,7 @@ def kept(sandbox, tmp_path):
         raw = json.dumps(notebook).encode()
         submission = take_in_bytes("ada", LAB05, raw, released(LAB05))
         graded = grade(find_lab(LAB05), submission, sandbox, b"a course's secret")
-        Journal(tmp_path).keep(graded.result, raw, graded.answers, {}, graded.asked)
+        Journal(OutFolder(tmp_path)).keep(graded.result, raw, graded.answers, {}, graded.asked)
         (entry,) = tmp_path.rglob("*.entry")
         return graded.result, entry.stat().st_size
 

@@ -8,11 +8,14 @@ import sys
 
 import pytest
 
+import peakmem
+from autograder.base.course import Course
 from autograder.base.limits import Limits
 from autograder.cli import app
-from autograder.cli.common import limits_of
+from autograder.cli.common import limits_of, name_labs
 from autograder.cli.report import PROBLEM, USAGE
-from tests.grading import LAB05
+from autograder.grading.registry import find_task, lab_named
+from tests.grading import LAB05, SEARCH
 
 GRADE = ("grade", LAB05)
 
@@ -44,11 +47,70 @@ def test_a_lab_that_there_is_not_is_named_with_those_that_there_are(capsys, tmp_
     assert LAB05 in said
 
 
-@pytest.mark.parametrize("lab", ["lab05", "lab05_accumulation2", "..", "tasks", ""])
-def test_a_lab_is_named_in_full(capsys, tmp_path, lab):
+@pytest.mark.parametrize("lab", ["lab05_accumulation2", "..", "tasks", "", "lab0"])
+def test_what_names_no_lab_or_several_is_refused(capsys, tmp_path, lab):
     (tmp_path / "in").mkdir()
     said = refused(capsys, "grade", lab, "--submitted", tmp_path / "in", "--out", tmp_path / "out")
     assert LAB05 in said
+    assert repr(lab) in said
+
+
+@pytest.mark.parametrize("word", ["lab05", "lab05_acc", LAB05])
+def test_a_lab_may_be_named_by_its_beginning(capsys, tmp_path, word):
+    ways = {
+        "grade": ("--submitted", tmp_path / "missing", "--out", tmp_path / "out"),
+        "collect": (tmp_path / "missing", "--submitted", tmp_path, "--out", tmp_path / "out"),
+        "gradescope": ("--out", tmp_path / "missing" / "lab.zip"),
+        "sample": ("--students", 1, "--out", tmp_path / "class"),
+        "build": ("--check",),
+    }
+    ways["regrade"] = ways["grade"]
+    for command, rest in ways.items():
+        options = app.parser().parse_args([command, word, *map(str, rest)])
+        name_labs(options)
+        named = options.labs if command == "build" else [options.lab]
+        assert named == [LAB05], command
+    said = refused(capsys, "grade", word, *ways["grade"])
+    assert f"<student>/{LAB05}/{LAB05}.ipynb" in said
+
+
+def test_an_assignment_whose_name_begins_another_is_meant_itself(tmp_path):
+    for name in ("ps1", "ps10"):
+        (tmp_path / "source" / name).mkdir(parents=True)
+        (tmp_path / "source" / name / "a.ipynb").write_text("{}")
+    assert lab_named("ps1", Course(tmp_path)) == "ps1"
+    assert lab_named("ps10", Course(tmp_path)) == "ps10"
+    with pytest.raises(ValueError, match="'ps' may be any of the labs ps1, ps10"):
+        lab_named("ps", Course(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (("grde",), "Did you mean grade?"),
+        (("grade", "lab5", "--submitted", "in", "--out", "out"), f"Did you mean {LAB05}?"),
+        (("gradescope", "lab05_acumulation", "--out", "zip"), f"Did you mean {LAB05}?"),
+    ],
+)
+def test_what_was_most_likely_meant_is_asked(capsys, arguments, near):
+    assert refused(capsys, *arguments).endswith(near)
+
+
+def test_nothing_is_asked_where_no_name_is_near(capsys):
+    assert "Did you mean" not in refused(capsys, "xyzzy")
+
+
+@pytest.mark.parametrize(
+    ("task", "near"),
+    [
+        ("lab05-largest_microbatch", f"Did you mean {SEARCH}?"),
+        ("lab5-largest_micro_batch", "Did you mean lab05?"),
+    ],
+)
+def test_the_task_that_was_most_likely_meant_is_asked(task, near):
+    with pytest.raises(ValueError, match="no task") as caught:
+        find_task(task)
+    assert str(caught.value).endswith(near)
 
 
 def test_a_folder_that_there_is_not_is_named_with_the_layout(capsys, tmp_path):
@@ -102,13 +164,13 @@ def test_a_fault_of_the_grader_is_not_taken_for_work_done(capsys, monkeypatch, t
     monkeypatch.setattr("autograder.cli.reviewing._audit", broken)
     status, out, err = run(capsys, "audit", tmp_path, "--json")
     (problem,) = json.loads(out)["problems"]
-    assert (status, "fault of the grader" in problem) == (USAGE, True)
+    assert (status, "bug in the grader" in problem) == (USAGE, True)
     assert "Traceback" in err
 
 
 def test_a_course_that_there_is_not_is_named(capsys, tmp_path):
     missing = tmp_path / "missing"
-    assert f"--course {missing} is no folder" in refused(
+    assert f"--course {missing} is not a folder" in refused(
         capsys, "--course", missing, "export", tmp_path
     )
 
@@ -144,6 +206,23 @@ def test_audit_of_a_folder_that_holds_nothing_is_a_problem_not_a_crash(capsys, t
     status, _, err = run(capsys, "audit", tmp_path / "nothing")
     assert status == PROBLEM
     assert "run `autograder grade` again" in err
+
+
+def test_its_version_is_the_librarys(capsys):
+    assert run(capsys, "--version") == (0, f"autograder {peakmem.__version__}\n", "")
+
+
+def test_without_a_command_each_is_told_in_one_line(capsys):
+    status, out, err = run(capsys)
+    assert (status, out) == (USAGE, "")
+    listed = err.partition("commands:\n")[2].partition("\nexit status")[0].splitlines()
+    groups = [line for line in listed if re.fullmatch(r"  \w[^:]*:", line)]
+    commands = re.findall(r"^    (\w+) +\S", err.partition("\nexit status")[0], re.MULTILINE)
+    parsers = app.parser()._subparsers._group_actions[0].choices
+    assert sorted(commands) == sorted(parsers)
+    assert len(listed) == len(groups) + len(commands)
+    assert len(groups) > 1
+    assert max(map(len, listed)) <= 80
 
 
 def test_every_command_has_its_help(capsys):

@@ -4,6 +4,7 @@ import itertools
 import math
 import struct
 from bisect import bisect_left
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -21,15 +22,17 @@ from hypothesis import strategies as st
 
 from autograder.content import find_task
 from autograder.content.lab01 import LAB
+from autograder.content.lab01.find_the_leak import find_the_leak, upper_halves
 from autograder.content.lab01.stall import stalls_at
 from autograder.content.lab01.updates import is_lost
 from autograder.model.judge import judge
-from autograder.model.task import Task, Verdict
+from autograder.model.task import Memory, Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent
 from autograder.trials.answer_bank import read_bank
+from peakmem.labs.lab01 import rounded
 from peakmem.probes.lab01 import Float16Adder
 from tests.autograder.content.bank_in_process import BANK, check_bank
-from tests.autograder.uses import names_used
+from tests.autograder.uses import names_used, names_used_by
 
 TASKS = {task.name: task for task in LAB.tasks}
 
@@ -362,13 +365,14 @@ ROUTES = [
     "import torch as t\nreturn t.tensor(x).bfloat16()",
     "import ml_dtypes\nreturn np.array(x).astype(ml_dtypes.bfloat16)",
     "from ml_dtypes import float8_e4m3fn\nreturn np.uint8(x).view(float8_e4m3fn)",
-    "from peakmem import formats\nreturn formats.decode(formats.FP32, x)",
+    "from peakmem.numbers import formats\nreturn formats.decode(formats.FP32, x)",
     "import gfloat\nreturn gfloat.decode_float(None, x)",
     "return float.hex(x)",
     "return x.hex()",
     "return float.fromhex('0x1p3')",
     "import ctypes\nreturn ctypes.c_float(x).value",
     "from ctypes import c_float\nreturn c_float(x)",
+    "from peakmem.labs.lab01 import rounded\nreturn rounded(x, 8, 23)",
     "return memoryview(x).cast('B').cast('f')[0]",
     "import array\nreturn array.array('f', [x])[0]",
     "from array import array\nreturn array('f', x.to_bytes(4, 'little'))[0]",
@@ -426,7 +430,36 @@ def test_the_notebooks_own_cells_are_no_use(repository: Path) -> None:
     notebook = jupytext.read(repository / "solutions" / f"{LAB.name}.py")
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     for task in LAB.tasks:
-        assert names_used(task.ban, task.defines, cells) == []
+        assert names_used_by(task, *cells, allows=LAB.allows) == []
+
+
+# Find the leak
+
+
+def test_what_is_kept_is_the_upper_half_cut_off() -> None:
+    x = torch.tensor([1.0, -2.0, 1 + 2.0**-8 + 2.0**-9])
+    (half,) = upper_halves(lambda i: x, 1)
+    assert [int(bits) & 0xFFFF for bits in half] == [0x3F80, 0xC000, 0x3F80]
+    assert half.untyped_storage().nbytes() == 6
+
+
+@pytest.mark.parametrize("memory", ["", "within", "refused"])
+def test_the_kernels_word_counts_over_the_meters(memory: Memory) -> None:
+    case = find_the_leak.cases(np.random.default_rng(0))[-1]
+    student = LocalStudent({"upper_halves": upper_halves})
+    answer = replace(student.run(find_the_leak.probe_path, case.inputs), memory=memory)
+    assert judge(find_the_leak, [case], [answer]).points == (0 if memory == "refused" else 2)
+
+
+# Rounding to a format, which the notebook gives
+
+
+@given(st.floats(allow_nan=False), st.sampled_from([(5, 10), (8, 7), (8, 23)]))
+def test_the_given_rounding_is_torchs(x: float, e_m: tuple[int, int]) -> None:
+    dtype = {(5, 10): torch.float16, (8, 7): torch.bfloat16, (8, 23): torch.float32}[e_m]
+    single = torch.tensor(x, dtype=torch.float64).float()  # bf16 from fp64 would round twice
+    value = single.item()
+    assert rounded(value, *e_m) == single.to(dtype).item()
 
 
 # Cost, and what the notebook says
@@ -435,6 +468,7 @@ def test_the_notebooks_own_cells_are_no_use(repository: Path) -> None:
 def test_judging_costs_little() -> None:
     names: dict[str, Any] = dict(ORACLES)
     names |= {"stall_value": stalls_at, "careful_sum": kahan, "update_lost": is_lost}
+    names |= {"upper_halves": upper_halves}
     student = LocalStudent(names)
     cases = [task.cases(np.random.default_rng(0)) for task in LAB.tasks]
     answers = [
@@ -460,6 +494,7 @@ def test_points_are_those_of_the_contract() -> None:
         "stall_value": 3,
         "careful_sum": 2,
         "update_lost": 1,
+        "find_the_leak": 2,
     }
     assert find_task("lab01-to_bf16") is TASKS["to_bf16"]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import re
 from bisect import bisect_right
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,19 +16,22 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.content.lab02 import LAB, training
+from autograder.content.lab02 import LAB, measured_step, training
 from autograder.content.lab02.answers import exact_bytes
+from autograder.content.lab02.find_the_leak import evaluate
 from autograder.content.lab02.measured_step import measured_training
 from autograder.content.lab02.training_rules import rule_of_the_lab
 from autograder.model.judge import judge
-from autograder.model.task import Task, Verdict
+from autograder.model.task import Memory, Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent
 from autograder.trials.answer_bank import read_bank
-from peakmem.meter import MemoryMeter
-from peakmem.models import GPT3_TABLE, ModelShape, parameter_count
-from peakmem.nn import GPT, training_step
-from peakmem.predict import build_ledger
-from peakmem.recipes import Recipe
+from peakmem.labs import lab02
+from peakmem.measure.meter import MemoryMeter
+from peakmem.measure.reference_models import GPT, training_step
+from peakmem.predict.step_ledger import build_ledger
+from peakmem.probes.lab02 import losses_bound
+from peakmem.specs.models import GPT3_TABLE, ModelShape, parameter_count
+from peakmem.specs.recipes import Recipe
 from tests.autograder.content.bank_in_process import BANK, check_bank
 
 TASKS = {task.name: task for task in LAB.tasks}
@@ -35,7 +40,7 @@ TASKS = {task.name: task for task in LAB.tasks}
 def grade(name: str, function: Any, seed: int = 0) -> Verdict:
     """Grade a function as the answer to a task."""
     task = TASKS[name]
-    student = LocalStudent({name: function})
+    student = LocalStudent({task.defines[0]: function})
     cases = task.cases(np.random.default_rng(seed))
     return judge(task, cases, [student.run(task.probe_path, case.inputs) for case in cases])
 
@@ -178,7 +183,18 @@ def training_by_the_ledger(shape: Any, batch: int, seq: int) -> dict[str, int]:
     }
 
 
+def losses_by_hand(model: torch.nn.Module, batches: Any) -> list[torch.Tensor]:
+    """The cross entropy from its definition, in float64, without a graph."""
+    losses = []
+    for x, targets in batches:
+        logits = model(x).detach().double()
+        right = logits[range(len(targets)), targets]
+        losses.append((logits.exp().sum(1).log() - right).mean())
+    return losses
+
+
 ORACLES = {
+    "find_the_leak": losses_by_hand,
     "weight_bytes": bytes_by_fractions,
     "gpt_parameters": parameters_of_the_library,
     "inconsistent_rows": rows_by_fractions,
@@ -237,6 +253,18 @@ def test_the_measured_step_is_the_third_one_under_torchs_own_adamw() -> None:
         assert measured_training(shape, batch, seq)["peak"] == meter.peak_bytes
 
 
+def test_a_measured_step_leaves_no_tensor_behind() -> None:
+    def bytes_live() -> int:
+        gc.collect()
+        tensors = [x for x in gc.get_objects() if issubclass(type(x), torch.Tensor)]
+        return sum(x.untyped_storage().nbytes() for x in tensors)
+
+    shape, batch, seq = drawn_steps(0)[0]
+    before = bytes_live()
+    measured_training(shape, batch, seq)
+    assert bytes_live() == before
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_rules_of_the_text_are_near_every_drawn_step(seed: int) -> None:
     at_logits = 0
@@ -271,7 +299,7 @@ def test_only_answers_off_the_rules_are_compared_with_a_measured_step(
 ) -> None:
     measured = []
     monkeypatch.setattr(
-        training,
+        measured_step,
         "measured_training",
         lambda *call: measured.append(call) or measured_training(*call),
     )
@@ -297,6 +325,7 @@ def test_points_are_those_of_the_contract() -> None:
         "live_bytes": 2,
         "largest_batch": 2,
         "predict_training": 4,
+        "find_the_leak": 2,
     }
     assert {task.name: task.points for task in LAB.tasks} == contract
 
@@ -318,8 +347,9 @@ def test_what_the_notebook_says_of_the_table() -> None:
     table = [dict(row) for row in GPT3_TABLE]
     assert rows_by_fractions(table) == {"GPT-3 XL", "GPT-3 13B"}
     assert sum(parameters_of_the_library(24, 2048).values()) // 10**8 == 13
-    for width in (5140, 5120):
-        assert round(sum(parameters_of_the_library(40, width).values()) / 1e9) == 13
+    billions = [sum(parameters_of_the_library(40, width).values()) / 1e9 for width in (5120, 5140)]
+    assert [f"{n:.1f}" for n in billions] == ["12.9", "13.0"]
+    assert 5140 % 40 != 0
 
 
 def test_the_notebook_has_the_papers_table(repository: Path) -> None:
@@ -333,7 +363,8 @@ def test_what_the_notebook_says_of_boundaries() -> None:
     per_layer = {size: bytes_of_meta_tensors(1, 3_200_000, 12288, size) for size in (2, 4)}
     assert {size: f"{n / 1e9:.2f}" for size, n in per_layer.items()} == {2: "78.64", 4: "157.29"}
     assert [f"{96 * n / 1e9:.1f}" for n in per_layer.values()] == ["7549.7", "15099.5"]
-    assert (96 * 78, 96 * 156) == (7488, 14976)
+    assert round((96 * per_layer[2] - 96 * 78e9) / 1e9) == 62
+    assert 96 * per_layer[2] // (80 * 10**9) == 94  # H100s filled
 
 
 def test_what_the_notebook_says_of_a_layer() -> None:
@@ -342,6 +373,7 @@ def test_what_the_notebook_says_of_a_layer() -> None:
         sum(layer_by_tensors(2048, 1, 12288, 96, kind).values()) for kind in ("flash", "standard")
     )
     assert (flash, standard) == (17 * 2 * sbh, 57 * 2 * sbh)
+    assert round(96 * standard / 1e9) == 275
     small = layer_by_tensors(2, 1, 4, 2)
     assert small == {"attention": 128, "mlp": 152, "layer_norms": 32}
     assert layer_by_tensors(2, 1, 4, 2, "flash")["attention"] == 88
@@ -365,3 +397,44 @@ def test_what_the_notebook_says_of_its_picture() -> None:
     assert needed(4096, "standard") < 16 < needed(4224, "standard")
     assert needed(8192, "flash") < 5
     assert round(needed(1, "flash")) == 2
+
+
+# Find the leak
+
+
+@pytest.mark.parametrize("memory", ["", "within", "refused"])
+def test_the_kernels_word_counts_over_the_meters(memory: Memory) -> None:
+    task = TASKS["find_the_leak"]
+    case = task.cases(np.random.default_rng(0))[-1]
+    answer = LocalStudent({"evaluate": evaluate}).run(task.probe_path, case.inputs)
+    points = judge(task, [case], [replace(answer, memory=memory)]).points
+    assert points == (0 if memory == "refused" else 2)
+
+
+def test_the_bound_is_two_batches_and_the_model() -> None:
+    sizes = {"count": 1, "rows": 512, "width": 128}
+    one, four = losses_bound(sizes), losses_bound(sizes | {"rows": 4 * 512})
+    assert (four - one) / 6 == 12 * 512 * 128 * 4
+    assert round(losses_bound(sizes) / 2**20, 1) == 6.3
+
+
+# What a real step keeps, as the notebook shows it
+
+
+def test_a_layer_keeps_sixteen_and_the_end_two() -> None:
+    shape = {"n_layers": 2, "d_model": 128, "n_heads": 2, "vocab": 1000, "context": 64}
+    saved = lab02.measured_saved(SimpleNamespace(**shape), 8, 32)
+    assert abs(saved - measured_training(shape, 8, 32)["saved_activations"]) < 64  # the loss
+    assert 0 < saved / (4 * 256 * 128 * (2 * 16 + 2)) - 1 < 0.01
+
+
+def test_the_notebook_names_each_phase_of_a_peak() -> None:
+    phases = {}
+    for vocab, batch in [(1000, 8), (4000, 1)]:
+        shape = SimpleNamespace(n_layers=2, d_model=128, n_heads=4, vocab=vocab, context=64)
+        phases[vocab] = lab02.measured_step(shape, batch, 32).peak_phase
+    assert phases == {1000: "backward", 4000: "optimizer"}
+
+
+def test_every_layer_has_twelve_tensors_and_four_are_outside() -> None:
+    assert [lab02.state_tensors(n) for n in (1, 2, 5)] == [16, 28, 64]

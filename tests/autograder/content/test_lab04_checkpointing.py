@@ -39,9 +39,10 @@ from autograder.model.task import NOT_WRITTEN, Answer, Case, Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
-from peakmem.planners import kept_set_optimal, optimal
+from peakmem.plan import kept_set_optimal, optimal
+from peakmem.plan.simulator import simulate
 from peakmem.probes import Namespace, lab04
-from peakmem.simulate import simulate
+from peakmem.probes.lab04 import segments
 from tests.answers import answer, mistakes_shown
 from tests.autograder.content.bank_in_process import check_bank
 from tests.autograder.uses import names_used
@@ -116,7 +117,7 @@ def test_a_measured_peak_is_the_predicted_one_and_gradients(n: int, k: int) -> N
 def _measured_peak(n: int, k: int) -> float:
     from torch.utils.checkpoint import checkpoint as torchs
 
-    from peakmem.meter import MemoryMeter
+    from peakmem.measure.meter import MemoryMeter
 
     x = torch.randn(256, 256, requires_grad=True)
 
@@ -364,7 +365,7 @@ def test_segments_that_the_meter_did_not_see_earn_nothing(
 
 
 def test_the_layers_hold_no_list_of_their_calls() -> None:
-    layers, read_calls = lab04._noting_layers(2, 3)
+    layers, read_calls = segments._noting_layers(2, 3)
     layers[1](torch.ones(1, 3))
     assert read_calls() == [1]
     assert not [value for layer in layers for value in vars(layer).values() if value == [1]]

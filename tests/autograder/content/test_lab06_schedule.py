@@ -12,8 +12,8 @@ from autograder.content.lab06 import search
 from autograder.content.lab06.schedule import best_set, schedule
 from autograder.content.lab06.search import TooHard, least_makespan, lower_bound
 from autograder.model.task import Answer, Case
-from peakmem.errors import Infeasible
-from peakmem.swapping import Stage, simulate
+from peakmem.core.errors import Infeasible
+from peakmem.plan.swapping import Stage, simulate
 
 
 def every_list(n: int, trips: int) -> Iterator[list[tuple[str, int, int]]]:

@@ -16,7 +16,7 @@ from autograder.content.lab07 import LAB, gpu_speed, loss_scaler, master_weights
 from autograder.content.lab07.gradients import _best_scale, _fraction
 from autograder.content.lab07.masters import MUTANTS as MASTER_MUTANTS
 from autograder.content.lab07.scalers import MUTANTS, LossScaler, TorchScaler
-from autograder.content.lab07.values import _training_bytes
+from autograder.content.lab07.training_bytes import _training_bytes
 from autograder.model.judge import judge
 from autograder.model.task import Answer, Case, Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent

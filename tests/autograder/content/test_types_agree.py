@@ -25,7 +25,10 @@ TASKS = [
     pytest.param(name, task, id=task.id)
     for name in LABS
     for task in find_lab(name).tasks
-    if task.id not in {*STEPS, "lab01-to_bf16"} and not task.needs_gpu
+    if task.id not in {*STEPS, "lab01-to_bf16"}
+    and not task.needs_gpu
+    # A mended leak returns tensors, or keeps a graph: other types are another exercise's matter.
+    and task.name != "find_the_leak"
 ]
 
 Leaf = Callable[[Any], Any]

@@ -8,6 +8,7 @@ import pytest
 
 from autograder.base.limits import Allowance, Limits
 from autograder.content import find_lab, find_task
+from autograder.grading import alone as plans
 from autograder.grading import grade as grading
 from autograder.grading.alone import Plan, alone, together
 from autograder.grading.grade import grade
@@ -31,7 +32,7 @@ ENCODE, LIMITS_OF, STALL = "lab01-encode_fp32", "lab01-format_limits", "lab01-st
 LAB = find_lab(LAB01)
 CANARY = "canary-in-a-solution"
 SOLUTIONS = {
-    task: f"# {CANARY}\n{source}"
+    task: source.replace('"""', f'"""{CANARY} ', 1)
     for task, source in solution_sources(source_notebook(LAB01)).items()
 }
 
@@ -291,6 +292,33 @@ def test_memory_that_another_exercises_cell_holds_is_left_out_where_memory_is_me
     assert [verdict.status for verdict in graded.result.verdicts] == ["right"]
 
 
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_call_of_another_exercise_that_is_not_solved_earns_nothing(monkeypatch, guarded):
+    name, task = "lab03_adam", "lab03-adam_step"
+    work = released(name)  # in which no exercise is solved, and one's answer is this one's too
+    cell_of(work, f"{task}-solution")["source"] = (
+        "def adam_step(*given, **named):\n    return lean_adam_step(*given, **named)"
+    )
+    cell_of(work, "lab03-state_bytes-solution")["source"] = "def state_bytes(*given): return 7"
+    if not guarded:
+        monkeypatch.setattr(
+            plans,
+            "_built_on",
+            lambda task, submission, _given, solutions: (
+                replace(cell, kind="given")
+                for cell in plans._solution_cells(submission, solutions)
+                if cell.task != task.id
+            ),
+        )
+    lab = find_lab(name)
+    lab = replace(lab, tasks=tuple(one for one in lab.tasks if one.id == task))
+    submission = take_in_bytes("ada", name, json.dumps(work).encode(), released(name))
+    with Sandbox(lab.hides) as sandbox:
+        solutions = solution_sources(source_notebook(name))
+        (verdict,) = grade(lab, submission, sandbox, b"secret", solutions).result.verdicts
+    assert verdict.points == (0 if guarded else verdict.max_points), verdict
+
+
 # What must not leave.
 
 
@@ -305,7 +333,7 @@ def test_a_solution_that_is_beside_an_exercise_is_never_shown(
     solution(notebook, FIXED)["source"] = (
         "def fixed_point_value(bits, width, fraction_bits):\n"
         "    print(In)\n"
-        "    raise ValueError(''.join(cell[:40] for cell in In if cell.startswith('# can')))"
+        "    raise ValueError(''.join(cell[:200] for cell in In if cell.startswith('def int')))"
     )
     task = next(task for task in LAB.tasks if task.id == FIXED)
     monkeypatch.setattr(grading, "banned_uses", lambda *_: [])  # as of names built at run time
@@ -376,11 +404,31 @@ def test_added_cells_that_an_exercise_does_not_go_by_are_left_out(notebook):
     assert not any("frexp = None" in source for source in sources)
 
 
-def test_each_solution_but_the_exercises_own_stands_at_its_place(notebook):
-    plan = alone(task_named(DECODE), submitted(notebook), SOLUTIONS)
-    put_in = [cell.task for cell in plan.cells if CANARY in cell.source]
-    assert put_in == [task.id for task in LAB.tasks if task.id != DECODE]
-    assert plan.has_solutions
+def put_in(plan):
+    return [cell.task for cell in plan.cells if CANARY in cell.source]
+
+
+@pytest.mark.parametrize(
+    ("task", "built_on"),
+    [(DECODE, []), (FIXED, [INTEGER]), (STALL, [LIMITS_OF])],
+)
+def test_the_solutions_that_an_exercises_own_solution_goes_by_stand_at_their_places(
+    notebook, task, built_on
+):
+    plan = alone(task_named(task), submitted(notebook), SOLUTIONS)
+    assert put_in(plan) == built_on
+    assert plan.has_solutions == bool(built_on)
+    assert [cell.index for cell in plan.cells] == sorted(cell.index for cell in plan.cells)
+
+
+def test_what_a_solution_that_is_put_in_goes_by_itself_is_put_in_too(notebook):
+    solutions = SOLUTIONS | {
+        LIMITS_OF: f"{SOLUTIONS[LIMITS_OF]}\ndecode = decode_fp32\nunused = encode_fp32"
+    }
+    solutions[STALL] = solutions[STALL].replace("format_limits(", "decode or format_limits(")
+    plan = alone(task_named(STALL), submitted(notebook), solutions)
+    assert put_in(plan) == [DECODE, LIMITS_OF]
+    assert not any("unused" in cell.source for cell in plan.cells)
 
 
 def test_a_state_has_the_names_that_its_exercise_goes_by_and_no_others(notebook):

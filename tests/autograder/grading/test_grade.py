@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from autograder.base.limits import Limits, MachineBusy
-from autograder.content import find_lab
+from autograder.content import find_lab, find_task
 from autograder.grading.grade import grade
 from autograder.grading.run import collect
 from autograder.model import definitions
@@ -126,7 +126,7 @@ def test_a_copied_and_a_deleted_cell_cost_nobody_else_anything(graded, notebook)
     notebook["cells"].remove(solution(notebook, TO_BF16))
     result, verdicts = graded(notebook)
     assert only(verdicts, TO_BF16)
-    assert any("2 cells" in note for note in result.notes)
+    assert any("2 cells" in note.text for note in result.notes)
 
 
 def test_of_a_split_cell_the_last_definition_counts(graded, notebook):
@@ -277,7 +277,8 @@ def busy_at(monkeypatch):
 
         def called(student, what, *more, **options):
             if word in what:
-                lost = student._give_up(MachineBusy("The machine was too busy for that."))
+                busy = MachineBusy("The machine was too busy for that.")
+                lost = student._conversation.give_up(busy)
                 if method == "run_cell":
                     raise lost
                 return Answer(lost=str(lost), busy=True)
@@ -353,24 +354,25 @@ def test_a_function_that_loops_is_stopped_after_two_cases_and_one_alone_with_a_k
     )
     submission = take_in_bytes("ada", LAB05, json.dumps(notebook).encode(), released(LAB05))
     lab = find_lab(LAB05)
-    impatient = replace(lab, tasks=(replace(lab.tasks[0], seconds=0.5),))
+    search = find_task(SEARCH)
+    impatient = replace(lab, tasks=(replace(search, seconds=0.5),))
     ran, run = [], SandboxStudent.run
     monkeypatch.setattr(SandboxStudent, "run", lambda *a, **k: ran.append(a) or run(*a, **k))
     (verdict,) = grade(impatient, submission, sandboxes[LAB05], SECRET).result.verdicts
     assert verdict.points == 0
     assert "ran for over 0.5 s" in verdict.message
-    assert len(ran) == 2 + 1 < len(lab.tasks[0].cases(np.random.default_rng(0)))
+    assert len(ran) == 2 + 1 < len(search.cases(np.random.default_rng(0)))
 
 
 def test_the_cases_follow_from_the_submission_so_grading_again_says_the_same(graded):
     notebook = solved(LAB05)
     task = cell_of(notebook, f"{SEARCH}-solution")
     task["source"] = "def largest_micro_batch(run, upper): return -upper"
-    first, again = (graded(notebook, LAB05)[0] for _ in range(2))
+    (first, verdicts), (again, _) = (graded(notebook, LAB05) for _ in range(2))
     assert first == again
     task["source"] += "\n"
-    other = graded(notebook, LAB05)[0]
-    assert other.verdicts[0].message != first.verdicts[0].message
+    _, others = graded(notebook, LAB05)
+    assert others[SEARCH].message != verdicts[SEARCH].message
 
 
 @pytest.mark.parametrize(

@@ -174,13 +174,13 @@ def test_right_work_gets_all_points_and_waits_for_a_person(graded):
     assert judged(graded, "ada") == ALL
     found = rows(graded, "ada")
     assert [found[f"{PROBLEM1}/{name}"]["status"] for name in ("essay", "plot", "project")] == [
-        "for_a_person"
+        "manual grading"
     ] * 3
 
 
 def test_a_failed_assertions_message_is_shown_and_its_hidden_source_is_not(graded):
     row = rows(graded, "bob")[SQUARE]
-    assert (row["score"], row["status"]) == ("0", "wrong")
+    assert (row["score"], row["status"]) == ("0", "incorrect")
     assert row["message"] == "The test failed with AssertionError: the square of -3 is 9"
     assert "the square of -3 is 9" in page(graded, "bob")
     assert "assert square(2) == 4" in page(graded, "bob")
@@ -313,7 +313,7 @@ def test_a_link_among_the_files_is_not_followed_and_a_person_is_told(beside):
     assert "secret" not in own_words(out, "links")
     said = "Files beside the notebooks that were not read: secret (a link)."
     assert said in page(out, "links")
-    assert f'"links","{NAME}"' in (out / "needs_a_person.csv").read_text()
+    assert f'"links","{NAME}"' in (out / "manual_review.csv").read_text()
 
 
 def test_other_files_are_another_submission(course, beside, tmp_path):
@@ -410,7 +410,7 @@ def test_other_rules_are_applied_by_rejudging_without_running_anything(course, g
     assert done.returncode == 0, done.stderr
     # Where nothing is shown, a person has to look; where points are shown, nothing changes.
     assert judged(out, "ada") == {**dict.fromkeys(ALL, ""), TOTAL: "3", VALUE: "2"}
-    assert rows(out, "ada")[SQUARE]["status"] == "could_not_judge"
+    assert rows(out, "ada")[SQUARE]["status"] == "not judged"
 
 
 def test_hidden_tests_are_shown_where_the_instructor_says_so(course, tmp_path):
@@ -441,8 +441,8 @@ def test_what_needs_a_person_names_the_command_that_explains_it(course, graded, 
     submitted, out = tmp_path / "submitted", tmp_path / "out"
     hand_in(submitted, "many", submission(value="return 99"))
     assert run(grade_command(course, NAME, submitted, out)).returncode == 0
-    with (out / "needs_a_person.csv").open(newline="", encoding="utf-8") as file:
-        (need,) = (row for row in csv.DictReader(file) if row["kind"] == "could_not_judge")
+    with (out / "manual_review.csv").open(newline="", encoding="utf-8") as file:
+        (need,) = (row for row in csv.DictReader(file) if row["kind"] == "not_judged")
     assert "99 points" in need["why"]
     assert need["next"].endswith(f"many {NAME}/{VALUE}")
 

@@ -55,8 +55,8 @@ def uses(body: str, *others: str, task: Task = TASK) -> list[str]:
         ("return globals()[x]", "globals"),
         ("return __import__('torch')", "__import__"),
         ("return get_ipython().user_ns", "get_ipython"),
-        ("import peakmem\nreturn peakmem.session.lab", "peakmem.session"),
-        ("from peakmem import formats", "peakmem.formats"),
+        ("import peakmem\nreturn peakmem.labs.session.lab", "peakmem.labs"),
+        ("from peakmem.numbers import formats", "peakmem.numbers"),
         ("import math\nmath.os = x", "math.os"),
     ],
 )

@@ -1,5 +1,8 @@
 """What the ban has to see, and above all what it must not take for a use."""
 
+import ast
+from collections.abc import Iterator
+
 import pytest
 
 from autograder.model.restrictions import NOTHING_BANNED, Ban
@@ -7,7 +10,7 @@ from tests.autograder.uses import names_used
 
 CASTS = Ban(
     names=frozenset({"float32", ".half", "f4"}),
-    modules=frozenset({"torch", "torch.optim", "peakmem.formats"}),
+    modules=frozenset({"torch", "torch.optim", "peakmem.numbers.formats"}),
     called=frozenset({"pack", "view"}),
     arguments=r"[<>]?\d*f(?!\d+$)",
     methods=frozenset({"hex", "fromhex"}),
@@ -34,7 +37,7 @@ def uses(body: str, *others: str, ban: Ban = CASTS) -> list[str]:
         "from torch.optim import Adam",
         "return __import__('torch')",
         "import importlib\nreturn importlib.import_module('torch.optim')",
-        "return peakmem.formats.decode(x)",
+        "return peakmem.numbers.formats.decode(x)",
         "return struct.pack('f', x)",
         "return struct.pack('>1f', x)",
         "return struct.pack(b'<f', x)",
@@ -140,3 +143,37 @@ def test_cells_that_are_no_python_are_passed_over() -> None:
 
 def test_nothing_banned_looks_at_nothing() -> None:
     assert uses("return np.float32(x)", ban=NOTHING_BANNED) == []
+
+
+# Each takes a text and puts it one level deeper.
+NESTS = {
+    "comparisons": "(x == {0})",
+    "chains of comparisons": "(x < {0} < x)",
+    "booleans of comparisons": "(x and not (x == {0}) or x)",
+    "comparisons of calls": "g(x == {0})",
+    "comparisons of subscripts": "x[x == {0}]",
+    "questions": "isinstance(x, {0})",
+    "comparisons in lambdas": "(lambda y: y != {0})",
+}
+
+
+@pytest.mark.parametrize("nest", NESTS.values(), ids=NESTS)
+def test_its_work_grows_with_the_code_and_not_with_its_square(
+    nest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visits, children = [0], ast.iter_child_nodes
+
+    def counted(node: ast.AST) -> Iterator[ast.AST]:
+        visits[0] += 1
+        return children(node)
+
+    monkeypatch.setattr(ast, "iter_child_nodes", counted)
+    text = "[" + "x," * 1000 + "]"
+    shallow = 0
+    for depth in (1, 60):
+        for _ in range(depth):
+            text = nest.format(text)
+        visits[0] = 0
+        assert uses(f"return {text}") == []
+        shallow = shallow or visits[0]
+    assert visits[0] < 2 * shallow, "60 levels around a thousand nodes are a few hundred nodes more"

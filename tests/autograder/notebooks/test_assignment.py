@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.base.course_layout import course_config, data_files, read_notebooks, source_folder
+from autograder.base.course import Course
 from autograder.base.limits import Limits
 from autograder.grading.ordinary import tasks_of
 from autograder.grading.registry import find_lab, find_task, lab_names
@@ -16,11 +16,12 @@ from autograder.model.scoring import SANE, STOCK, Rules
 from autograder.notebooks.assignment import read_assignment
 from autograder.notebooks.binder import bind, is_bound, unbind
 from autograder.notebooks.parse import Cell, parse_notebook
-from autograder.notebooks.questions import questions_in, source_notebook
+from autograder.notebooks.questions import questions_in, read_notebooks, source_notebook
 from autograder.notebooks.redact import withheld, without
 from autograder.notebooks.restore import DELETED, restore
 from autograder.rules.semester import read_semester
 from autograder.store.fingerprint import changed, terms_of
+from autograder.store.out_folder import OutFolder
 from tests.autograder.assignment_by_hand import (
     NAME,
     PROBLEM1,
@@ -39,7 +40,7 @@ from tests.autograder.assignment_by_hand import (
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    return write_course(tmp_path_factory.mktemp("course"))
+    return Course(write_course(tmp_path_factory.mktemp("course")))
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +55,12 @@ def put_in_order(assignment, made, name=PROBLEM1):
     return restore(sheet.release, cells)
 
 
-def one(root: Path, made, name="ps") -> Path:
+def one(root: Path, made, name="ps") -> Course:
     """A course of one assignment with one notebook."""
     path = root / "source" / name / f"{name}.ipynb"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(made), encoding="utf-8")
-    return root
+    return Course(root)
 
 
 # The source
@@ -108,21 +109,21 @@ def test_nbgraders_settings_are_the_courses(tmp_path):
         text = text.replace(before, after)
     (folder / f"{PROBLEM2}.ipynb").write_text(text)
     (folder / f"{PROBLEM1}.ipynb").unlink()
-    (sheet,) = read_assignment(NAME, root).sheets
+    (sheet,) = read_assignment(NAME, Course(root)).sheets
     sources = {r.cell.id: r.cell.source for r in sheet.release.cells}
     assert sources["cube"] == "def cube(x):\n    pass  # yours"
     assert sources["test_square"] == "assert cube(2) == 8"
 
 
 def test_the_source_folder_is_the_configs_or_nbgraders_own(tmp_path):
-    assert source_folder(write_course(tmp_path / "a", "mine")) == tmp_path / "a" / "mine"
+    assert Course(write_course(tmp_path / "a", "mine")).sources == tmp_path / "a" / "mine"
     for name in ("solutions", "source"):  # where nobody says: the first while it is alone
         (tmp_path / "b" / name).mkdir(parents=True)
-        assert source_folder(tmp_path / "b") == tmp_path / "b" / name
-    assert source_folder(tmp_path / "nowhere") == tmp_path / "nowhere" / "source"
+        assert Course(tmp_path / "b").sources == tmp_path / "b" / name
+    assert Course(tmp_path / "nowhere").sources == tmp_path / "nowhere" / "source"
     (tmp_path / "b" / "nbgrader_config.py").write_text("c = get_config(\n")
     with pytest.raises(ValueError, match=r"nbgrader_config\.py cannot be read: SyntaxError"):
-        course_config(tmp_path / "b")
+        _ = Course(tmp_path / "b").config
 
 
 def test_files_beside_the_notebooks_are_those_that_nbgrader_copies(tmp_path):
@@ -131,10 +132,10 @@ def test_files_beside_the_notebooks_are_those_that_nbgrader_copies(tmp_path):
     for name in ("images/one.png", "__pycache__/x.pyc", ".ipynb_checkpoints/y.txt", "z.pyc"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(b"")
-    assert sorted(data_files(root, NAME)) == ["data.csv", "helper.py", "images/one.png"]
+    assert sorted(Course(root).data_files(NAME)) == ["data.csv", "helper.py", "images/one.png"]
     with (root / "nbgrader_config.py").open("a") as file:
         file.write("c.CourseDirectory.ignore = ['*.csv', '__pycache__', '.ipynb_checkpoints']\n")
-    assert sorted(data_files(root, NAME)) == ["helper.py", "images/one.png", "z.pyc"]
+    assert sorted(Course(root).data_files(NAME)) == ["helper.py", "images/one.png", "z.pyc"]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,7 @@ def test_a_notebook_in_another_language_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is no notebook"),
+        ("{", "is not a notebook"),
         ('{"nbformat": 3, "worksheets": []}', "is of nbformat 3; expected 4"),
     ],
 )
@@ -234,7 +235,7 @@ def test_an_edited_test_is_put_back(assignment):
     _, to_run, notes = put_in_order(assignment, made)
     assert "pass" not in sources(to_run)
     assert any("assert square(0) == 0" in source for source in sources(to_run))
-    assert "test_square" in notes[0]
+    assert "test_square" in notes[0].text
 
 
 def test_a_deleted_test_is_put_back_and_said_to_be(assignment):
@@ -245,7 +246,7 @@ def test_a_deleted_test_is_put_back_and_said_to_be(assignment):
     assert DELETED not in cell_of(restored, "test_total")["metadata"]
     order = [cell.task for cell in to_run if cell.kind == "check"]
     assert order[0] == "test_square"
-    assert "test_square" in notes[0]
+    assert "test_square" in notes[0].text
 
 
 def test_of_two_copies_of_a_test_the_last_is_graded(assignment):
@@ -281,7 +282,9 @@ def test_lost_metadata_costs_nothing_that_can_be_found(assignment):
     assert {cell.task for cell in to_run if cell.kind == "check"} == {
         *("test_square", "test_total", "test_quiet", "test_twice", "test_value", "test_zero")
     }
-    assert "Found by the names that its code defines: square, total, quiet, value." in notes
+    assert "Found by the names that its code defines: square, total, quiet, value." in map(
+        str, notes
+    )
     bears = [c["metadata"].get("nbgrader", {}).get("grade_id") for c in restored["cells"]]
     assert bears.count("test_square") == 1
     # An answer in words cannot be found; its cell comes back, and what was written stays.
@@ -338,7 +341,7 @@ def test_values_and_pictures_that_are_no_quotes_stay():
 )
 def test_the_rules_are_the_semesters(tmp_path, settings, rules):
     (tmp_path / "semester.toml").write_text(settings)
-    assert read_semester(tmp_path).ordinary == rules
+    assert read_semester(OutFolder(tmp_path)).ordinary == rules
 
 
 @pytest.mark.parametrize(
@@ -352,7 +355,7 @@ def test_the_rules_are_the_semesters(tmp_path, settings, rules):
 def test_a_wrong_rule_is_named_with_what_was_expected(tmp_path, settings, key, value, expected):
     (tmp_path / "semester.toml").write_text(f"[ordinary]\n{settings}\n")
     with pytest.raises(ValueError, match="expected") as error:
-        read_semester(tmp_path)
+        read_semester(OutFolder(tmp_path))
     for said in ("semester.toml", f": {key} ", value, expected):
         assert said in str(error.value)
 
@@ -361,7 +364,7 @@ def test_the_guides_example_is_what_it_says(repository, tmp_path):
     guide = (repository / "docs" / "ordinary.md").read_text(encoding="utf-8")
     example = guide.partition("```toml\n")[2].partition("```")[0]
     (tmp_path / "semester.toml").write_text(example)
-    rules = read_semester(tmp_path).ordinary
+    rules = read_semester(OutFolder(tmp_path)).ordinary
     assert rules == Rules(odd_values_are_full_marks=True, deleted_tests_wait=True)
     # Every switch is in the guide.
     assert all(f"`{name} = " in guide or f"{name} = " in example for name in vars(rules))
@@ -369,18 +372,20 @@ def test_the_guides_example_is_what_it_says(repository, tmp_path):
 
 def test_names_of_the_course_are_asked_for_in_the_rules(course, tmp_path):
     (tmp_path / "semester.toml").write_text(f'[waived]\n"{NAME}/problem1/test_square" = "Why."\n')
-    assert read_semester(tmp_path, course).waived == {f"{NAME}/problem1/test_square": "Why."}
+    assert read_semester(OutFolder(tmp_path), course).waived == {
+        f"{NAME}/problem1/test_square": "Why."
+    }
     (tmp_path / "semester.toml").write_text('[waived]\n"ps1/nothing" = "Why."\n')
     with pytest.raises(ValueError, match="ps1/problem1/test_square"):
-        read_semester(tmp_path, course)
-    assert list(read_semester(tmp_path, None).waived) == ["ps1/nothing"]
+        read_semester(OutFolder(tmp_path), course)
+    assert list(read_semester(OutFolder(tmp_path), None).waived) == ["ps1/nothing"]
 
 
 def test_other_rules_data_and_tests_are_other_terms(tmp_path):
     root = write_course(tmp_path)
 
     def terms(rules=SANE):
-        return terms_of(NAME, root, Limits(), isolated=True, rules=rules)
+        return terms_of(NAME, Course(root), Limits(), isolated=True, rules=rules)
 
     before = terms()
     assert changed(before, terms()) == []

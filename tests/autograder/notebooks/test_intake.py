@@ -25,6 +25,7 @@ from autograder.notebooks.intake import (
     take_in_bytes,
 )
 from autograder.notebooks.parse import MAX_FILE_BYTES
+from autograder.notebooks.restore import DELETED
 from tests.autograder.release_by_hand import LAB, STUBS, code, markdown, own, release, solved
 
 DOUBLE = "def double(x):\n    return x + x"
@@ -234,7 +235,7 @@ def test_an_empty_notebook_is_graded() -> None:
     assert run_sources(submission) == GIVEN
     ids = [cell["id"] for cell in submission.notebook["cells"]]
     assert ids == [c["id"] for c in release()["cells"] if "cell-" not in c["id"]]
-    assert any("not answered" in note for note in submission.notes)
+    assert any("nothing to grade" in note.text for note in submission.notes)
 
 
 # What runs.
@@ -277,7 +278,7 @@ def test_a_helper_that_a_later_cell_binds_anew_is_named(
 ) -> None:
     notebook = solved(double=f"{first}\n{DOUBLE}", halve=HALVE)
     notebook["cells"].append(own("mine", second))
-    said = [note for note in taken(notebook).notes if "again in a later cell: half." in note]
+    said = [note for note in taken(notebook).notes if "again in a later cell: half." in note.text]
     assert len(said) == noted
 
 
@@ -298,7 +299,7 @@ def test_given_cells_are_put_back_whatever_the_student_wrote_over_them() -> None
     kept = [(c["cell_type"], c["source"]) for c in submission.notebook["cells"]]
     assert kept[1] == ("markdown", notebook["cells"][0]["source"])
     assert kept[3] == ("raw", "limit = 10**9")
-    assert "lab05-title, lab05-setup, lab05-double-check" in submission.notes[0]
+    assert "lab05-title, lab05-setup, lab05-double-check" in submission.notes[0].text
 
 
 def test_metadata_decides_nothing() -> None:
@@ -352,7 +353,7 @@ def test_copies_run_in_order_and_are_reported() -> None:
     notebook["cells"].insert(4, copied)
     submission = taken(notebook)
     assert run_sources(submission, "solution")[:2] == [DOUBLE, "double = abs"]
-    assert "lab05-double-solution stands in 2 cells" in submission.notes[0]
+    assert "lab05-double-solution stands in 2 cells" in submission.notes[0].text
     marked = [c["source"] for c in submission.notebook["cells"] if "nbgrader" in c["metadata"]]
     assert "double = abs" in marked  # what counts bears the id, once
     assert DOUBLE not in marked
@@ -378,7 +379,9 @@ def test_a_deleted_solution_costs_that_exercise_only() -> None:
     del notebook["cells"][3]
     submission = taken(notebook)
     assert run_sources(submission, "solution") == [HALVE]
-    assert submission.notes == ("Deleted, so the exercise is not answered: lab05-double-solution.",)
+    assert [note.text for note in submission.notes] == [
+        "You deleted the solution cell, so there was nothing to grade: lab05-double-solution."
+    ]
     assert submission.notebook["cells"][3]["source"] == STUBS["double"]
 
 
@@ -386,7 +389,10 @@ def test_a_deleted_solution_costs_that_exercise_only() -> None:
 def test_a_deleted_cell_goes_back_to_its_place(name: str) -> None:
     notebook = release()
     del notebook["cells"][place_of(notebook, name)]
-    assert taken(notebook).notebook == release()
+    restored = taken(notebook).notebook
+    marked = restored["cells"][place_of(release(), name)]["metadata"].pop(DELETED, False)
+    assert marked == (name == "lab05-explain")  # an answer to it may stand elsewhere
+    assert restored == release()
 
 
 def test_a_deleted_given_cell_goes_before_all_that_may_need_it() -> None:
@@ -413,7 +419,7 @@ def test_retyped_cells_are_turned_back() -> None:
     assert run_sources(submission)[0] == GIVEN[0]
     assert DOUBLE in run_sources(submission, "solution")
     assert submission.notebook["cells"][10] == release()["cells"][10]
-    assert "lab05-setup, lab05-double-solution, lab05-explain" in submission.notes[0]
+    assert "lab05-setup, lab05-double-solution, lab05-explain" in submission.notes[0].text
 
 
 def test_code_turned_into_text_is_a_solution_only_where_there_is_no_other() -> None:
@@ -479,7 +485,7 @@ def test_pictures_stay_and_nothing_else_that_is_attached() -> None:
     words["attachments"] = {"a.png": {"image/png": "A" * 9_000_000}}
     submission = taken(notebook)
     assert "attachments" not in submission.notebook["cells"][-1]
-    assert "all pictures together may take 1 MiB" in submission.notes[0]
+    assert "all pictures together may take 1 MiB" in submission.notes[0].text
 
 
 # Whatever happens to a notebook.

@@ -18,6 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from autograder.base.course import COURSE, Course
+from autograder.model.note import Note
 from autograder.model.result import Result
 from autograder.model.task import Verdict
 from autograder.notebooks.intake import is_student_id
@@ -107,7 +109,9 @@ VERDICTS = (
     verdict("c", "could_not_judge", 2, "The meter saw less than the system."),
     verdict("d", "needs_gpu", 5, "This exercise needs a GPU."),
 )
-GRADED = Result("s", LAB, "graded", verdicts=VERDICTS, notes=("One cell was put back.",))
+GRADED = Result(
+    "s", LAB, "graded", verdicts=VERDICTS, notes=(Note("repair", "One cell was put back."),)
+)
 
 
 def by_name(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -146,15 +150,15 @@ def test_what_nobody_judged_has_no_score_and_says_what_it_waits_for() -> None:
     results = results_of(GRADED, QUESTIONS)
     waiting = results["tests"][2:]
     assert [test["name"] for test in waiting] == [
-        "5.3 Doubtful (not judged yet, 2 points)",
+        "5.3 Doubtful (not judged, 2 points)",
         "5.4 On a GPU (needs a GPU, 5 points left out)",
-        "5.5 Lost (not judged yet, 1 point)",
-        "5.6 In words (a person gives 2 points)",
+        "5.5 Lost (not judged, 1 point)",
+        "5.6 In words (manual grading, 2 points)",
     ]
     for test in waiting:
         assert not {"score", "max_score", "status"} & set(test)
     assert "The meter saw less" in waiting[0]["output"]
-    assert "5 points are not decided yet" in results["output"]
+    assert "5 points are waiting for manual grading" in results["output"]
     assert "5 points need a GPU" in results["output"]
 
 
@@ -163,7 +167,7 @@ def test_what_was_not_graded_is_no_zero_of_the_students(end: Any, shown: bool) -
     results = results_of(Result("s", LAB, end, "It is a picture."), QUESTIONS)
     VALIDATOR.validate(results)
     assert results["score"] == 0
-    assert "the 0 is no mark" in results["output"]
+    assert "the 0 is no grade" in results["output"]
     assert ("It is a picture." in results["output"]) == shown
     assert not [test for test in results["tests"] if "score" in test]
 
@@ -192,7 +196,7 @@ def test_every_text_is_shown_as_it_is_and_none_is_a_formula(
 ) -> None:
     question = Question("lab05-a", start + title, 3, by_person=False)
     found = verdict("a", "partly", 3, start + message, value=points)
-    result = Result("s", LAB, "graded", verdicts=(found,), notes=(start + message,))
+    result = Result("s", LAB, "graded", verdicts=(found,), notes=(Note("repair", start + message),))
     for of in (result, Result("s", LAB, "failed", start + message)):
         results = results_of(of, [question])
         VALIDATOR.validate(results)
@@ -270,7 +274,7 @@ def test_links_pipes_and_floods_are_not_opened(tmp_path: Path) -> None:
 def held(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[str, zipfile.ZipInfo]]:
     folder = tmp_path_factory.mktemp("gradescope")
     path = folder / "autograder.zip"
-    release = make_zip(course_to_zip(folder, LAB, SECRET.hex()), LAB, SECRET, path)
+    release = make_zip(Course(course_to_zip(folder, LAB, SECRET.hex())), LAB, SECRET, path)
     with zipfile.ZipFile(path) as archive:
         assert json.loads(archive.read("autograder.json")) == {"lab": LAB, "release": release}
         return path.read_bytes(), {entry.filename: entry for entry in archive.infolist()}
@@ -326,12 +330,12 @@ def test_the_courses_secret_stays_and_the_labs_own_goes(held: Any) -> None:
 
 def test_a_stale_lab_makes_no_zip(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="lab99"):
-        make_zip(REPOSITORY, "lab99_none", SECRET, tmp_path / "a.zip")
+        make_zip(COURSE, "lab99_none", SECRET, tmp_path / "a.zip")
     assert not (tmp_path / "a.zip").exists()
 
 
 def test_points_are_those_of_the_notebook() -> None:
-    of = points_of(REPOSITORY, "lab04_checkpointing")
+    of = points_of(COURSE, "lab04_checkpointing")
     source = json.loads(
         (REPOSITORY / "solutions/lab04_checkpointing/lab04_checkpointing.ipynb").read_bytes()
     )

@@ -13,7 +13,8 @@ from autograder.publish.audit import audit
 from autograder.publish.export import write_grades
 from autograder.publish.feedback import write_feedback
 from autograder.publish.gradebook import write_gradebook
-from tests.autograder.class_by_hand import HALVE, course, end_of, graded, verdict
+from autograder.store.out_folder import OutFolder
+from tests.autograder.class_by_hand import HALVE, end_of, graded, make_course, verdict
 from tests.autograder.release_by_hand import LAB
 
 RESULTS = [
@@ -28,11 +29,11 @@ RESULTS = [
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     """Everything that leaves for five submissions, with nothing missing."""
-    root, out = course(tmp_path / "course"), tmp_path / "out"
-    write_gradebook(RESULTS, out, root)
-    write_grades(RESULTS, out / "grades.csv", root)
+    course, out = make_course(tmp_path / "course"), tmp_path / "out"
+    write_gradebook(RESULTS, OutFolder(out), course)
+    write_grades(RESULTS, OutFolder(out), course)
     for result in RESULTS:
-        write_feedback(result, out, root)
+        write_feedback(result, OutFolder(out), course)
     (out / "taken.json").write_text(json.dumps([[r.student, r.lab] for r in RESULTS]))
     return out
 
@@ -50,7 +51,7 @@ def query(out: Path, sql: str) -> None:
 
 
 def test_a_whole_class_has_no_gap(out: Path) -> None:
-    assert audit(out) == []
+    assert audit(OutFolder(out)) == []
 
 
 _OF_ADA = (
@@ -74,7 +75,7 @@ _HALVE_CELL = f"cell_id IN (SELECT id FROM base_cell WHERE name = '{HALVE}')"
         ),
         (
             lambda out: edit(out / "grades.csv", f'^("ada","{LAB}","{HALVE}"),"0",', r'\1,"",'),
-            "the score '' of '1', which does not fit its status wrong",
+            "the score '' of '1', which does not fit its status incorrect",
         ),
         (
             lambda out: edit(out / "grades.csv", f'^("ada","{LAB}","{HALVE}"),"0",', r'\1,"7",'),
@@ -86,9 +87,9 @@ _HALVE_CELL = f"cell_id IN (SELECT id FROM base_cell WHERE name = '{HALVE}')"
         ),
         (
             lambda out: edit(
-                out / "grades.csv", f'^("ada","{LAB}","{HALVE}","0","1"),"wrong"', r'\1,"lost"'
+                out / "grades.csv", f'^("ada","{LAB}","{HALVE}","0","1"),"incorrect"', r'\1,"lost"'
             ),
-            "the status 'lost', which is none",
+            "an unknown status, 'lost'",
         ),
         (lambda out: (out / "feedback/ada" / f"{LAB}.html").unlink(), "it has no feedback page"),
         (
@@ -107,7 +108,7 @@ _HALVE_CELL = f"cell_id IN (SELECT id FROM base_cell WHERE name = '{HALVE}')"
 )
 def test_each_gap_is_found_and_named(out: Path, harm: Callable[[Path], None], said: str) -> None:
     harm(out)
-    problems = audit(out)
+    problems = audit(OutFolder(out))
     assert problems
     assert all(problem.startswith(f"ada, {LAB}: ") for problem in problems)
     assert all(problem.endswith("run `autograder grade` again") for problem in problems)
@@ -117,7 +118,7 @@ def test_each_gap_is_found_and_named(out: Path, harm: Callable[[Path], None], sa
 def test_a_submission_that_has_no_end_is_found(out: Path) -> None:
     taken = json.loads((out / "taken.json").read_text())
     (out / "taken.json").write_text(json.dumps([*taken, ["gus", LAB]]))
-    assert [problem.partition("; ")[0] for problem in audit(out)] == [
+    assert [problem.partition("; ")[0] for problem in audit(OutFolder(out))] == [
         f"gus, {LAB}: grades.csv has no row of it",
         f"gus, {LAB}: the gradebook has no entry of it",
         f"gus, {LAB}: it has no feedback page",
@@ -127,19 +128,19 @@ def test_a_submission_that_has_no_end_is_found(out: Path) -> None:
 def test_a_row_of_nobody_who_was_taken_in_is_found(out: Path) -> None:
     taken = json.loads((out / "taken.json").read_text())
     (out / "taken.json").write_text(json.dumps(taken[1:]))
-    (problem,) = audit(out)
+    (problem,) = audit(OutFolder(out))
     assert problem.startswith(f"ada, {LAB}: grades.csv has rows of it, but it was never taken in")
 
 
 @pytest.mark.parametrize("lost", ["grades.csv", "gradebook.db"])
 def test_a_lost_file_is_named_with_the_remedy(out: Path, lost: str) -> None:
     (out / lost).unlink()
-    (problem,) = audit(out)
+    (problem,) = audit(OutFolder(out))
     assert f"{out / lost} is missing" in problem
     assert "`autograder repair " in problem
 
 
 def test_a_folder_in_which_nothing_was_graded_does_not_pass(tmp_path: Path) -> None:
-    (problem,) = audit(tmp_path)
+    (problem,) = audit(OutFolder(tmp_path))
     assert "holds no grades yet" in problem
     assert "`autograder grade LAB --submitted SUBMITTED --out OUT`" in problem

@@ -8,16 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autograder.base.course import Course
 from autograder.base.csv_table import cell_text
 from autograder.base.files import inside, write_whole
 from autograder.publish.export import COLUMNS, points, write_grades
-from tests.autograder.class_by_hand import DOUBLE, HALVE, course, end_of, graded, verdict
+from autograder.store.out_folder import OutFolder
+from tests.autograder.class_by_hand import DOUBLE, HALVE, end_of, graded, make_course, verdict
 from tests.autograder.release_by_hand import LAB
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return course(tmp_path / "course")
+def course(tmp_path: Path) -> Course:
+    return make_course(tmp_path / "course")
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -25,65 +27,69 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_the_file_is_exactly_this(tmp_path: Path, root: Path) -> None:
+def test_the_file_is_exactly_this(tmp_path: Path, course: Course) -> None:
     results = [
         graded("zoe", verdicts=(verdict(status="partly"), verdict(HALVE, "needs_gpu"))),
         end_of("bob", "quarantined", "The file is no notebook:\nit is a PDF."),
         graded("ada", release="0.1.0+1f2e3d4c"),
     ]
-    write_grades(results, tmp_path / "grades.csv", root)
-    in_words = ("2", "for_a_person", "", "An answer in words, which a person reads.")
+    write_grades(results, OutFolder(tmp_path), course)
+    manual = ("2", "manual grading", "", "Your instructor grades this answer.")
     not_read = ("quarantined", "", "The file is no notebook: it is a PDF.", "")
     release = "0.1.0+1f2e3d4c"
     rows = [
-        COLUMNS,
-        ("ada", LAB, "lab05-double", "2", "2", "right", "", "Right.", release),
-        ("ada", LAB, "lab05-halve", "0", "1", "wrong", "squares", "It is x / 2.", release),
-        ("ada", LAB, "lab05-explain", "", *in_words, release),
+        COLUMNS[:-1],
+        ("ada", LAB, "lab05-double", "2", "2", "correct", "", "Right.", release),
+        ("ada", LAB, "lab05-halve", "0", "1", "incorrect", "squares", "It is x / 2.", release),
+        ("ada", LAB, "lab05-explain", "", *manual, release),
         ("bob", LAB, "lab05-double", "", "2", *not_read),
         ("bob", LAB, "lab05-halve", "", "1", *not_read),
         ("bob", LAB, "lab05-explain", "", "2", *not_read),
-        ("zoe", LAB, "lab05-double", "1.5", "2", "partly", "", "Not earned: edges.", ""),
-        ("zoe", LAB, "lab05-halve", "", "1", "needs_gpu", "", "Not earned: edges.", ""),
-        ("zoe", LAB, "lab05-explain", "", *in_words, ""),
+        ("zoe", LAB, "lab05-double", "1.5", "2", "partially correct", "", "Not earned: edges.", ""),
+        ("zoe", LAB, "lab05-halve", "", "1", "needs a GPU", "", "Not earned: edges.", ""),
+        ("zoe", LAB, "lab05-explain", "", *manual, ""),
     ]
-    lines = [",".join(f'"{cell}"' for cell in row) for row in rows]
+    kinds = ["kind", *["core"] * 9]
+    whole = [(*row, kind) for row, kind in zip(rows, kinds, strict=True)]
+    lines = [",".join(f'"{cell}"' for cell in row) for row in whole]
     assert (tmp_path / "grades.csv").read_text(encoding="utf-8") == "\n".join([*lines, ""])
 
 
-def test_the_order_of_the_results_changes_no_byte(tmp_path: Path, root: Path) -> None:
+def test_the_order_of_the_results_changes_no_byte(tmp_path: Path, course: Course) -> None:
     results = [graded(name) for name in ("c", "a", "b")]
-    write_grades(results, tmp_path / "one.csv", root)
-    write_grades(results[::-1], tmp_path / "two.csv", root)
-    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+    write_grades(results, OutFolder(tmp_path / "one"), course)
+    write_grades(results[::-1], OutFolder(tmp_path / "two"), course)
+    assert (tmp_path / "one/grades.csv").read_bytes() == (tmp_path / "two/grades.csv").read_bytes()
 
 
-def test_an_exercise_without_a_verdict_has_its_row(tmp_path: Path, root: Path) -> None:
-    write_grades([graded(verdicts=(verdict(HALVE),))], tmp_path / "grades.csv", root)
+def test_an_exercise_without_a_verdict_has_its_row(tmp_path: Path, course: Course) -> None:
+    write_grades([graded(verdicts=(verdict(HALVE),))], OutFolder(tmp_path), course)
     row = table(tmp_path / "grades.csv")[0]
-    assert (row["task"], row["status"], row["score"]) == (DOUBLE, "could_not_judge", "")
+    assert (row["task"], row["status"], row["score"]) == (DOUBLE, "not judged", "")
 
 
-def test_the_students_metadata_does_not_set_the_maximum(tmp_path: Path, root: Path) -> None:
+def test_the_students_metadata_does_not_set_the_maximum(tmp_path: Path, course: Course) -> None:
     result = graded()
     assert result.notebook is not None
     for cell in result.notebook["cells"]:
         cell["metadata"].get("nbgrader", {})["points"] = 100
-    write_grades([result], tmp_path / "grades.csv", root)
+    write_grades([result], OutFolder(tmp_path), course)
     assert [row["max_score"] for row in table(tmp_path / "grades.csv")] == ["2", "1", "2"]
 
 
 @pytest.mark.parametrize("result", [graded(isolated=False), graded()])
-def test_every_row_says_where_the_sandbox_was_missing(tmp_path: Path, root: Path, result) -> None:
-    write_grades([result], tmp_path / "grades.csv", root)
+def test_every_row_says_where_the_sandbox_was_missing(
+    tmp_path: Path, course: Course, result
+) -> None:
+    write_grades([result], OutFolder(tmp_path), course)
     marked = {row["message"].startswith("NOT ISOLATED: ") for row in table(tmp_path / "grades.csv")}
     assert marked == {not result.isolated}
 
 
-def test_no_text_of_a_student_is_a_formula(tmp_path: Path, root: Path) -> None:
+def test_no_text_of_a_student_is_a_formula(tmp_path: Path, course: Course) -> None:
     evil = '=HYPERLINK("http://evil.example";"x")'
     results = [graded("@SUM(1)", verdicts=(verdict(message=f"\t\r\n{evil}"),))]
-    write_grades(results, tmp_path / "grades.csv", root)
+    write_grades(results, OutFolder(tmp_path), course)
     row = table(tmp_path / "grades.csv")[0]
     assert (row["student"], row["message"]) == ("'@SUM(1)", f"'{evil}")
 

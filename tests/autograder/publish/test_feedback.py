@@ -10,19 +10,24 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from autograder.base import cleaning
+from autograder.base.course import Course
 from autograder.base.markdown import markdown_to_html
+from autograder.model.lateness import ON_TIME, Lateness
 from autograder.model.manual_grades import NOTHING, Given
+from autograder.model.note import Note
 from autograder.model.result import Result
+from autograder.model.task import Verdict
 from autograder.publish import feedback
-from autograder.publish.feedback import feedback_html, feedback_path, shows, write_feedback
+from autograder.publish.feedback import feedback_html, shows, write_feedback
+from autograder.store.out_folder import OutFolder
 from tests.autograder.class_by_hand import (
     DOUBLE,
     EXPLAIN,
     HALVE,
     PNG,
-    course,
     end_of,
     graded,
+    make_course,
     verdict,
 )
 from tests.autograder.release_by_hand import LAB, code, markdown, own, solved
@@ -100,13 +105,13 @@ def hostile() -> Result:
         f"</b>{HOSTILE_HTML}".replace("/", "_"),
         notebook=notebook,
         verdicts=(verdict(status="partly", message=HOSTILE_HTML, mistake="<b>x"),),
-        notes=(HOSTILE_HTML,),
+        notes=(Note("repair", HOSTILE_HTML),),
     )
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return course(tmp_path / "course")
+def course(tmp_path: Path) -> Course:
+    return make_course(tmp_path / "course")
 
 
 @pytest.fixture
@@ -153,9 +158,9 @@ def without_policy(page: str) -> str:
 
 @pytest.mark.parametrize("policy", [True, False])
 def test_a_hostile_notebook_does_nothing(
-    browser: Browser, tmp_path: Path, root: Path, policy: bool
+    browser: Browser, tmp_path: Path, course: Course, policy: bool
 ) -> None:
-    html = feedback_html(hostile(), root)
+    html = feedback_html(hostile(), course)
     page, harm = shown(browser, written(tmp_path, html if policy else without_policy(html)))
     assert harm == []
     active = "script, iframe, object, embed, form, input, button, svg, link, base, video, audio"
@@ -176,9 +181,9 @@ def test_a_hostile_notebook_does_nothing(
 
 
 def test_without_sanitising_and_policy_that_test_would_fail(
-    browser: Browser, tmp_path: Path, root: Path, unsanitised: None
+    browser: Browser, tmp_path: Path, course: Course, unsanitised: None
 ) -> None:
-    html = without_policy(feedback_html(hostile(), root))
+    html = without_policy(feedback_html(hostile(), course))
     page, harm = shown(browser, written(tmp_path, html))
     assert {"dialog", "script"} <= set(harm)
     assert any(entry.startswith(FETCH) for entry in harm)
@@ -186,89 +191,91 @@ def test_without_sanitising_and_policy_that_test_would_fail(
 
 
 def test_the_policy_alone_stops_scripts_and_requests(
-    browser: Browser, tmp_path: Path, root: Path, unsanitised: None
+    browser: Browser, tmp_path: Path, course: Course, unsanitised: None
 ) -> None:
-    page, harm = shown(browser, written(tmp_path, feedback_html(hostile(), root)))
+    page, harm = shown(browser, written(tmp_path, feedback_html(hostile(), course)))
     assert harm == []
     page.close()
 
 
-def test_everything_a_student_wrote_is_still_there(root: Path) -> None:
-    html = feedback_html(hostile(), root)
+def test_everything_a_student_wrote_is_still_there(course: Course) -> None:
+    html = feedback_html(hostile(), course)
     assert html.count("4 of 4 points") > 5  # as text of the student's, in the student's frame
     assert "&lt;script&gt;" in html
 
 
-def test_a_page_shows_points_status_mistake_and_message(root: Path) -> None:
-    html = feedback_html(graded(notes=("A cell was put back.",)), root)
+def test_a_page_shows_points_status_mistake_and_message(course: Course) -> None:
+    html = feedback_html(graded(notes=(Note("repair", "A cell was put back."),)), course)
     text = " ".join(re.sub(r"<[^>]*>", " ", html.partition("</style>")[2]).split())
     assert "2 of 3 points so far" in text
-    assert "✎ 2 more points wait for a person." in text
-    assert "✔ Right 2 of 2 points" in text
-    assert "✘ Not right yet 0 of 1 points" in text
+    assert "✎ 2 points are waiting for manual grading." in text
+    assert "✔ Correct 2 of 2 points" in text
+    assert "✘ Incorrect 0 of 1 points" in text
     assert "recognised mistake: squares" in text
     assert "It is x / 2." in text
-    assert "✎ Read by a person - of 2 points" in text
+    assert "✎ Manual grading - of 2 points" in text
     assert "A cell was put back." in text
     for question in (DOUBLE, HALVE, EXPLAIN):
         assert f'href="#{question}"' in html
         assert f'id="{question}"' in html
 
 
-def test_points_that_need_a_gpu_leave_the_total(root: Path) -> None:
-    html = feedback_html(graded(verdicts=(verdict(), verdict(HALVE, "needs_gpu"))), root)
+def test_points_that_need_a_gpu_leave_the_total(course: Course) -> None:
+    html = feedback_html(graded(verdicts=(verdict(), verdict(HALVE, "needs_gpu"))), course)
     assert "<b>2</b> of 2 points so far" in html
     assert "1 points need a GPU. They are left out of your total." in html
 
 
-def test_what_a_person_gave_stands_in_place_of_what_the_grader_says(root: Path) -> None:
+def test_what_a_person_gave_stands_in_place_of_what_the_grader_says(course: Course) -> None:
     given = Given({HALVE: 0.75, EXPLAIN: 2.0}, {"lab05-halve-solution": "Nearly: <b>see</b> 5.2."})
-    page = feedback_html(graded(), root, given)
+    page = feedback_html(graded(), course, given)
     assert "<b>4.75</b> of 5 points" in page
-    assert "wait for a person" not in page
+    assert "waiting for manual grading" not in page
     assert "0.75 of 1 points" in page
-    assert "A person gave these points. The grader said: It is x / 2." in page
+    assert "Your instructor gave these points. The grader said: It is x / 2." in page
     assert "writes:</b> Nearly: &lt;b&gt;see&lt;/b&gt; 5.2." in page
     assert "reads this answer and gives its points" not in page
 
 
-def test_a_page_of_what_was_not_graded_shows_a_persons_comment(root: Path) -> None:
+def test_a_page_of_what_was_not_graded_shows_a_persons_comment(course: Course) -> None:
     given = Given({DOUBLE: 1.0}, {EXPLAIN: "Hand in the notebook, please."})
-    page = feedback_html(end_of("ada", "quarantined", "It is a PDF."), root, given)
+    page = feedback_html(end_of("ada", "quarantined", "It is a PDF."), course, given)
     assert "writes:</b> Hand in the notebook, please." in page
     assert "1 of 2" in page
 
 
-def test_a_page_is_known_by_what_people_gave(tmp_path: Path, root: Path) -> None:
+def test_a_page_is_known_by_what_people_gave(tmp_path: Path, course: Course) -> None:
     given = Given({HALVE: 0.75}, {})
     for shown_there in (NOTHING, given):
-        write_feedback(graded(), tmp_path, root, shown_there)
-        page = feedback_path(graded(), tmp_path)
-        assert [shows(page, one) for one in (NOTHING, given)] == [
+        write_feedback(graded(), OutFolder(tmp_path), course, shown_there)
+        page = OutFolder(tmp_path).feedback_page(graded().key)
+        assert [shows(page, graded(), one) for one in (NOTHING, given)] == [
             shown_there == one for one in (NOTHING, given)
         ]
 
 
-def test_when_it_came_stands_under_the_points(root: Path) -> None:
+def test_when_it_came_stands_under_the_points(course: Course) -> None:
     came = "Received 2026-11-22 23:00 (UTC+0100), 2 days late, so 20 % of the points are taken off."
-    page = feedback_html(graded(notes=(came, "A cell was copied.")), root)
+    page = feedback_html(
+        graded(notes=(Note("receipt", came), Note("repair", "A cell was copied."))), course
+    )
     assert page.index("points so far") < page.index(came) < page.index("<table")
     assert page.count(came) == 1
-    assert page.index("What was noticed in your file") < page.index("A cell was copied.")
+    assert page.index("Notes on your file") < page.index("A cell was copied.")
 
 
-def test_parts_are_listed_where_there_are_several(root: Path) -> None:
-    html = feedback_html(graded(verdicts=(verdict(status="partly"),)), root)
+def test_parts_are_listed_where_there_are_several(course: Course) -> None:
+    html = feedback_html(graded(verdicts=(verdict(status="partly"),)), course)
     assert "value: 1.5 earned" in html
     assert "edges: not earned" in html
 
 
 @pytest.mark.parametrize("end", ["quarantined", "failed"])
-def test_who_was_not_graded_reads_what_happened_and_what_to_do(root: Path, end: str) -> None:
-    html = feedback_html(end_of("bob", end, "The file is <b>no</b> notebook."), root)
+def test_who_was_not_graded_reads_what_happened_and_what_to_do(course: Course, end: str) -> None:
+    html = feedback_html(end_of("bob", end, "The file is <b>no</b> notebook."), course)
     assert "The file is &lt;b&gt;no&lt;/b&gt; notebook." in html
-    assert {"quarantined": "hand in that file", "failed": "not your fault"}[end] in html
-    assert html.count("Not graded") == 3
+    assert {"quarantined": "submit that file", "failed": "not your fault"}[end] in html
+    assert html.count("Not judged") == 3
 
 
 def test_the_graders_own_cells_never_appear(tmp_path: Path) -> None:
@@ -287,19 +294,19 @@ def test_the_graders_own_cells_never_appear(tmp_path: Path) -> None:
     path.write_text(json.dumps(source), encoding="utf-8")
     given["cells"] = [cell for cell in given["cells"] if cell["id"] != "lab05-halve"]
     for result in (graded(notebook=given), graded(notebook={"cells": []})):
-        html = feedback_html(result, tmp_path)
+        html = feedback_html(result, Course(tmp_path))
         assert canary not in html
         assert f'id="{HALVE}"' in html  # the deleted exercise is still marked
 
 
-def test_a_copied_cell_is_marked_once(root: Path) -> None:
+def test_a_copied_cell_is_marked_once(course: Course) -> None:
     notebook = solved()
     notebook["cells"] += copy.deepcopy(notebook["cells"])
-    html = feedback_html(graded(notebook=notebook), root)
+    html = feedback_html(graded(notebook=notebook), course)
     assert html.count(f'id="{DOUBLE}"') == 1
 
 
-def test_outputs_are_shown(browser: Browser, tmp_path: Path, root: Path) -> None:
+def test_outputs_are_shown(browser: Browser, tmp_path: Path, course: Course) -> None:
     notebook = solved()
     cell = code("own", "show()")
     cell["outputs"] = [
@@ -311,7 +318,7 @@ def test_outputs_are_shown(browser: Browser, tmp_path: Path, root: Path) -> None
     answer = markdown("own-2", "![](attachment:p.png) $a_i < 2^{10}$ $\\nope{x}$ | $5")
     answer["attachments"] = {"p.png": {"image/png": PNG}}
     notebook["cells"] += [cell, answer]
-    page, harm = shown(browser, written(tmp_path, feedback_html(graded(notebook=notebook), root)))
+    page, harm = shown(browser, written(tmp_path, feedback_html(graded(notebook=notebook), course)))
     assert harm == []
     sizes = page.evaluate("[...document.images].map(i => i.naturalWidth)")
     assert sizes == [1, 1]
@@ -325,24 +332,24 @@ def test_outputs_are_shown(browser: Browser, tmp_path: Path, root: Path) -> None
 
 @pytest.mark.parametrize("width", [1280, 375])
 def test_no_page_is_wider_than_its_screen(
-    browser: Browser, tmp_path: Path, root: Path, width: int
+    browser: Browser, tmp_path: Path, course: Course, width: int
 ) -> None:
     notebook = solved(double="x = " + "1 + " * 200 + "1")
     notebook["cells"].append(
         markdown("own", "| a |\n|---|\n| " + "x" * 400 + " |\n\n$" + "x+" * 99)
     )
     result = graded("s" * 90, notebook=notebook, verdicts=(verdict(message="w" * 300),))
-    page, _ = shown(browser, written(tmp_path, feedback_html(result, root)), width)
+    page, _ = shown(browser, written(tmp_path, feedback_html(result, course)), width)
     assert page.evaluate("document.documentElement.scrollWidth") == width
     page.close()
 
 
-def test_every_text_has_good_contrast(browser: Browser, tmp_path: Path, root: Path) -> None:
+def test_every_text_has_good_contrast(browser: Browser, tmp_path: Path, course: Course) -> None:
     statuses = ("right", "partly", "wrong", "needs_gpu", "could_not_judge")
     worst = 21.0
     for status in statuses:
         result = graded(verdicts=(verdict(status=status),), isolated=False)
-        page, _ = shown(browser, written(tmp_path, feedback_html(result, root)))
+        page, _ = shown(browser, written(tmp_path, feedback_html(result, course)))
         worst = min(worst, page.evaluate(_WORST_CONTRAST))
         page.close()
     assert worst >= 4.5  # WCAG 2.2, level AA
@@ -361,22 +368,24 @@ _WORST_CONTRAST = """() => {
 }"""
 
 
-def test_a_page_is_written_where_the_student_looks(tmp_path: Path, root: Path) -> None:
-    write_feedback(graded(), tmp_path, root)
+def test_a_page_is_written_where_the_student_looks(tmp_path: Path, course: Course) -> None:
+    write_feedback(graded(), OutFolder(tmp_path), course)
     path = tmp_path / "feedback" / "ada" / f"{LAB}.html"
-    assert path.read_text(encoding="utf-8") == feedback_html(graded(), root)
+    assert path.read_text(encoding="utf-8") == feedback_html(graded(), course)
     with pytest.raises(ValueError, match="cannot name a file"):
-        write_feedback(graded(".."), tmp_path, root)
+        write_feedback(graded(".."), OutFolder(tmp_path), course)
 
 
-def test_text_that_no_encoding_has_is_no_reason_to_fail(tmp_path: Path, root: Path) -> None:
-    write_feedback(graded(notes=("half a pair: \ud83d",)), tmp_path, root)
+def test_text_that_no_encoding_has_is_no_reason_to_fail(tmp_path: Path, course: Course) -> None:
+    write_feedback(
+        graded(notes=(Note("repair", "half a pair: \ud83d"),)), OutFolder(tmp_path), course
+    )
     assert (tmp_path / "feedback" / "ada" / f"{LAB}.html").read_bytes().endswith(b"</html>\n")
 
 
-def test_a_page_is_no_longer_than_one_may_be(root: Path) -> None:
+def test_a_page_is_no_longer_than_one_may_be(course: Course) -> None:
     full = [code(f"long-{number}", "'" * 30_000) for number in range(20)]
-    page = feedback_html(graded(notebook={"cells": full}), root)
+    page = feedback_html(graded(notebook={"cells": full}), course)
     assert "This cell is left out" in page
     assert len(page) < 1_700_000
 
@@ -386,3 +395,25 @@ def test_a_picture_that_is_shown_a_thousand_times_is_not_inlined_as_often() -> N
     html = markdown_to_html("![a](attachment:a.png)\n\n" * 800, {"a.png": picture})
     assert html.count("data:image") == 4
     assert html.count("<img") == 800
+
+
+@pytest.mark.parametrize(
+    ("late", "line"),
+    [
+        (Lateness(20, days=2), "2 of 3, less 20 % for 2 days: <b>1.6</b> points so far"),
+        (Lateness(10, days=1), "2 of 3, less 10 % for 1 day: <b>1.8</b> points so far"),
+        (Lateness(100), "2 of 3, less 100 % for being late: <b>0</b> points so far"),
+        (Lateness(0, days=2), "<b>2</b> of 3 points so far"),
+        (ON_TIME, "<b>2</b> of 3 points so far"),
+    ],
+)
+def test_what_being_late_leaves_is_said(course: Course, late: Lateness, line: str) -> None:
+    assert f'<p class="total">{line}</p>' in feedback_html(graded(), course, NOTHING, late)
+
+
+def test_an_answer_that_nobody_wrote_is_said_to_be_none(course: Course) -> None:
+    blank = Verdict(EXPLAIN, "unanswered", {"answer": 0.0}, 2.0, "No answer was written here.")
+    page = feedback_html(graded(verdicts=(*graded().verdicts, blank)), course)
+    assert "∅</span> Not answered" in page
+    assert "0 of 2 points" in page
+    assert "waiting for manual grading" not in page

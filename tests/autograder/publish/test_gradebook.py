@@ -26,17 +26,21 @@ from sqlalchemy import insert, select
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
+from autograder.base.course import Course
 from autograder.model.result import Result
+from autograder.model.submission import SubmissionKey
 from autograder.publish.gradebook import write_gradebook
-from autograder.store.database import save_cells, save_students, scores_in
+from autograder.store.cells import save_cells
+from autograder.store.database import save_students, scores_in
 from autograder.store.gradebook_file import open_session
+from autograder.store.out_folder import OutFolder
 from tests.autograder.class_by_hand import (
     DOUBLE,
     EXPLAIN,
     HALVE,
-    course,
     end_of,
     graded,
+    make_course,
     verdict,
 )
 from tests.autograder.publish.test_feedback import HOSTILE_HTML, HOSTILE_MARKDOWN
@@ -46,8 +50,8 @@ CHECK = "lab05-double-check"
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return course(tmp_path / "course")
+def course(tmp_path: Path) -> Course:
+    return make_course(tmp_path / "course")
 
 
 def a_class() -> list[Result]:
@@ -74,8 +78,8 @@ def dump(out: Path) -> list[str]:
         return list(database.iterdump())
 
 
-def test_nbgrader_sees_the_lab_and_its_points(tmp_path: Path, root: Path) -> None:
-    write_gradebook(a_class(), tmp_path, root)
+def test_nbgrader_sees_the_lab_and_its_points(tmp_path: Path, course: Course) -> None:
+    write_gradebook(a_class(), OutFolder(tmp_path), course)
     api = nbgrader(tmp_path)
     (assignment,) = api.get_assignments()
     assert (assignment["name"], assignment["status"]) == (LAB, "draft")
@@ -89,8 +93,8 @@ def test_nbgrader_sees_the_lab_and_its_points(tmp_path: Path, root: Path) -> Non
         assert "lab05-given" in {cell.name for cell in notebook.source_cells}
 
 
-def test_nbgrader_sees_each_submission_with_its_scores(tmp_path: Path, root: Path) -> None:
-    write_gradebook(a_class(), tmp_path, root)
+def test_nbgrader_sees_each_submission_with_its_scores(tmp_path: Path, course: Course) -> None:
+    write_gradebook(a_class(), OutFolder(tmp_path), course)
     found = {s["student"]: s for s in nbgrader(tmp_path).get_submissions(LAB)}
     assert {name: s["score"] for name, s in found.items()} == {
         "ada": 2.0,
@@ -99,7 +103,7 @@ def test_nbgrader_sees_each_submission_with_its_scores(tmp_path: Path, root: Pat
         "fay": 0.0,
     }
     assert all(s["needs_manual_grade"] and s["autograded"] for s in found.values())
-    assert scores_in(tmp_path) == {
+    assert scores_in(OutFolder(tmp_path)) == {
         ("ada", LAB): {CHECK: 0.0, DOUBLE: 2.0, HALVE: 0.0, EXPLAIN: None},
         ("bob", LAB): {CHECK: 0.0, DOUBLE: 1.5, HALVE: None, EXPLAIN: None},
         ("eve", LAB): {CHECK: 0.0, DOUBLE: None, HALVE: None, EXPLAIN: None},
@@ -107,8 +111,8 @@ def test_nbgrader_sees_each_submission_with_its_scores(tmp_path: Path, root: Pat
     }
 
 
-def test_messages_stand_at_the_solution_cells(tmp_path: Path, root: Path) -> None:
-    write_gradebook([*a_class(), graded("ivy", isolated=False)], tmp_path, root)
+def test_messages_stand_at_the_solution_cells(tmp_path: Path, course: Course) -> None:
+    write_gradebook([*a_class(), graded("ivy", isolated=False)], OutFolder(tmp_path), course)
     with nbgrader(tmp_path).gradebook as gradebook:
 
         def comment(student: str, cell: str) -> str | None:
@@ -117,30 +121,30 @@ def test_messages_stand_at_the_solution_cells(tmp_path: Path, root: Path) -> Non
 
         assert comment("ada", "lab05-halve-solution") == "0 of 1 points. It is x / 2."
         assert comment("ada", EXPLAIN) is None
-        assert comment("bob", "lab05-halve-solution") == "needs_gpu: Not earned: edges."
+        assert comment("bob", "lab05-halve-solution") == "Needs a GPU: Not earned: edges."
         for cell in ("lab05-double-solution", EXPLAIN):
             assert comment("eve", cell) == "Quarantined: The file is no notebook: it is a PDF."
         ivy = comment("ivy", "lab05-double-solution")
         assert ivy == "NOT ISOLATED: 2 of 2 points. Right."
 
 
-def test_a_message_cannot_run_in_a_comment_either(tmp_path: Path, root: Path) -> None:
+def test_a_message_cannot_run_in_a_comment_either(tmp_path: Path, course: Course) -> None:
     message = "Your code raised E: <script>alert(1)</script>"
-    write_gradebook([graded(verdicts=(verdict(message=message),))], tmp_path, root)
+    write_gradebook([graded(verdicts=(verdict(message=message),))], OutFolder(tmp_path), course)
     with nbgrader(tmp_path).gradebook as gradebook:
         comment = gradebook.find_comment("lab05-double-solution", LAB, LAB, "ada").comment
     assert comment.endswith(f"```\n2 of 2 points. {message}\n```")
 
 
-def test_writing_twice_changes_nothing(tmp_path: Path, root: Path) -> None:
-    write_gradebook(a_class(), tmp_path, root)
+def test_writing_twice_changes_nothing(tmp_path: Path, course: Course) -> None:
+    write_gradebook(a_class(), OutFolder(tmp_path), course)
     before = dump(tmp_path), {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.ipynb")}
-    write_gradebook(a_class()[::-1], tmp_path, root)
+    write_gradebook(a_class()[::-1], OutFolder(tmp_path), course)
     assert (dump(tmp_path), {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.ipynb")}) == before
 
 
 def test_cells_are_recorded_once_and_again_where_that_was_cut_off_or_lost(
-    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, course: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
 
@@ -153,25 +157,25 @@ def test_cells_are_recorded_once_and_again_where_that_was_cut_off_or_lost(
 
     monkeypatch.setattr("autograder.publish.gradebook.save_cells", cut_off)
     with pytest.raises(KeyboardInterrupt):
-        write_gradebook(a_class(), tmp_path, root)
+        write_gradebook(a_class(), OutFolder(tmp_path), course)
     monkeypatch.setattr("autograder.publish.gradebook.save_cells", record)
     for expected in (1, 1):
-        write_gradebook(a_class(), tmp_path, root)
+        write_gradebook(a_class(), OutFolder(tmp_path), course)
         assert len(calls) == expected
-    before = scores_in(tmp_path)
+    before = scores_in(OutFolder(tmp_path))
     (tmp_path / "gradebook.db").unlink()
-    write_gradebook(a_class(), tmp_path, root)
-    assert (len(calls), scores_in(tmp_path)) == (2, before)
+    write_gradebook(a_class(), OutFolder(tmp_path), course)
+    assert (len(calls), scores_in(OutFolder(tmp_path))) == (2, before)
 
 
-def test_later_submissions_join_the_earlier_ones(tmp_path: Path, root: Path) -> None:
-    write_gradebook(a_class()[:2], tmp_path, root)
-    write_gradebook(a_class()[2:], tmp_path, root)
-    assert len(scores_in(tmp_path)) == 4
+def test_later_submissions_join_the_earlier_ones(tmp_path: Path, course: Course) -> None:
+    write_gradebook(a_class()[:2], OutFolder(tmp_path), course)
+    write_gradebook(a_class()[2:], OutFolder(tmp_path), course)
+    assert len(scores_in(OutFolder(tmp_path))) == 4
 
 
-def test_what_people_entered_stays(tmp_path: Path, root: Path) -> None:
-    write_gradebook(a_class(), tmp_path, root)
+def test_what_people_entered_stays(tmp_path: Path, course: Course) -> None:
+    write_gradebook(a_class(), OutFolder(tmp_path), course)
     with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as gradebook:
         for cell, points in ((EXPLAIN, 1.5), (DOUBLE, 0.5), (HALVE, 1.0)):
             grade = gradebook.find_grade(cell, LAB, LAB, "ada")
@@ -180,11 +184,11 @@ def test_what_people_entered_stays(tmp_path: Path, root: Path) -> None:
         gradebook.find_comment(EXPLAIN, LAB, LAB, "ada").manual_comment = "well said"
         gradebook.db.commit()
     before = dump(tmp_path)
-    write_gradebook(a_class(), tmp_path, root)
+    write_gradebook(a_class(), OutFolder(tmp_path), course)
     assert dump(tmp_path) == before
 
     changed = graded("ada", verdicts=(verdict(status="wrong"), verdict(HALVE, "wrong")))
-    write_gradebook([changed], tmp_path, root)
+    write_gradebook([changed], OutFolder(tmp_path), course)
     with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as gradebook:
         found = {g.name: g for g in gradebook.find_submission_notebook(LAB, LAB, "ada").grades}
         assert {n: g.manual_score for n, g in found.items() if n != CHECK} == {
@@ -199,30 +203,32 @@ def test_what_people_entered_stays(tmp_path: Path, root: Path) -> None:
         assert gradebook.find_comment(EXPLAIN, LAB, LAB, "ada").comment == "well said"
 
 
-def test_a_verdict_that_comes_later_needs_nobody(tmp_path: Path, root: Path) -> None:
+def test_a_verdict_that_comes_later_needs_nobody(tmp_path: Path, course: Course) -> None:
     write_gradebook(
-        [graded(verdicts=(verdict(status="could_not_judge"), verdict(HALVE)))], tmp_path, root
+        [graded(verdicts=(verdict(status="could_not_judge"), verdict(HALVE)))],
+        OutFolder(tmp_path),
+        course,
     )
-    assert scores_in(tmp_path)["ada", LAB][DOUBLE] is None
-    write_gradebook([graded(verdicts=(verdict(), verdict(HALVE)))], tmp_path, root)
+    assert scores_in(OutFolder(tmp_path))[SubmissionKey("ada", LAB)][DOUBLE] is None
+    write_gradebook([graded(verdicts=(verdict(), verdict(HALVE)))], OutFolder(tmp_path), course)
     with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as gradebook:
         grade = gradebook.find_grade(DOUBLE, LAB, LAB, "ada")
         assert (grade.auto_score, grade.needs_manual_grade) == (2.0, False)
 
 
-def test_a_lab_with_other_cells_goes_into_a_new_folder(tmp_path: Path, root: Path) -> None:
-    write_gradebook(a_class(), tmp_path, root)
+def test_a_lab_with_other_cells_goes_into_a_new_folder(tmp_path: Path, course: Course) -> None:
+    write_gradebook(a_class(), OutFolder(tmp_path), course)
     source = solved()
     source["cells"].append(code("lab05-more", "pass", grade=True, locked=True, points=1))
-    path = root / "solutions" / LAB / f"{LAB}.ipynb"
+    path = course.root / "solutions" / LAB / f"{LAB}.ipynb"
     path.write_text(json.dumps(source))
     before = dump(tmp_path)
     with pytest.raises(ValueError, match="grade into a new folder"):
-        write_gradebook(a_class(), tmp_path, root)
+        write_gradebook(a_class(), OutFolder(tmp_path), course)
     assert dump(tmp_path) == before
 
 
-def test_a_students_metadata_decides_nothing(tmp_path: Path, root: Path) -> None:
+def test_a_students_metadata_decides_nothing(tmp_path: Path, course: Course) -> None:
     notebook = solved()
     for cell in notebook["cells"]:
         if "nbgrader" in cell["metadata"]:
@@ -233,7 +239,7 @@ def test_a_students_metadata_decides_nothing(tmp_path: Path, root: Path) -> None
         code("mine", "1", grade=True, points=9) | {"metadata": {"nbgrader": {"grade_id": "mine"}}}
     )
     notebook["metadata"] = {"kernelspec": {"name": "evil"}, "widgets": {}}
-    write_gradebook([graded(notebook=notebook)], tmp_path, root)
+    write_gradebook([graded(notebook=notebook)], OutFolder(tmp_path), course)
     saved = nbformat.read(tmp_path / "autograded" / "ada" / LAB / f"{LAB}.ipynb", as_version=4)
     nbformat.validate(saved)
     assert saved.metadata == {"kernelspec": solved()["metadata"]["kernelspec"]}
@@ -250,8 +256,10 @@ def test_a_students_metadata_decides_nothing(tmp_path: Path, root: Path) -> None
 
 
 @pytest.mark.parametrize("result", [graded(notebook={"cells": []}), a_class()[2]])
-def test_every_question_has_a_place_for_points(tmp_path: Path, root: Path, result: Result) -> None:
-    write_gradebook([result], tmp_path, root)
+def test_every_question_has_a_place_for_points(
+    tmp_path: Path, course: Course, result: Result
+) -> None:
+    write_gradebook([result], OutFolder(tmp_path), course)
     path = tmp_path / "autograded" / result.student / LAB / f"{LAB}.ipynb"
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
@@ -260,9 +268,9 @@ def test_every_question_has_a_place_for_points(tmp_path: Path, root: Path, resul
 
 
 def test_formgraders_own_autograde_runs_nothing_and_loses_nothing(
-    tmp_path: Path, root: Path
+    tmp_path: Path, course: Course
 ) -> None:
-    write_gradebook(a_class(), tmp_path, root)
+    write_gradebook(a_class(), OutFolder(tmp_path), course)
     before = dump(tmp_path), {p: p.read_bytes() for p in tmp_path.rglob("*.ipynb")}
     answer = nbgrader(tmp_path).autograde(LAB, "ada")
     assert not answer["success"]
@@ -270,8 +278,8 @@ def test_formgraders_own_autograde_runs_nothing_and_loses_nothing(
     assert (dump(tmp_path), {p: p.read_bytes() for p in tmp_path.rglob("*.ipynb")}) == before
 
 
-def test_another_writer_is_waited_for(tmp_path: Path, root: Path) -> None:
-    write_gradebook(a_class()[:1], tmp_path, root)
+def test_another_writer_is_waited_for(tmp_path: Path, course: Course) -> None:
+    write_gradebook(a_class()[:1], OutFolder(tmp_path), course)
     path = tmp_path / "gradebook.db"
     with closing(sqlite3.connect(path, check_same_thread=False, timeout=0)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -282,13 +290,13 @@ def test_another_writer_is_waited_for(tmp_path: Path, root: Path) -> None:
             impatient.execute("SELECT * FROM grade")
         release = threading.Timer(0.5, other.rollback)
         release.start()
-        write_gradebook(a_class(), tmp_path, root)
+        write_gradebook(a_class(), OutFolder(tmp_path), course)
         release.join()
-    assert len(scores_in(tmp_path)) == 4
+    assert len(scores_in(OutFolder(tmp_path))) == 4
 
 
-def test_a_writer_in_formgrader_waits_a_minute_too(tmp_path: Path, root: Path) -> None:
-    write_gradebook(a_class()[:1], tmp_path, root)
+def test_a_writer_in_formgrader_waits_a_minute_too(tmp_path: Path, course: Course) -> None:
+    write_gradebook(a_class()[:1], OutFolder(tmp_path), course)
     with nbgrader(tmp_path).gradebook as gradebook, gradebook.engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
 
@@ -348,13 +356,13 @@ def named(student: str, last_name: str, first_name: str) -> dict[str, str]:
 
 
 def test_formgrader_shows_the_class_and_runs_nothing(
-    browser: Browser, tmp_path: Path, root: Path
+    browser: Browser, tmp_path: Path, course: Course
 ) -> None:
     out, home = tmp_path / "out", tmp_path / "home"
     home.mkdir()
-    write_gradebook([*a_class(), hostile()], out, root)
+    write_gradebook([*a_class(), hostile()], OutFolder(out), course)
     alert = "<img src=x onerror=alert(1)>"  # a platform may let students choose their names
-    save_students(out, [named("ada", "Lovelace", "Ada"), named("mal", alert, alert)])
+    save_students(OutFolder(out), [named("ada", "Lovelace", "Ada"), named("mal", alert, alert)])
     dialogs: list[str] = []
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
@@ -395,18 +403,18 @@ def test_formgrader_shows_the_class_and_runs_nothing(
         assert page.locator("#notebook :is(iframe, object, embed, form)").count() == 0
     page.close()
     assert dialogs == []
-    write_gradebook(a_class(), out, root)
+    write_gradebook(a_class(), OutFolder(out), course)
     with nbgrader(out).gradebook as gradebook:
         assert gradebook.find_grade(EXPLAIN, LAB, LAB, "ada").manual_score == 1.5
 
 
-def test_what_fails_half_way_leaves_nothing_in_the_gradebook(root: Path) -> None:
-    out = root.parent / "out"
+def test_what_fails_half_way_leaves_nothing_in_the_gradebook(course: Course) -> None:
+    out = course.root.parent / "out"
     out.mkdir()
-    write_gradebook([graded("ada")], out, root)
+    write_gradebook([graded("ada")], OutFolder(out), course)
 
     def half_way() -> None:
-        with open_session(out) as session:
+        with open_session(OutFolder(out)) as session:
             session.execute(insert(api.Student), [{"id": "kim"}])
             raise LookupError
 
@@ -416,12 +424,12 @@ def test_what_fails_half_way_leaves_nothing_in_the_gradebook(root: Path) -> None
         assert database.execute("SELECT id FROM student").fetchall() == [("ada",)]
 
 
-def test_nobody_else_writes_between_what_is_read_and_what_is_written(root: Path) -> None:
-    out = root.parent / "out"
+def test_nobody_else_writes_between_what_is_read_and_what_is_written(course: Course) -> None:
+    out = course.root.parent / "out"
     out.mkdir()
-    write_gradebook([graded("ada")], out, root)
+    write_gradebook([graded("ada")], OutFolder(out), course)
     with (
-        open_session(out) as session,
+        open_session(OutFolder(out)) as session,
         closing(sqlite3.connect(out / "gradebook.db", timeout=0)) as other,
     ):
         assert session.scalars(select(api.Student.id)).all() == ["ada"]
@@ -433,13 +441,51 @@ def test_nobody_else_writes_between_what_is_read_and_what_is_written(root: Path)
     "name",
     ["a#b", "a?b=c&d", "100%25", "%41", 'it\'s "so"', "two\nlines", "Ünï ☃", "[x]{y}*;"],
 )
-def test_formgrader_finds_the_gradebook_in_a_folder_of_any_name(root: Path, name: str) -> None:
-    out = root.parent / name
+def test_formgrader_finds_the_gradebook_in_a_folder_of_any_name(course: Course, name: str) -> None:
+    out = course.root.parent / name
     out.mkdir()
-    write_gradebook([graded("ada")], out, root)
+    write_gradebook([graded("ada")], OutFolder(out), course)
     assert (out / "gradebook.db").is_file()
-    assert scores_in(out)["ada", LAB][DOUBLE] == 2
+    assert scores_in(OutFolder(out))[SubmissionKey("ada", LAB)][DOUBLE] == 2
     config = PyFileConfigLoader("nbgrader_config.py", path=str(out)).load_config()
     (found,) = NbGraderAPI(CourseDirectory(config=config), config=config).get_submissions(LAB)
     assert (found["student"], found["score"], found["autograded"]) == ("ada", 2, True)
-    assert sorted(path.name for path in root.parent.glob("*/gradebook.db*")) == ["gradebook.db"]
+    assert sorted(path.name for path in course.root.parent.glob("*/gradebook.db*")) == [
+        "gradebook.db"
+    ]
+
+
+def shown_below(out: Path, student: str, cell: str) -> list[str]:
+    """What Formgrader shows below a cell, output by output."""
+    path = OutFolder(out).graded_notebook(SubmissionKey(student, LAB), LAB)
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    (found,) = (c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == cell)
+    return [output["text"] for output in found.get("outputs", [])]
+
+
+def test_formgrader_shows_each_verdict_below_the_code(tmp_path: Path, course: Course) -> None:
+    lost = solved()
+    lost["cells"] = [c for c in lost["cells"] if c["id"] != f"{HALVE}-solution"]
+    results = [*a_class(), graded("ivy", isolated=False), graded("max", notebook=lost)]
+    write_gradebook(results, OutFolder(tmp_path), course)
+    right = "Autograder: Correct, 2 of 2 points. Right.\n"
+    squares = "Autograder: Incorrect, 0 of 1 points (mistake: squares). It is x / 2.\n"
+    assert shown_below(tmp_path, "ada", f"{DOUBLE}-solution") == [right]
+    assert shown_below(tmp_path, "ada", DOUBLE) == []
+    assert shown_below(tmp_path, "ada", f"{HALVE}-solution") == [squares]
+    assert shown_below(tmp_path, "max", HALVE) == [squares]
+    (needs_gpu,) = shown_below(tmp_path, "bob", f"{HALVE}-solution")
+    assert needs_gpu == "Autograder: Needs a GPU. Not earned: edges.\n"
+    (outside,) = shown_below(tmp_path, "ivy", f"{DOUBLE}-solution")
+    assert outside.startswith("Autograder: NOT ISOLATED: Correct")
+    assert shown_below(tmp_path, "ada", EXPLAIN) == []
+
+
+def test_a_message_cannot_act_on_formgrader(tmp_path: Path, course: Course) -> None:
+    evil = "\x1b[31mred <script>alert(1)</script>"
+    attack = graded("eve", verdicts=(verdict(message=evil),))
+    write_gradebook([attack], OutFolder(tmp_path), course)
+    (text,) = shown_below(tmp_path, "eve", f"{DOUBLE}-solution")
+    assert "\x1b" not in text
+    assert "red <script>" in text, "which is text there, as all of a stream is"

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
+from autograder.base.course import Course
+from autograder.model.note import Note
 from autograder.model.result import Result
+from autograder.model.submission import SubmissionKey
 from autograder.notebooks.intake import take_in_bytes
 from autograder.notebooks.stamp import release_note
 from autograder.publish.gradebook import look_again, write_gradebook
@@ -20,10 +23,19 @@ from autograder.rules.policy import sentence
 from autograder.rules.semester import Receipt, Semester
 from autograder.runs import attempts
 from autograder.store.database import final_scores
-from tests.autograder.class_by_hand import DOUBLE, EXPLAIN, HALVE, course, end_of, graded, verdict
+from autograder.store.out_folder import OutFolder
+from tests.autograder.class_by_hand import (
+    DOUBLE,
+    EXPLAIN,
+    HALVE,
+    end_of,
+    graded,
+    make_course,
+    verdict,
+)
 from tests.autograder.release_by_hand import LAB, release
 
-REPAIR = "Deleted, and put back as released: lab05-setup."
+REPAIR = Note("repair", "Deleted, and put back as released: lab05-setup.")
 RESULTS = [
     graded("ada", notes=(REPAIR,)),
     graded("kim", verdicts=(verdict(status="could_not_judge", message="Doubt."), verdict(HALVE))),
@@ -34,143 +46,148 @@ RESULTS = [
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return course(tmp_path / "course")
+def course(tmp_path: Path) -> Course:
+    return make_course(tmp_path / "course")
 
 
-def found(results: list[Result], root: Path) -> list[tuple[str, str, str, int]]:
+def found(results: list[Result], course: Course) -> list[tuple[str, str, str, int]]:
     """Kind, student, task and count of what is left, the gradebook having been written."""
-    out = root.parent / "out"
-    out.mkdir(exist_ok=True)
-    write_gradebook(results, out, root)
-    return [(n.kind, n.student, n.task, n.count) for n in needs(results, out, root)]
+    out = OutFolder(course.root.parent / "out")
+    out.path.mkdir(exist_ok=True)
+    write_gradebook(results, out, course)
+    return [(n.kind, n.student, n.task, n.count) for n in needs(results, out, course)]
 
 
-def give(out: Path, student: str, task: str, score: float) -> None:
+def give(out: OutFolder, student: str, task: str, score: float) -> None:
     """What formgrader writes when a person gives points."""
-    with closing(Gradebook(f"sqlite:///{out / 'gradebook.db'}")) as book:
+    with closing(Gradebook(f"sqlite:///{out.gradebook}")) as book:
         grade = book.find_grade(task, LAB, LAB, student)
         grade.manual_score, grade.needs_manual_grade = score, False
         book.db.commit()
 
 
-def test_points_for_work_that_was_handed_in_anew_are_named_once_more(root: Path) -> None:
-    out = root.parent / "out"
-    found([graded("ada"), graded("kim")], root)
-    first = {("ada", LAB): "one", ("kim", LAB): "two"}
+def test_points_for_work_that_was_handed_in_anew_are_named_once_more(course: Course) -> None:
+    out = OutFolder(course.root.parent / "out")
+    found([graded("ada"), graded("kim")], course)
+    first = {SubmissionKey("ada", LAB): "one", SubmissionKey("kim", LAB): "two"}
     look_again(first, out)
     for student in ("ada", "kim"):
         give(out, student, EXPLAIN, 1.5)
     look_again(first, out)
-    assert [n.kind for n in needs([graded("ada"), graded("kim")], out, root)] == []
-    look_again({**first, ("ada", LAB): "other"}, out)
-    (need,) = needs([graded("ada"), graded("kim")], out, root)
+    assert [n.kind for n in needs([graded("ada"), graded("kim")], out, course)] == []
+    look_again({**first, SubmissionKey("ada", LAB): "other"}, out)
+    (need,) = needs([graded("ada"), graded("kim")], out, course)
     assert (need.kind, need.student, need.task) == ("second_look", "ada", EXPLAIN)
-    assert final_scores(out)["ada", LAB][EXPLAIN] == 1.5
+    assert final_scores(out)[SubmissionKey("ada", LAB)][EXPLAIN] == 1.5
     give(out, "ada", EXPLAIN, 2.0)
-    look_again({**first, ("ada", LAB): "other"}, out)
-    assert needs([graded("ada"), graded("kim")], out, root) == []
+    look_again({**first, SubmissionKey("ada", LAB): "other"}, out)
+    assert needs([graded("ada"), graded("kim")], out, course) == []
 
 
-def test_all_that_is_left_is_named_the_most_pressing_first(root: Path) -> None:
-    assert found(RESULTS, root) == [
+def test_all_that_is_left_is_named_the_most_pressing_first(course: Course) -> None:
+    assert found(RESULTS, course) == [
         ("failed", "fay", "", 1),
         ("quarantined", "bob", "", 1),
-        ("could_not_judge", "kim", DOUBLE, 1),
-        ("in_words", "", EXPLAIN, 3),
+        ("not_judged", "kim", DOUBLE, 1),
+        ("manual", "", EXPLAIN, 3),
         ("needs_gpu", "", HALVE, 1),
         ("repaired", "ada", "", 1),
     ]
 
 
-def test_what_a_person_gave_points_for_is_done(root: Path) -> None:
-    found(RESULTS, root)
-    out = root.parent / "out"
+def test_what_a_person_gave_points_for_is_done(course: Course) -> None:
+    found(RESULTS, course)
+    out = OutFolder(course.root.parent / "out")
     give(out, "kim", DOUBLE, 1)
     give(out, "lin", EXPLAIN, 0)
     give(out, "lin", HALVE, 1)
     for task in (DOUBLE, HALVE, EXPLAIN):
         give(out, "bob", task, 0)
-    assert [(n.kind, n.count) for n in needs(RESULTS, out, root)] == [
-        *(("failed", 1), ("in_words", 2), ("repaired", 1))
+    assert [(n.kind, n.count) for n in needs(RESULTS, out, course)] == [
+        *(("failed", 1), ("manual", 2), ("repaired", 1))
     ]
 
 
-def test_an_exercise_without_a_verdict_is_for_a_person(root: Path) -> None:
-    assert ("could_not_judge", "ada", HALVE, 1) in found([graded(verdicts=(verdict(),))], root)
+def test_an_exercise_without_a_verdict_is_for_a_person(course: Course) -> None:
+    assert ("not_judged", "ada", HALVE, 1) in found([graded(verdicts=(verdict(),))], course)
 
 
-def test_notes_that_tell_of_no_repair_are_not_looked_at(root: Path) -> None:
+def test_notes_that_tell_of_no_repair_are_not_looked_at(course: Course) -> None:
     received = Receipt("ada", LAB, datetime(2026, 11, 20, tzinfo=UTC))
     notes = (
         *release_note({"peakmem": {"release": "0.1.0+12345678"}}, release()),
-        sentence(Semester(), received, 2),
-        attempts._NO_RECEIPT,
+        Note("receipt", sentence(Semester(), received, 2)),
+        Note("receipt", attempts._NO_RECEIPT),
     )
     assert len(notes) == 3
-    assert all(kind != "repaired" for kind, *_ in found([graded(notes=notes)], root))
-    assert any(kind == "repaired" for kind, *_ in found([graded(notes=(*notes, REPAIR))], root))
+    assert all(kind != "repaired" for kind, *_ in found([graded(notes=notes)], course))
+    assert any(kind == "repaired" for kind, *_ in found([graded(notes=(*notes, REPAIR))], course))
 
 
-def test_given_cells_that_differ_are_a_repair_only_in_the_present_release(root: Path) -> None:
+def test_given_cells_that_differ_are_a_repair_only_in_the_present_release(course: Course) -> None:
     notebook = json.loads(json.dumps(release()))
     notebook["cells"][0]["source"] = "# As it was"
     changed = take_in_bytes("ada", LAB, json.dumps(notebook).encode(), release()).notes
     assert len(changed) == 1
-    assert any(kind == "repaired" for kind, *_ in found([graded(notes=changed)], root))
+    assert any(kind == "repaired" for kind, *_ in found([graded(notes=changed)], course))
     of_other = release_note({"peakmem": {"release": "0.1.0+12345678"}}, release())
     notes = (*of_other, *changed)
-    assert all(kind != "repaired" for kind, *_ in found([graded(notes=notes)], root))
+    assert all(kind != "repaired" for kind, *_ in found([graded(notes=notes)], course))
 
 
-def test_each_has_the_command_to_run_next_ready_to_be_pasted(root: Path) -> None:
-    out = root.parent / "a class"
-    out.mkdir()
+def test_each_has_the_command_to_run_next_ready_to_be_pasted(course: Course) -> None:
+    out = OutFolder(course.root.parent / "a class")
+    out.path.mkdir()
     results = [graded("kim l", verdicts=(verdict(status="could_not_judge"), verdict(HALVE)))]
-    write_gradebook(results, out, root)
-    by_kind = {need.kind: need.next for need in needs(results, out, root)}
+    write_gradebook(results, out, course)
+    by_kind = {need.kind: need.next for need in needs(results, out, course)}
     explain = f"explain '{out}' 'kim l' {DOUBLE}"
-    assert by_kind["could_not_judge"] == f"autograder --course {root} {explain}"
-    assert by_kind["in_words"] == f"autograder formgrade '{out}'"
-    text = told(needs(results, out, root), out, root)
-    assert f"    -> autograder --course {root} explain" in text
+    assert by_kind["not_judged"] == f"autograder --course {course} {explain}"
+    assert by_kind["manual"] == f"autograder formgrade '{out}'"
+    text = told(needs(results, out, course), out, course)
+    assert f"    -> autograder --course {course} explain" in text
 
 
-def test_a_command_for_this_very_course_need_not_name_it(root: Path) -> None:
-    quarantined = needs([end_of("bob", "quarantined", "The file is empty.")], root.parent / "none")
+def test_a_command_for_this_very_course_need_not_name_it(course: Course) -> None:
+    quarantined = needs(
+        [end_of("bob", "quarantined", "The file is empty.")], OutFolder(course.root.parent / "none")
+    )
     assert [need.next for need in quarantined] == [
-        f"autograder grade {LAB} --submitted SUBMITTED --out {root.parent / 'none'}"
+        f"autograder grade {LAB} --submitted SUBMITTED --out {course.root.parent / 'none'}"
     ]
 
 
-def test_the_text_is_short_however_much_there_is(root: Path) -> None:
-    out = root.parent / "out"
+def test_the_text_is_short_however_much_there_is(course: Course) -> None:
+    out = OutFolder(course.root.parent / "out")
     many = [end_of(f"q{n:02}", "quarantined", "The file is empty. " * 9) for n in range(50)]
-    found([*RESULTS, *many], root)
-    text = told(needs([*RESULTS, *many], out, root), out).splitlines()
+    found([*RESULTS, *many], course)
+    text = told(needs([*RESULTS, *many], out, course), out).splitlines()
     assert len(text) <= 26
     assert max(len(line) for line in text if str(out) not in line) <= 100
-    assert "  Not read as this lab's notebook; once it is handed in again (51):" in text
+    assert (
+        "  Quarantined: not readable as this lab's notebook; once it is submitted again (51):"
+        in text
+    )
     assert "    ... and 50 more" in text
     assert "    kim  lab05-double  Doubt." in text
-    assert str(out / "needs_a_person.csv") in text[0]
-    assert told([], out) == "Needs a person: nothing."
+    assert str(out.manual_review) in text[0]
+    assert told([], out) == "Manual review: nothing to do."
 
 
-def test_ten_are_shown_where_there_is_one_kind_only(root: Path) -> None:
-    out = root.parent / "out"
+def test_ten_are_shown_where_there_is_one_kind_only(course: Course) -> None:
+    out = OutFolder(course.root.parent / "out")
     many = [end_of(f"q{n:02}", "quarantined", "Empty.") for n in range(12)]
-    found(many, root)
-    text = told(needs(many, out, root), out)
+    found(many, course)
+    text = told(needs(many, out, course), out)
     assert ("q09" in text, "q10" in text, "... and 2 more" in text) == (True, False, True)
 
 
-def test_the_list_has_everybody_and_no_formula(root: Path, tmp_path: Path) -> None:
+def test_the_list_has_everybody_and_no_formula(course: Course, tmp_path: Path) -> None:
     results = [*RESULTS, end_of("@eve", "failed", "=cmd()")]
-    rows = found(results, root)
-    out = root.parent / "out"
-    write_needs(needs(results, out, root), tmp_path / "list.csv")
-    with (tmp_path / "list.csv").open(newline="", encoding="utf-8") as file:
+    rows = found(results, course)
+    out = OutFolder(course.root.parent / "out")
+    write_needs(needs(results, out, course), out)
+    with out.manual_review.open(newline="", encoding="utf-8") as file:
         table = list(csv.DictReader(file))
     assert len(table) == len(rows) == 7
     assert (table[0]["student"], table[0]["why"]) == ("'@eve", "'=cmd()")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autograder.model.submission import SubmissionKey
 from autograder.publish.summary import summaries, told
 from tests.autograder.class_by_hand import HALVE, end_of, graded, verdict
 from tests.autograder.release_by_hand import LAB
@@ -19,16 +20,23 @@ def lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines()]
 
 
+ABSENT = [
+    SubmissionKey("gus", LAB),
+    SubmissionKey("ivy", LAB),
+    SubmissionKey("ivy", "lab01_formats"),
+]
+
+
 def test_the_figures_are_those_of_the_class() -> None:
-    (lab,) = summaries(RESULTS, [("gus", LAB), ("ivy", LAB), ("ivy", "lab01_formats")])
-    assert (lab.lab, lab.submissions, lab.not_handed_in) == (LAB, 5, 2)
+    (lab,) = summaries(RESULTS, ABSENT)
+    assert (lab.lab, lab.submissions, lab.not_submitted) == (LAB, 5, 2)
     assert lab.ends == {"graded": 4, "quarantined": 0, "failed": 1}
     assert lab.exercises == {
-        "right": 3,
-        "partly": 1,
-        "wrong": 1,
-        "could_not_judge": 1,
-        "needs_gpu": 1,
+        "correct": 3,
+        "partially correct": 1,
+        "incorrect": 1,
+        "not judged": 1,
+        "needs a GPU": 1,
     }
     # Of what was judged: 1.5 of 2, 2 of 3, 3 of 3, and 0 of 0.
     assert (lab.mean_points, lab.median_points, lab.max_points) == (1.625, 1.75, 3)
@@ -43,17 +51,18 @@ def test_nobody_graded_has_no_mean() -> None:
 
 
 def test_the_text_says_what_there_is_to_say() -> None:
-    text = told(summaries(RESULTS, [("gus", LAB)]), RESULTS)
+    text = told(summaries(RESULTS, [SubmissionKey("gus", LAB)]), RESULTS)
     assert max(map(len, text.splitlines())) <= 80
-    assert lines(text)[-5:] == [
-        f"{LAB}: 5 submissions (4 graded, 1 failed, 1 not handed in)",
+    assert lines(text)[-6:] == [
+        f"{LAB}: 5 submissions (4 graded, 1 grading failed, 1 not submitted)",
         "Points: mean 1.62, median 1.75, of 3",
-        "Exercises: 3 right, 1 partly, 1 wrong, 1 could not judge, 1 needs gpu",
+        "Exercises: 3 correct, 1 partially correct, 1 incorrect",
+        "1 not judged, 1 needs a GPU",
         "Releases: 2 not said, 1 1+a, 1 1+b",
         "NOT ISOLATED: 1 submissions ran outside the sandbox",
     ]
     assert f"zoe {LAB} 1.5 / 2 1 needs a GPU" in lines(text)
-    assert any(line.startswith(f"bob {LAB} - failed: xxx") for line in lines(text))
+    assert any(line.startswith(f"bob {LAB} - grading failed: xxx") for line in lines(text))
     assert any("0 / 0 NOT ISOLATED 1 not judged" in line for line in lines(text))
 
 

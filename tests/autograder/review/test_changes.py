@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from autograder.review.changes import LOG, PROPOSED, Change, agreed, between, note_down, told
+from autograder.model.submission import SubmissionKey
+from autograder.review.changes import Change, agreed, between, note_down, told
+from autograder.store.out_folder import OutFolder
 from tests.autograder.class_by_hand import DOUBLE, HALVE, end_of, graded, verdict
 from tests.autograder.release_by_hand import LAB
 
 
 def some(count: int) -> list[Change]:
     return [
-        Change(f"s{n:03}", LAB, DOUBLE, "2", "0", "=now", "It was right.") for n in range(count)
+        Change(SubmissionKey(f"s{n:03}", LAB), DOUBLE, "2", "0", "=now", "It was right.")
+        for n in range(count)
     ]
 
 
@@ -29,13 +32,16 @@ def test_only_scores_that_change_are_changes() -> None:
     assert (change.task, change.old, change.new) == (DOUBLE, "2", "1.5")
     assert (change.before, change.why) == ("Right.", "Not earned: edges.")
     gpu = graded(verdicts=(verdict(), verdict(HALVE, "needs_gpu")))
-    assert [(c.task, c.old, c.new) for c in between(gpu, graded())] == [(HALVE, "needs_gpu", "0")]
+    assert [(c.task, c.old, c.new) for c in between(gpu, graded())] == [(HALVE, "needs a GPU", "0")]
     failed = end_of("ada", "failed", "why")
-    assert {(c.old, c.new) for c in between(failed, graded())} == {("failed", "2"), ("failed", "0")}
+    assert {(c.old, c.new) for c in between(failed, graded())} == {
+        ("grading failed", "2"),
+        ("grading failed", "0"),
+    }
 
 
 def test_few_changes_are_all_told(tmp_path: Path) -> None:
-    text = told(some(20), tmp_path).splitlines()
+    text = told(some(20), OutFolder(tmp_path)).splitlines()
     assert len(text) == 61
     assert text[:3] == [
         f"s000, {DOUBLE}: 2 -> 0",
@@ -44,23 +50,24 @@ def test_few_changes_are_all_told(tmp_path: Path) -> None:
     ]
     assert text[-1] == f"Scores that change: 20 ({DOUBLE} 20). Students: 20."
     assert list(tmp_path.iterdir()) == []
-    assert told([], tmp_path) == "No score changes."
+    assert told([], OutFolder(tmp_path)) == "No score changes."
 
 
 def test_many_changes_are_in_a_file_that_goes_when_they_are_written(tmp_path: Path) -> None:
-    text = told(some(21), tmp_path).splitlines()
+    text = told(some(21), OutFolder(tmp_path)).splitlines()
     assert len(text) == 62
-    assert text[-2] == f"... and 1 more; {tmp_path / PROPOSED} has all of them."
-    assert [row["student"] for row in rows(tmp_path / PROPOSED)] == [f"s{n:03}" for n in range(21)]
-    note_down(some(21), tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [LOG]
+    assert text[-2] == f"... and 1 more; {tmp_path}/changes_proposed.csv has all of them."
+    listed = [row["student"] for row in rows(tmp_path / "changes_proposed.csv")]
+    assert listed == [f"s{n:03}" for n in range(21)]
+    note_down(some(21), OutFolder(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["changes.csv"]
 
 
 def test_the_log_grows_and_holds_no_formula(tmp_path: Path) -> None:
-    note_down(some(1), tmp_path)
-    note_down(some(2), tmp_path)
-    note_down([], tmp_path)
-    assert [(row["student"], row["why"]) for row in rows(tmp_path / LOG)] == [
+    note_down(some(1), OutFolder(tmp_path))
+    note_down(some(2), OutFolder(tmp_path))
+    note_down([], OutFolder(tmp_path))
+    assert [(row["student"], row["why"]) for row in rows(tmp_path / "changes.csv")] == [
         ("s000", "'=now"),
         ("s000", "'=now"),
         ("s001", "'=now"),

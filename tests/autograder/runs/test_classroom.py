@@ -14,14 +14,16 @@ import psutil
 import pytest
 
 from autograder.base import pool
+from autograder.base.course import COURSE, Course
 from autograder.base.files import write_whole
 from autograder.model.result import Result
-from autograder.runs.classroom import Classroom, course_secret, grade_all
+from autograder.model.submission import SubmissionKey
+from autograder.runs.classroom import Classroom, grade_all
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.store.journal import Journal
+from autograder.store.out_folder import OutFolder
 from tests.grading import (
     LAB05,
-    REPOSITORY,
     SEARCH,
     Class,
     cell_of,
@@ -66,7 +68,7 @@ def submission(answer):
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     copy = course_copy(tmp_path_factory.mktemp("course"))
-    course_secret(copy / ".course_secret")
+    Course(copy).secret()
     return copy
 
 
@@ -209,17 +211,6 @@ def _until(condition, process):
         os.sched_yield()
 
 
-def test_the_secret_is_made_once_and_is_its_owners_alone(tmp_path):
-    path = tmp_path / ".course_secret"
-    secret = course_secret(path)
-    assert len(secret) == 32
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert course_secret(path) == secret
-    path.write_text("not hexadecimal")
-    with pytest.raises(ValueError, match="holds no secret"):
-        course_secret(path)
-
-
 @pytest.mark.slow
 def test_other_secrets_draw_other_cases(graded, tmp_path):
     room = Class(tmp_path, course_copy(tmp_path / "course"))
@@ -270,7 +261,7 @@ def test_a_grade_stays_where_every_worker_dies(tmp_path, monkeypatch):
         yield from ((item, pool.Failure("2 grading processes died.")) for item in items)
 
     monkeypatch.setattr(pool, "run_all", all_die)
-    room = Classroom(LAB05, tmp_path / "out", REPOSITORY, b"secret", keeps_old=True)
+    room = Classroom(LAB05, OutFolder(tmp_path / "out"), COURSE, b"secret", keeps_old=True)
     handed = []
     for student in ("ada", "lin"):
         path = tmp_path / "in" / student / LAB05 / f"{LAB05}.ipynb"
@@ -280,7 +271,7 @@ def test_a_grade_stays_where_every_worker_dies(tmp_path, monkeypatch):
         Journal(room.out).keep(result, b"as it was graded", {}, {"isolated": True})
     handed[1][1].write_bytes(b"handed in anew")
     assert list(grade_all(room, handed, 2)) == ["ada", "lin"]
-    ends = [Journal(room.out).verdicts(LAB05, student).end for student, _ in handed]
+    ends = [Journal(room.out).verdicts(SubmissionKey(student, LAB05)).end for student, _ in handed]
     assert ends == ["graded", "failed"]
 
 
@@ -299,7 +290,7 @@ def test_what_the_machine_was_too_busy_for_is_graded_again_after_the_others(
                 yield (student, path), grade((student, path))
 
     monkeypatch.setattr(pool, "run_all", in_this_process)
-    room = Classroom(LAB05, tmp_path / "out", REPOSITORY, b"secret")
+    room = Classroom(LAB05, OutFolder(tmp_path / "out"), COURSE, b"secret")
     handed = []
     for student in ("ada", "kay", "lin"):
         path = tmp_path / "in" / student / LAB05 / f"{LAB05}.ipynb"
@@ -307,6 +298,9 @@ def test_what_the_machine_was_too_busy_for_is_graded_again_after_the_others(
         handed.append((student, path))
     assert list(grade_all(room, handed, 2)) == ["kay", "lin", "ada"]
     assert graded == [("ada", 2), ("kay", 2), ("lin", 2), ("ada", 1)]
-    ada, kay = (Journal(room.out).verdicts(LAB05, student).verdicts for student in ("ada", "kay"))
+    ada, kay = (
+        Journal(room.out).verdicts(SubmissionKey(student, LAB05)).verdicts
+        for student in ("ada", "kay")
+    )
     assert {verdict.status for verdict in kay} == {"right"}
     assert {verdict.status for verdict in ada} == {"could_not_judge" if 4 in busy else "right"}

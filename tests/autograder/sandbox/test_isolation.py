@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from autograder.base.course import Course
 from autograder.sandbox.host import isolation
 from autograder.sandbox.host.isolation import missing_layers
 
@@ -44,7 +45,7 @@ def test_elsewhere_than_on_linux_a_way_is_named(monkeypatch):
 def test_a_course_below_a_folder_that_is_shown_is_masked(monkeypatch, tmp_path):
     course = tmp_path / "shown" / "course"
     (course / "solutions").mkdir(parents=True)
-    monkeypatch.setattr(isolation, "COURSE", course)
+    monkeypatch.setattr(isolation, "COURSE", Course(course))
     masks = list(isolation._masks(tmp_path / "shown", "/inside"))
     assert masks == emptiness("/inside/course")
     assert list(isolation._masks(tmp_path / "other", "/inside")) == []
@@ -53,7 +54,7 @@ def test_a_course_below_a_folder_that_is_shown_is_masked(monkeypatch, tmp_path):
 def test_an_installed_grader_is_masked_and_the_packages_beside_it_are_not(monkeypatch, tmp_path):
     packages = tmp_path / "site-packages"
     (packages / "autograder" / "content").mkdir(parents=True)
-    monkeypatch.setattr(isolation, "COURSE", packages)
+    monkeypatch.setattr(isolation, "COURSE", Course(packages))
     monkeypatch.setattr(isolation, "_GRADER", packages / "autograder")
     assert list(isolation._masks(packages, "/packages")) == emptiness("/packages/autograder")
 
@@ -69,7 +70,7 @@ def test_no_folder_in_memory_is_writable_but_those_of_one_submission(monkeypatch
     Each submission lays a /tmp and a /dev/shm of its own over these, and makes /dev read-only.
     """
     monkeypatch.setattr(os, "getuid", lambda: user)
-    arguments, _ = isolation.command((), ["peakmem.formats"], 0, tmp_path, isolated=True)
+    arguments, _ = isolation.command((), ["peakmem.numbers.formats"], 0, tmp_path)
     after = arguments[arguments.index("--unshare-all") if user == 0 else 0 :]
 
     def places(option):
@@ -78,4 +79,4 @@ def test_no_folder_in_memory_is_writable_but_those_of_one_submission(monkeypatch
     assert set(places("--tmpfs")) - {"/tmp"} <= set(places("--remount-ro"))
     assert places("--remount-ro")[-1] == "/"
     if user:
-        assert "/course/peakmem/__pycache__" in places("--tmpfs")
+        assert "/course/peakmem/numbers/__pycache__" in places("--tmpfs")

@@ -18,8 +18,10 @@ from autograder.model.scoring import SANE, Score, score
 from autograder.sandbox.guest.shell import MAX_TEXT
 from autograder.sandbox.host import clock
 from autograder.sandbox.host.isolation import GUEST, IsolationError, missing_layers
+from autograder.sandbox.host.namespaces import Namespaces
 from autograder.sandbox.host.sandbox import Sandbox
-from peakmem import plain
+from autograder.sandbox.host.unprotected import Unprotected
+from peakmem.core import serialization
 from tests.grading import released
 
 pytestmark = pytest.mark.skipif(
@@ -34,7 +36,7 @@ SHORT = 0.5
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with Sandbox(hides=("gfloat", "peakmem.formats"), limits=LIMITS) as prepared:
+    with Sandbox(hides=("gfloat", "peakmem.numbers.formats"), limits=LIMITS) as prepared:
         yield prepared
 
 
@@ -81,7 +83,13 @@ def test_cells_share_names_and_their_outputs_come_back(student):
 
 def test_the_library_is_there_already_but_for_what_is_hidden(student):
     source = "import sys\nprint([n for n in names if n in sys.modules])"
-    names = ["peakmem.meter", "peakmem.nn", "peakmem.probes.lab05", "peakmem.formats", "gfloat"]
+    names = [
+        "peakmem.meter",
+        "peakmem.nn",
+        "peakmem.probes.lab05",
+        "peakmem.numbers.formats",
+        "gfloat",
+    ]
     found = printed(student.run_cell(f"names = {names}\n{source}"))
     assert found == f"{names[:3]}\n"
 
@@ -121,13 +129,13 @@ def test_the_probe_asks_and_its_answer_comes_back(student):
 # What is done before the reply, so that the memory's peak is another program's, or nobody's.
 ANOTHER = """
 import os, sys
-from peakmem import plain
+from peakmem.core import serialization
 def largest_micro_batch(run, upper):
     frame = sys._getframe()
     while "request" not in frame.f_locals or "connection" not in frame.f_locals:
         frame = frame.f_back
     fd = frame.f_locals["connection"].fileno()
-    data = plain.encode({"id": frame.f_locals["request"]["id"], "value": 1})
+    data = serialization.encode({"id": frame.f_locals["request"]["id"], "value": 1})
     with open("/tmp/reply", "wb") as file: file.write(len(data).to_bytes(8, "big") + data)
     os.set_inheritable(fd, True)
     TURN
@@ -157,7 +165,7 @@ def test_a_process_cannot_hide_its_memory(student, option):
 
 def test_outside_a_process_can_hide_its_memory():
     # Shows that the call above works where nobody refuses it.
-    with Sandbox(limits=LIMITS, isolated=False) as bare, bare.open() as student:
+    with Sandbox(limits=LIMITS, backend=Unprotected()) as bare, bare.open() as student:
         assert printed(student.run_cell(HIDES.format(option=4))) == "0\n"
 
 
@@ -214,7 +222,7 @@ def test_files_of_this_machine_are_not_there(student, tmp_path):
 
 def test_what_is_there_cannot_be_written(student):
     for path in (
-        "/course/peakmem/plain.py",
+        "/course/peakmem/core/serialization.py",
         "/course/packages/x",
         "/dev/x",
         "/proc/self/clear_refs",
@@ -234,7 +242,7 @@ def test_the_environment_holds_nothing_of_the_graders(monkeypatch):
     assert "OMP_NUM_THREADS" in seen
 
 
-@pytest.mark.parametrize("module", ["gfloat", "peakmem.formats"])
+@pytest.mark.parametrize("module", ["gfloat", "peakmem.numbers.formats"])
 def test_modules_with_the_answers_are_hidden(student, module):
     assert error_of(student.run_cell(f"import {module}")) == "ImportError"
 
@@ -249,7 +257,7 @@ try:
     print("REACHED gfloat.round")
 except ImportError:
     pass
-for path in glob.glob("/course/peakmem/__pycache__/formats*"):
+for path in glob.glob("/course/peakmem/numbers/__pycache__/formats*"):
     print("REACHED", path)
 """
 
@@ -260,7 +268,7 @@ def test_no_piece_of_a_hidden_module_is_there(student):
 
 def test_only_the_labs_own_answers_are_hidden():
     with Sandbox(limits=LIMITS) as other, other.open() as student:
-        assert student.run_cell("import gfloat, peakmem.formats") == []
+        assert student.run_cell("import gfloat, peakmem.numbers.formats") == []
         assert printed(student.run_cell(PIECES)).startswith("REACHED gfloat.round")
 
 
@@ -466,9 +474,9 @@ def test_the_next_process_is_made_while_one_is_there(sandbox, monkeypatch):
     assert len(asked) == 2
 
 
-@pytest.mark.parametrize("isolated", [True, False])
-def test_a_process_that_was_made_ready_goes_with_its_sandbox(isolated):
-    with Sandbox(limits=LIMITS, isolated=isolated) as other:
+@pytest.mark.parametrize("backend", [Namespaces(), Unprotected()])
+def test_a_process_that_was_made_ready_goes_with_its_sandbox(backend):
+    with Sandbox(limits=LIMITS, backend=backend) as other:
         other.make_ready()
         other._next.meet()
         below = psutil.Process(other._next._pid)
@@ -510,7 +518,7 @@ def test_the_next_student_is_not_met_before_the_last_ones_processes_are_gone(san
     last = sandbox.open()
     assert last.run_cell("block = bytearray(200 << 20)") == []
     sandbox.make_ready()
-    assert select.select([sandbox._next._connection], [], [], 60)[0], "it waits to be met"
+    assert select.select([sandbox._next._enclosure.connection], [], [], 60)[0], "it waits to be met"
     handle = os.pidfd_open(last._pid)
     sandbox.part_with(last)
     with sandbox.open():
@@ -629,7 +637,7 @@ def test_threads_and_child_processes_work(student):
 
 def test_outside_the_same_calls_and_memory_are_to_be_had():
     # Shows that the tests above would notice a filter that lets all through.
-    with Sandbox(limits=LIMITS, isolated=False) as bare, bare.open() as student:
+    with Sandbox(limits=LIMITS, backend=Unprotected()) as bare, bare.open() as student:
         assert printed(student.run_cell(UNMAPPED)) == "3\n"
         assert "ENOSYS" not in printed(student.run_cell(KERNEL.replace("0x10000000", "0")))
         assert student.run_cell("import socket; socket.socket(socket.AF_NETLINK, 3).close()") == []
@@ -671,7 +679,7 @@ def test_an_announced_flood_is_refused_before_it_is_read(student):
     "message", [{"id": 7, "value": 1}, [], "text", {"value": 3}, {"id": 1, "ask": "anything"}]
 )
 def test_forged_messages_are_no_answers(student, message):
-    data = plain.encode(message)
+    data = serialization.encode(message)
     frame = len(data).to_bytes(8, "big") + data
     assert "Your code's process" in lost(student, write_to_all(frame))
 
@@ -697,14 +705,14 @@ def test_what_cannot_be_sent_is_an_exception_of_the_probe(student):
 def test_a_sandbox_that_cannot_start_says_why(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(IsolationError, match=r"nowhere/python|doctor"):
-        Sandbox(limits=LIMITS)
+        Sandbox(limits=LIMITS).open()
 
 
 def test_without_isolation_the_same_code_runs_and_reaches_everything(tmp_path):
     # Shows that the attacks above fail because of the sandbox, and not by themselves.
     reachable = tmp_path / "reachable"
     reachable.write_text("yes")
-    with Sandbox(limits=LIMITS, isolated=False) as bare, bare.open() as student:
+    with Sandbox(limits=LIMITS, backend=Unprotected()) as bare, bare.open() as student:
         assert printed(student.run_cell(f"print(open({str(reachable)!r}).read())")) == "yes\n"
 
 

@@ -22,7 +22,7 @@ import pytest
 from autograder.base.limits import Limits, ProcessLost
 from autograder.sandbox.guest import uid
 from autograder.sandbox.guest.uid import processes_of
-from autograder.sandbox.host import quota, uid_isolation
+from autograder.sandbox.host import quota, uid_isolation, user_ids
 from autograder.sandbox.host.isolation import GUEST, IsolationError
 from tests.autograder.sandbox.test_seccomp import HEADERS
 from tests.grading import command_environment
@@ -83,7 +83,7 @@ def test_pairs_of_sockets_lead_nowhere_and_a_process_stays_in_sight(column: int)
 
 
 def test_user_ids_are_nobodys_and_those_of_two_graders_differ() -> None:
-    drawn = [uid_isolation.draw_user(slot) for slot in (0, 1, 63) for _ in range(20)]
+    drawn = [user_ids.draw_user(slot) for slot in (0, 1, 63) for _ in range(20)]
     assert len(set(drawn)) > 50
     for slot, users in zip((0, 1, 63), (drawn[:20], drawn[20:40], drawn[40:]), strict=True):
         for user in users:
@@ -102,10 +102,10 @@ def test_a_container_with_few_user_ids_has_some_to_spare(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Path, "read_text", few)
     text = "         0     100000      65536\n"
-    assert 61_184 <= uid_isolation.draw_user(5) < 65_500
+    assert 61_184 <= user_ids.draw_user(5) < 65_500
     text = "         0       1000          1\n"
     with pytest.raises(IsolationError, match="no user ids to spare"):
-        uid_isolation.draw_user(0)
+        user_ids.draw_user(0)
 
 
 def test_a_users_processes_are_found_and_those_that_ended_are_not() -> None:
@@ -137,7 +137,7 @@ def test_a_program_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_hidden_modules_are_refusals_and_the_rest_is_there(tmp_path: Path) -> None:
-    hides = ("peakmem.models", "peakmem.widgets", "gfloat")
+    hides = ("peakmem.specs.models", "peakmem.show.widgets", "gfloat")
     uid_isolation._lay_out(tmp_path / "course", hides)
     code = (
         "import peakmem.units, autograder.sandbox.guest.server\n"
@@ -145,7 +145,7 @@ def test_hidden_modules_are_refusals_and_the_rest_is_there(tmp_path: Path) -> No
         "    try: __import__(name)\n"
         "    except ImportError as error: print(error)\n"
     )
-    names = (*hides, "peakmem.widgets.anything")
+    names = (*hides, "peakmem.show.widgets.anything")
     done = subprocess.run(
         [sys.executable, "-s", "-P", "-c", code.format(names=names)],
         env={"PYTHONPATH": str(tmp_path / "course"), "PYTHONDONTWRITEBYTECODE": "1"},
@@ -156,7 +156,7 @@ def test_hidden_modules_are_refusals_and_the_rest_is_there(tmp_path: Path) -> No
     said = done.stdout.splitlines()
     assert said == [
         *(f"{name} holds answers of this lab" for name in hides),
-        "peakmem.widgets holds answers of this lab",
+        "peakmem.show.widgets holds answers of this lab",
     ]
     shown = {path.name for path in (tmp_path / "course/autograder").rglob("*.py")}
     assert shown == {path.name for path in GUEST.glob("*.py")}
@@ -252,6 +252,7 @@ CAPABILITIES = (
 BUDGETS = """
 import json
 from autograder.sandbox.host import uid_isolation
+from autograder.sandbox.host.sandbox import Sandbox
 from autograder.model.task import Budget
 uid_isolation.readable_by = lambda user, paths: []  # a checkout may be open to everybody
 probe = '''
@@ -259,7 +260,7 @@ import os, sys, types, torch
 module = sys.modules["trial"] = types.ModuleType("trial")
 module.probe = lambda student, n, metered=True: len(torch.ones(n // 4)) and 0
 '''
-with uid_isolation.UidSandbox() as sandbox, sandbox.open() as student:
+with Sandbox(backend=uid_isolation.UserIds()) as sandbox, sandbox.open() as student:
     def run(n, cell=""):
         student.run_cell(cell)
         answer = student.run("trial:probe", {"n": n}, budget=Budget(16 << 20))

@@ -14,8 +14,8 @@ from autograder.sandbox.guest.wire import (
     send,
     take,
 )
-from peakmem import plain
-from peakmem.plain import PlainError
+from peakmem.core import serialization
+from peakmem.core.serialization import PlainError
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_millions_of_small_lists_are_refused_before_they_are_made(ends):
 def test_an_arrays_bytes_are_not_taken_for_lists(ends):
     ours, theirs = ends
     brackets = np.full(500_000, ord("["), np.uint8)
-    received = _pass(ours, theirs, plain.encode(brackets))
+    received = _pass(ours, theirs, serialization.encode(brackets))
     assert received.tobytes() == brackets.tobytes()
 
 

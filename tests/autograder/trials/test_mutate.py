@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from autograder.base.course import COURSE
 from autograder.base.limits import Limits
 from autograder.content import find_task, lab_names
 from autograder.model.task import Answer, Case, Finding, Verdict
@@ -77,25 +78,31 @@ def first_line(node: ast.AST) -> int | None:
     return next((n.lineno for n in ast.walk(node) if hasattr(n, "lineno")), None)
 
 
+def lines_of(node: ast.AST) -> tuple[int, int]:
+    """The first and the last line of a node; a comprehension's `for` has them from its parts."""
+    if hasattr(node, "lineno"):
+        return node.lineno, node.end_lineno  # a decorator stands above its function
+    parts = [n for n in ast.walk(node) if hasattr(n, "lineno")]
+    return min((n.lineno for n in parts), default=1), max((n.end_lineno for n in parts), default=0)
+
+
 @pytest.mark.parametrize("lab", lab_names())
 def test_a_mutant_differs_in_one_place_of_one_statement(lab: str) -> None:
-    solved = solve(lab, REPOSITORY, Limits())
+    solved = solve(lab, COURSE, Limits())
     for task, submission in solved.submissions.items():
         (source,) = (c.source for c in submission.cells if (c.kind, c.task) == ("solution", task))
         original, seen = ast.parse(source), {ast.unparse(ast.parse(source))}
         lines = source.splitlines()
         found = mutants_of(task, source)
-        assert len(found) > 7
+        assert len(found) > (5 if task.endswith("find_the_leak") else 7)  # a leak's is short
         for mutant in found:
             assert mutant.source not in seen, mutant.id
             seen.add(mutant.source)
             node = difference(original, ast.parse(mutant.source))
             line = first_line(node)
-            around = [n for n in ast.walk(original) if hasattr(n, "lineno")]
             assert any(
-                n.lineno <= line <= n.end_lineno
-                and lines[n.lineno - 1].strip().startswith(mutant.line)
-                for n in around
+                first <= line <= last and lines[first - 1].strip().startswith(mutant.line)
+                for first, last in map(lines_of, ast.walk(original))
             ), mutant.id
             whole = isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef))
             assert not whole or mutant.change == "delete it", mutant.id
@@ -184,7 +191,7 @@ LAB, ROWS = "lab02_sizing", "lab02-inconsistent_rows"
 
 @pytest.fixture(scope="module")
 def solved() -> Solved:
-    return solve(LAB, REPOSITORY, Limits())
+    return solve(LAB, COURSE, Limits())
 
 
 @sandboxed
@@ -207,7 +214,7 @@ def test_a_judge_made_blind_lets_mutants_survive(
 @sandboxed
 def test_a_case_taken_away_is_a_hole_that_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The case of lab 3 that only this found: fused, with few activations."""
-    solved, name = solve("lab03_adam", REPOSITORY, Limits()), "lab03-peak_of_step"
+    solved, name = solve("lab03_adam", COURSE, Limits()), "lab03-peak_of_step"
     (mutant,) = (m for m in solved.mutants([name]) if m.id.endswith('"foreach":: condition True'))
     task = find_task(name)
     fewer = replace(task, cases=lambda rng: [*task.cases(rng)[:4], *task.cases(rng)[5:]])
@@ -254,7 +261,7 @@ def test_an_unknown_exercise_is_named(solved: Solved) -> None:
         ROWS,
         "lab02-lifetimes",
     ]
-    assert len(tasks_named(solved, None)) == 10
+    assert len(tasks_named(solved, None)) == 11
     with pytest.raises(ValueError, match="has no task 'rows'; its tasks are lab02-weight_bytes"):
         tasks_named(solved, ["rows"])
 
@@ -371,6 +378,6 @@ def test_every_entry_is_a_mutant_of_its_lab() -> None:
     folder = REPOSITORY / "tests" / "mutants"
     assert {path.stem for path in folder.iterdir()} <= set(lab_names())
     for path in folder.iterdir():
-        solved = solve(path.stem, REPOSITORY, Limits())
+        solved = solve(path.stem, COURSE, Limits())
         names = {mutant.id for mutant in solved.mutants(solved.submissions)}
         assert read_explained(path).keys() <= names

@@ -15,6 +15,7 @@ import nbformat
 import pytest
 
 from autograder.content import find_lab
+from autograder.model.status import shown
 from autograder.model.submission import Submission
 from autograder.model.task import Lab
 from autograder.notebooks.intake import find_submissions, take_in
@@ -70,7 +71,11 @@ def graded(out: Path, lab: Lab) -> dict[tuple[str, str, str], tuple[str, str, st
         for one in lab.tasks:
             verdict = verdict_on(one, names)
             score = "" if verdict.status == "needs_gpu" else f"{verdict.points:g}"
-            grades[student, lab.name, one.id] = (score, verdict.status, verdict.mistake or "")
+            grades[student, lab.name, one.id] = (
+                score,
+                shown(verdict.status),
+                verdict.mistake or "",
+            )
     return grades
 
 
@@ -83,7 +88,7 @@ def test_the_class_gets_what_its_truth_says(
     known = truth(out)
     assert known == graded(out, SMALL_LAB)
     statuses = Counter(status for _, status, _ in known.values())
-    assert statuses.keys() == {"right", "partly", "wrong"}
+    assert statuses.keys() == {"correct", "partially correct", "incorrect"}
     assert len(known) == 26 * 2
     assert "adds_one" in {mistake for _, _, mistake in known.values()}
 
@@ -95,15 +100,15 @@ def test_every_kind_of_mess_is_there(tmp_path: Path, bank: Path, releases: Path)
         KINDS, find_submissions(tmp_path / "out" / "submitted", LAB), strict=True
     ):
         submission = take_in(student, LAB, path, release())
-        notes.append(f"{kind}: {submission.notes}")
+        notes.append(f"{kind}: {[note.text for note in submission.notes]}")
         cells[kind] = [cell.source for cell in submission.cells]
         raw = json.loads(submission.raw)
         nbformat.validate(nbformat.from_dict(raw))
     said = " ".join(notes)
     assert "_helper(x):" in " ".join(cells["helper in an added cell"])
     assert "stands in 2 cells" in said
-    assert "deleted cell: ('Deleted, so the exercise is not answered" in said
-    assert "no metadata: ('Found by the names" in said
+    assert "deleted cell: ['You deleted the solution cell, so there was nothing to grade" in said
+    assert "no metadata: ['Found by the names" in said
     assert "print(" in " ".join(cells["syntax error"])
     assert "warnings.warn" in " ".join(cells["warnings"])
 
@@ -145,14 +150,14 @@ def test_what_needs_a_gpu_has_no_score_without_one(
     if not has_gpu:
         assert known == graded(tmp_path / "out", lab)
     found = {v for (_, _, name), v in known.items() if name == "lab05-halve"}
-    unjudged = {("", "needs_gpu", "")}
-    assert found == ({("2", "right", ""), ("0", "wrong", "")} if has_gpu else unjudged)
+    unjudged = {("", "needs a GPU", "")}
+    assert found == ({("2", "correct", ""), ("0", "incorrect", "")} if has_gpu else unjudged)
 
 
 def test_an_empty_bank_gives_a_class_that_solved_nothing(tmp_path: Path, releases: Path) -> None:
     (tmp_path / "bank" / LAB).mkdir(parents=True)
     sample(SMALL_LAB, 13, 0, tmp_path / "out", tmp_path / "bank", releases)
-    assert set(truth(tmp_path / "out").values()) == {("0", "wrong", "")}
+    assert set(truth(tmp_path / "out").values()) == {("0", "incorrect", "")}
 
 
 def test_nothing_is_written_among_other_files(tmp_path: Path, bank: Path, releases: Path) -> None:

@@ -1,0 +1,23 @@
+"""The name that somebody most likely meant, where the one given is misspelt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = ["did_you_mean"]
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ` Did you mean X?`, a sentence to end a message with; empty if no name is near.
+
+    A lab may be meant by its number alone, the part before the underscore.
+
+    >>> did_you_mean("grde", ["grade", "export"]), did_you_mean("lab1", ["lab01_formats"])
+    (' Did you mean grade?', ' Did you mean lab01_formats?')
+    >>> did_you_mean("mark", ["grade", "export"])
+    ''
+    """
+    names = {part: name for name in known for part in (name.partition("_")[0], name)}
+    near = get_close_matches(word, names, n=1)
+    return f" Did you mean {names[near[0]]}?" if near else ""

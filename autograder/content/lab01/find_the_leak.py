@@ -1,0 +1,74 @@
+"""find_the_leak: views of 16 bits that keep all 32 alive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from autograder.content.leaks import Leak, leak_task
+from peakmem.probes.lab01 import halves_bound, keep_halves
+
+__all__ = ["find_the_leak", "upper_halves"]
+
+_Load = Callable[[int], torch.Tensor]
+
+
+def upper_halves(load: _Load, count: int) -> list[torch.Tensor]:
+    """Return the halves as 16 bits per number, and nothing that keeps more alive."""
+    return [load(i).view(torch.int16)[1::2].clone() for i in range(count)]
+
+
+def _lower_halves(load: _Load, count: int) -> list[torch.Tensor]:
+    return [load(i).view(torch.int16)[::2].clone() for i in range(count)]
+
+
+def _rounded_halves(load: _Load, count: int) -> list[torch.Tensor]:
+    return [load(i).bfloat16().view(torch.int16) for i in range(count)]
+
+
+def _small(rng: np.random.Generator) -> dict[str, int]:
+    return {
+        "count": int(rng.integers(2, 6)),
+        "numbers": int(rng.integers(5, 40)),
+        "seed": int(rng.integers(2**20)),
+    }
+
+
+def _large(rng: np.random.Generator) -> dict[str, int]:
+    return {
+        "count": int(rng.integers(14, 20)),
+        "numbers": 2**18 + int(rng.integers(2**10)),
+        "seed": int(rng.integers(2**20)),
+    }
+
+
+find_the_leak = leak_task(
+    Leak(
+        lab="lab01",
+        function="upper_halves",
+        work=keep_halves,
+        reference=upper_halves,
+        small=_small,
+        large=_large,
+        most_bytes=halves_bound,
+        mistakes={
+            "loads_all": "You hold all whole tensors at once. Load one, keep its half, and let it "
+            "go before the next.",
+            "keeps_storage": "What you keep is a view: it keeps the storage of the whole tensor "
+            "alive, however little of it you see. Copy the half, with `.clone()` for example.",
+            "lower_halves": "Those are the lower halves. The upper half of each number is the "
+            "second of its two 16-bit integers.",
+            "rounds": "Yours rounds to the nearest bf16; the code you mend cuts off. Return the "
+            "same values.",
+        },
+        mutants={"lower_halves": _lower_halves, "rounds": _rounded_halves},
+        leaks={
+            "loads_all": lambda sizes: 5 * sizes["count"] * sizes["numbers"],
+            "keeps_storage": lambda sizes: 0,
+        },
+    ),
+    results_points=0,
+    peak_points=2,
+)

@@ -1,0 +1,67 @@
+"""find_the_leak: losses that keep every batch's graph alive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from autograder.content.leaks import Leak, leak_task
+from peakmem.probes.lab02 import evaluate_batches, losses_bound
+
+__all__ = ["evaluate", "find_the_leak"]
+
+_Batches = Iterable[tuple[torch.Tensor, torch.Tensor]]
+
+
+def evaluate(model: torch.nn.Module, batches: _Batches) -> list[float]:
+    """Return the loss of each batch as a number."""
+    with torch.no_grad():
+        return [F.cross_entropy(model(x), targets).item() for x, targets in batches]
+
+
+def _mean_only(model: torch.nn.Module, batches: _Batches) -> list[float]:
+    return [float(np.mean(evaluate(model, batches)))]
+
+
+def _sums(model: torch.nn.Module, batches: _Batches) -> list[float]:
+    return [float(total) for total in np.cumsum(evaluate(model, batches))]
+
+
+def _sizes(rng: np.random.Generator, count: int, rows: int, width: int) -> dict[str, int]:
+    return {"count": count, "rows": rows, "width": width, "seed": int(rng.integers(2**20))}
+
+
+def _batches(number: float) -> Callable[[Mapping[str, int]], int]:
+    """So many tensors of a batch's size for each batch."""
+    return lambda sizes: int(4 * number * sizes["count"] * sizes["rows"] * sizes["width"])
+
+
+find_the_leak = leak_task(
+    Leak(
+        lab="lab02",
+        function="evaluate",
+        work=evaluate_batches,
+        reference=evaluate,
+        small=lambda rng: _sizes(
+            rng, int(rng.integers(2, 6)), int(rng.integers(3, 9)), int(rng.integers(5, 12))
+        ),
+        large=lambda rng: _sizes(rng, int(rng.integers(14, 18)), 512, 128),
+        most_bytes=losses_bound,
+        mistakes={
+            "graphs_stay": "Each loss still has its graph, which holds what its batch saved for "
+            "backward. Take the number with `.item()`, or evaluate under `torch.no_grad()`.",
+            "batches_stay": "You keep whole batches or outputs, without a graph. Let a batch go "
+            "once its loss is a number.",
+            "mean_only": "You return one mean loss. Return the loss of each batch.",
+            "running_sum": "You return running sums. Return the loss of each batch.",
+        },
+        mutants={"mean_only": _mean_only, "running_sum": _sums},
+        leaks={"graphs_stay": _batches(5), "batches_stay": _batches(0)},
+    ),
+    results_points=0,
+    peak_points=2,
+    stretch=True,
+)

@@ -1,0 +1,97 @@
+"""find_the_leak: the first stage's optimizer stays in memory through the second stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from autograder.content.leaks import Leak, leak_task
+from peakmem.probes.lab03.leak import parameter_bytes, staged_training
+
+__all__ = ["find_the_leak", "train_in_two_stages"]
+
+_WIDTH, _LAYERS = 512, 8  # P is 8 MiB
+_RATES = (0.1, 0.01)
+
+Batches = Sequence[tuple[Tensor, Tensor]]
+
+
+def train_in_two_stages(
+    model: nn.Module,
+    make_optimizer: Callable[[float], Any],
+    batches: Batches,
+    *,
+    rates: tuple[float, float] = _RATES,
+    clears: bool = True,
+    first_stage: Callable[[int], int] = lambda n: n // 2,
+    restarts: Callable[[int, int], bool] = lambda number, first: number in (0, first),
+) -> list[float]:
+    """Train with a new optimizer in each stage; return the losses.
+
+    The options make it the mistakes.
+    """
+    losses, optimizer, first = [], make_optimizer(rates[0]), first_stage(len(batches))
+    for number, (x, y) in enumerate(batches):
+        rate = rates[number >= first]
+        if restarts(number, first):
+            optimizer = make_optimizer(rate)
+        optimizer.lr = rate
+        loss = F.mse_loss(model(x), y)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        if clears:
+            optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+def _with(**options: Any) -> Callable[..., list[float]]:
+    return lambda *given: train_in_two_stages(*given, **options)
+
+
+def _sizes(rng: np.random.Generator, width: int, n_layers: int, n_batches: int) -> dict[str, int]:
+    seed = int(rng.integers(2**31))
+    return {"width": width, "n_layers": n_layers, "n_batches": n_batches, "seed": seed}
+
+
+def _parameters(times: float) -> Callable[[Mapping[str, Any]], int]:
+    return lambda sizes: int(times * parameter_bytes(sizes["width"], sizes["n_layers"]))
+
+
+find_the_leak = leak_task(
+    Leak(
+        lab="lab03",
+        function="train_in_two_stages",
+        work=staged_training,
+        reference=train_in_two_stages,
+        small=lambda rng: _sizes(rng, int(rng.integers(3, 9)), 2, 2 * int(rng.integers(3, 5)) + 1),
+        large=lambda rng: _sizes(rng, _WIDTH, _LAYERS, 5),
+        most_bytes=_parameters(3.5),
+        mutants={
+            "velocity_carried_over": _with(restarts=lambda number, first: number == 0),
+            "optimizer_each_batch": _with(restarts=lambda number, first: True),
+            "one_rate": _with(rates=(0.1, 0.1)),
+            "gradients_add_up": _with(clears=False),
+            "longer_first_stage": _with(first_stage=lambda n: n - n // 2),
+        },
+        leaks={"first_optimizer_stays": _parameters(3.9)},
+        mistakes={
+            "velocity_carried_over": "Your second stage goes on with the velocity of the first. "
+            "That saves memory, but gives other results: each stage starts with a new optimizer.",
+            "optimizer_each_batch": "You make an optimizer for each batch, so no velocity is ever "
+            "kept. Make one for each stage.",
+            "one_rate": "Your second stage trains at the first one's rate. It is 0.01 there.",
+            "gradients_add_up": "Your gradients are never cleared, so each step sees the sum of "
+            "all before. Call zero_grad() after each step.",
+            "longer_first_stage": "Of an odd number of batches, the first stage takes the smaller "
+            "half: len(batches) // 2.",
+            "first_optimizer_stays": "The first stage's velocity is still live in the second: some "
+            "name, list or closure holds its optimizer. Let go of it before the second one's first "
+            "step.",
+        },
+    )
+)

@@ -1,0 +1,105 @@
+"""find_the_leak: a log of activations that keeps the activations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint as torch_checkpoint
+
+from autograder.content.leaks import Leak, leak_task
+from peakmem.probes.lab04.leak import logged_steps
+
+__all__ = ["find_the_leak", "step_with_log"]
+
+_SIDE, _LAYERS = 512, 16
+_TENSORS = 14  # the input, four segments' inputs, what one segment saves, and its gradients
+
+
+def step_with_log(
+    layers: Sequence[nn.Module],
+    x: Tensor,
+    *,
+    note: Callable[[Tensor], float] = lambda output: output.detach().square().mean().item(),
+    remove: bool = True,
+    logged: Callable[[list[float], int], list[float]] = lambda log, n: log[:n],
+) -> list[float]:
+    """One checkpointed forward and backward; return the mean square of each layer's output.
+
+    The options make it the mistakes.
+    """
+    log: list[float] = []
+
+    def hook(layer: nn.Module, inputs: Any, output: Tensor) -> None:
+        log.append(note(output))
+
+    def segment(x: Tensor, first: int) -> Tensor:
+        for layer in layers[first : first + 4]:
+            x = layer(x)
+        return x
+
+    handles = [layer.register_forward_hook(hook) for layer in layers]
+    for first in range(0, len(layers), 4):
+        x = torch_checkpoint(segment, x, first, use_reentrant=False)
+    x.sum().backward()  # type: ignore[no-untyped-call]
+    for handle in handles if remove else ():
+        handle.remove()
+    return logged(log, len(layers))
+
+
+def _sizes(rng: np.random.Generator, side: int, n_layers: int) -> dict[str, int]:
+    return {"n_layers": n_layers, "rows": side, "columns": side, "seed": int(rng.integers(2**31))}
+
+
+def _with_hooks(layers: Sequence[nn.Module], x: Tensor) -> list[float]:
+    return step_with_log(layers, x, remove=False)
+
+
+def _tensors(count: int) -> Callable[[Mapping[str, Any]], int]:
+    return lambda sizes: count * 4 * sizes["rows"] * sizes["columns"]
+
+
+find_the_leak = leak_task(
+    Leak(
+        lab="lab04",
+        function="step_with_log",
+        work=logged_steps,
+        reference=step_with_log,
+        small=lambda rng: _sizes(rng, int(rng.integers(3, 9)), int(rng.integers(5, 12))),
+        large=lambda rng: _sizes(rng, _SIDE, _LAYERS),
+        most_bytes=_tensors(_TENSORS),
+        mutants={
+            "hooks_stay": _with_hooks,
+            "outputs_of_each_step": _with_hooks,
+            "logs_twice": lambda layers, x: step_with_log(layers, x, logged=lambda log, n: log),
+            "not_squared": lambda layers, x: step_with_log(
+                layers, x, note=lambda output: output.detach().mean().item()
+            ),
+        },
+        leaks={
+            "outputs_of_each_step": _tensors(48),
+            "outputs_stay": _tensors(28),
+            "graph_stays": _tensors(22),
+            "no_checkpoint": _tensors(18),
+        },
+        mistakes={
+            "hooks_stay": "Your hooks stay on the layers, one more a step. Keep the handles that "
+            "register_forward_hook returns, and remove() them.",
+            "outputs_of_each_step": "The hooks' list holds every output, and the hooks stay on the "
+            "layers, so the last step's list is alive in the next one. Note the number, not the "
+            "tensor, and remove the hooks.",
+            "outputs_stay": "Your list still holds every output. detach() makes a tensor without a "
+            "graph, but with the same storage. Reduce the output to a number in the hook.",
+            "graph_stays": "The mean that you note has a graph, and its graph saves the output it "
+            "was made from. Take it of output.detach(), or call .item().",
+            "no_checkpoint": "The log is small now, but the layers no longer run through "
+            "checkpoint, so all activations are kept.",
+            "logs_twice": "Your log has each layer twice: hooks run again when a segment is "
+            "recomputed. Note forward's values only.",
+            "not_squared": "You note the mean of the outputs. Asked for is the mean of their "
+            "squares.",
+        },
+    ),
+)

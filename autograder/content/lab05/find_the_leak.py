@@ -1,0 +1,101 @@
+"""find_the_leak: a sum of losses that holds the graph of every micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from autograder.content.leaks import Leak, leak_task
+from peakmem.probes.lab05.leak import most_bytes, validated
+
+__all__ = ["find_the_leak", "validation_loss"]
+
+LossFunction = Callable[[Tensor, Tensor], Tensor]
+
+
+def validation_loss(
+    model: nn.Module,
+    loss_fn: LossFunction,
+    inputs: Tensor,
+    targets: Tensor,
+    micro_batch: int,
+    *,
+    weight: Callable[[int, int, int], float] = lambda n, samples, count: n / samples,
+    before: Callable[[nn.Module], object] = lambda model: None,
+    backward: bool = False,
+) -> float:
+    """Return the mean loss of all samples, a micro-batch in memory at a time.
+
+    The options make it the mistakes.
+    """
+    before(model)
+    total, count = 0.0, -(-len(inputs) // micro_batch)
+    for x, y in zip(
+        torch.split(inputs, micro_batch), torch.split(targets, micro_batch), strict=True
+    ):
+        with torch.set_grad_enabled(backward):
+            loss = loss_fn(model(x), y)
+        if backward:
+            (loss * weight(len(x), len(inputs), count)).backward()  # type: ignore[no-untyped-call]
+        total += loss.item() * weight(len(x), len(inputs), count)
+    return total
+
+
+def _with(**options: Any) -> Callable[..., float]:
+    return lambda *given: validation_loss(*given, **options)
+
+
+def _small(rng: np.random.Generator) -> dict[str, Any]:
+    size = int(rng.integers(3, 6))
+    sizes = {"samples": 3 * size + 1, "micro_batch": size, "length": 2, "width": 4, "n_layers": 2}
+    return {**sizes, "seed": int(rng.integers(2**31)), "training": True}
+
+
+def _large(rng: np.random.Generator) -> dict[str, Any]:
+    sizes = {"samples": 24, "micro_batch": 2, "length": 512, "width": 32, "n_layers": 8}
+    return {**sizes, "seed": int(rng.integers(2**31))}
+
+
+def _all_graphs(sizes: Mapping[str, Any]) -> int:
+    """The least that is live where half of all micro-batches' graphs are."""
+    whole = {**sizes, "micro_batch": sizes["samples"]}
+    return (most_bytes(**sizes) + most_bytes(**whole) // 3) // 2
+
+
+find_the_leak = leak_task(
+    Leak(
+        lab="lab05",
+        function="validation_loss",
+        work=validated,
+        reference=validation_loss,
+        small=_small,
+        large=_large,
+        most_bytes=lambda sizes: most_bytes(**sizes),
+        mutants={
+            "backward_to_free": _with(backward=True),
+            "mode_changed": _with(before=lambda model: model.eval()),
+            "gradients_cleared": _with(before=lambda model: model.zero_grad()),
+            "ragged_as_full": _with(weight=lambda n, samples, count: 1 / count),
+            "not_divided": _with(weight=lambda n, samples, count: float(n)),
+        },
+        leaks={"graphs_stay": _all_graphs},
+        mistakes={
+            "graphs_stay": "The graph of every micro-batch is still live at the end: something "
+            "holds a loss or an output that has one. Run the model under torch.no_grad(), or keep "
+            "numbers only, loss.item().",
+            "backward_to_free": "Your backward() frees the graphs, but it also adds to the model's "
+            "gradients, and validation must not. Run the model under torch.no_grad().",
+            "mode_changed": "Your function changes the model's mode. Leave train() and eval() to "
+            "the caller; no_grad() is no mode of the model.",
+            "gradients_cleared": "Your function clears the model's gradients. They were the "
+            "caller's: leave them.",
+            "ragged_as_full": "Your short last micro-batch weighs as much as a full one. Weigh "
+            "each by its samples, as the given code does.",
+            "not_divided": "Your sum is not divided by the number of samples.",
+        },
+    )
+)

@@ -1,0 +1,245 @@
+"""Exercise: keep, recompute or swap, for each stage of a chain that has to fit a budget.
+
+A list of treatments is a plan, and the library's simulator says how long that takes. The least
+time of all lists is found by trying them, those that recompute least first; the chains drawn have
+at most 6 stages.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from autograder.model.compare import are_outcomes, show
+from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
+from peakmem.core.errors import Infeasible
+from peakmem.plan.chain import Chain, Stage
+from peakmem.plan.simulator import simulate
+from peakmem.plan.treatments import Treatment, treated
+
+__all__ = ["least_time", "plan_joint"]
+
+_FEASIBLE, _NEAR, _LEAST = "feasible everywhere", "within 1.2x", "least time"
+_PARTS = (_FEASIBLE, _NEAR, _LEAST)
+_ROUNDING = 1e-9
+_ALL: tuple[Treatment, ...] = ("keep", "recompute", "swap")
+# Mistake -> the only treatment beside "keep" that it tries.
+_ONE_KIND: Mapping[str, Treatment] = {"never_swaps": "recompute", "never_recomputes": "swap"}
+
+Problem = tuple[Chain, int, float]
+
+
+def least_time(
+    chain: Chain,
+    budget_bytes: int,
+    link_bytes_per_s: float,
+    allowed: Sequence[Treatment] = _ALL,
+) -> float:
+    """Return the least time of all lists of treatments; inf if none fits."""
+    best = math.inf
+    lists = itertools.product(allowed, repeat=len(chain) - 1)  # the last stage is always kept
+    for again, treatments in sorted((_again(chain, found), found) for found in lists):
+        if chain.work_time + again >= best:
+            break  # those that follow recompute as much, or more
+        best = min(best, _time(chain, (*treatments, "keep"), budget_bytes, link_bytes_per_s))
+    return best
+
+
+def _again(chain: Chain, treatments: Sequence[Treatment]) -> float:
+    pairs = zip(chain.stages, treatments, strict=False)
+    return sum(stage.forward_time for stage, what in pairs if what == "recompute")
+
+
+def _time(chain: Chain, treatments: Sequence[Treatment], budget: int, link: float) -> float:
+    try:
+        return simulate(chain, treated(chain, treatments, budget, link)).makespan
+    except Infeasible:
+        return math.inf
+
+
+def _chain(rng: np.random.Generator, n: int) -> Problem:
+    """Any chain, and a budget between what its stages need one by one and what they need kept."""
+    stages = []
+    for _ in range(n):
+        output = int(rng.integers(1, 4))
+        saved = 8 * (output + int(rng.integers(1, 13)))
+        times = float(rng.integers(1, 13)) / 2, float(rng.integers(2, 17)) / 2
+        stages.append(Stage(*times, saved, 8 * output))
+    chain = Chain(tuple(stages))
+    kept = sum(stage.saved_bytes for stage in stages)
+    return chain, int(rng.uniform(0.45, 0.85) * kept), float(rng.choice([4, 8, 16, 32]))
+
+
+def _where_both_are_needed(rng: np.random.Generator, n: int, ratio: float) -> tuple[Problem, float]:
+    """Draw a chain on which swaps alone and recomputation alone take over `ratio` of the least."""
+    while True:
+        problem = _chain(rng, n)
+        least = least_time(*problem)
+        if least == math.inf:
+            continue
+        alone = [least_time(*problem, ("keep", what)) for what in _ALL[1:]]
+        if min(alone) > ratio * least:
+            return problem, least
+
+
+def _case(parts: tuple[str, ...], problem: Problem, least: float, *, fixed: bool = False) -> Case:
+    chain, budget, link = problem
+    names = ("forward_time", "backward_time", "saved_bytes", "output_bytes")
+    stages = [{name: getattr(stage, name) for name in names} for stage in chain.stages]
+    inputs = {"calls": [[stages, budget, link]]}
+    return Case(parts, inputs, secret={"least": least}, fixed=fixed)
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    cases = []
+    for n in (4, 5):
+        problem, least = _where_both_are_needed(rng, n, 1.2)
+        cases.append(_case(_PARTS, problem, least))
+    for n in (4, 6):
+        problem, least = _where_both_are_needed(rng, n, 1.0)
+        cases.append(_case((_FEASIBLE, _LEAST), problem, least))
+    chain, _, link = _chain(rng, 5)
+    roomy = sum(stage.saved_bytes for stage in chain.stages)
+    cases.append(_case(_PARTS, (chain, roomy, link), chain.work_time))
+    largest = max(stage.saved_bytes for stage in chain.stages)
+    cases.append(_case((_FEASIBLE,), (chain, largest - 1, link), math.inf))
+    return [*cases, *(_case(_PARTS, p, least_time(*p), fixed=True) for p in _fixed())]
+
+
+def _fixed() -> list[Problem]:
+    cheap_to_compute = Chain((Stage(1.0, 2.0, 24, 8),) * 4)
+    dear_to_compute = Chain((Stage(10.0, 1.0, 24, 8),) * 4)
+    large, small = Stage(1.0, 2.0, 100, 8), Stage(1.0, 2.0, 24, 8)
+    return [
+        (Chain((small,)), 24, 8.0),
+        (cheap_to_compute, 64, 1.0),
+        (dear_to_compute, 64, 1000.0),
+        (dear_to_compute, 50, 16.0),  # two stages at a time: only swaps make room for the others
+        (Chain((large, large, small, small)), 170, 16.0),  # only to recompute the first one does
+    ]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    stages, budget, link = case.inputs["calls"][0]
+    problem = Chain(tuple(Stage(**stage) for stage in stages)), budget, link
+    findings = _findings(problem, case.secret["least"], answer.value)
+    return {part: findings[part] for part in case.parts}
+
+
+def _all(finding: Finding) -> dict[str, Finding]:
+    return dict.fromkeys(_PARTS, finding)
+
+
+def _findings(problem: Problem, least: float, outcomes: Any) -> Mapping[str, Finding]:
+    if not are_outcomes(outcomes, 1):
+        return _all(Finding(False, "The answer came back garbled."))
+    kind, value = outcomes[0][:2]
+    where = _where(problem)
+    if kind == "raised":
+        if value == "NotImplementedError":
+            return _all(NOT_WRITTEN)
+        gives_up = value in ("ValueError", Infeasible.__name__)  # which is a ValueError
+        if least == math.inf and gives_up:
+            return _all(Finding(True))
+        said = f"{where} your function raised {value}: {outcomes[0][2]}"
+        return _all(Finding(False, said, tuple(_why_raised(problem)) if gives_up else ()))
+    if least == math.inf:
+        said = f"{where} no plan fits: expected a ValueError, but got {show(value)}."
+        return _all(Finding(False, said, ("no_value_error",)))
+    if kind != "value" or not _is_plan(value, len(problem[0])):
+        said = f"{where} expected {len(problem[0])} treatments, each keep, recompute or swap, "
+        short = _is_plan([*value, "keep"], len(problem[0])) if isinstance(value, list) else False
+        mistakes = ("last_left_out",) if short else ()
+        return _all(Finding(False, f"{said}but got {show(value)}.", mistakes))
+    return _judged(problem, least, list(value))
+
+
+def _judged(problem: Problem, least: float, plan: list[Treatment]) -> Mapping[str, Finding]:
+    where, shown = _where(problem), show(plan)
+    time = _time(problem[0], plan, problem[1], problem[2])
+    mistakes = tuple(_why(problem, plan, time))
+    if time == math.inf:
+        return _all(Finding(False, f"{where} your plan {shown} does not fit.", mistakes))
+    said = f"{where} your plan {shown} takes {time:g} s, and {least:g} s is possible."
+    limits = {_NEAR: 1.2 * least, _LEAST: least}
+    times = {
+        part: Finding(True) if time <= limit + _ROUNDING else Finding(False, said, mistakes)
+        for part, limit in limits.items()
+    }
+    return {_FEASIBLE: Finding(True), **times}
+
+
+def _is_plan(value: Any, n: int) -> bool:
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) == n
+        and all(isinstance(x, str) and x in _ALL for x in value)
+    )
+
+
+def _why(problem: Problem, plan: Sequence[Treatment], time: float) -> Iterator[str]:
+    """Every mistake that this plan, which takes so long, shows."""
+    used = set(plan[:-1])
+    if used == {"swap"}:
+        yield "swaps_everything"
+    if used == {"recompute"}:
+        yield "recomputes_everything"
+    if used <= {"keep"}:
+        yield "keeps_everything"
+    if time == math.inf:
+        return
+    for name, tried in _ONE_KIND.items():
+        if used <= {"keep", tried} and time <= least_time(*problem, ("keep", tried)) + _ROUNDING:
+            yield name
+    yield "stops_too_early"
+
+
+def _why_raised(problem: Problem) -> Iterator[str]:
+    """Every mistake that explains why a function finds no plan here."""
+    yield "gives_up"
+    for name, tried in _ONE_KIND.items():
+        if least_time(*problem, ("keep", tried)) == math.inf:
+            yield name
+
+
+def _where(problem: Problem) -> str:
+    chain, budget, link = problem
+    rows = ", ".join(
+        f"({s.forward_time:g}, {s.backward_time:g}, {s.saved_bytes}, {s.output_bytes})"
+        for s in chain.stages
+    )
+    return (
+        f"For stages (forward_time, backward_time, saved_bytes, output_bytes) {rows}, a budget of "
+        f"{budget} and a link of {link:g} bytes/s:"
+    )
+
+
+plan_joint = Task(
+    id="lab06-plan_joint",
+    parts={_FEASIBLE: 2, _NEAR: 1, _LEAST: 1},
+    defines=("plan_joint",),
+    probe="plan_joint",
+    stretch=True,
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "keeps_everything": "Your plan keeps every stage where they don't all fit.",
+        "swaps_everything": "Your plan swaps every stage, needed or not, so compute waits for the "
+        "link. Keep the stages that there is room for.",
+        "recomputes_everything": "Your plan recomputes every stage, needed or not. Keep the stages "
+        "that there is room for.",
+        "never_swaps": "Your plans never swap, though a swap that hides behind compute costs no "
+        "time. Try all three treatments of each stage.",
+        "never_recomputes": "Your plans never recompute, though a stage with a short forward and "
+        "many bytes is quicker to compute again than to move. Try all three treatments.",
+        "last_left_out": "Your plan has one treatment too few: name the last stage's too.",
+        "no_value_error": "If no plan fits, raise ValueError.",
+        "gives_up": "Your function raises ValueError although a plan fits.",
+        "stops_too_early": "Your plan fits, but a quicker one does too. Compare the times of all "
+        "plans that fit, not of some.",
+    },
+)

@@ -1,0 +1,94 @@
+"""find_the_leak: losses that keep their graphs, and with them each step's 16-bit copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autograder.content.lab06.hiding import NO_HIDING
+from autograder.content.leaks import Leak, leak_task
+from peakmem.probes.lab07.leak import low_precision_training
+
+__all__ = ["find_the_leak", "train_low"]
+
+_BATCHES, _ROWS, _WIDTH = 12, 8, 512
+_AT_ONCE = 3.5  # times the masters: they, copies and gradients, and what an update takes
+_SLACK_BYTES = 2**18
+
+Batches = Sequence[tuple[Tensor, Tensor]]
+
+
+def train_low(
+    masters: Sequence[Tensor],
+    batches: Batches,
+    lr: float,
+    *,
+    dtype: torch.dtype = torch.bfloat16,
+    step: float = 1.0,
+) -> list[float]:
+    """Train float32 masters on copies in `dtype`; return the losses. `step` scales the update."""
+    losses = []
+    for x, y in batches:
+        copies = [master.to(dtype, copy=True).requires_grad_() for master in masters]
+        output = torch.relu(x.to(dtype) @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        gradients = torch.autograd.grad(loss, copies)
+        for master, gradient in zip(masters, gradients, strict=True):
+            master.sub_(gradient.float(), alpha=step * lr)
+        losses.append(loss.item())
+    return losses
+
+
+def _sizes(rng: np.random.Generator, n_batches: int, rows: int, width: int) -> dict[str, int]:
+    seed = int(rng.integers(2**31))
+    return {"n_batches": n_batches, "rows": rows, "width": width, "seed": seed}
+
+
+def _masters(count: float, slack_bytes: int = 0) -> Callable[[Mapping[str, Any]], int]:
+    return lambda sizes: int(count * 2 * 4 * sizes["width"] ** 2) + slack_bytes
+
+
+def _last_left_out(masters: Sequence[Tensor], batches: Batches, lr: float) -> list[float]:
+    return train_low(masters, batches[:-1], lr)
+
+
+find_the_leak = leak_task(
+    Leak(
+        lab="lab07",
+        function="train_low",
+        work=low_precision_training,
+        reference=train_low,
+        small=lambda rng: _sizes(rng, 6, 2, int(rng.integers(4, 9))),
+        large=lambda rng: _sizes(rng, _BATCHES, _ROWS, _WIDTH),
+        most_bytes=_masters(_AT_ONCE, _SLACK_BYTES),
+        scratch_bytes=3 * 2**20,  # of 16-bit products on a CPU; a leak of 12 steps takes 24 MiB
+        mutants={
+            "runs_in_float32": lambda m, b, lr: train_low(m, b, lr, dtype=torch.float32),
+            "masters_stand_still": lambda m, b, lr: train_low(m, b, lr, step=0.0),
+            "steps_uphill": lambda m, b, lr: train_low(m, b, lr, step=-1.0),
+            "last_batch_left_out": _last_left_out,
+        },
+        leaks={
+            "copies_of_each_step": _masters(6),
+            "temporaries": _masters(_AT_ONCE, _SLACK_BYTES),
+        },
+        mistakes={
+            "copies_of_each_step": "The copies and gradients of earlier steps are still alive. A "
+            "loss has a graph, the graph holds the leaves it began at, and those their gradients: "
+            "keep the number, loss.item(), and no list of copies.",
+            "temporaries": "An update takes too many temporaries. Go through the masters one by "
+            "one, and let go of each gradient in float32 before the next.",
+            "runs_in_float32": "Your losses are those of float32. Forward and backward run on "
+            "bfloat16 copies of the masters, as in the code given.",
+            "masters_stand_still": "Your masters don't move. Update them, not the copies, which "
+            "the next step makes anew.",
+            "steps_uphill": "Your masters go uphill: subtract lr times the gradient.",
+            "last_batch_left_out": "Your list has one loss too few: the last batch is missing.",
+        },
+    ),
+    ban=NO_HIDING,
+)

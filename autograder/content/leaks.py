@@ -1,0 +1,135 @@
+"""Makes the Task of an exercise "find the leak": same results, and a peak at or below a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from autograder.model.restrictions import NOTHING_BANNED, Ban
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.labs.compare import show
+
+__all__ = ["Leak", "leak_task"]
+
+_SAME, _PEAK = "same results", "peak below the bound"
+_SLACK_BYTES = 2**20  # what the probe and Python themselves take, which the kernel counts too
+
+Function = Callable[..., Any]
+Sizes = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Code that computes right results and wastes memory, and what tells that it was mended."""
+
+    #: Such as `lab04`; the task is `lab04-find_the_leak`.
+    lab: str
+    #: The name of the function that students mend.
+    function: str
+    #: `work(function, **sizes)` in the lab's probes: makes inputs, calls, returns plain data.
+    work: Callable[..., Any]
+    #: The mended function, to which results are compared.
+    reference: Function
+    #: Draws the sizes of a small run, for results, and of a large one, for the peak.
+    small: Callable[[np.random.Generator], Sizes]
+    large: Callable[[np.random.Generator], Sizes]
+    #: What a large run may take, its inputs included.
+    most_bytes: Callable[[Sizes], int]
+    #: What a library's kernels take beside it, which the meter doesn't see and the kernel counts.
+    scratch_bytes: int = field(default=0, kw_only=True)
+    #: Address space for files that are mapped; only then may anything be written to files.
+    window_bytes: Callable[[Sizes], int] = field(default=lambda sizes: 0, kw_only=True)
+    #: What students read of a mistake, by its id.
+    mistakes: Mapping[str, str]
+    #: Functions whose results are those of a mistake.
+    mutants: Mapping[str, Function] = field(default_factory=dict)
+    #: The least bytes that a mistake leads to, the largest first.
+    leaks: Mapping[str, Callable[[Sizes], int]] = field(default_factory=dict)
+
+
+def leak_task(
+    leak: Leak,
+    *,
+    results_points: float = 1,
+    peak_points: float = 1,
+    stretch: bool = False,
+    ban: Ban = NOTHING_BANNED,
+) -> Task:
+    """Return the task `labNN-find_the_leak` of a leak.
+
+    The lab's probe `find_the_leak(student, metered=True, **sizes)` calls `measured_run`. The large
+    run has a budget that the kernel enforces, and the bound of the exercise's text where it can't.
+    """
+
+    def cases(rng: np.random.Generator) -> list[Case]:
+        large = leak.large(rng)
+        window_bytes = leak.window_bytes(large)
+        most_bytes = leak.most_bytes(large) + leak.scratch_bytes + _SLACK_BYTES
+        budget = Budget(most_bytes, window_bytes, bool(window_bytes))
+        small = [Case((_SAME,), leak.small(rng)) for _ in range(2)]
+        return [*small, Case((_PEAK,), large, budget=budget)]
+
+    @lru_cache(maxsize=64)
+    def results(function: Function, sizes: tuple[tuple[str, Any], ...]) -> Any:
+        return leak.work(function, **dict(sizes))
+
+    def judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+        return dict.fromkeys(case.parts, finding(case, answer))
+
+    def finding(case: Case, answer: Answer) -> Finding:
+        value = answer.value if isinstance(answer.value, dict) else {}
+        if "results" not in value:
+            return Finding(False, "The answers came back garbled.")
+        got, sizes = value["results"], tuple(sorted(case.inputs.items()))
+        if case.budget is not None:
+            rise = answer.metered("rise_bytes", "numpy_rise_bytes")
+            if answer.breaks_budget(rise, leak.most_bytes(case.inputs)):
+                return _too_much(leak, case.inputs, rise)
+        expected = results(leak.reference, sizes)
+        if _close(expected, got):
+            return Finding(True)
+        known = [name for name, f in leak.mutants.items() if _close(results(f, sizes), got)]
+        said = f"With {show(dict(case.inputs))}: expected {show(expected)}, but got {show(got)}."
+        return Finding(False, said, tuple(known))
+
+    return Task(
+        id=f"{leak.lab}-find_the_leak",
+        parts={_SAME: results_points, _PEAK: peak_points},
+        defines=(leak.function,),
+        probe="find_the_leak",
+        cases=cases,
+        judge=judge,
+        mistakes=leak.mistakes,
+        ban=ban,
+        trust="measured",
+        stretch=stretch,
+    )
+
+
+def _too_much(leak: Leak, sizes: Sizes, rise: int | None) -> Finding:
+    most = leak.most_bytes(sizes) / 2**20
+    took = "" if rise is None else f" Yours takes {rise / 2**20:.1f} MiB."
+    known = [name for name, least in leak.leaks.items() if (rise or 0) >= least(sizes)]
+    return Finding(False, f"{leak.function} may take {most:.1f} MiB here.{took}", tuple(known[:1]))
+
+
+def _close(expected: Any, got: Any) -> bool:
+    """Compare plain data whose floats come of float32 arithmetic in another order."""
+    if isinstance(expected, dict):
+        return (
+            isinstance(got, dict)
+            and expected.keys() == got.keys()
+            and all(_close(expected[key], got[key]) for key in expected)
+        )
+    if isinstance(expected, (str, bool, type(None))):
+        return type(got) is type(expected) and bool(got == expected)
+    try:
+        a, b = np.asarray(expected), np.asarray(got)
+        scale = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))  # a mistake may diverge
+        return a.shape == b.shape and bool(np.allclose(a, b, rtol=1e-4, atol=1e-5 * scale))
+    except (TypeError, ValueError, OverflowError):  # ragged, or no numbers, or too large
+        return False

@@ -1,0 +1,118 @@
+"""What a run imports: given imports that nothing uses left out, and what to import beforehand.
+
+A lab's setup cell imports for the whole lab, demonstrations included, and these don't run. To
+import torch takes longer than all else in grading a lab that needs none. Source text is read and
+nothing runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from autograder.model.definitions import DEFINITIONS, Statement, statements
+from autograder.model.submission import RunCell
+
+__all__ = ["WITHOUT_TORCH", "modules_of", "needed", "needs_torch"]
+
+#: Modules of peakmem, and folders of them, that load no torch.
+WITHOUT_TORCH = (
+    *("peakmem.core", "peakmem.errors", "peakmem.hardware", "peakmem.models"),
+    *("peakmem.labs.check", "peakmem.labs.compare", "peakmem.labs.doctor", "peakmem.labs.figures"),
+    *("peakmem.labs.predictions", "peakmem.labs.session"),
+    *("peakmem.numbers", "peakmem.plots", "peakmem.show.plots", "peakmem.specs", "peakmem.units"),
+)
+
+# What may be imported before a fork: no thread is running and no file open after that.
+_FORKABLE = ("matplotlib", "numpy", "pandas", "peakmem", "scipy", "sympy", "torch", "tqdm")
+
+# With these a cell may use a name without its standing there.
+_USES_UNSEEN = frozenset({"eval", "exec", "globals", "locals", "vars", "get_ipython"})
+_WORD = re.compile(r"\w+")
+_MAGIC = re.compile(r"^\s*[%!?]", re.MULTILINE)
+
+
+def needed(cells: Sequence[RunCell], names: Collection[str] = ()) -> list[RunCell]:
+    """Return the cells, given imports and functions blanked that no other code and no name uses.
+
+    Lines keep their numbers. In a cell that can't be read, every word counts as a name.
+    """
+    setups = [cell for cell in cells if cell.kind == "given" and cell.task is None]
+    used = set(names)
+    idle: list[Statement] = []
+    for cell in cells:
+        own = statements(cell.source)
+        if not own or _MAGIC.search(cell.source):
+            used.update(_WORD.findall(cell.source))
+        for statement in own:
+            if cell in setups and _may_go(statement, own):
+                idle.append(statement)
+            else:
+                used |= statement.takes
+    if not used.isdisjoint(_USES_UNSEEN):
+        return list(cells)
+    while now := [statement for statement in idle if not statement.binds.isdisjoint(used)]:
+        idle = [statement for statement in idle if statement not in now]
+        used.update(*(statement.takes for statement in now))
+    gone = {id(statement.node) for statement in idle}
+    return [_without(cell, gone) if cell in setups else cell for cell in cells]
+
+
+def modules_of(sources: Iterable[str]) -> tuple[str, ...]:
+    """Return the modules that the sources import and that may be imported before a fork."""
+    found: dict[str, None] = {}
+    for source in sources:
+        for statement in statements(source):
+            found |= dict.fromkeys(_imported(statement.node))
+    return tuple(name for name in found if name.partition(".")[0] in _FORKABLE)
+
+
+def needs_torch(modules: Iterable[str]) -> bool:
+    """Tell whether these modules, or what such a module holds, may load torch."""
+    return any(
+        name.partition(".")[0] == "torch"
+        or (name.startswith("peakmem.") and not name.startswith(WITHOUT_TORCH))
+        for name in modules
+    )
+
+
+def _imported(node: ast.stmt) -> Iterator[str]:
+    """The names of modules in a statement's imports, and of what may be one."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Import):
+            yield from (alias.name for alias in inner.names)
+        elif isinstance(inner, ast.ImportFrom) and inner.module and not inner.level:
+            yield inner.module
+            yield from (f"{inner.module}.{alias.name}" for alias in inner.names)
+
+
+def _may_go(statement: Statement, others: Iterable[Statement]) -> bool:
+    """Whether a statement does nothing but bind names, on lines of its own."""
+    node = statement.node
+    if isinstance(node, DEFINITIONS):
+        binds_only = not node.decorator_list and not isinstance(node, ast.ClassDef)
+    else:
+        binds_only = isinstance(node, (ast.Import, ast.ImportFrom)) and not statement.binds_unseen
+    lines = _lines(node)
+    shared = any(lines & _lines(other.node) for other in others if other is not statement)
+    return binds_only and not shared
+
+
+def _without(cell: RunCell, gone: Collection[int]) -> RunCell:
+    blank = {
+        line
+        for statement in statements(cell.source)
+        if id(statement.node) in gone
+        for line in _lines(statement.node)
+    }
+    if not blank:
+        return cell
+    lines = cell.source.splitlines()
+    kept = ["" if number in blank else line for number, line in enumerate(lines, 1)]
+    return replace(cell, source="\n".join(kept))
+
+
+def _lines(node: ast.stmt) -> set[int]:
+    return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))

@@ -1,0 +1,70 @@
+"""What became of an exercise: the ids that code goes by, and the words that people read."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+__all__ = [
+    "JUDGED",
+    "MANUAL",
+    "NOT_SUBMITTED",
+    "SCORED",
+    "UNANSWERED",
+    "capitalized",
+    "shown",
+    "status_of",
+]
+
+#: A question that the instructor grades manually.
+MANUAL = "manual"
+#: An exercise of a student on the roster who submitted nothing.
+NOT_SUBMITTED = "not_submitted"
+#: An answer in words that was left as it was released: 0 points, and nothing to read.
+UNANSWERED: Literal["unanswered"] = "unanswered"
+#: The statuses of an exercise whose answers were judged.
+JUDGED = frozenset({"right", "partly", "wrong"})
+#: The statuses that have a score.
+SCORED = JUDGED | {UNANSWERED}
+
+# The one place where ids become words: a verdict's status, a submission's end, or one of the above.
+_WORDS = {
+    "right": "correct",
+    "partly": "partially correct",
+    "wrong": "incorrect",
+    "could_not_judge": "not judged",
+    "needs_gpu": "needs a GPU",
+    UNANSWERED: "not answered",
+    "left_out": "left out",
+    MANUAL: "manual grading",
+    NOT_SUBMITTED: "not submitted",
+    "graded": "graded",
+    "quarantined": "quarantined",
+    "failed": "grading failed",
+}
+_IDS = {word: status for status, word in _WORDS.items()}
+_AT_FORMAT_0 = {"for_a_person": MANUAL, "not_handed_in": NOT_SUBMITTED}
+
+
+def shown(status: str) -> str:
+    """Return the words for a status, which people read.
+
+    >>> shown("partly"), shown("needs_gpu")
+    ('partially correct', 'needs a GPU')
+    """
+    return _WORDS[status]
+
+
+def capitalized(words: str) -> str:
+    """Return words as they begin a line: `Needs a GPU`."""
+    return words[:1].upper() + words[1:]
+
+
+def status_of(text: str) -> str:
+    """Return the id of a status from a table, which has words, or ids at format 0.
+
+    Any other text is returned as it is.
+
+    >>> status_of("partially correct"), status_of("partly"), status_of("great")
+    ('partly', 'partly', 'great')
+    """
+    return _IDS.get(text) or _AT_FORMAT_0.get(text, text)

@@ -1,0 +1,229 @@
+"""Reads what an instructor downloads from Canvas, Moodle or Gradescope, as it comes.
+
+Each platform names the files of a download in its own way:
+
+- Canvas: `lovelaceada_LATE_4711_98765_lab01_formats-1.ipynb`: the name as it is sorted, `LATE` if
+  the platform calls it late, the user's id, the file's id, and the file's own name, with `-1` and
+  so on once a student hands in again.
+- Moodle: `Ada Lovelace_123456_assignsubmission_file_/lab01_formats.ipynb`, or the same without the
+  folder. The number belongs to this assignment alone.
+- Gradescope: `submission_123/lab01_formats.ipynb`, and one `submission_metadata.yml` that says who
+  sent each submission, and when.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+__all__ = ["MAX_FILE_BYTES", "Download", "Sender", "Upload", "open_download"]
+
+MAX_FILE_BYTES = 64 * 2**20  # of one unpacked file; no notebook that can be graded is as large
+
+_METADATA = "submission_metadata.yml"
+_CANVAS = re.compile(
+    r"(?P<name>[^/]+?)_(?:(?P<late>LATE)_)?(?P<user>\d+|[A-Za-z0-9]{5})_\d+_(?P<file>[^/]+)"
+)
+_MOODLE = re.compile(
+    r"(?P<name>[^/]+)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)[_/]+(?P<file>.+)"
+)
+_LEFT_BY_PROGRAMS = re.compile(r"(.*/)?(__MACOSX/.*|\._[^/]*|\.DS_Store|Thumbs\.db)")
+
+
+@dataclass(frozen=True)
+class Sender:
+    """A student as the platform knows them. What it does not tell is empty."""
+
+    #: The full name; Canvas gives it in one word, last name first.
+    name: str = ""
+    #: What the platform calls the student in this download.
+    handle: str = ""
+    #: The student's number on the platform, the same in all of its downloads.
+    number: str = ""
+    #: The student's id at the university.
+    id: str = ""
+    email: str = ""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """One file of a download."""
+
+    #: Where it is in the download.
+    path: str
+    #: Who sent it; several for a group's work.
+    senders: tuple[Sender, ...]
+    #: The file's own name, as the student gave it.
+    name: str
+    #: Returns its bytes. Raises ValueError above `MAX_FILE_BYTES`.
+    read: Callable[[], bytes]
+    #: When the platform received it, if it says so.
+    received: datetime | None = None
+    #: Whether the platform calls it late.
+    late: bool = False
+
+
+@dataclass(frozen=True)
+class Download:
+    """The uploads of one assignment, and the files that belong to nobody."""
+
+    platform: str
+    uploads: tuple[Upload, ...]
+    others: tuple[str, ...]
+
+
+@contextmanager
+def open_download(path: Path) -> Iterator[Download]:
+    """Give the download at `path`: a zip file, or the folder that it was unpacked into.
+
+    Raises ValueError if it is neither, or is no download of a known platform.
+    """
+    if path.is_dir():
+        yield _download(path, _files_of_folder(path))
+        return
+    try:
+        archive = zipfile.ZipFile(path)
+    except FileNotFoundError:
+        raise
+    except (zipfile.BadZipFile, OSError) as error:
+        raise ValueError(
+            f"{path} is not a zip file ({error}); expected the download of an assignment's "
+            "submissions from Canvas, Moodle or Gradescope, or the folder it was unpacked into"
+        ) from error
+    with archive:
+        yield _download(path, _files_of_zip(archive))
+
+
+_Files = Mapping[str, Callable[[], bytes]]
+
+
+def _files_of_folder(folder: Path) -> _Files:
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink())
+    return {file.relative_to(folder).as_posix(): partial(_read_file, file) for file in files}
+
+
+def _files_of_zip(archive: zipfile.ZipFile) -> _Files:
+    entries = (entry for entry in archive.infolist() if not entry.is_dir())
+    return {entry.filename: partial(_read_entry, archive, entry) for entry in entries}
+
+
+def _read_file(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return _bounded(path.name, file.read(MAX_FILE_BYTES + 1))
+
+
+def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    try:
+        with archive.open(entry) as file:  # the size that the entry states may be false
+            return _bounded(entry.filename, file.read(MAX_FILE_BYTES + 1))
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        raise ValueError(
+            f"{entry.filename} can't be unpacked ({error}); download the zip again"
+        ) from error
+
+
+def _bounded(name: str, data: bytes) -> bytes:
+    if len(data) > MAX_FILE_BYTES:
+        raise ValueError(
+            f"{name} has more than {MAX_FILE_BYTES >> 20} MiB; expected a notebook. Ask the "
+            "student for one without its outputs"
+        )
+    return data
+
+
+def _download(path: Path, files: _Files) -> Download:
+    files = {name: read for name, read in files.items() if not _LEFT_BY_PROGRAMS.fullmatch(name)}
+    metadata = [name for name in files if PurePosixPath(name).name == _METADATA]
+    if metadata:
+        where = min(metadata, key=len)  # a student may hand in a file of this name too
+        found = _of_gradescope(files, where)
+    else:
+        found = max(_of_canvas(files), _of_moodle(files), key=lambda it: len(it.uploads))
+    if not found.uploads:
+        some = ", ".join(sorted(files)[:3]) or "no file"
+        raise ValueError(
+            f"{path} holds {some}; expected the files of a download from Canvas "
+            "(lovelaceada_4711_98765_lab01_formats.ipynb), from Moodle "
+            "(Ada Lovelace_123456_assignsubmission_file_/lab01_formats.ipynb) or from Gradescope "
+            f"(with {_METADATA})"
+        )
+    return found
+
+
+def _of_canvas(files: _Files) -> Download:
+    uploads = []
+    for path, read in files.items():
+        if match := _CANVAS.fullmatch(PurePosixPath(path).name):
+            sender = Sender(match["name"], f"{match['name']}_{match['user']}", match["user"])
+            uploads.append(
+                Upload(path, (sender,), match["file"], read, late=match["late"] is not None)
+            )
+    return _with_others("Canvas", files, uploads)
+
+
+def _of_moodle(files: _Files) -> Download:
+    uploads = []
+    for path, read in files.items():
+        if match := _MOODLE.fullmatch(path):
+            name = match["name"].rpartition("/")[2]
+            sender = Sender(name, f"{name}_{match['number']}")
+            uploads.append(Upload(path, (sender,), PurePosixPath(match["file"]).name, read))
+    return _with_others("Moodle", files, uploads)
+
+
+def _of_gradescope(files: _Files, metadata: str) -> Download:
+    import yaml  # the other platforms do without
+
+    try:
+        told = yaml.safe_load(files[metadata]())
+    except yaml.YAMLError as error:
+        raise ValueError(f"{metadata} can't be read ({error}); download it again") from error
+    if not isinstance(told, dict):
+        raise ValueError(f"{metadata} holds no table of submissions; download it again")
+    top = PurePosixPath(metadata).parent
+    uploads = []
+    for path, read in files.items():
+        inner = PurePosixPath(path)
+        parts = inner.relative_to(top).parts if inner.is_relative_to(top) else ()
+        about = told.get(parts[0]) if len(parts) > 1 else None
+        if isinstance(about, dict):
+            senders, received = _senders(about.get(":submitters")), _time(about.get(":created_at"))
+            uploads.append(Upload(path, senders, inner.name, read, received=received))
+    return _with_others("Gradescope", files, uploads)
+
+
+def _senders(told: Any) -> tuple[Sender, ...]:
+    listed = [one for one in told if isinstance(one, dict)] if isinstance(told, list) else []
+    return tuple(
+        Sender(
+            **{
+                name: str(one.get(key) or "").strip()
+                for name, key in (("name", ":name"), ("id", ":sid"), ("email", ":email"))
+            }
+        )
+        for one in listed
+    )
+
+
+def _time(told: Any) -> datetime | None:
+    """A time with its offset; YAML reads one such as `Z`, and leaves one such as `+0100` a text."""
+    if isinstance(told, str):
+        try:
+            told = datetime.fromisoformat(re.sub(r" (?=[-+]\d{4}$)", "", told))
+        except ValueError:
+            return None
+    if not isinstance(told, datetime):
+        return None
+    return told if told.tzinfo else told.replace(tzinfo=UTC)  # so YAML defines it
+
+
+def _with_others(platform: str, files: _Files, uploads: list[Upload]) -> Download:
+    known = {upload.path for upload in uploads}
+    return Download(platform, tuple(uploads), tuple(sorted(set(files) - known)))

@@ -1,0 +1,251 @@
+"""What an instructor can learn about a lab from a class: one printable page.
+
+For each exercise it shows how many earned it, whether those who earned it did well elsewhere too,
+the commonest mistakes with a student's own lines, and what to do about it. The terms and bounds are
+those of classical test theory (Ebel and Frisbie, *Essentials of Educational Measurement*, chapter
+13).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from autograder.base.files import write_whole
+from autograder.model.result import Result
+from autograder.model.status import JUDGED, UNANSWERED
+from autograder.publish.export import points
+
+__all__ = ["Item", "LabAnalysis", "analyse", "page_html", "write_page"]
+
+_TEMPLATES = Path(__file__).parents[1] / "templates"
+_FEWEST = 10  # submissions from which a correlation says anything
+_EASY, _HARD = 0.95, 0.30  # mean shares of the points beyond which an exercise tells little
+_POOR = 0.20  # discrimination below which an exercise needs revision
+_COMMON = 0.15  # share of the class whose mistake is worth a word in the next lecture
+_UNNAMED = 0.50  # share of the wrong answers that no mistake was recognised in
+_MISTAKES = 3
+_LINES = 10
+_NONE = "\N{EN DASH}"
+
+Code = Callable[[Result, str], str]  # (submission, task) -> the student's solution
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A recognised mistake, and one student's lines that show it."""
+
+    #: Its id, as the task names it.
+    id: str
+    #: Students who made it.
+    count: int
+    #: One of them.
+    student: str
+    #: What that student wrote.
+    code: str
+
+
+@dataclass(frozen=True)
+class Item:
+    """One exercise in a class's hands."""
+
+    #: The task's id.
+    task: str
+    max_points: float
+    #: Submissions that were judged on it.
+    judged: int
+    #: The part of them that got all points; None if nobody was judged.
+    pass_rate: float | None
+    #: The mean share of the points, from 0 to 1; None if nobody was judged.
+    mean_share: float | None
+    #: Correlation with the share of the points in the lab's other exercises; None if it can't be
+    #: told, because too few were judged or all fared alike.
+    discrimination: float | None
+    #: The commonest mistakes, most frequent first.
+    mistakes: tuple[Mistake, ...]
+    #: What to do about it, one sentence each.
+    advice: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LabAnalysis:
+    """A lab in a class's hands."""
+
+    lab: str
+    #: Submissions that were graded.
+    submissions: int
+    mean_points: float
+    median_points: float
+    max_points: float
+    #: Cronbach's alpha over the submissions judged on all exercises; None if it can't be told.
+    reliability: float | None
+    items: tuple[Item, ...]
+
+
+@dataclass
+class _Answers:
+    """What the class did at one exercise, by student."""
+
+    max_points: float = 0.0
+    shares: dict[str, float] = field(default_factory=dict)
+    correct: int = 0
+    mistakes: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, Result] = field(default_factory=dict)
+    unnamed: int = 0
+
+
+def analyse(lab: str, results: Iterable[Result], code: Code) -> LabAnalysis:
+    """Return the analysis of one lab; `code` gives what a student wrote for a task.
+
+    Only graded submissions count, and of each only the exercises that were judged.
+    """
+    graded = [result for result in results if result.lab == lab and result.end == "graded"]
+    by_task = _answers(graded)
+    totals = [sum(v.points for v in r.verdicts if v.status in JUDGED) for r in graded]
+    return LabAnalysis(
+        lab=lab,
+        submissions=len(graded),
+        mean_points=statistics.mean(totals) if totals else 0.0,
+        median_points=statistics.median(totals) if totals else 0.0,
+        max_points=sum(answers.max_points for answers in by_task.values()),
+        reliability=_reliability(by_task, graded),
+        items=tuple(_item(task, by_task, code) for task in by_task),
+    )
+
+
+def _answers(graded: Sequence[Result]) -> dict[str, _Answers]:
+    by_task: dict[str, _Answers] = defaultdict(_Answers)
+    for result in graded:
+        for verdict in result.verdicts:
+            if verdict.status == UNANSWERED:
+                continue  # those who wrote an answer in words have no verdict to compare with
+            answers = by_task[verdict.task]
+            answers.max_points = verdict.max_points
+            if verdict.status not in JUDGED or not verdict.max_points:
+                continue
+            answers.shares[result.student] = verdict.points / verdict.max_points
+            answers.correct += verdict.points >= verdict.max_points
+            if verdict.mistake:
+                answers.mistakes[verdict.mistake] += 1
+                answers.examples.setdefault(verdict.mistake, result)
+            elif verdict.points < verdict.max_points:
+                answers.unnamed += 1
+    return dict(by_task)
+
+
+def _item(task: str, by_task: Mapping[str, _Answers], code: Code) -> Item:
+    answers = by_task[task]
+    judged = len(answers.shares)
+    mean_share = statistics.mean(answers.shares.values()) if judged else None
+    discrimination = _discrimination(task, by_task)
+    common = answers.mistakes.most_common(_MISTAKES)
+    return Item(
+        task=task,
+        max_points=answers.max_points,
+        judged=judged,
+        pass_rate=answers.correct / judged if judged else None,
+        mean_share=mean_share,
+        discrimination=discrimination,
+        mistakes=tuple(
+            Mistake(name, count, (by := answers.examples[name]).student, _cut(code(by, task)))
+            for name, count in common
+        ),
+        advice=tuple(_advice(answers, mean_share, discrimination)),
+    )
+
+
+def _discrimination(task: str, by_task: Mapping[str, _Answers]) -> float | None:
+    """The item-rest correlation; the exercise itself is left out of the rest."""
+    shares, rest = [], []
+    for student, share in by_task[task].shares.items():
+        others = [
+            (answers.shares[student] * answers.max_points, answers.max_points)
+            for name, answers in by_task.items()
+            if name != task and student in answers.shares
+        ]
+        if others:
+            shares.append(share)
+            rest.append(sum(got for got, _ in others) / sum(most for _, most in others))
+    if len(shares) < _FEWEST or len(set(shares)) == 1 or len(set(rest)) == 1:
+        return None
+    return float(statistics.correlation(shares, rest))
+
+
+def _reliability(by_task: Mapping[str, _Answers], graded: Sequence[Result]) -> float | None:
+    """Cronbach's alpha: 1 - (sum of the exercises' variances / variance of the sum), scaled."""
+    everywhere = [r.student for r in graded if all(r.student in a.shares for a in by_task.values())]
+    if len(by_task) < 2 or len(everywhere) < _FEWEST:
+        return None
+    scores = [[a.shares[s] * a.max_points for s in everywhere] for a in by_task.values()]
+    of_sum = statistics.pvariance([sum(one) for one in zip(*scores, strict=True)])
+    if not of_sum:
+        return None
+    own = sum(statistics.pvariance(one) for one in scores)
+    return float(len(scores) / (len(scores) - 1) * (1 - own / of_sum))
+
+
+def _advice(
+    answers: _Answers, mean_share: float | None, discrimination: float | None
+) -> Iterable[str]:
+    if mean_share is None:
+        yield "Nobody was judged on it yet."
+        return
+    judged = len(answers.shares)
+    if judged < _FEWEST:
+        yield f"Fewer than {_FEWEST} were judged, so read the figures with care."
+    elif mean_share > _EASY:
+        yield "Nearly everybody has it: shorten it, or leave it as a warm-up."
+    elif mean_share < _HARD:
+        yield "Few have it: add a worked example or a self-check, or go through it in class."
+    if discrimination is not None and discrimination < _POOR and mean_share <= _EASY:
+        yield (
+            "Students who do well elsewhere do no better here: look for an ambiguous text, or for "
+            "a correct answer that is judged incorrect."
+        )
+    for name, count in answers.mistakes.most_common(1):
+        if count >= _COMMON * judged and judged >= _FEWEST:
+            yield f"{count} of {judged} made the same mistake ({name}): show it in class."
+    wrong = answers.unnamed + answers.mistakes.total()
+    if answers.unnamed > _UNNAMED * wrong and answers.unnamed >= 3:
+        yield (
+            f"{answers.unnamed} of {wrong} incorrect answers show no mistake that the task knows: "
+            "read some, and add what they have in common to its mistakes."
+        )
+
+
+def _cut(code: str) -> str:
+    """The first lines of a student's solution, as a page has room for."""
+    lines = code.strip("\n").splitlines()
+    more = ["..."] if len(lines) > _LINES else []
+    return "\n".join(line[:100] for line in [*lines[:_LINES], *more])
+
+
+def write_page(analysis: LabAnalysis, title: str, path: Path) -> None:
+    """Write the page of one lab."""
+    write_whole(path, page_html(analysis, title).encode(errors="replace"))
+
+
+def page_html(analysis: LabAnalysis, title: str) -> str:
+    """Return the page as HTML that stands alone: no script, no request, everything escaped."""
+    return _template().render(a=analysis, title=title)
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["points"] = points
+    environment.filters["percent"] = lambda part: _NONE if part is None else f"{part:.0%}"
+    environment.filters["correlation"] = lambda r: _NONE if r is None else f"{r:.2f}"
+    return environment.get_template("item_analysis.html.j2")

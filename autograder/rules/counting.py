@@ -1,0 +1,68 @@
+"""What of a lab counts towards its grade: all, or the core with the stretch as bonus or left out.
+
+The journal keeps what the judge said; this is applied to a copy, each time something is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from autograder.content import find_lab, full_id, has_tasks
+from autograder.model.result import Result
+from autograder.model.task import Verdict
+from autograder.notebooks.questions import Question
+from autograder.rules.semester import Stretch, read_semester
+from autograder.rules.waivers import waive, waivers
+from autograder.store.out_folder import OutFolder
+
+__all__ = ["Counting", "counting_of", "is_stretch"]
+
+_STRETCH_LEFT_OUT = "The stretch doesn't count in this course."
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How the exercises of a course count."""
+
+    stretch: Stretch = "required"
+    #: The reasons why tasks are left out, by the task's name in its course.
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    #: The reasons why everybody is given a task's points, likewise.
+    waived: Mapping[str, str] = field(default_factory=dict)
+
+    def why_left_out(self, lab: str, task: str) -> str:
+        """Return why a task doesn't count; "" if it does."""
+        reason = self.left_out.get(full_id(lab, task), "")
+        if not reason and self.stretch == "left_out" and is_stretch(lab, task):
+            return _STRETCH_LEFT_OUT
+        return reason
+
+    def max_points(self, lab: str, question: Question) -> float:
+        """Return what a question adds to the lab's maximum: nothing for a bonus."""
+        bonus = self.stretch == "bonus" and is_stretch(lab, question.id)
+        return 0.0 if bonus or self.why_left_out(lab, question.id) else question.points
+
+    def count(self, result: Result) -> Result:
+        """Return the result as it counts, with waivers, bonuses and what is left out."""
+        verdicts = waive(result, self.waived).verdicts
+        return replace(result, verdicts=tuple(self._counted(result.lab, v) for v in verdicts))
+
+    def _counted(self, lab: str, verdict: Verdict) -> Verdict:
+        why = self.why_left_out(lab, verdict.task)
+        if why:
+            return Verdict(verdict.task, "left_out", {}, 0.0, f"Left out of your total: {why}")
+        if self.stretch == "bonus" and is_stretch(lab, verdict.task):
+            return replace(verdict, max_points=0.0)
+        return verdict
+
+
+def counting_of(out: OutFolder) -> Counting:
+    """Return how exercises count in the results folder `out`."""
+    semester = read_semester(out, None)
+    return Counting(semester.stretch, semester.left_out, waivers(out))
+
+
+def is_stretch(lab: str, task: str) -> bool:
+    """Tell whether a task lies beyond its lab's core."""
+    return has_tasks(lab) and task in find_lab(lab).stretch

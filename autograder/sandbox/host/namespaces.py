@@ -1,0 +1,43 @@
+"""The first way to shut submissions in: bubblewrap, and namespaces of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from autograder.base.limits import Limits
+from autograder.sandbox.host.backend import Fork, Launch
+from autograder.sandbox.host.enclosure import ProcessEnclosure, demands
+from autograder.sandbox.host.isolation import FILES, command, lay_out
+
+__all__ = ["Namespaces"]
+
+
+@dataclass(frozen=True)
+class Namespaces:
+    """Each submission sees a file system, processes and a network of its own, and no other."""
+
+    way: Literal["namespaces"] = "namespaces"
+    notes: tuple[str, ...] = ()
+    #: process 1 of a namespace takes all others in it along, so their end need not be awaited
+    ends_first: bool = False
+
+    def launch(
+        self,
+        program: Sequence[str],
+        hides: Sequence[str],
+        files: Mapping[str, Path] | None,
+        scratch: Path,
+        slot: int,
+    ) -> Launch:
+        if files is not None:
+            lay_out(files, scratch)
+        arguments, environment = command(program, hides, slot, scratch)
+        return Launch(arguments, environment, None if files is None else FILES)
+
+    def enclose(
+        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool
+    ) -> ProcessEnclosure:
+        return ProcessEnclosure(fork(), limits, demands(limits, gpu=gpu))

@@ -1,0 +1,40 @@
+"""No way to shut submissions in: for `--insecure`, and for tests of what the sandbox prevents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from autograder.base.limits import Limits
+from autograder.sandbox.host.backend import Fork, Launch
+from autograder.sandbox.host.enclosure import ProcessEnclosure
+from autograder.sandbox.host.isolation import lay_out, plain_command
+
+__all__ = ["Unprotected"]
+
+
+@dataclass(frozen=True)
+class Unprotected:
+    """Submissions run as the grader itself, and may do whatever it may."""
+
+    way: Literal["nothing"] = "nothing"
+    notes: tuple[str, ...] = ()
+    ends_first: bool = False
+
+    def launch(
+        self,
+        program: Sequence[str],
+        hides: Sequence[str],
+        files: Mapping[str, Path] | None,
+        scratch: Path,
+        slot: int,
+    ) -> Launch:
+        shown = None if files is None else str(lay_out(files, scratch))
+        return Launch(*plain_command(program), shown)
+
+    def enclose(
+        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool
+    ) -> ProcessEnclosure:
+        return ProcessEnclosure(fork(), limits, None)

@@ -1,0 +1,173 @@
+# %% right: item
+"""Takes the number; a batch's graph dies when the next loss takes its name."""
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    losses = []
+    for x, targets in batches:
+        loss = F.cross_entropy(model(x), targets)
+        losses.append(loss.item())
+    return losses
+
+
+# %% right: no_grad
+"""Makes no graph at all, and returns tensors."""
+import torch
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    losses = []
+    with torch.no_grad():
+        for x, targets in batches:
+            losses.append(F.cross_entropy(model(x), targets))
+    return losses
+
+
+# %% right: decorated
+"""inference_mode as a decorator."""
+import torch
+
+
+@torch.inference_mode()
+def evaluate(model, batches):
+    criterion = torch.nn.CrossEntropyLoss()
+    return [criterion(model(x), targets) for x, targets in batches]
+
+
+# %% right: detach
+"""Detached losses keep four bytes each."""
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    return [F.cross_entropy(model(x), targets).detach() for x, targets in batches]
+
+
+# %% right: one_tensor
+"""Stacks detached losses into one tensor."""
+import torch
+
+
+def evaluate(model, batches):
+    losses = torch.empty(0)
+    for x, targets in batches:
+        logits = model(x)
+        loss = torch.logsumexp(logits, 1) - logits.gather(1, targets[:, None])[:, 0]
+        losses = torch.cat([losses, loss.mean().detach()[None]])
+    return losses
+
+
+# %% wrong: graphs_stay
+"""Handed in as it was given."""
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    losses = []
+    for x, targets in batches:
+        losses.append(F.cross_entropy(model(x), targets))
+    return losses
+
+
+# %% wrong: eval_mode
+"""eval() changes dropout and batch norm, not the graph."""
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    was = model.training
+    model.eval()
+    losses = [F.cross_entropy(model(x), targets) for x, targets in batches]
+    model.train(was)
+    return losses
+
+
+# %% wrong: deletes_the_batch
+"""`del` removes names; the losses still hold their graphs."""
+import gc
+
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    losses = []
+    for x, targets in batches:
+        logits = model(x)
+        losses.append(F.cross_entropy(logits, targets))
+        del x, targets, logits
+        gc.collect()
+    return losses
+
+
+# %% wrong: detached_at_the_end
+"""Detaches once all graphs have been built."""
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    losses = [F.cross_entropy(model(x), targets) for x, targets in batches]
+    return [loss.detach() for loss in losses]
+
+
+# %% wrong: clones
+"""A clone has a graph of its own."""
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    return [F.cross_entropy(model(x), targets).clone() for x, targets in batches]
+
+
+# %% wrong: batches_stay
+"""No graph, but all batches and all logits at once."""
+import torch
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    with torch.no_grad():
+        outputs = [(x, model(x), targets) for x, targets in batches]
+        return [F.cross_entropy(logits, targets).item() for _, logits, targets in outputs]
+
+
+# %% wrong: backward
+"""Frees the graph by running backward, and leaves gradients behind."""
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    losses = []
+    for x, targets in batches:
+        loss = F.cross_entropy(model(x), targets)
+        loss.backward()
+        losses.append(loss.detach())
+    return losses
+
+
+# %% wrong: mean_only
+"""Returns the mean of all losses."""
+import torch
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    with torch.no_grad():
+        losses = [F.cross_entropy(model(x), targets).item() for x, targets in batches]
+    return [sum(losses) / len(losses)]
+
+
+# %% wrong: running_sum
+"""Appends the sum so far."""
+import torch
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    total, sums = 0.0, []
+    with torch.no_grad():
+        for x, targets in batches:
+            total += F.cross_entropy(model(x), targets).item()
+            sums.append(total)
+    return sums

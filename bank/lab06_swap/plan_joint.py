@@ -1,0 +1,270 @@
+# %% right: every_plan
+"""Tries all three treatments of every stage with the lab's simulate_plan."""
+import itertools
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    best, best_time = None, float("inf")
+    for plan in itertools.product(("keep", "recompute", "swap"), repeat=len(stages)):
+        try:
+            time = simulate_plan(stages, plan, budget_bytes, link_bytes_per_s).makespan
+        except Infeasible:
+            continue
+        if time < best_time:
+            best, best_time = list(plan), time
+    if best is None:
+        raise ValueError("nothing fits")
+    return best
+
+
+# %% right: recursion
+"""Extends a plan stage by stage; the last stage is always kept. Returns a tuple."""
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    def timed(start):
+        if len(start) == len(stages) - 1:
+            plan = (*start, "keep")
+            try:
+                found = simulate_plan(stages, plan, budget_bytes, link_bytes_per_s)
+            except Infeasible:
+                return []
+            return [(found.makespan, plan)]
+        return [pair for what in ("swap", "keep", "recompute") for pair in timed((*start, what))]
+
+    found = timed(())
+    if not found:
+        raise ValueError("no plan fits")
+    return min(found)[1]
+
+
+# %% right: least_recomputation_first
+"""Goes by the time recomputed, and ends where no later plan can be quicker; numpy strings."""
+import itertools
+
+import numpy as np
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    forward = np.array([stage.forward_time for stage in stages])
+    work = sum(stage.forward_time + stage.backward_time for stage in stages)
+    plans = np.array(list(itertools.product(("keep", "recompute", "swap"), repeat=len(stages))))
+    again = (forward * (plans == "recompute"))[:, :-1].sum(1)
+    best, best_time = None, np.inf
+    for number in np.argsort(again, kind="stable"):
+        if work + again[number] >= best_time:
+            break
+        try:
+            run = simulate_plan(stages, plans[number], budget_bytes, link_bytes_per_s)
+        except Infeasible:
+            continue
+        if run.makespan < best_time:
+            best, best_time = plans[number], run.makespan
+    if best is None:
+        raise ValueError(f"{budget_bytes} bytes are too few")
+    return best
+
+
+# %% right: lets_infeasible_pass
+"""The error of the last plan tried is an Infeasible, which is a ValueError."""
+import itertools
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    times, error = {}, None
+    for plan in itertools.product(("swap", "recompute", "keep"), repeat=len(stages)):
+        try:
+            times[plan] = simulate_plan(stages, plan, budget_bytes, link_bytes_per_s).makespan
+        except Infeasible as found:
+            error = found
+    if not times:
+        raise error
+    return list(min(times, key=times.get))
+
+
+# %% wrong: keeps_everything
+"""Looks at no budget at all."""
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    if max(stage.saved_bytes for stage in stages) > budget_bytes:
+        raise ValueError("one stage alone does not fit")
+    return ["keep"] * len(stages)
+
+
+# %% wrong: frees_enough_bytes
+"""Frees as many bytes as are too many, wherever they are: what must be back is forgotten."""
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    if max(stage.saved_bytes for stage in stages) > budget_bytes:
+        raise ValueError("one stage alone does not fit")
+    plan, live = ["keep"] * len(stages), sum(stage.saved_bytes for stage in stages)
+    for i in reversed(range(len(stages))):
+        if live > budget_bytes:
+            plan[i] = "swap"
+            live -= stages[i].saved_bytes
+    return plan
+
+
+# %% wrong: swaps_everything
+"""Swaps all stages."""
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    if max(stage.saved_bytes for stage in stages) > budget_bytes:
+        raise ValueError("one stage alone does not fit")
+    return ["swap"] * len(stages)
+
+
+# %% wrong: recomputes_everything
+"""Recomputes all stages from the chain's input."""
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    if max(stage.saved_bytes for stage in stages) > budget_bytes:
+        raise ValueError("nothing fits")
+    return ["recompute"] * (len(stages) - 1) + ["keep"]
+
+
+# %% wrong: never_swaps
+"""Lab 4 again: keeps or recomputes."""
+import itertools
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    times = {}
+    for plan in itertools.product(("keep", "recompute"), repeat=len(stages)):
+        try:
+            times[plan] = simulate_plan(stages, plan, budget_bytes, link_bytes_per_s).makespan
+        except Infeasible:
+            pass
+    if not times:
+        raise ValueError("nothing fits")
+    return list(min(times, key=times.get))
+
+
+# %% wrong: never_recomputes
+"""The schedule's exercise again: keeps or swaps."""
+import itertools
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    times = {}
+    for plan in itertools.product(("keep", "swap"), repeat=len(stages)):
+        try:
+            times[plan] = simulate_plan(stages, plan, budget_bytes, link_bytes_per_s).makespan
+        except Infeasible:
+            pass
+    if not times:
+        raise ValueError("nothing fits")
+    return list(min(times, key=times.get))
+
+
+# %% wrong: first_that_fits
+"""Returns the first plan that fits, those that keep most first. [earns 2]"""
+import itertools
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    for plan in itertools.product(("keep", "recompute", "swap"), repeat=len(stages)):
+        try:
+            simulate_plan(stages, plan, budget_bytes, link_bytes_per_s)
+        except Infeasible:
+            continue
+        return list(plan)
+    raise ValueError("nothing fits")
+
+
+# %% wrong: stops_too_early
+"""Returns the first plan that fits, those that swap most first. [earns 2]"""
+import itertools
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    for plan in itertools.product(("swap", "recompute", "keep"), repeat=len(stages)):
+        try:
+            simulate_plan(stages, plan, budget_bytes, link_bytes_per_s)
+        except Infeasible:
+            continue
+        return list(plan)
+    raise ValueError("nothing fits")
+
+
+# %% wrong: worth_swapping_decides
+"""Takes for each stage what costs it least alone, and asks nobody whether that fits. [earns 2]"""
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    if max(stage.saved_bytes for stage in stages) > budget_bytes:
+        raise ValueError("one stage alone does not fit")
+    if sum(stage.saved_bytes for stage in stages) <= budget_bytes:
+        return ["keep"] * len(stages)
+    plan = []
+    for i, stage in enumerate(stages):
+        between = sum(s.forward_time + s.backward_time for s in stages[i + 1 :])
+        extra = max(0.0, 2 * stage.saved_bytes / link_bytes_per_s - between)
+        plan.append("swap" if extra <= stage.forward_time else "recompute")
+    return plan
+
+
+# %% wrong: last_left_out
+"""Names no treatment of the last stage."""
+import itertools
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    times = {}
+    for plan in itertools.product(("keep", "recompute", "swap"), repeat=len(stages) - 1):
+        try:
+            run = simulate_plan(stages, (*plan, "keep"), budget_bytes, link_bytes_per_s)
+        except Infeasible:
+            continue
+        times[plan] = run.makespan
+    if not times:
+        raise ValueError("nothing fits")
+    return list(min(times, key=times.get))
+
+
+# %% wrong: no_value_error
+"""Keeps everything where nothing fits. [earns 2]"""
+import itertools
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    best, best_time = ["keep"] * len(stages), float("inf")
+    for plan in itertools.product(("keep", "recompute", "swap"), repeat=len(stages)):
+        try:
+            time = simulate_plan(stages, plan, budget_bytes, link_bytes_per_s).makespan
+        except Infeasible:
+            continue
+        if time < best_time:
+            best, best_time = list(plan), time
+    return best
+
+
+# %% wrong: gives_up
+"""Raises where the stages do not all fit as they are."""
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    if sum(stage.saved_bytes for stage in stages) > budget_bytes:
+        raise ValueError("the stages do not fit")
+    return ["keep"] * len(stages)

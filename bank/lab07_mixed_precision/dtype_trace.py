@@ -1,0 +1,369 @@
+# %% right: hooks
+"""Hooks on the module itself, and its state put back."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    names, found, handles = {part: name for name, part in module.named_modules()}, [], []
+
+    def note(part, inputs, output):
+        found.append((names[part], str(output.dtype).removeprefix("torch.")))
+
+    before = copy.deepcopy(module.state_dict())
+    for part in names:
+        if not list(part.children()):
+            handles.append(part.register_forward_hook(note))
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    for handle in handles:
+        handle.remove()
+    module.load_state_dict(before)
+    return found
+
+
+# %% right: deepcopy
+"""Hooks on a copy, which is thrown away; dtypes written as torch.bfloat16."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    found, state = [], torch.get_rng_state()
+    module = copy.deepcopy(module)
+    for name, part in module.named_modules():
+        if next(part.children(), None) is None:
+            part.register_forward_hook(
+                lambda part, inputs, output, name=name: found.append((name, str(output.dtype)))
+            )
+    with torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    torch.set_rng_state(state)
+    return found
+
+
+# %% right: wrapped_forward
+"""Replaces forward on copies of the leaves; lists in place of tuples."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    found, module = [], copy.deepcopy(module)
+
+    def noting(name, forward):
+        def call(*inputs):
+            output = forward(*inputs)
+            found.append([name, {2: {torch.float16: "float16"}.get(output.dtype, "bfloat16")}.get(
+                output.dtype.itemsize, "float32")])
+            return output
+        return call
+
+    for name, part in module.named_modules():
+        if len(list(part.modules())) == 1:
+            part.forward = noting(name, part.forward)
+    with torch.random.fork_rng():
+        with torch.autocast(device_type=x.device.type, dtype=dtype):
+            module(x)
+    return found
+
+
+# %% wrong: without_autocast
+"""Runs in float32."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    names, found, handles = {part: name for name, part in module.named_modules()}, [], []
+
+    def note(part, inputs, output):
+        found.append((names[part], str(output.dtype).removeprefix("torch.")))
+
+    before = copy.deepcopy(module.state_dict())
+    for part in names:
+        if not list(part.children()):
+            handles.append(part.register_forward_hook(note))
+    with torch.random.fork_rng(), torch.no_grad():
+        module(x)
+    for handle in handles:
+        handle.remove()
+    module.load_state_dict(before)
+    return found
+
+
+# %% wrong: always_bfloat16
+"""Autocast to its default."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    names, found, handles = {part: name for name, part in module.named_modules()}, [], []
+
+    def note(part, inputs, output):
+        found.append((names[part], str(output.dtype).removeprefix("torch.")))
+
+    before = copy.deepcopy(module.state_dict())
+    for part in names:
+        if not list(part.children()):
+            handles.append(part.register_forward_hook(note))
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type):
+        module(x)
+    for handle in handles:
+        handle.remove()
+    module.load_state_dict(before)
+    return found
+
+
+# %% wrong: low_for_all
+"""Names the dtype that was asked for."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    names, found, handles = {part: name for name, part in module.named_modules()}, [], []
+
+    def note(part, inputs, output):
+        found.append((names[part], str(dtype).removeprefix("torch.")))
+
+    before = copy.deepcopy(module.state_dict())
+    for part in names:
+        if not list(part.children()):
+            handles.append(part.register_forward_hook(note))
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    for handle in handles:
+        handle.remove()
+    module.load_state_dict(before)
+    return found
+
+
+# %% wrong: containers_too
+"""Hooks on all modules."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    names, found, handles = {part: name for name, part in module.named_modules()}, [], []
+
+    def note(part, inputs, output):
+        found.append((names[part], str(output.dtype).removeprefix("torch.")))
+
+    before = copy.deepcopy(module.state_dict())
+    for part in names:
+        handles.append(part.register_forward_hook(note))
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    for handle in handles:
+        handle.remove()
+    module.load_state_dict(before)
+    return found
+
+
+# %% wrong: each_once
+"""A dict by name keeps one output of each."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    names, found, handles = {part: name for name, part in module.named_modules()}, [], []
+
+    def note(part, inputs, output):
+        found.append((names[part], str(output.dtype).removeprefix("torch.")))
+
+    before = copy.deepcopy(module.state_dict())
+    for part in names:
+        if not list(part.children()):
+            handles.append(part.register_forward_hook(note))
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    for handle in handles:
+        handle.remove()
+    module.load_state_dict(before)
+    return list(dict(found).items())
+
+
+# %% wrong: registered_order
+"""Sorted as the modules were made."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    names, found, handles = {part: name for name, part in module.named_modules()}, [], []
+
+    def note(part, inputs, output):
+        found.append((names[part], str(output.dtype).removeprefix("torch.")))
+
+    before = copy.deepcopy(module.state_dict())
+    for part in names:
+        if not list(part.children()):
+            handles.append(part.register_forward_hook(note))
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    for handle in handles:
+        handle.remove()
+    module.load_state_dict(before)
+    order = list(names.values())
+    return sorted(found, key=lambda entry: order.index(entry[0]))
+
+
+# %% wrong: hooks_left
+"""Removes no hook."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    names, found, handles = {part: name for name, part in module.named_modules()}, [], []
+
+    def note(part, inputs, output):
+        found.append((names[part], str(output.dtype).removeprefix("torch.")))
+
+    before = copy.deepcopy(module.state_dict())
+    for part in names:
+        if not list(part.children()):
+            handles.append(part.register_forward_hook(note))
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    module.load_state_dict(before)
+    return found
+
+
+# %% wrong: state_changed
+"""Batch norm has seen one batch more."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    names, found, handles = {part: name for name, part in module.named_modules()}, [], []
+
+    def note(part, inputs, output):
+        found.append((names[part], str(output.dtype).removeprefix("torch.")))
+
+    before = copy.deepcopy(module.state_dict())
+    for part in names:
+        if not list(part.children()):
+            handles.append(part.register_forward_hook(note))
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    for handle in handles:
+        handle.remove()
+    return found
+
+
+# %% wrong: random_numbers_drawn
+"""Dropout draws."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    names, found, handles = {part: name for name, part in module.named_modules()}, [], []
+
+    def note(part, inputs, output):
+        found.append((names[part], str(output.dtype).removeprefix("torch.")))
+
+    before = copy.deepcopy(module.state_dict())
+    for part in names:
+        if not list(part.children()):
+            handles.append(part.register_forward_hook(note))
+    with torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    for handle in handles:
+        handle.remove()
+    module.load_state_dict(before)
+    return found
+
+
+# %% wrong: mode_changed
+"""Leaves evaluation mode switched on."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    names, found, handles = {part: name for name, part in module.named_modules()}, [], []
+
+    def note(part, inputs, output):
+        found.append((names[part], str(output.dtype).removeprefix("torch.")))
+
+    before = copy.deepcopy(module.state_dict())
+    for part in names:
+        if not list(part.children()):
+            handles.append(part.register_forward_hook(note))
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    for handle in handles:
+        handle.remove()
+    module.load_state_dict(before)
+    module.eval()
+    return found
+
+
+# %% wrong: input_dtype
+"""Notes what goes in."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    names, found, handles = {part: name for name, part in module.named_modules()}, [], []
+
+    def note(part, inputs, output):
+        found.append((names[part], str(inputs[0].dtype).removeprefix("torch.")))
+
+    before = copy.deepcopy(module.state_dict())
+    for part in names:
+        if not list(part.children()):
+            handles.append(part.register_forward_hook(note))
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    for handle in handles:
+        handle.remove()
+    module.load_state_dict(before)
+    return found
+
+
+# %% wrong: class_names
+"""Names classes."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    names, found, handles = {part: name for name, part in module.named_modules()}, [], []
+
+    def note(part, inputs, output):
+        found.append((type(part).__name__, str(output.dtype).removeprefix("torch.")))
+
+    before = copy.deepcopy(module.state_dict())
+    for part in names:
+        if not list(part.children()):
+            handles.append(part.register_forward_hook(note))
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    for handle in handles:
+        handle.remove()
+    module.load_state_dict(before)
+    return found

@@ -1,0 +1,211 @@
+# %% right: item
+"""Keeps numbers."""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    for x, y in batches:
+        copies = [master.bfloat16().requires_grad_() for master in masters]
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for master, copy in zip(masters, copies):
+                master -= lr * copy.grad.float()
+        losses.append(loss.item())
+    return losses
+
+
+# %% right: detached
+"""Keeps tensors, but without their graphs."""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    for x, y in batches:
+        copies = [master.to(torch.bfloat16).requires_grad_() for master in masters]
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for master, copy in zip(masters, copies):
+                master.sub_(copy.grad.float(), alpha=lr)
+        losses.append(loss.detach())
+    return losses
+
+
+# %% right: one_set_of_copies
+"""One set of copies for all steps, refreshed in place; gradients by torch.autograd.grad."""
+import torch
+
+
+def train_low(masters, batches, lr):
+    copies = [master.bfloat16().requires_grad_() for master in masters]
+    losses = []
+    for x, y in batches:
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        gradients = torch.autograd.grad(loss, copies)
+        with torch.no_grad():
+            for master, copy, gradient in zip(masters, copies, gradients):
+                master -= lr * gradient.float()
+                copy.copy_(master)
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: copies_of_each_step
+"""The code given, as it was. [earns 1]"""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    for x, y in batches:
+        copies = [master.bfloat16().requires_grad_() for master in masters]
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for master, copy in zip(masters, copies):
+                master -= lr * copy.grad.float()
+        losses.append(loss)
+    return [loss.item() for loss in losses]
+
+
+# %% wrong: deletes_copies_only
+"""Lets go of its own names, while the losses still hold what they named. [earns 1]"""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    for x, y in batches:
+        copies = [master.bfloat16().requires_grad_() for master in masters]
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for master, copy in zip(masters, copies):
+                master -= lr * copy.grad.float()
+        losses.append(loss.clone())
+        del copies, output, loss, copy
+    return losses
+
+
+# %% wrong: keeps_copies_in_a_list
+"""The losses are numbers, but all copies are kept, to look at them later. [earns 1]"""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses, history = [], []
+    for x, y in batches:
+        copies = [master.bfloat16().requires_grad_() for master in masters]
+        history.append(copies)
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for master, copy in zip(masters, copies):
+                master -= lr * copy.grad.float()
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: temporaries
+"""Keeps new masters, gradients and updates in float32 of all weights at once. [earns 1]"""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    for x, y in batches:
+        copies = [master.bfloat16().requires_grad_() for master in masters]
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            gradients = [copy.grad.float() for copy in copies]
+            updates = [lr * gradient for gradient in gradients]
+            for master, update in zip(masters, updates):
+                master -= update
+        losses.append(loss.item())
+        del gradients, updates
+    return losses
+
+
+# %% wrong: runs_in_float32
+"""No copies at all."""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    for x, y in batches:
+        leaves = [master.detach().requires_grad_() for master in masters]
+        loss = (torch.relu(x @ leaves[0]) @ leaves[1] - y).square().mean()
+        gradients = torch.autograd.grad(loss, leaves)
+        for master, gradient in zip(masters, gradients):
+            master.sub_(gradient, alpha=lr)
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: masters_stand_still
+"""Updates the copies, which the next step makes anew."""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    for x, y in batches:
+        copies = [master.bfloat16().requires_grad_() for master in masters]
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for copy in copies:
+                copy -= lr * copy.grad
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: steps_uphill
+"""Adds the gradient."""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    for x, y in batches:
+        copies = [master.bfloat16().requires_grad_() for master in masters]
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for master, copy in zip(masters, copies):
+                master += lr * copy.grad.float()
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: last_batch_left_out
+"""Ends one batch early."""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    for x, y in batches[: len(batches) - 1]:
+        copies = [master.bfloat16().requires_grad_() for master in masters]
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for master, copy in zip(masters, copies):
+                master -= lr * copy.grad.float()
+        losses.append(loss.item())
+    return losses

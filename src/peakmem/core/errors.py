@@ -1,0 +1,84 @@
+"""The errors of this library, each with what you need to act on it.
+
+    PeakmemError
+    ├── OutOfMemory    a run needed more memory than its budget   (also a MemoryError)
+    ├── Infeasible     no plan keeps within the budget            (also a ValueError)
+    │   └── Stuck      a plan's next step can never start         (plan.player)
+    ├── NotDefined     an exercise's function is missing          (also a NameError)
+    ├── PlainError     a value is not plain data                  (core.serialization, a ValueError)
+    ├── SelfCheckFailed  a self-check's cases don't all pass      (labs.self_check,
+    │                                                              an AssertionError)
+    └── Untraceable    fake tensors don't show an operator        (measure.workspaces,
+                                                                   a NotImplementedError)
+
+A value that makes no sense, such as a batch of 0, is a plain ValueError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = [
+    "Infeasible",
+    "NotDefined",
+    "OutOfMemory",
+    "PeakmemError",
+    "did_you_mean",
+    "require_whole",
+]
+
+
+class PeakmemError(Exception):
+    """What all errors of this library's own are, so that one `except` can catch them."""
+
+
+class OutOfMemory(PeakmemError, MemoryError):
+    """A run needed more memory than its budget.
+
+    `needed_bytes` is what was live when the run was stopped, `budget_bytes` what it may have.
+    Both are None if a device reported only that it was full.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        needed_bytes: int | None = None,
+        budget_bytes: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.needed_bytes = needed_bytes
+        self.budget_bytes = budget_bytes
+
+
+class Infeasible(PeakmemError, ValueError):
+    """No plan keeps within the budget; `least_budget_bytes` is the smallest that would do."""
+
+    def __init__(self, message: str, *, least_budget_bytes: int | None = None) -> None:
+        super().__init__(message)
+        self.least_budget_bytes = least_budget_bytes
+
+
+class NotDefined(PeakmemError, NameError):
+    """A function or class that an exercise asks for is not in the notebook."""
+
+
+def require_whole(name: str, value: object) -> None:
+    """Raise ValueError, with the name, for anything but a whole number of at least 1.
+
+    >>> require_whole("batch", 8)
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"expected {name} to be a whole number of at least 1, but got {value!r}")
+
+
+def did_you_mean(value: object, known: Iterable[object]) -> str:
+    """Return a hint at the known name that an unknown one is nearest to; empty if none is near.
+
+    >>> did_you_mean("adamw8bit", ["sgd", "adam8bit"])
+    " (did you mean 'adam8bit'?)"
+    """
+    names = [name for name in known if isinstance(name, str)]
+    close = get_close_matches(str(value), names, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,246 @@
+"""Plain data as bytes: what may pass between a student's process and the grader.
+
+Plain data is None, bool, int, float (with -0.0, inf and NaN), str, bytes, list, tuple, set,
+frozenset, dict, and numpy arrays of numbers. It is written as a line of JSON in which every value
+that JSON cannot tell apart carries a tag; the arrays' bytes follow, as they are and in order. So
+decoding builds data and never runs anything: no pickle.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, Literal
+
+import numpy as np
+
+from peakmem.core.errors import PeakmemError
+
+__all__ = ["PlainError", "decode", "encode"]
+
+# Of arrays: bool, integers, floats, complex, in both orders of bytes; never objects or records.
+_DTYPES = {
+    dtype.str: dtype
+    for code in "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"]
+    for dtype in (np.dtype(code).newbyteorder("<"), np.dtype(code).newbyteorder(">"))
+}
+_COLLECTIONS = (tuple, set, frozenset)
+_ATOMS = {bool, int, float, str, type(None)}
+_ROWS = {list, tuple}
+_SHORT = 8  # items of a list that are sooner gone through than looked at together
+_MAX_DEPTH = 64
+_MAX_DIMENSIONS = 64
+_MAX_ROWS = 2**20  # of an array without elements, whose sides cost no byte
+_MAX_KEYS = 1000  # of one set or dict: keys may be chosen so that their table takes hours to build
+
+# What it is given was built by `_to_json`, and holds no cycle.
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
+
+
+class PlainError(PeakmemError, ValueError):
+    """A value is not plain data, or bytes are not the encoding of any."""
+
+
+def encode(value: Any, *, around: int = 0) -> bytes:
+    """Return plain data as bytes; numpy scalars are written as the Python number they hold.
+
+    Of its levels, the outermost `around` do not count towards how deep data may be nested: they are
+    what somebody who keeps the data has put around it.
+
+    >>> decode(encode({"loss": float("inf"), 3: (1, 2)}))
+    {'loss': inf, 3: (1, 2)}
+
+    Raises PlainError, naming the type, for anything else.
+    """
+    arrays: list[Any] = []
+    line = _ENCODER.encode(_to_json(value, -around, arrays)).encode()
+    return b"".join((line, b"\n", *arrays)) if arrays else line
+
+
+def decode(data: bytes | bytearray, *, around: int = 0) -> Any:
+    """Return the plain data that `encode` wrote; PlainError where the bytes are anything else."""
+    end = data.find(b"\n")
+    end = len(data) if end < 0 else end
+    arrays = _Arrays(data, end + 1)
+    try:
+        value = _from_json(json.loads(data[:end]), -around, arrays)
+    except PlainError:
+        raise
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError, EOFError) as error:
+        raise PlainError(f"these bytes are not encoded plain data: {error}") from None
+    if arrays.left > 0:
+        raise PlainError(f"{arrays.left:,} bytes belong to no array of this plain data")
+    return value
+
+
+def _to_json(value: Any, depth: int, arrays: list[Any]) -> Any:
+    """The value as JSON; the bytes of its arrays are added to `arrays`."""
+    if depth > _MAX_DEPTH:
+        raise PlainError(f"plain data is nested at most {_MAX_DEPTH} deep; this is deeper")
+    kind_of = type(value)  # most values are of these very types, and there are many
+    if kind_of is float:
+        return _float_to_json(value)
+    if kind_of is int:
+        return _int_to_json(value)
+    if kind_of is str or value is None or value is True or value is False:
+        return value
+    if kind_of is list:
+        return _items_to_json(value, depth + 1, arrays)
+    if kind_of is tuple:
+        return {"tuple": _items_to_json(value, depth + 1, arrays)}
+    if isinstance(value, np.generic):
+        value = value.item()
+        if value is True or value is False:
+            return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return _int_to_json(int.__int__(value))
+    if isinstance(value, float):
+        return _float_to_json(float.__float__(value))
+    if isinstance(value, (bytes, bytearray)):
+        return {"bytes": base64.b64encode(bytes(value)).decode()}
+    if isinstance(value, np.ndarray):
+        return _array_to_json(value, arrays)
+    if isinstance(value, (dict, set, frozenset)) and len(value) > _MAX_KEYS:
+        raise PlainError(_TOO_MANY_KEYS)
+    if isinstance(value, dict):
+        pairs = dict.items(value)
+        return {"dict": [_items_to_json(pair, depth + 1, arrays) for pair in pairs]}
+    if isinstance(value, list):
+        return _items_to_json(list(list.__iter__(value)), depth + 1, arrays)
+    for kind in _COLLECTIONS:
+        if isinstance(value, kind):
+            return {kind.__name__: _items_to_json(list(iter(value)), depth + 1, arrays)}
+    raise PlainError(
+        f"a value of type {type(value).__name__} is not plain data; "
+        "return numbers, text, lists, tuples, sets, dicts or numpy arrays"
+    )
+
+
+_TOO_MANY_KEYS = (
+    f"a set or a dict of plain data has at most {_MAX_KEYS:,} entries; return a list of them"
+)
+
+
+def _items_to_json(items: Sequence[Any], depth: int, arrays: list[Any]) -> Sequence[Any]:
+    """Each item as JSON, in which tuples are lists."""
+    if len(items) > _SHORT and depth < _MAX_DEPTH:
+        if _are_json(items):
+            return items
+        kinds = set(map(type, items))
+        # Calls, and what came of each, are rows of a few items; there are thousands of them.
+        if kinds <= _ROWS and _are_json(list(chain.from_iterable(items))):
+            return [{"tuple": row} if type(row) is tuple else row for row in items]
+    return [_to_json(item, depth, arrays) for item in items]
+
+
+def _are_json(items: Sequence[Any]) -> bool:
+    """Whether these are JSON as they stand, as a list of thousands of numbers mostly is."""
+    kinds = set(map(type, items))
+    if not kinds <= _ATOMS:
+        return False
+    if float in kinds and not all(map(math.isfinite, _of(float, kinds, items))):
+        return False
+    integers = _of(int, kinds, items)
+    return int not in kinds or (max(integers) < 2**63 and min(integers) > -(2**63))
+
+
+def _of(kind: type, kinds: set[type], items: Sequence[Any]) -> Sequence[Any]:
+    return items if len(kinds) == 1 else [item for item in items if type(item) is kind]
+
+
+def _int_to_json(value: int) -> Any:
+    # Python refuses to read decimal integers of over 4300 digits; hexadecimal has no such limit.
+    return value if abs(value) < 2**63 else {"int": hex(value)}
+
+
+def _float_to_json(value: float) -> Any:
+    return value if math.isfinite(value) else {"float": str(value)}
+
+
+def _array_to_json(value: np.ndarray, arrays: list[Any]) -> Any:
+    if _DTYPES.get(value.dtype.str) != value.dtype:
+        raise PlainError(f"an array of dtype {value.dtype} is not plain data; use a numeric dtype")
+    _check_sides(value.shape)
+    value = np.asarray(value)
+    order: Literal["C", "F"] = "F" if value.flags.fnc else "C"
+    arrays.append(value.ravel(order).view(np.uint8).data)
+    return {"array": [value.dtype.str, order, list(value.shape)]}
+
+
+def _from_json(value: Any, depth: int, arrays: _Arrays) -> Any:
+    if depth > _MAX_DEPTH:
+        raise PlainError(f"plain data is nested at most {_MAX_DEPTH} deep; this is deeper")
+    if isinstance(value, list):
+        kinds = set(map(type, value))
+        if depth < _MAX_DEPTH and not {list, dict} & kinds:
+            return value
+        if depth + 2 < _MAX_DEPTH and kinds == {dict} and _are_rows(value):
+            return [tuple(row["tuple"]) for row in value]
+        return [_from_json(item, depth + 1, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) != 1:
+        raise PlainError(f"a tagged value has one tag, not {len(value)}")
+    ((tag, body),) = value.items()
+    if tag == "int":
+        return int(body, 16)
+    if tag == "float":
+        return float(body)
+    if tag == "bytes":
+        return base64.b64decode(body, validate=True)
+    if tag == "array":
+        return arrays.next(*body)
+    if tag != "tuple" and len(body) > _MAX_KEYS:
+        raise PlainError(_TOO_MANY_KEYS)
+    if tag == "dict":
+        return {_from_json(k, depth + 1, arrays): _from_json(v, depth + 1, arrays) for k, v in body}
+    for kind in _COLLECTIONS:
+        if tag == kind.__name__:
+            return kind(_from_json(item, depth + 1, arrays) for item in body)
+    raise PlainError(f"{tag!r} is not a tag of plain data")
+
+
+def _are_rows(value: list[dict[str, Any]]) -> bool:
+    """Whether these are tuples of nothing that has a tag of its own."""
+    bodies = [row["tuple"] for row in value if row.keys() == {"tuple"}]
+    if len(bodies) < len(value) or set(map(type, bodies)) != {list}:
+        return False
+    return not {list, dict} & set(map(type, chain.from_iterable(bodies)))
+
+
+class _Arrays:
+    """The arrays' bytes, taken one array after the other: each byte belongs to one at most."""
+
+    def __init__(self, data: bytes | bytearray, start: int) -> None:
+        self._data = data
+        self._at = start
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self._at
+
+    def next(self, kind: str, order: Literal["C", "F"], shape: list[int]) -> np.ndarray:
+        dtype = _DTYPES[kind]
+        if order not in ("C", "F") or len(shape) > _MAX_DIMENSIONS or set(map(type, shape)) - {int}:
+            raise PlainError("this is no array of plain data")
+        size = math.prod(shape) * dtype.itemsize
+        # What is said of it is believed only where the bytes are there, so that nothing is
+        # allocated for a huge shape.
+        if min(shape, default=0) < 0 or size > self.left:
+            raise PlainError("an array's shape does not match its bytes")
+        _check_sides(shape)
+        # A copy: the student's function may write into its arguments.
+        array: np.ndarray = np.ndarray(shape, dtype, self._data, self._at, order=order).copy(order)
+        self._at += size
+        return array
+
+
+def _check_sides(shape: Sequence[int]) -> None:
+    # Whoever goes through endless rows of nothing never comes to an end.
+    if 0 in shape and math.prod(side for side in shape if side) > _MAX_ROWS:
+        raise PlainError(f"an array of shape {tuple(shape)} has no elements, and too many rows")

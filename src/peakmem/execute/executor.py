@@ -1,0 +1,307 @@
+"""Plans for real: a module's stages run as a plan says, to the byte as it was simulated.
+
+Steps and copies begin and end in the order in which the simulator has them, whatever their real
+times are, so memory goes the way that was simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+
+from peakmem.execute.saved_tensors import (
+    FileLink,
+    Link,
+    Slot,
+    Slots,
+    StreamLink,
+    View,
+    movable,
+    view_of,
+)
+from peakmem.plan.chain import Chain
+from peakmem.plan.plan import Plan
+from peakmem.plan.simulator import Span, simulate
+
+__all__ = ["Execution", "run"]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What came of a plan that was run."""
+
+    seconds: float
+    #: When each step and copy really ran.
+    spans: tuple[Span, ...]
+
+
+def run(
+    plan: Plan,
+    module: Sequence[torch.nn.Module] | torch.nn.Sequential,
+    inputs: torch.Tensor,
+    chain: Chain | None = None,
+    gradient_of: Callable[[torch.Tensor], torch.Tensor] = torch.ones_like,
+) -> Execution:
+    """Run a forward and a backward of the stages as a plan says; gradients add up as always.
+
+    `module` is an nn.Sequential, or its stages in order. `chain` has the figures that the plan's
+    copies were timed with, and is needed where there are copies. `gradient_of` gets the output and
+    returns its gradient; the default is that of output.sum(), and right for a module that ends in a
+    scalar loss. Gradients equal those of an ordinary step: what is recomputed draws the same random
+    numbers, and changes copies of buffers, the only bytes that a plan does not count. No stage may
+    change its input in place.
+
+    With copies, each stage's saved tensors go to files where `inputs` are on the CPU, and to pinned
+    memory, beside the compute, where they are on a GPU. Nothing is left there or on the device
+    afterwards, after an error neither.
+
+    Raises ValueError for another number of stages than the plan's, copies without a chain, and a
+    stage that works in place; what `peakmem.plan.simulator.simulate` raises for what is no plan.
+
+    >>> from peakmem.plan.chain import Stage
+    >>> from peakmem.plan.segments import every_k
+    >>> layers = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh(), torch.nn.Linear(2, 1))
+    >>> plan = every_k(Chain((Stage(1, 1, 16, 16),) * 3), 2)
+    >>> _ = run(plan, layers, torch.ones(4, 2))
+    >>> layers[2].bias.grad
+    tensor([4.])
+    """
+    stages = list(module)
+    n = 1 + max(step.stage for step in plan.steps)
+    if len(stages) != n or (chain is not None and len(chain) != n):
+        raise ValueError(
+            f"plan {plan.name!r} is for {n} stages, but the module has {len(stages)}"
+            + (f" and the chain {len(chain)}" if chain is not None else "")
+            + "; plan for this very module"
+        )
+    if plan.copies and chain is None:
+        raise ValueError("a plan with copies needs the chain that they were timed with: chain=...")
+    link = StreamLink(inputs.device) if inputs.device.type == "cuda" else FileLink()
+    playback = _Playback(plan, stages, inputs, link, gradient_of)
+    try:
+        playback.play(_order(plan, chain))
+    finally:
+        playback.drop()
+        link.close()
+    return playback.execution()
+
+
+def _order(plan: Plan, chain: Chain | None) -> Iterator[tuple[bool, str, int]]:
+    """What begins and ends, in order."""
+    if chain is not None:
+        for event in simulate(chain, plan).timeline:
+            yield event.begins, event.kind, event.stage
+    else:
+        for step in plan.steps:
+            yield True, *step
+            yield False, *step
+
+
+@dataclass
+class _Kept:
+    """What a stage's forward left for its backward."""
+
+    output: View | torch.Tensor
+    edge: GradientEdge | None
+    #: Of the input, once backward has been there.
+    gradient: list[torch.Tensor]
+    slots: Slots
+
+
+class _Entry(torch.autograd.Function):
+    """Where a stage's graph begins: hands the gradient of the input over, and holds no input."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, anchor: torch.Tensor, value: torch.Tensor, gradient: list[torch.Tensor]
+    ) -> torch.Tensor:
+        ctx.gradient = gradient
+        return value.detach()
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[None, None, None]:
+        ctx.gradient.append(grad)
+        return None, None, None
+
+
+class _Playback:
+    """The state of a run: outputs, what stages keep, and the gradient that backward is at."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        stages: list[torch.nn.Module],
+        inputs: torch.Tensor,
+        link: Link,
+        gradient_of: Callable[[torch.Tensor], torch.Tensor],
+    ) -> None:
+        self.stages, self.inputs, self.link, self.gradient_of = stages, inputs, link, gradient_of
+        self.swaps = bool(plan.copies)
+        self.anchor = torch.empty(0, requires_grad=True)  # makes graphs of stages without weights
+        self.outputs: dict[int, torch.Tensor] = {}
+        self.kept: dict[int, _Kept] = {}
+        self.gradient: torch.Tensor | None = None
+        self.random = _RandomStates(inputs.device)
+        self.moving: list[Slot] = []
+        self.marks: list[tuple[str, int, Any, Any]] = []
+        self.started: dict[tuple[str, int], Any] = {}
+        self.ended: Any = None  # the mark at the end of the last step that has ended
+        self.last: Any = None  # and of the last step that was begun
+
+    def play(self, order: Iterator[tuple[bool, str, int]]) -> None:
+        self.start = self.link.mark()
+        for begins, kind, stage in order:
+            mark = (self.begin if begins else self.end)(kind, stage)
+            if begins:
+                self.started[kind, stage] = mark
+            else:
+                self.marks.append((kind, stage, self.started.pop((kind, stage)), mark))
+        self.stop = self.link.mark()
+
+    def begin(self, kind: str, stage: int) -> Any:
+        """Begin a step or copy; a step is issued whole. Return when it began."""
+        if kind in ("out", "in"):
+            self.moving = list(self.kept[stage].slots.values())
+            act = self.link.out_begins if kind == "out" else self.link.in_begins
+            return act(self.moving, self.ended)
+        begun = self.link.mark()
+        if kind == "keep":
+            self.keep(stage)
+        elif kind == "backward":
+            self.backward(stage)
+        else:
+            self.outputs[stage] = self.forward(stage)
+            if kind == "drop":
+                del self.outputs[stage - 1]
+        self.last = self.link.mark()
+        return begun
+
+    def end(self, kind: str, stage: int) -> Any:
+        if kind not in ("out", "in"):
+            self.ended = self.last
+            return self.last
+        moved, self.moving = self.moving, []
+        return (self.link.out_ends if kind == "out" else self.link.in_ends)(moved)
+
+    def input_of(self, stage: int) -> torch.Tensor:
+        if stage == 0:
+            return self.inputs
+        if stage - 1 in self.outputs:
+            return self.outputs[stage - 1]
+        output = self.kept[stage - 1].output
+        return output.tensor() if isinstance(output, View) else output
+
+    def forward(self, stage: int) -> torch.Tensor:
+        """A forward that keeps nothing."""
+        with torch.no_grad():
+            return self.call(stage, self.input_of(stage))
+
+    def keep(self, stage: int) -> None:
+        """A forward that keeps all that backward needs."""
+        value, gradient, slots = self.input_of(stage), list[torch.Tensor](), Slots()
+        with torch.enable_grad(), self.packing(stage, value, slots):
+            if stage and (value.is_floating_point() or value.is_complex()):
+                value = _Entry.apply(self.anchor, value, gradient)  # type: ignore[no-untyped-call]
+            output = self.call(stage, value)
+        edge = get_gradient_edge(output) if output.requires_grad else None
+        output = output.detach()
+        kept = view_of(output, slots) if self.swaps else output
+        self.kept[stage] = _Kept(kept, edge, gradient, slots)
+
+    def packing(self, stage: int, value: torch.Tensor, slots: Slots) -> AbstractContextManager[Any]:
+        if not self.swaps:
+            return nullcontext()
+        module = self.stages[stage]
+        staying = {x.untyped_storage().data_ptr() for x in module.parameters()}
+        staying |= {x.untyped_storage().data_ptr() for x in module.buffers()}
+        given = None
+        if stage and stage - 1 not in self.outputs:
+            output = self.kept[stage - 1].output
+            given = output if isinstance(output, View) else None
+        else:
+            staying.add(value.untyped_storage().data_ptr())
+        return movable(slots, given, staying)
+
+    def call(self, stage: int, value: torch.Tensor) -> torch.Tensor:
+        """Call a stage, the first time or again."""
+        module, version = self.stages[stage], value._version
+        with self.random.of(stage) as again:
+            buffers = {name: b.clone() for name, b in module.named_buffers()} if again else {}
+            if buffers:
+                output = torch.func.functional_call(module, buffers, (value,))
+            else:
+                output = module(value)
+        if value._version != version:
+            raise ValueError(
+                f"stage {stage}, {type(module).__name__}, changes its input in place, which "
+                "another step may need; give it inplace=False"
+            )
+        return output  # type: ignore[no-any-return]
+
+    def backward(self, stage: int) -> None:
+        kept = self.kept[stage]
+        if stage == len(self.stages) - 1:
+            output = kept.output.tensor() if isinstance(kept.output, View) else kept.output
+            self.gradient = self.gradient_of(output)
+            del output
+        if kept.edge is not None and self.gradient is not None:
+            torch.autograd.backward(kept.edge, self.gradient)
+        self.gradient = kept.gradient.pop() if kept.gradient else None
+        del self.kept[stage]
+        self.outputs.pop(stage - 1, None)
+
+    def drop(self) -> None:
+        """Let go of every tensor, after an error too."""
+        self.outputs.clear()
+        self.kept.clear()
+        self.gradient, self.moving = None, []
+
+    def execution(self) -> Execution:
+        seconds, start = self.link.seconds, self.start
+        spans = [
+            Span(kind, stage, seconds(start, begun), seconds(start, ended))
+            for kind, stage, begun, ended in self.marks
+        ]
+        return Execution(seconds(start, self.stop), tuple(spans))
+
+
+@dataclass
+class _RandomStates:
+    """The state of the random numbers before each stage that draws any."""
+
+    device: torch.device
+    seen: set[int] = field(default_factory=set)
+    before: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+
+    @contextmanager
+    def of(self, stage: int) -> Iterator[bool]:
+        """Draw the same numbers as the first time, and tell whether this is another one."""
+        now = self.read()
+        again = stage in self.seen
+        if again and stage in self.before:
+            self.write(self.before[stage])
+        yield again
+        if not again:
+            self.seen.add(stage)
+            if any(not np.array_equal(a, b) for a, b in zip(now, self.read(), strict=True)):
+                self.before[stage] = now
+        else:
+            self.write(now)
+
+    def read(self) -> tuple[Any, ...]:
+        # As numpy's arrays: memory of the host, which no meter of tensors counts.
+        states = [torch.get_rng_state()]
+        if self.device.type == "cuda":
+            states.append(torch.cuda.get_rng_state(self.device))
+        return tuple(state.numpy().copy() for state in states)
+
+    def write(self, states: tuple[Any, ...]) -> None:
+        torch.set_rng_state(torch.from_numpy(states[0].copy()))
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state(torch.from_numpy(states[1].copy()), self.device)

@@ -1,0 +1,208 @@
+"""Saved tensors that can leave the device and come back while the graph waits for them.
+
+While a stage runs forward, `movable` packs what its graph saves as views of slots, one slot for
+each storage. A slot's bytes can be anywhere; a view makes its tensor when backward asks for it.
+Slots are held by the graph alone, so that they go as the graph lets go of them.
+
+On the CPU a link copies to files, at once (`peakmem.tiers`); on CUDA it copies to pinned memory, on
+a stream of its own.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.execute.host_memory import Handle, HostTier
+
+__all__ = ["FileLink", "Link", "Slot", "StreamLink", "View", "movable", "view_of"]
+
+Mark = Any  # a moment: seconds of time.perf_counter, or a CUDA event
+
+
+@dataclass(eq=False)
+class Slot:
+    """The bytes of one storage: on the device, or on the host."""
+
+    storage: torch.UntypedStorage | None
+    handle: Handle | torch.Tensor | None = None
+
+    def flat(self) -> torch.Tensor:
+        """Return the storage as a vector of bytes."""
+        assert self.storage is not None
+        return torch.empty(0, dtype=torch.uint8, device=self.storage.device).set_(self.storage)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A tensor that lies in a slot."""
+
+    slot: Slot
+    dtype: torch.dtype
+    offset: int
+    shape: torch.Size
+    stride: tuple[int, ...]
+
+    def tensor(self) -> torch.Tensor:
+        """Return the tensor; RuntimeError while its bytes are on the host."""
+        storage = self.slot.storage
+        if storage is None:
+            raise RuntimeError("a saved tensor was asked for while its bytes were on the host")
+        empty = torch.empty(0, dtype=self.dtype, device=storage.device)
+        return empty.set_(storage, self.offset, self.shape, self.stride)
+
+
+Slots = weakref.WeakValueDictionary[int, Slot]  # by the address of the storage
+
+
+def view_of(tensor: torch.Tensor, slots: Slots) -> View:
+    """Return the view that stands for a tensor, in the slot of its storage."""
+    storage = tensor.untyped_storage()
+    slot = slots.get(storage.data_ptr())
+    if slot is None:
+        slot = slots[storage.data_ptr()] = Slot(storage)
+    return View(slot, tensor.dtype, int(tensor.storage_offset()), tensor.shape, tensor.stride())
+
+
+def movable(slots: Slots, given: View | None, staying: set[int]) -> saved_tensors_hooks:
+    """Pack what is saved in this context into `slots`.
+
+    What lies in the slot of the input, `given`, is packed as a view of that; what lies at an
+    address in `staying` (parameters, and an input that has no slot) is left alone.
+    """
+    known: Slots = weakref.WeakValueDictionary()
+    if given is not None and given.slot.storage is not None:
+        known[given.slot.storage.data_ptr()] = given.slot
+
+    def pack(tensor: torch.Tensor) -> View | torch.Tensor:
+        address = tensor.untyped_storage().data_ptr()
+        if address in staying or not address:
+            return tensor.detach()  # without its graph, which would hold itself
+        return view_of(tensor, known if address in known else slots)
+
+    def unpack(packed: View | torch.Tensor) -> torch.Tensor:
+        return packed.tensor() if isinstance(packed, View) else packed
+
+    return saved_tensors_hooks(pack, unpack)
+
+
+class Link(Protocol):
+    """Moves slots, and tells when; a `Mark` becomes seconds once everything is done."""
+
+    def mark(self) -> Mark:
+        """Return the moment that the compute is at."""
+
+    def out_begins(self, slots: list[Slot], after: Mark | None) -> Mark: ...
+    def out_ends(self, slots: list[Slot]) -> Mark: ...
+    def in_begins(self, slots: list[Slot], after: Mark | None) -> Mark: ...
+    def in_ends(self, slots: list[Slot]) -> Mark: ...
+    def seconds(self, since: Mark, mark: Mark) -> float: ...
+    def close(self) -> None: ...
+
+
+class FileLink:
+    """To files and back: an out is made as it ends, an in as it begins."""
+
+    def __init__(self) -> None:
+        self.host = HostTier()
+
+    def mark(self) -> Mark:
+        return time.perf_counter()
+
+    def out_begins(self, slots: list[Slot], after: Mark | None) -> Mark:
+        return self.mark()
+
+    def out_ends(self, slots: list[Slot]) -> Mark:
+        for slot in slots:
+            slot.handle = self.host.put(slot.flat())
+            slot.storage = None
+        return self.mark()
+
+    def in_begins(self, slots: list[Slot], after: Mark | None) -> Mark:
+        begun = self.mark()
+        for slot in slots:
+            assert isinstance(slot.handle, Handle)
+            slot.storage = self.host.get(slot.handle).untyped_storage()
+            self.host.free(slot.handle)
+            slot.handle = None
+        return begun
+
+    def in_ends(self, slots: list[Slot]) -> Mark:
+        return self.mark()
+
+    def seconds(self, since: Mark, mark: Mark) -> float:
+        return float(mark - since)
+
+    def close(self) -> None:
+        self.host.close()
+
+
+class StreamLink:
+    """To pinned memory and back, on a stream beside that of the compute.
+
+    A copy waits for the last step that had ended when it began, and steps wait for the copies that
+    had ended when they begin: so the order of the simulator is kept, whatever the real times are.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.compute = torch.cuda.current_stream(device)
+        self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self.stream.wait_stream(self.compute)
+
+    def mark(self) -> Mark:
+        return self._event(self.compute)
+
+    def out_begins(self, slots: list[Slot], after: Mark | None) -> Mark:
+        begun = self._begin(after)
+        with torch.cuda.stream(self.stream):
+            for slot in slots:
+                flat = slot.flat()
+                slot.handle = torch.empty(flat.numel(), dtype=torch.uint8, pin_memory=True)
+                slot.handle.copy_(flat, non_blocking=True)
+        return begun
+
+    def out_ends(self, slots: list[Slot]) -> Mark:
+        ended = self._end()
+        for slot in slots:
+            slot.storage = None  # what compute puts there next comes after the copy
+        return ended
+
+    def in_begins(self, slots: list[Slot], after: Mark | None) -> Mark:
+        begun = self._begin(after)
+        with torch.cuda.stream(self.stream):
+            for slot in slots:
+                assert isinstance(slot.handle, torch.Tensor)
+                flat = slot.handle.to(self.stream.device, non_blocking=True)
+                flat.record_stream(self.compute)
+                slot.storage, slot.handle = flat.untyped_storage(), None
+        return begun
+
+    def in_ends(self, slots: list[Slot]) -> Mark:
+        return self._end()
+
+    def seconds(self, since: Mark, mark: Mark) -> float:
+        return float(since.elapsed_time(mark)) / 1e3
+
+    def close(self) -> None:
+        self.compute.wait_stream(self.stream)
+        torch.cuda.synchronize(self.stream.device)
+
+    def _begin(self, after: Mark | None) -> Mark:
+        if after is not None:
+            self.stream.wait_event(after)
+        return self._event(self.stream)
+
+    def _end(self) -> Mark:
+        ended = self._event(self.stream)
+        self.compute.wait_event(ended)
+        return ended
+
+    def _event(self, stream: torch.cuda.Stream) -> Mark:
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event.record(stream)
+        return event

@@ -1,0 +1,27 @@
+"""Figures that everybody can follow: shown together with a description in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["show_figure"]
+
+
+def show_figure(figure: Figure, alt: str) -> None:
+    """Show a figure with `alt` as its description for those who can't see it, then close it.
+
+    Raises ValueError if `alt` is empty.
+    """
+    import matplotlib.pyplot as plt  # here, so that self-checks alone load no matplotlib
+    from IPython.display import display
+
+    if not alt.strip():
+        raise ValueError(
+            "alt is empty; expected one or two sentences that say what the figure shows. "
+            "Describe the axes and the shape of the curves."
+        )
+    display(figure, metadata={"image/png": {"alt": alt}})
+    plt.close(figure)

@@ -1,0 +1,35 @@
+"""Lab 2's helpers: what real models keep, measured; pictures of it; sliders to play with."""
+
+from peakmem.labs.lab02.kept import show_kept, show_variants
+from peakmem.labs.lab02.machine import machine_bytes, parameters_by_torch
+from peakmem.labs.lab02.pictures import memory_sliders, show_memory_over_length, show_models
+from peakmem.labs.lab02.steps import (
+    evaluation_losses,
+    evaluation_peak,
+    measured_peak,
+    measured_saved,
+    measured_step,
+    show_lives,
+    show_real_step,
+    show_two_steps,
+    state_tensors,
+)
+
+__all__ = [
+    "evaluation_losses",
+    "evaluation_peak",
+    "machine_bytes",
+    "measured_peak",
+    "measured_saved",
+    "measured_step",
+    "memory_sliders",
+    "parameters_by_torch",
+    "show_kept",
+    "show_lives",
+    "show_memory_over_length",
+    "show_models",
+    "show_real_step",
+    "show_two_steps",
+    "show_variants",
+    "state_tensors",
+]

@@ -1,0 +1,165 @@
+"""What the self-checks of lab 3 call: a student's function on inputs that tell its mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from peakmem.labs.lab03.metered import LEAK_P, LEAK_SIZES, metered_backward
+from peakmem.measure.meter import MemoryMeter
+from peakmem.probes.lab03.leak import staged_training
+from peakmem.probes.leak import measured_run
+
+__all__ = [
+    "budget_of",
+    "from_backward_to_step",
+    "in_turns",
+    "on_transposed",
+    "or_refused",
+    "rise_of",
+    "training_of",
+    "values_after",
+]
+
+Step = Callable[..., object]
+
+_MIB = 2**20
+_DIGITS = 9  # of a value that moves by 0.1: float32 on the way shows, float64's rounding doesn't
+
+
+def values_after(step: Step) -> Callable[..., object]:
+    """Return a function that gives a parameter's value after each of some gradients.
+
+    It takes the value at the start, the gradients, and the step's options. Returns a sentence
+    instead if the step changes a gradient.
+    """
+
+    def values(start: float, gradients: Sequence[float | None], **options: Any) -> object:
+        param = torch.tensor([start], dtype=torch.float64, requires_grad=True)
+        state: dict[Any, Any] = {}
+        found = []
+        for gradient in gradients:
+            grad = None if gradient is None else torch.tensor([gradient], dtype=torch.float64)
+            step([param], [grad], state, **options)
+            if grad is not None and grad.item() != gradient:
+                return "a gradient was changed"
+            found.append(round(param.item(), _DIGITS))
+        return tuple(found)
+
+    return values
+
+
+def in_turns(step: Step) -> Callable[[], object]:
+    """Return a function that trains two models in turns, and gives their parameters' values.
+
+    Each has two parameters at 1.0, and the first one's first gradient is None; lr is 0.1.
+    """
+
+    def values() -> object:
+        models = [[torch.ones(1, dtype=torch.float64).requires_grad_() for _ in "ab"] for _ in "xy"]
+        states: list[dict[Any, Any]] = [{}, {}]
+        for round_, gradients in enumerate(((0.5, 3.0), (-2.0, 1.0))):
+            for params, state, gradient in zip(models, states, gradients, strict=True):
+                grad = torch.tensor([gradient], dtype=torch.float64)
+                step(params, [grad if round_ else None, grad.clone()], state, lr=0.1)
+        return tuple(round(param.item(), _DIGITS) for params in models for param in params)
+
+    return values
+
+
+def on_transposed(step: Step) -> Callable[[], object]:
+    """Return a function that gives the moves of a parameter that is not contiguous in memory."""
+
+    def moves() -> object:
+        tall = torch.zeros(3, 2, dtype=torch.float64).T.requires_grad_()
+        step([tall], [torch.ones(2, 3, dtype=torch.float64)], {}, lr=0.1)
+        return tuple({round(value, 6) for row in tall.tolist() for value in row})
+
+    return moves
+
+
+def or_refused(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that gives "refused" where `function` raises ValueError or KeyError."""
+
+    def call(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except (ValueError, KeyError):
+            return "refused"
+
+    return call
+
+
+def budget_of(step: Step) -> Callable[[], str]:
+    """Return a function that says whether `step` keeps the budget of the diet on large tensors."""
+
+    def budget() -> str:
+        shapes = [(700_000,), (2, 500_000)]  # a vector, and rows, of over 1 MiB
+        params = [torch.zeros(shape, requires_grad=True) for shape in shapes]
+        grads = [torch.ones(shape) for shape in shapes]
+        state: dict[Any, Any] = {}
+        moments_bytes = 2 * sum(param.nbytes for param in params)
+        meter = MemoryMeter("cpu", count_numpy=True, history=False).track(params, grads)
+        with meter:
+            step(params, grads, state)
+        rise = meter.peak_bytes + (meter.numpy_peak_bytes or 0) - meter.baseline_bytes
+        over = rise - moments_bytes - _MIB
+        kept = meter.live_bytes - meter.baseline_bytes - moments_bytes - 64 * 1024
+        if over > 0:
+            return f"{over / _MIB:.2f} MiB over it during the call"
+        return f"{kept / _MIB:.2f} MiB too much kept" if kept > 0 else "within the budget"
+
+    return budget
+
+
+def from_backward_to_step(step_in_backward: Callable[..., Any]) -> Callable[[], object]:
+    """Return a function that runs backward of 3 * (a + b), from 1.0 with lr 0.1, and once more.
+
+    It gives (a, b, whether gradients are left) after the first backward, the same after remove()
+    and a second one, and a parameter's value with the default lr.
+    """
+
+    def run() -> object:
+        params = [torch.ones(1, requires_grad=True) for _ in "ab"]
+
+        def backward() -> tuple[Any, ...]:
+            (3 * (params[0] + params[1])).sum().backward()  # type: ignore[no-untyped-call]
+            values = [round(param.item(), 6) for param in params]
+            return (*values, any(param.grad is not None for param in params))
+
+        handle = step_in_backward(params, lr=0.1)
+        first = backward()
+        handle.remove()
+        second = backward()
+        other = torch.ones(1, requires_grad=True)
+        step_in_backward([other])
+        (3 * other).sum().backward()  # type: ignore[no-untyped-call]
+        return (*first, *second, round(other.item(), 6))
+
+    return run
+
+
+def rise_of(step_in_backward: Callable[..., Any]) -> Callable[[], str]:
+    """Return a function that says how far live memory rises in that backward."""
+
+    def rise() -> str:
+        found = metered_backward(step_in_backward)
+        allowed = 2 * _MIB + 64 * 1024
+        return "at most 2.06 MiB" if found <= allowed else f"{found / _MIB:.2f} MiB"
+
+    return rise
+
+
+def training_of(train: Callable[..., Any]) -> Callable[[], tuple[Any, ...]]:
+    """Return a function that gives a small training's losses and weights, a large one's peak."""
+
+    def run() -> tuple[Any, ...]:
+        small = staged_training(train, width=4, n_layers=2, n_batches=9, seed=0)
+        found = measured_run(staged_training, train, LEAK_SIZES, metered=True)
+        peak = (found["rise_bytes"] + found["numpy_rise_bytes"]) / LEAK_P
+        said = "within 3.5 P" if peak <= 3.5 else f"{peak:.1f} P"
+        return (*small["losses"], *small["weights"], said)
+
+    return run

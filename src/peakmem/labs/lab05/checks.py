@@ -1,0 +1,297 @@
+"""What the self-checks of lab 5 call: a student's function on a model that tells its mistakes."""
+
+from __future__ import annotations
+
+import copy
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from peakmem.core.errors import OutOfMemory
+from peakmem.measure.meter import measure_call
+from peakmem.probes.lab05.leak import most_bytes, validated
+from peakmem.probes.leak import measured_run
+
+__all__ = [
+    "accumulated",
+    "epoch_of",
+    "gap_of",
+    "rise_of",
+    "searches",
+    "token_mean_of",
+    "token_rise_of",
+    "validation_of",
+]
+
+Function = Callable[..., Any]
+
+_MIB = 2**20
+_DIGITS = 4
+
+
+class Louder(nn.Linear):
+    """Gives another result in training than in evaluation, as a dropout does."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the product, twice as large in training."""
+        return super().forward(x) * (2 if self.training else 1)
+
+
+def accumulated(accumulate: Function) -> Function:
+    """Return a function (samples, micro_batch, ...) -> (gradient, loss) of a model of one weight.
+
+    The weight is 1, the samples 1, 2, 3, ..., the targets 0. Returns a sentence instead if more
+    than the gradient changes.
+    """
+
+    def run(samples: int, micro_batch: int, before: float = 0.0, training: bool = False) -> object:
+        model = Louder(1, 1, bias=False).train(training)
+        model.weight.data.fill_(1.0)
+        model.weight.grad = torch.full((1, 1), before) if before else None
+        inputs = torch.arange(1.0, samples + 1)[:, None]
+        loss = accumulate(model, F.mse_loss, inputs, torch.zeros(samples, 1), micro_batch)
+        if model.weight.item() != 1.0:
+            return "the weight has changed"
+        if model.training != training:
+            return "the model's mode has changed"
+        if loss is None or isinstance(loss, Tensor):
+            return "a tensor came back" if loss is not None else "no loss came back"
+        if model.weight.grad is None:
+            return "no gradient"
+        return round(model.weight.grad.item(), _DIGITS), round(float(loss), _DIGITS)
+
+    return run
+
+
+def rise_of(accumulate: Function) -> Callable[[], str]:
+    """Return a function that says whether eight micro-batches take more memory than one."""
+
+    def run() -> str:
+        one, eight = _rise_bytes(accumulate, 2), _rise_bytes(accumulate, 16)
+        return "as for one" if eight <= 2 * one else f"{eight / one:.1f} times as for one"
+
+    return run
+
+
+def _rise_bytes(accumulate: Function, samples: int) -> int:
+    model = nn.Sequential(nn.Linear(8, 8), nn.Tanh())
+    data = torch.ones(samples, 512, 8)
+    return measure_call(accumulate, model, F.mse_loss, data, data, 2, device="cpu").rise_bytes
+
+
+def validation_of(validate: Function) -> Callable[[], tuple[Any, ...]]:
+    """Return a function that gives a small validation's loss and traces, and a large one's peak."""
+    small = {"samples": 10, "micro_batch": 3, "length": 2, "width": 4, "n_layers": 2, "seed": 0}
+    large = {"samples": 24, "micro_batch": 2, "length": 512, "width": 32, "n_layers": 8, "seed": 0}
+
+    def run() -> tuple[Any, ...]:
+        results = validated(validate, **small, training=True)
+        found = measured_run(validated, validate, large, {"samples": 2}, metered=True)
+        peak, most = found["rise_bytes"] + found["numpy_rise_bytes"], most_bytes(**large)
+        said = f"within {most / _MIB:.1f} MiB" if peak <= most else f"{peak / _MIB:.1f} MiB"
+        mode = "training mode" if results["training"] else "evaluation mode"
+        return results["loss"], f"gradients {results['gradients']}", mode, said
+
+    return run
+
+
+class Table(nn.Embedding):
+    """Its logits for a token are the token's row. It takes `most` samples at a time."""
+
+    def __init__(self, most: int, training: bool = True) -> None:
+        super().__init__(3, 2)
+        self.weight.data = torch.tensor([[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
+        self.most = most
+        self.caller_trains = training
+        self.train(training)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the rows of the tokens."""
+        if len(tokens) > self.most:
+            raise ValueError(f"micro_batch is {self.most}, but {len(tokens)} samples came at once")
+        if self.training != self.caller_trains:
+            raise ValueError("the mode is the caller's to set: no train() or eval() in here")
+        return super().forward(tokens)
+
+
+TOKENS = torch.tensor([[0, 1, 2], [1, 1, 1], [2, 2, 2]])
+
+
+def token_mean_of(accumulate: Function) -> Function:
+    """Return a function (labels, micro_batch, ...) -> (mean, what of the gradient) of `TOKENS`."""
+
+    def run(
+        labels: list[list[int]],
+        micro_batch: int,
+        times: int = 1,
+        training: bool = True,
+        **options: int,
+    ) -> object:
+        model, wanted = Table(micro_batch, training), torch.tensor(labels)
+        for _ in range(times):
+            found = accumulate(model, TOKENS, wanted, micro_batch, **options)
+        if found is None or isinstance(found, Tensor):
+            return "a tensor came back" if found is not None else "no mean came back"
+        whole = Table(3)
+        ignored = options.get("ignore_index", -100)
+        loss = F.cross_entropy(whole(TOKENS).flatten(0, 1), wanted.flatten(), ignore_index=ignored)
+        gradient = model.weight.grad
+        if bool((wanted == ignored).all()):
+            clean = gradient is None or not bool(gradient.any())
+            return round(float(found), _DIGITS), "right gradient" if clean else "another gradient"
+        loss.backward()  # type: ignore[no-untyped-call]
+        expected = whole.weight.grad
+        found_one = gradient is not None and expected is not None
+        right = found_one and torch.allclose(gradient, times * expected)  # type: ignore[arg-type, operator]
+        return round(float(found), _DIGITS), "right gradient" if right else "another gradient"
+
+    return run
+
+
+def token_rise_of(accumulate: Function) -> Callable[[], str]:
+    """Return a function that says whether eight micro-batches of tokens take more than one."""
+
+    def rise_bytes(samples: int) -> int:
+        given = torch.zeros(samples, 64, dtype=torch.long)
+        return measure_call(
+            accumulate, nn.Embedding(3, 500), given, given, 1, device="cpu"
+        ).rise_bytes
+
+    def run() -> str:
+        one, eight = rise_bytes(1), rise_bytes(8)
+        return "as for one" if eight <= 2 * one else f"{eight / one:.1f} times as for one"
+
+    return run
+
+
+class _Slope(nn.Module):
+    """Two weights, and a loss whose gradients are the number it is given, and 3/4 of that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+        self.other = nn.Parameter(torch.zeros(()))
+        self.waiting = 0  # losses whose backward is still to come
+
+    def forward(self, slope: Any) -> Tensor:
+        if isinstance(slope, tuple):
+            raise TypeError("the loader yields tuples of arguments: call model(*batch)")
+        if self.waiting:
+            raise ValueError("call backward() on each loss before the next micro-batch runs")
+        loss: Tensor = self.weight * slope + self.other * (0.75 * slope)
+        self.waiting += 1
+        loss.register_hook(self._begins)  # type: ignore[no-untyped-call]
+        return loss
+
+    def _begins(self, _: Tensor) -> None:
+        self.waiting -= 1
+
+
+class _Loader:
+    """Like torch's DataLoader, it can be looped over, but is no iterator itself."""
+
+    def __init__(self, slopes: Sequence[float]) -> None:
+        self.slopes, self.loops = slopes, 0
+
+    def __iter__(self) -> Iterator[tuple[float]]:
+        self.loops += 1
+        if self.loops > 1:
+            raise ValueError("the loader began anew: take iter(loader) once, and all from that")
+        return ((slope,) for slope in self.slopes)
+
+
+def epoch_of(train_epoch: Function) -> Function:
+    """Return a function (slopes, steps, ...) -> (updates, gradients the optimizer saw, events).
+
+    A slope is the gradient of one weight for a micro-batch; of another weight it is 3/4 of that.
+    Events are "update" and "schedule", in order, with "dirty" behind them if gradients are left.
+    """
+
+    def run(slopes: Sequence[float], steps: int, schedule: bool = False, **options: Any) -> object:
+        model, events, seen = _Slope(), [], []
+
+        class Noting(torch.optim.SGD):
+            def step(self, closure: Any = None) -> Any:
+                gradient = self.param_groups[0]["params"][0].grad
+                events.append("update")
+                seen.append(None if gradient is None else round(gradient.item(), _DIGITS))
+                return super().step(closure)
+
+        optimizer = Noting([{"params": [p]} for p in model.parameters()], lr=0.1)  # two groups
+        if schedule:
+            options["scheduler"] = SimpleNamespace(step=lambda: events.append("schedule"))
+        count = train_epoch(model, optimizer, _Loader(slopes), steps, **options)
+        left = any(p.grad is not None and bool(p.grad.any()) for p in model.parameters())
+        return count, tuple(seen), " ".join([*events, *["dirty"] * left])
+
+    return run
+
+
+def searches(largest_micro_batch: Function) -> Function:
+    """Return a function (room, upper) -> what the search finds, or how it searched."""
+
+    def run(room: int, upper: int, error: type[Exception] | None = None) -> object:
+        sizes: list[int] = []
+
+        def once(m: int) -> None:
+            if not 1 <= operator.index(m) <= upper:  # a TypeError for 2.5: half a sample
+                raise ValueError(f"run({m}) was called, but sizes go from 1 to {upper}")
+            sizes.append(m)
+            if len(sizes) > 2000:
+                raise ValueError("2000 runs and no end: does each one make the interval smaller?")
+            if error is not None:
+                raise error("out of memory? No, this is a bug")
+            if m > room:
+                raise OutOfMemory("aten::bmm asked for too much")
+
+        try:
+            found = largest_micro_batch(once, upper)
+        except OutOfMemory:
+            return "OutOfMemory came out of it"
+        except Exception as raised:
+            if error is not None and type(raised) is error:
+                return f"{error.__name__} passed through"
+            raise
+        if error is not None:
+            return f"{error.__name__} was hidden"
+        allowed = math.ceil(math.log2(upper)) + 2
+        return found if len(sizes) <= allowed else f"{found}, after {len(sizes)} runs"
+
+    return run
+
+
+def gap_of(batch_norm_gap: Function) -> Function:
+    """Return a function (values, micro_batch, ...) -> the gap of one layer, 4 digits of it.
+
+    Returns a sentence instead if the layer is not as it was.
+    """
+
+    def run(
+        values: Sequence[float], micro_batch: int, training: bool = True, layer: str = "batch"
+    ) -> object:
+        norm = nn.BatchNorm1d(1) if layer == "batch" else nn.LayerNorm(1)
+        model = nn.Sequential(norm.train(not training), nn.Identity()).train(training)
+        norm.train(not training)  # a layer in another mode than the rest
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        before = copy.deepcopy(model.state_dict())
+        modes = [module.training for module in model.modules()]
+        gap = batch_norm_gap(model, torch.tensor(values)[:, None], micro_batch)
+        if gap is None or isinstance(gap, Tensor):
+            return "a tensor came back" if gap is not None else "no gap came back"
+        after = model.state_dict()
+        if any(not torch.equal(after[name], before[name]) for name in before):
+            return "running statistics have changed"
+        if [module.training for module in model.modules()] != modes:
+            return "a mode has changed"
+        if any(p.grad is None or p.grad.item() != 1 for p in model.parameters()):
+            return "a gradient has changed"
+        return round(float(gap), 3)
+
+    return run

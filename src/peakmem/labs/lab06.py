@@ -1,0 +1,133 @@
+"""What lab 6's notebook calls: its arithmetic, its plans on paper and its clocks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from peakmem.plan.chain import Chain
+from peakmem.plan.simulator import Simulation, simulate
+from peakmem.plan.treatments import Treatment, treated
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from peakmem.execute.host_memory import HostTier
+
+__all__ = [
+    "HostLinear",
+    "adam_update_",
+    "best_seconds",
+    "link_and_compute",
+    "simulate_plan",
+]
+
+_MIB = 2**20
+
+
+def adam_update_(
+    parameter: Tensor,
+    m: Tensor,
+    v: Tensor,
+    t: int,
+    lr: float,
+    betas: Sequence[float],
+    eps: float,
+) -> None:
+    """Make step number `t` of Adam, from 1, on one parameter; it, `m` and `v` change in place.
+
+    The gradient is `parameter.grad`, and stays as it is. One temporary of the parameter's size.
+    """
+    import torch  # here, so that what draws and simulates loads no torch
+
+    (beta1, beta2), gradient = betas, parameter.grad
+    if gradient is None:
+        raise ValueError("the parameter's .grad is None: leave it alone, it took no part")
+    with torch.no_grad():
+        m.mul_(beta1).add_(gradient, alpha=1 - beta1)
+        v.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        root = (v / (1 - beta2**t)).sqrt_().add_(eps)
+        parameter.addcdiv_(m, root, value=-lr / (1 - beta1**t))
+
+
+def simulate_plan(
+    stages: Iterable[object],
+    plan: Iterable[str],
+    budget_bytes: int,
+    link_bytes_per_s: float,
+) -> Simulation:
+    """Return the run of a plan that keeps, recomputes or swaps each stage: its `makespan`, `spans`.
+
+    The last stage is kept, whatever the plan says. Raises Infeasible if the plan doesn't fit, and
+    ValueError if it isn't one.
+
+    >>> from peakmem.plan.chain import Stage
+    >>> simulate_plan([Stage(1, 2, 30, 10)] * 2, ["recompute", "keep"], 40, 10).makespan
+    7.0
+    """
+    chain, plan = Chain.of(stages), [str(treatment) for treatment in plan]
+    unknown = sorted(set(plan) - {"keep", "recompute", "swap"})
+    if unknown:
+        raise ValueError(
+            f"{unknown[0]!r} is no treatment; expected keep, recompute or swap for each stage"
+        )
+    treatments = cast("list[Treatment]", plan)
+    return simulate(chain, treated(chain, treatments, budget_bytes, link_bytes_per_s))
+
+
+class HostLinear:
+    """A linear layer whose weight waits on a host: `load()` brings it up, as a new module."""
+
+    def __init__(self, weight: Tensor, host: HostTier) -> None:
+        self.weight_bytes = weight.nbytes
+        self._host, self._handle = host, host.put(weight)
+
+    def load(self) -> nn.Linear:
+        """Return the layer, with its weight on the device."""
+        from torch import nn  # here, so that what draws and simulates loads no torch
+
+        weight = self._host.get(self._handle)
+        layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
+        layer.weight = nn.Parameter(weight)
+        return layer
+
+
+def best_seconds(work: Callable[[], object], device: str, repeats: int = 5) -> float:
+    """Return the shortest time of several runs: what the machine does when nothing disturbs it."""
+    import torch
+
+    def seconds() -> float:
+        if device == "cuda":
+            torch.cuda.synchronize()
+        begin = time.perf_counter()
+        work()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter() - begin
+
+    return min(seconds() for _ in range(repeats))
+
+
+def link_and_compute(device: str) -> tuple[float, float]:
+    """Return this machine's bytes per second to the host and back, and its operations per second.
+
+    A GPU is timed as its data sheet is, with large products in 16 bits.
+    """
+    import torch
+
+    from peakmem.execute.host_memory import HostTier
+
+    on_gpu = device == "cuda"
+    host = HostTier()
+    block = torch.ones((512 if on_gpu else 32) * _MIB // 4, device=device)
+    side, dtype = (8192, torch.bfloat16) if on_gpu else (1024, torch.float32)
+    matrix = torch.randn(side, side, device=device).to(dtype)
+
+    def round_trip() -> None:
+        handle = host.put(block)
+        host.get(handle)
+        host.free(handle)
+
+    link = 2 * block.nbytes / best_seconds(round_trip, device)
+    return link, 2 * side**3 / best_seconds(lambda: matrix @ matrix, device)

@@ -1,0 +1,182 @@
+"""Self-checks as data: a table of cases with hints, and one function that goes through it.
+
+A self-check prints a line a case instead of a traceback, goes on after a failure, and raises at
+its end, so that nbgrader's Validate reports it. Values are compared as grading compares them.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from peakmem.core import serialization
+from peakmem.core.errors import PeakmemError
+from peakmem.labs.compare import same, show
+from peakmem.probes import as_sent, describe
+
+__all__ = ["Case", "SelfCheckFailed", "self_check"]
+
+_WIDTH = 78  # nbgrader's Validate cuts lines at 90, its own indentation included
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of the function that an exercise asks for, and what must come of it."""
+
+    #: The call's arguments; a notebook's lambda may make them anew instead, see `function`.
+    args: Sequence[Any]
+    #: What the function must return.
+    expected: Any = None
+    #: What a student reads first if the case fails: what to look at, not what came out.
+    hint: str = ""
+    #: The call's keyword arguments.
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    #: The exception that the function must raise, instead of returning anything.
+    raises: type[Exception] | None = None
+    #: Results that common mistakes lead to, each with a hint of its own.
+    wrong: Mapping[Any, str] = field(default_factory=dict)
+    #: How the call is written; by default the function's name and its arguments.
+    label: str = ""
+    #: The function called, where it is not the table's.
+    function: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.args, (tuple, list)):
+            raise TypeError(
+                f"args is {self.args!r}; expected a tuple of arguments. A single one is written "
+                f"({self.args!r},)."
+            )
+
+
+class SelfCheckFailed(PeakmemError, AssertionError):
+    """Some cases of a self-check don't pass; the message begins with the first one's hint."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what Jupyter shows in place of a traceback, in lines that Validate doesn't cut."""
+        return textwrap.wrap(str(self), _WIDTH)
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """Why a case doesn't pass."""
+
+    hint: str
+    said: str
+    #: The function that isn't written yet; empty if all are.
+    missing: str = ""
+
+
+def self_check(
+    function: Callable[..., Any],
+    cases: Sequence[Case],
+    *,
+    equal: Callable[[Any, Any], bool] = same,
+) -> None:
+    """Print for each case whether `function` passes it, with a hint where it doesn't.
+
+    `equal(expected, got)` compares two values, as in the exercise's judge: `same`, `whole()` where
+    whole numbers are asked for, `close(...)`. A function that isn't written yet is called once.
+
+    >>> self_check(abs, [Case((-2,), 2), Case((3,), 3)])
+    ✔ abs(-2) → 2
+    ✔ abs(3) → 3
+
+    Raises SelfCheckFailed after the last case if any has failed.
+    """
+    failures: list[tuple[str, _Failure]] = []
+    unwritten: set[object] = set()  # functions, and the names of what they found missing
+    for case in cases:
+        target = case.function or function
+        call = case.label or _written(target, case)
+        failure = None if target in unwritten else _failure(target, case, equal)
+        if target in unwritten or (failure is not None and failure.missing in unwritten):
+            print(f"· {call}: not reached", flush=True)
+            continue
+        if failure is None:
+            print(f"✔ {call}{_outcome(case)}", flush=True)
+            continue
+        failures.append((call, failure))
+        if failure.missing:
+            unwritten |= {target, failure.missing}
+        print("\n    ".join(part for part in (f"✘ {call}", failure.hint, failure.said) if part))
+    if failures:
+        raise SelfCheckFailed(_summary(failures, len(cases))) from None
+
+
+def _failure(
+    target: Callable[..., Any], case: Case, equal: Callable[[Any, Any], bool]
+) -> _Failure | None:
+    """What is wrong with the function's answer to a case; None if it is right."""
+    before = [_bytes(argument) for argument in case.args]
+    try:
+        got = as_sent(target(*case.args, **case.kwargs))
+    except NotImplementedError as error:
+        missing = _raised_in(error, target)
+        return _Failure("", f"{missing} is not written yet.", missing)
+    except Exception as error:  # a student's code may raise anything
+        if case.raises is not None and type(error).__name__ == case.raises.__name__:
+            return None
+        return _Failure(case.hint, _raised(case, error))
+    for number, (argument, there) in enumerate(zip(case.args, before, strict=True), 1):
+        if there is not None and _bytes(argument) != there:
+            return _Failure("", f"Your function changed its argument number {number} in place.")
+    if case.raises is not None:
+        return _Failure(case.hint, f"Expected a {case.raises.__name__}, but got {show(got)}.")
+    expected = as_sent(case.expected)
+    if equal(expected, got):
+        return None
+    hint = next((text for value, text in case.wrong.items() if same(value, got)), case.hint)
+    return _Failure(hint, f"Expected {show(expected)}, but got {show(got)}.")
+
+
+def _bytes(argument: Any) -> bytes | None:
+    """A plain argument's value, to tell later whether it was changed; None for all others."""
+    try:
+        return serialization.encode(argument)
+    except serialization.PlainError:
+        return None
+
+
+def _raised_in(error: BaseException, target: Callable[..., Any]) -> str:
+    """The function that isn't written: another exercise's, maybe."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    name = trace.tb_frame.f_code.co_name if trace is not None else ""
+    return name if name.isidentifier() else _name(target)
+
+
+def _raised(case: Case, error: Exception) -> str:
+    kind, message, lines = describe(error)
+    expected = case.raises.__name__ if case.raises else show(as_sent(case.expected))
+    where = lines.splitlines()[-1].strip() if lines else ""
+    said = f"Expected {expected}, but your function raised {kind}: {message}".rstrip(": ")
+    return f"{said} ({where})" if where else said
+
+
+def _written(target: Callable[..., Any], case: Case) -> str:
+    arguments = [show(argument, 40) for argument in case.args]
+    arguments += [f"{name}={show(value, 40)}" for name, value in case.kwargs.items()]
+    return f"{_name(target)}({', '.join(arguments)})"
+
+
+def _name(target: Callable[..., Any]) -> str:
+    return getattr(target, "__name__", type(target).__name__)
+
+
+def _outcome(case: Case) -> str:
+    if case.label:
+        return ""
+    return f" raises {case.raises.__name__}" if case.raises else f" → {show(case.expected, 60)}"
+
+
+def _summary(failures: Sequence[tuple[str, _Failure]], n_cases: int) -> str:
+    """The first failure, its hint in front, in a sentence or two."""
+    call, first = failures[0]
+    verb = "fails" if len(failures) == 1 else "fail"
+    parts = [first.hint, first.said if first.missing else f"{call}: {first.said}"]
+    if n_cases > 1 and not first.missing:
+        parts.append(f"{len(failures)} of {n_cases} cases {verb}.")
+    return " ".join(part for part in parts if part)

@@ -1,0 +1,82 @@
+"""What a lab's first cell calls: it names the lab and its device, and hides what would solve it."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+__all__ = ["GPU_LABS", "HIDDEN_MODULES", "lab"]
+
+# Modules that hold the answers of a lab. The grader's sandbox hides the same ones for real, and
+# what imports one of them cannot be imported there either.
+HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
+    "lab01_formats": ("peakmem.numbers.formats", "gfloat", "ml_dtypes"),
+    "lab02_sizing": (
+        "peakmem.measure.trace",
+        "peakmem.predict",
+        "peakmem.specs.models",
+        "peakmem.specs.recipes",
+    ),
+    "lab03_adam": ("peakmem.specs.recipes",),
+    "lab04_checkpointing": ("peakmem.plan", "checkpoint_schedules"),
+    "lab05_accumulation": (),
+    "lab06_swap": (
+        "peakmem.execute.executor",
+        "peakmem.execute.saved_tensors",
+        "peakmem.plan.offload",
+    ),
+    "lab07_mixed_precision": (
+        "peakmem.numbers.formats",
+        "peakmem.numbers.rounding_outcomes",
+        "peakmem.specs.recipes",
+    ),
+}
+
+# Labs with an exercise that needs a GPU.
+GPU_LABS = ("lab04_checkpointing", "lab06_swap", "lab07_mixed_precision")
+
+
+class Refusal(importlib.abc.MetaPathFinder):
+    """Refuses to import what would answer the lab's exercises: a courtesy, not security."""
+
+    def __init__(self, lab_name: str, modules: Sequence[str]) -> None:
+        self.lab_name = lab_name
+        self.modules = tuple(modules)
+
+    def find_spec(
+        self, name: str, path: object = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if any(name == module or name.startswith(module + ".") for module in self.modules):
+            raise ImportError(
+                f"{name} holds answers of {self.lab_name}, and the grader hides it too. "
+                "Write the function yourself; restart the kernel to use the module elsewhere."
+            )
+        return None
+
+
+def lab(name: str) -> None:
+    """Begin the lab `name`: print its device line and refuse the modules that would solve it.
+
+    Raises ValueError, with the known names, for any other name.
+    """
+    if name not in HIDDEN_MODULES:
+        known = ", ".join(HIDDEN_MODULES)
+        raise ValueError(f"there is no lab named {name!r}; the labs are {known}")
+    sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, Refusal)]
+    sys.meta_path.insert(0, Refusal(name, HIDDEN_MODULES[name]))
+    print(f"{name} on {_device(name)}")
+
+
+def _device(name: str) -> str:
+    torch = sys.modules.get("torch")  # who measures has imported it; who doesn't need not wait
+    if torch is None:
+        return "the CPU."
+    if torch.cuda.is_available():
+        gib = torch.cuda.get_device_properties(0).total_memory / 2**30
+        return f"{torch.cuda.get_device_name(0)}, {gib:.1f} GiB. Measurements use the GPU."
+    apple = "; Apple's GPU is not used" if torch.backends.mps.is_available() else ""
+    left_out = " Exercises marked GPU are left out of your total." if name in GPU_LABS else ""
+    return f"the CPU (no CUDA GPU here{apple}).{left_out}"

@@ -1,0 +1,14 @@
+"""The memory of a step that runs, or that is traced on tensors without data."""
+
+from peakmem.core.lazy import loader
+
+_PLACES = {
+    "MemoryMeter": "meter",
+    "chain_of": "measure_chain",
+    "measure": "meter",
+    "storages_of": "storages",
+}
+
+__all__ = sorted(_PLACES)
+
+__getattr__ = loader(__name__, _PLACES)

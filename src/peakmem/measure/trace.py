@@ -1,0 +1,375 @@
+"""A training step's ledger without its memory: the meter, over a step on fake tensors.
+
+Fake tensors have shape, dtype and storage size, and no data. So whatever a step computes costs
+nothing here, and what it allocates is known: GPT-3's 175 billion parameters fit a laptop.
+
+A step that reads a value gets a stand-in: True for what `all` returns (every number is finite, no
+token is padding), False for any other truth value (nothing is NaN), 1 for any other number (a loss,
+a norm, a step counter), but 0 infinities for a GradScaler, which so takes its step. That is right
+for the memory of every step whose tensors do not depend on the value. Where a shape depends on
+values (`nonzero`, a mask as an index) `trace` says so instead.
+
+What real kernels leave behind beyond what fake tensors show (an LSTM's workspace, the storage of a
+reduced loss) is put in by `peakmem.measure.workspaces`, which refuses what it cannot know. Scratch
+within one operator is counted neither here nor by the meter on the CPU: docs/library.md says how
+much it is.
+
+All runs as CPU tensors. For "torch-cuda" these differences of CUDA are put in:
+- a dropout mask is kept as one byte an element (`F.dropout`, `nn.Dropout`);
+- `scaled_dot_product_attention` with dropout stays fused;
+- layer norm keeps its statistics in fp32;
+- under autocast softmax, log softmax, layer norm and group norm run in fp32;
+- the optimizers' default is foreach, whose step counters are the host's;
+- what an embedding bag and log sigmoid keep has the sizes of CUDA's kernels.
+Refused, as CUDA's kernels keep for backward what the CPU's do not: `nn.LSTM`, `nn.GRU`, `nn.RNN`,
+`nn.LSTMCell`, `nn.GRUCell`, `nn.RMSNorm`, and batch norm of channels_last tensors.
+Not put in: workspaces (cuBLAS, cuDNN, inside kernels), the padding that some attention kernels
+want, the rest of autocast's lists, functions that a model imported by name (`from
+torch.nn.functional import dropout`), and the allocator's rounding. These corrections follow torch's
+source; they have not been compared with a GPU.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from copy import deepcopy
+from typing import Any
+from unittest import mock
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
+from torch.nn import functional as F
+from torch.nn.modules import transformer
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+from torch.utils.weak import WeakIdKeyDictionary
+
+from peakmem.measure.measure_chain import chain_of
+from peakmem.measure.meter import BuildStep, MemoryMeter, run_measured
+from peakmem.measure.storages import tensors_in
+from peakmem.measure.workspaces import Untraceable, complete, refusing
+from peakmem.specs.ledger import Ledger, Tensor
+
+__all__ = ["Untraceable", "chain_of", "trace"]
+
+_PROFILES = ("torch-cpu", "torch-cuda")
+
+
+def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
+    """Return the ledger of a training step that is run on fake tensors; nothing is allocated.
+
+    `build_step(device)` is what `meter.measure` takes. It must make its tensors itself: real ones
+    from outside are taken as inputs only. The device it is given is the CPU under either profile,
+    "torch-cpu" or "torch-cuda".
+
+    Raises ValueError for an unknown profile, and Untraceable, a NotImplementedError, for a step
+    whose memory a trace cannot know: it names the operator, what is unknown, and what to change.
+
+    >>> def build_step(device):
+    ...     layer = torch.nn.Linear(100_000, 100_000, bias=False, device=device)  # 40 GB
+    ...     sgd = torch.optim.SGD(layer.parameters())
+    ...     def step():
+    ...         sgd.zero_grad()
+    ...         layer(torch.ones(1, 100_000, device=device)).sum().backward()
+    ...         sgd.step()
+    ...     return step
+    >>> ledger = trace(build_step)
+    >>> ledger.by_owner(ledger.last_event("optimizer"))["gradient"]
+    40000000000
+    """
+    if device_profile not in _PROFILES:
+        raise ValueError(
+            f"device_profile={device_profile!r} is unknown; use one of {', '.join(_PROFILES)}"
+        )
+    on_cuda = device_profile == "torch-cuda"
+    device = torch.device("cpu")
+    meter = MemoryMeter(device)
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    with (
+        fake,
+        _Values(on_cuda),
+        mock.patch("torch.utils.swap_tensors", _set_data),
+        mock.patch("torch._subclasses.FakeTensor", _Unknown),
+        mock.patch.object(FakeTensor, "__deepcopy__", _deep_copy),
+        mock.patch.object(transformer, "_detect_is_causal_mask", _causal),
+        mock.patch.object(logging.getLogger(FakeTensor.__module__), "disabled", True),
+        _cuda_defaults() if on_cuda else nullcontext(),
+        refusing() if on_cuda else nullcontext(),
+        _clear_errors(),
+        meter,
+        _Outside(fake),
+    ):
+        ledger = run_measured(meter, build_step(device), warm_up=1)
+    return _without_counters(ledger) if on_cuda else ledger
+
+
+class _Values(TorchDispatchMode):
+    """Answers operators that read values, and shapes layer norm's statistics."""
+
+    def __init__(self, on_cuda: bool) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._on_cuda = on_cuda
+        self._overflows = WeakIdKeyDictionary()  # where GradScaler notes that it found infinities
+        self._holds = WeakIdKeyDictionary()  # what `all` returned
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = func.name()
+        if name in ("aten::_local_scalar_dense", "aten::item", "aten::is_nonzero"):
+            return self._value(func, args[0])
+        if name in ("aten::equal", "aten::allclose"):
+            return False
+        if name == "aten::_amp_foreach_non_finite_check_and_unscale_":
+            self._overflows[args[1]] = None
+        kwargs = kwargs or {}
+        with _named(func):
+            result = complete(func, args, kwargs, func(*args, **kwargs), self._on_cuda)
+        if name.partition(".")[0] == "aten::all":
+            self._holds[result] = None
+        if self._on_cuda and name == "aten::native_layer_norm":
+            output, mean, deviation = result
+            return output, mean.float(), deviation.float()
+        return result
+
+    def _value(self, func: Any, tensor: torch.Tensor) -> Any:
+        if tensor in self._overflows:
+            return 0.0
+        return True if tensor in self._holds else _stand_in(func, tensor)
+
+
+class _Outside(TorchDispatchMode):
+    """Turns real tensors from outside the step into fake ones, before the meter looks.
+
+    Otherwise a view of one would be a fake tensor with a storage that the meter has not seen, and
+    so new memory. Numbers, which torch wraps as tensors of no dimension, stay as they are: they
+    do not decide dtypes.
+    """
+
+    def __init__(self, fake: FakeTensorMode) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._fake = fake
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if any(map(_is_outside, tensors_in((args, kwargs)))):
+            args, kwargs = tree_map(self._inside, (args, kwargs))
+        return func(*args, **(kwargs or {}))
+
+    def _inside(self, value: Any) -> Any:
+        return self._fake.from_tensor(value) if _is_outside(value) else value
+
+
+def _is_outside(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor) and value.ndim > 0
+
+
+def _stand_in(func: Any, tensor: torch.Tensor) -> Any:
+    """Return the value of a constant, as `torch.tensor(3)` is, and else one that will do."""
+    if not isinstance(tensor, FakeTensor) or tensor.constant is not None:
+        return func(tensor)
+    if tensor.dtype == torch.bool or func.name() == "aten::is_nonzero":
+        return False
+    return 1.0 if tensor.dtype.is_floating_point else 1
+
+
+class _Unknown:
+    """What no tensor is, under the name by which a library would find out that it is traced.
+
+    Hugging Face's models ask, and then build masks that they go without in earnest.
+    """
+
+
+def _deep_copy(tensor: torch.Tensor, memo: dict[Any, Any]) -> torch.Tensor:
+    """Stand in for a fake tensor's own deep copy, whose views have storages of their own.
+
+    `nn.TransformerEncoder` makes its layers this way.
+    """
+    if id(tensor) in memo:
+        found: torch.Tensor = memo[id(tensor)]
+        return found
+    with torch.no_grad():
+        if isinstance(tensor, torch.nn.Parameter):
+            copy = torch.nn.Parameter(tensor.detach().clone(), tensor.requires_grad)
+        else:
+            storage = tensor.untyped_storage()
+            if storage not in memo:  # as tensors may share it
+                flat = tensor.detach().as_strided((storage.nbytes() // tensor.itemsize,), (1,), 0)
+                memo[storage] = flat.clone()
+            place = tensor.shape, tensor.stride(), tensor.storage_offset()
+            copy = memo[storage].view(tensor.dtype).as_strided(*place).detach()
+            copy.requires_grad_(tensor.requires_grad)
+            copy.grad = deepcopy(tensor.grad, memo)
+    memo[id(tensor)] = copy
+    return copy
+
+
+def _causal(mask: torch.Tensor | None, is_causal: bool | None = None, size: Any = None) -> bool:
+    """Stand in for what compares a transformer's mask with a causal one, and drops one that is."""
+    if is_causal is None and mask is not None:
+        raise Untraceable(
+            "nn.Transformer, nn.TransformerEncoder and nn.TransformerDecoder read the values of "
+            "their masks, which a trace has not; say with is_causal (of nn.Transformer: "
+            "src_is_causal, tgt_is_causal) whether a mask is causal, or use meter.measure, which "
+            "runs the step"
+        )
+    return is_causal is True
+
+
+def _set_data(parameter: torch.Tensor, converted: torch.Tensor) -> None:
+    """Stand in for swap_tensors, by which `Module.to` refuses fake parameters that it has seen."""
+    parameter.data = converted
+
+
+@contextmanager
+def _named(func: Any) -> Iterator[None]:
+    """Say in a RuntimeError which operator failed: its kernel for fake tensors may be stricter."""
+    try:
+        yield
+    except (
+        DynamicOutputShapeException,
+        DataDependentOutputException,
+        UnsupportedOperatorException,
+        NotImplementedError,
+    ):
+        raise
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"{func.name()} failed on fake tensors: {error} If the step runs on real ones, this "
+            "operator cannot be traced; use meter.measure, which runs the step"
+        ) from error
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    """Turn what fake tensors cannot do into what to change."""
+    try:
+        yield
+    except DynamicOutputShapeException as error:
+        raise Untraceable(
+            f"the shape that {error.func} returns depends on values, which a trace has not; keep "
+            "shapes fixed (torch.where or masked_fill for a mask as an index), or use "
+            "meter.measure, which runs the step"
+        ) from error
+    except DataDependentOutputException as error:
+        raise Untraceable(
+            f"{error.func} reads values, which a trace has not; leave it out of the step, or use "
+            "meter.measure, which runs the step"
+        ) from error
+    except UnsupportedOperatorException as error:
+        raise Untraceable(
+            f"{error.func} does not say what it returns for fake tensors; register that with "
+            "torch's register_fake, or use meter.measure, which runs the step"
+        ) from error
+    except (RuntimeError, ValueError) as error:
+        for sign, what in _SIGNS.items():
+            if sign in str(error):
+                raise Untraceable(f"{what}, or use meter.measure, which runs the step") from error
+        raise
+
+
+_SIGNS = {  # of errors that torch raises as plain RuntimeErrors or ValueErrors
+    "not supported for tensor subclasses": (
+        "a trace has no values for numpy or Python; stay within torch"
+    ),
+    "data is not allocated yet": (
+        "an operator reads values that decide shapes, which a trace has not; give shapes as numbers"
+    ),
+    **dict.fromkeys(
+        ("UninitializedParameter", "UninitializedBuffer"),
+        "a trace cannot make the parameters of lazy modules later; build them with their sizes "
+        "(nn.Linear(8, 4), not nn.LazyLinear(4))",
+    ),
+}
+
+
+@contextmanager
+def _cuda_defaults() -> Iterator[None]:
+    """Let functions and optimizers take the path that they take on CUDA.
+
+    The functions are replaced, not overridden by a TorchFunctionMode: `Tensor.backward` runs
+    without such a mode, so that checkpointing would run other operators again than it ran first.
+    """
+    optimizers = "torch.optim.optimizer"
+    kinds = [torch.Tensor, torch.nn.Parameter, FakeTensor]
+    with ExitStack() as stack:
+        for place, name, function in [
+            (F, "dropout", _dropout),
+            (F, "scaled_dot_product_attention", _attention),
+            *((place, name, _in_fp32(getattr(place, name))) for place, name in _IN_FP32),
+        ]:
+            stack.enter_context(mock.patch.object(place, name, function))
+        stack.enter_context(mock.patch(f"{optimizers}._foreach_supported_types", kinds))
+        stack.enter_context(
+            mock.patch(f"{optimizers}._get_foreach_kernels_supported_devices", return_value=["cpu"])
+        )
+        yield
+
+
+_IN_FP32: tuple[tuple[Any, str], ...] = (
+    (F, "layer_norm"),
+    (F, "group_norm"),
+    (F, "softmax"),
+    (F, "log_softmax"),
+    (torch, "softmax"),
+    (torch, "log_softmax"),
+    (torch.Tensor, "softmax"),
+    (torch.Tensor, "log_softmax"),
+)
+_real_dropout, _real_attention = F.dropout, F.scaled_dot_product_attention
+
+
+def _in_fp32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function as autocast on CUDA runs it: in fp32."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not torch.is_autocast_enabled("cpu"):
+            return function(*args, **kwargs)
+        args, kwargs = tuple(map(_to_fp32, args)), {k: _to_fp32(v) for k, v in kwargs.items()}
+        with torch.autocast("cpu", enabled=False):
+            return function(*args, **kwargs)
+
+    return run
+
+
+def _to_fp32(value: Any) -> Any:
+    half = isinstance(value, torch.Tensor) and value.dtype in (torch.float16, torch.bfloat16)
+    return value.float() if half else value
+
+
+def _dropout(
+    input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> torch.Tensor:
+    if not training or not 0 < p < 1 or inplace:
+        return _real_dropout(input, p, training, inplace)
+    return torch.native_dropout(input, p, training)[0]
+
+
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    *args: Any,
+    **kwargs: Any,
+) -> torch.Tensor:
+    return _real_attention(query, key, value, attn_mask, 0.0, *args, **kwargs)
+
+
+def _without_counters(ledger: Ledger) -> Ledger:
+    """Drop the optimizer's step counters, one number each, which CUDA's foreach has on the host."""
+
+    def counter(tensor: Tensor) -> bool:
+        return tensor.owner == "optimizer_state" and tensor.shape == ()
+
+    return Ledger(tuple(t for t in ledger.tensors if not counter(t)), ledger.events)

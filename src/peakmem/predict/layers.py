@@ -1,0 +1,178 @@
+"""What transformers are made of, on a tape: embeddings, linear layers, their adapters, the loss.
+
+The operators are those that torch runs for these modules. What each keeps for backward is the
+profile's business. `holding` stands for the names in a Python function, which keep tensors alive
+until it returns.
+
+Shapes at line ends: B micro-batch, T sequence, D d_model, H heads, V vocab.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from peakmem.predict.autograd_rules import Profile, Rule
+from peakmem.predict.simulated_autograd import Side, Tape, Value
+from peakmem.specs.models import ModelShape
+from peakmem.specs.recipes import Recipe
+
+__all__ = ["Layers"]
+
+
+class Layers(ABC):
+    """Plays forward and loss of one micro-batch on a tape; a subclass has the blocks.
+
+    `parameters` are the tape's values by the names of `models.parameter_tensors`, and adapters as
+    `<layer>.lora_a` and `<layer>.lora_b`. `between` is how many tokens of a sequence this device
+    has between the matrices of attention and MLP: all of them, unless devices share them.
+    """
+
+    def __init__(
+        self,
+        tape: Tape,
+        shape: ModelShape,
+        recipe: Recipe,
+        profile: Profile,
+        parameters: Mapping[str, Value],
+        between: int,
+    ) -> None:
+        self.tape, self.shape, self.recipe, self.profile = tape, shape, recipe, profile
+        self.parameters, self.between = parameters, between
+        formats = recipe.formats
+        self.autocasts = formats.autocast and profile.eager
+        self.low = formats.compute  # of matrix products, and of all without autocast
+        self.high = formats.weights if self.autocasts else formats.compute
+
+    @abstractmethod
+    def _logits(self, tokens: Value) -> Value:
+        """Run the model from tokens (B, T) to logits (B, T, V)."""
+
+    @abstractmethod
+    def _block(self, prefix: str, x: Value) -> Value:
+        """Run one layer, (B, T, D) -> (B, T, D)."""
+
+    def loss(self, tokens: Value, targets: Value) -> Value:
+        """Run forward and the loss; return the mean loss."""
+        tape, rules = self.tape, self.profile.rules
+        with tape.autocast(self.autocasts):
+            logits = self._logits(tokens)  # (B, T, V)
+            scores = tape.cast(logits, "fp32") if self.autocasts else logits
+            dtype = "fp32" if self.autocasts or not self.profile.eager else scores.dtype
+            rows, vocab = logits.shape[0] * logits.shape[1], logits.shape[2]
+            rule = rules["log softmax"]
+            log_p = tape.apply("log softmax", rule, {"x": scores}, (rows, vocab), dtype)
+            log_p.storage.owner = "logits"
+            operands = {"x": log_p, "targets": targets}
+            sides = [Side("total weight", (), dtype)]
+            loss = tape.apply("nll", rules["nll"], operands, (), dtype, sides)
+            tape.touch([logits, scores])
+        return loss
+
+    def part_of_mean(self, loss: Value) -> Value:
+        """Divide a micro-batch's loss by how many there are; return its part of the mean."""
+        return self._map("mean over micro-batches", "mean over micro-batches", loss)
+
+    # The outline that all models have.
+
+    def _embedded(self, tokens: Value) -> Value:
+        operands = {"table": self.parameters["token_embedding.weight"], "indices": tokens}
+        size = (tokens.shape[0], self.between, self.shape.d_model)
+        return self.tape.apply(
+            "embedding", self.profile.rules["embedding"], operands, size, self.high
+        )
+
+    def _stack(self, x: Value) -> Value:
+        """Run all blocks, in checkpointed segments where the recipe says so."""
+        layers, segment = self.shape.n_layers, self.recipe.segment
+        with self.tape.holding(x):
+            for first in range(0, layers, segment or layers):
+                part = range(first, min(first + (segment or layers), layers))
+                x = self._checkpointed(part, x) if segment else self._blocks(part, x)
+        return x
+
+    def _checkpointed(self, layers: range, x: Value) -> Value:
+        return self.tape.checkpoint(lambda: self._blocks(layers, x), kept=x)
+
+    def _blocks(self, layers: range, x: Value) -> Value:
+        for layer in layers:
+            with self.tape.in_layer(f"blocks.{layer}"):
+                x = self._block(f"blocks.{layer}.", x)
+        return x
+
+    def _head(self, h: Value) -> Value:
+        table = "token_embedding.weight" if self.shape.tied else "head.weight"
+        size = (h.shape[0], self.recipe.sequence, self.shape.vocab)
+        logits = self._linear("head", h, self.parameters[table], None, size)  # (B, T, V)
+        logits.storage.owner = "logits"
+        return logits
+
+    # Linear layers.
+
+    def _widen(self, name: str, x: Value, width: int) -> Value:
+        """The first matrix of attention or MLP: from what lies between to all tokens."""
+        return self._layer(name, x, (x.shape[0], self.recipe.sequence, width))
+
+    def _narrow(self, name: str, x: Value) -> Value:
+        """The last matrix of attention or MLP: back to what lies between."""
+        return self._layer(name, x, (x.shape[0], self.between, self.shape.d_model))
+
+    def _layer(self, name: str, x: Value, size: tuple[int, ...]) -> Value:
+        weight, bias = self.parameters[f"{name}.weight"], self.parameters.get(f"{name}.bias")
+        adapter = [self.parameters.get(f"{name}.lora_{part}") for part in "ab"]
+        with self.tape.holding(x):
+            y = self._linear(name, x, weight, bias, size)
+            if adapter[0] is None or adapter[1] is None:
+                return y
+            with self.tape.holding(y):
+                inner = (*x.shape[:2], self.recipe.lora_rank)
+                down = self._linear(f"{name}.lora_a", x, adapter[0], None, inner)
+                up = self._linear(f"{name}.lora_b", down, adapter[1], None, size)
+                return self._add(f"{name} adapted", y, self._map(f"{name} scaled", "scale", up))
+
+    def _linear(
+        self, name: str, x: Value, weight: Value, bias: Value | None, size: tuple[int, ...]
+    ) -> Value:
+        rule = "linear without bias" if bias is None else "linear"
+        operands = {"weight": weight} if bias is None else {"bias": bias, "weight": weight}
+        if weight.dtype in ("int8", "nf4"):
+            operands["weight"], rule = self._dequantized(name, weight), "quantized linear"
+        operands["x"] = x
+        with self.tape.holding(x) as names:
+            for key, value in operands.items() if self.autocasts else ():
+                operands[key] = self.tape.cast(value, self.low)
+                names.append(operands[key])
+            return self.tape.apply(name, self.profile.rules[rule], operands, size, self.low)
+
+    def _dequantized(self, name: str, weight: Value) -> Value:
+        self.tape.event(f"{name}: dequantize")
+        made = self.tape.make(f"{name}: dequantized", weight.shape, self.low)
+        made.requires_grad = False
+        return made
+
+    # Operators on one or two tensors of a size.
+
+    def _map(self, name: str, rule: str, x: Value, dtype: str = "") -> Value:
+        """Run an operator that makes of x something of the same shape."""
+        return self.tape.apply(name, self.profile.rules[rule], {"x": x}, x.shape, dtype or x.dtype)
+
+    def _add(self, name: str, x: Value, branch: Value) -> Value:
+        rule = self.profile.rules["add"]
+        return self.tape.apply(name, rule, {"x": x, "branch": branch}, x.shape, x.dtype)
+
+    def _copy(self, name: str, x: Value) -> Value:
+        return self._map(name, "copy", x)
+
+    def _view(self, name: str, x: Value, rule: Rule) -> Value:
+        return self.tape.views(name, x, [x.shape], rule)[0]
+
+    def _dropout(self, prefix: str, x: Value) -> Value:
+        if not self.recipe.dropout:
+            return x
+        tape, rule, name = self.tape, self.profile.rules["dropout"], f"{prefix}dropout"
+        if self.profile.mask is not None:
+            sides = [Side("mask", x.shape, self.profile.mask)]
+            return tape.apply(name, rule, {"x": x}, x.shape, x.dtype, sides)
+        tape.event(f"{name} mask", [x])
+        mask = tape.make(f"{name} mask", x.shape, x.dtype)
+        return tape.apply(name, rule, {"x": x, "mask": mask}, x.shape, x.dtype)

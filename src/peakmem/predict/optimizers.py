@@ -1,0 +1,88 @@
+"""The optimizer's step on a tape: what torch's implementations allocate beside the state.
+
+`for-loop` takes one parameter after another, `foreach` all at once, `fused` works in place. 8-bit
+Adam is taken for a fused kernel, as bitsandbytes has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from peakmem.predict.simulated_autograd import Tape, Value
+from peakmem.specs.recipes import Recipe
+
+__all__ = ["play_step"]
+
+
+def play_step(tape: Tape, parameters: Sequence[Value], recipe: Recipe, implementation: str) -> None:
+    """Play the step of the parameters that are trained.
+
+    Where there are master weights, each gradient is first copied to their format, all together,
+    unless it has it already; the step works on the masters, and the new weights are copied back in
+    place.
+    """
+    if recipe.offload:
+        tape.event("step of the host")
+        return
+    copies: list[Value] = []
+    master = recipe.formats.master
+    if master and recipe.formats.gradients != master:
+        for parameter in parameters:
+            tape.event(f"{parameter.storage.name}: gradient for its master")
+            name = f"{parameter.storage.name}.grad in {master}"
+            copies.append(tape.make(name, parameter.shape, master))
+    with tape.holding(*copies):
+        if recipe.optimizer in ("adam", "adamw") and implementation != "fused":
+            _adam(tape, parameters, recipe.formats.states, implementation)
+        elif recipe.optimizer == "adafactor":
+            _adafactor(tape, parameters, recipe.formats.states, implementation)
+        else:
+            tape.event(f"{recipe.optimizer} in place")
+
+
+def _adam(tape: Tape, parameters: Sequence[Value], dtype: str, implementation: str) -> None:
+    """Adam divides by the root of the second moment: two copies, one of which has to stay."""
+    if implementation == "foreach":
+        tape.event("roots of all second moments")
+        for parameter in parameters:
+            tape.make(f"{parameter.storage.name} (root)", parameter.shape, dtype)
+        return
+    before: list[Value] = []  # the loop's name for the last divisor, until it has a new one
+    for parameter in parameters:
+        name = parameter.storage.name
+        tape.event(f"{name}: root", before)
+        root = tape.make(f"{name} (root)", parameter.shape, dtype)
+        tape.event(f"{name}: divisor", [*before, root])
+        before = [tape.make(f"{name} (divisor)", parameter.shape, dtype)]
+
+
+def _adafactor(tape: Tape, parameters: Sequence[Value], dtype: str, implementation: str) -> None:
+    """Adafactor multiplies the factors out again: an estimate as large as the parameter."""
+    if implementation == "foreach":
+        matrices = [parameter for parameter in parameters if len(parameter.shape) > 1]
+        vectors = [parameter for parameter in parameters if len(parameter.shape) <= 1]
+        updates: list[Value] = []
+        for group in filter(None, (matrices, vectors)):
+            for part in _adafactor_parts(group[0].shape):
+                tape.event(f"all of a kind: {part}", updates)
+                sizes = [(p.storage.name, _adafactor_parts(p.shape)[part]) for p in group]
+                made = [tape.make(f"{name} ({part})", size, dtype) for name, size in sizes]
+            updates += made
+        tape.touch(updates)
+        return
+    names: dict[str, Value] = {}  # the loop's, which keep their tensors until they have new ones
+    for parameter in parameters:
+        name = parameter.storage.name
+        for part, size in _adafactor_parts(parameter.shape).items():
+            tape.event(f"{name}: {part}", names.values())
+            names[part] = tape.make(f"{name} ({part})", size, dtype)
+        tape.event(f"{name}: norm of update", names.values())
+        tape.make(f"{name} (norm of update)", (), dtype)
+
+
+def _adafactor_parts(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Return what the step of one parameter makes, in order, and its shapes."""
+    if len(shape) <= 1:
+        return {"squares": shape, "update": shape}
+    row, column = (*shape[:-1], 1), (*shape[:-2], 1, shape[-1])
+    return {"row mean": row, "column mean": column, "update": shape}

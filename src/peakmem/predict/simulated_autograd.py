@@ -1,0 +1,392 @@
+"""Autograd on paper: operators run by name and size only, and what they keep alive is written down.
+
+A `Tape` plays a training step without numbers. Each operator is an event: it makes tensors and
+touches others. A `Rule` (see `profiles`) says which tensors the operator keeps for backward, and
+which gradients it makes there. A tensor lives from the event that makes it to the last event that
+touches it, so the whole `Ledger` follows from the order of the operators.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from math import prod
+
+from peakmem.predict.autograd_rules import Rule
+from peakmem.specs.ledger import Event, Ledger, Owner, Phase, Tensor
+from peakmem.specs.recipes import storage_bytes
+
+__all__ = ["Side", "Tape", "Value"]
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Side:
+    """An output beside the one that is used, such as a mask."""
+
+    name: str
+    shape: Shape
+    dtype: str
+
+
+@dataclass
+class _Storage:
+    name: str
+    owner: Owner
+    shape: Shape
+    dtype: str
+    birth: int
+    last: int
+    layer: str
+    copy_of: str = ""
+    gradient_of: str = ""
+
+
+@dataclass(eq=False)
+class Value:
+    """A tensor as autograd knows it; values that are views of one another share a storage."""
+
+    storage: _Storage
+    shape: Shape
+    dtype: str
+    gradient_dtype: str
+    is_parameter: bool = False
+    requires_grad: bool = True
+
+
+@dataclass(eq=False)
+class _Saved:
+    """What a node keeps: a value, or a place for one that its segment's second run fills."""
+
+    value: Value | None
+    segment: _Segment | None = None
+
+
+@dataclass(eq=False)
+class _Segment:
+    """A checkpointed part of forward: how to run it again, and the places that this fills."""
+
+    run: Callable[[], object]
+    kept: Value
+    autocast: bool
+    places: list[_Saved] = field(default_factory=list)
+    filled: int | None = None  # places filled so far; None until it is run again
+
+
+@dataclass(eq=False)
+class _Node:
+    operands: Mapping[str, Value]
+    outputs: tuple[Value, ...]
+    rule: Rule
+    saved: list[_Saved]
+    name: str
+    layer: str
+
+
+class _Filled(Exception):
+    """All that a segment has to recompute is there; what is left of it need not run."""
+
+
+class Tape:
+    """The events and storages of a training step as it is played.
+
+    With `keep_gradients=False` a parameter's gradient is gone as soon as it is complete.
+
+    >>> tape = Tape()
+    >>> x = tape.resident("x", "activation", (8, 4), "fp32")
+    >>> y = tape.apply("relu", Rule(saves=("output",)), {"x": x}, (8, 4), "fp32")
+    >>> tape.ledger().peak_bytes
+    256
+    """
+
+    def __init__(self, *, keep_gradients: bool = True) -> None:
+        self.phase: Phase = "forward"
+        self._keep_gradients = keep_gradients
+        self._events = [Event("start", "forward")]
+        self._storages: list[_Storage] = []
+        self._residents: list[Value] = []
+        self._gradients: dict[Value, Value] = {}  # of parameters
+        self._nodes: list[_Node] = []
+        self._segment: _Segment | None = None  # the one that is running
+        self._casts: dict[Value, Value] | None = None  # copies of parameters, under autocast
+        self._layer = ""  # of the operators that run now
+
+    def ledger(self) -> Ledger:
+        """Return what was played so far."""
+        self.touch([*self._residents, *self._gradients.values()])
+        tensors = tuple(
+            Tensor(
+                name=s.name,
+                owner=s.owner,
+                shape=s.shape,
+                dtype=s.dtype,
+                bytes=storage_bytes(prod(s.shape), s.dtype),
+                birth=s.birth,
+                death=s.last,
+                layer=s.layer,
+                copy_of=s.copy_of,
+                gradient_of=s.gradient_of,
+            )
+            for s in self._storages
+        )
+        return Ledger(tensors, tuple(self._events))
+
+    # What there is, and what happens.
+
+    def resident(
+        self,
+        name: str,
+        owner: Owner,
+        shape: Shape,
+        dtype: str,
+        *,
+        gradient_dtype: str = "",
+        requires_grad: bool = True,
+        layer: str = "",
+    ) -> Value:
+        """Return a tensor that is there from the start to the end."""
+        value = self._new(name, owner, shape, dtype, birth=0)
+        value.storage.layer = layer
+        value.gradient_dtype = gradient_dtype or dtype
+        value.requires_grad = requires_grad
+        value.is_parameter = owner == "parameter"
+        self._residents.append(value)
+        return value
+
+    def event(self, name: str, touches: Iterable[Value] = ()) -> None:
+        """Let an operator run; what it allocates is said by `make` right after."""
+        self._events.append(Event(name, self.phase, self._layer))
+        self.touch(touches)
+
+    def make(self, name: str, shape: Shape, dtype: str, owner: Owner = "temporary") -> Value:
+        """Return a tensor that the latest operator allocated."""
+        return self._new(name, owner, shape, dtype, birth=len(self._events) - 1)
+
+    def touch(self, values: Iterable[Value]) -> None:
+        """Say that these are still there at the latest event."""
+        for value in values:
+            value.storage.last = len(self._events) - 1
+
+    @contextmanager
+    def holding(self, *values: Value) -> Iterator[list[Value]]:
+        """Keep values alive until the block ends, as the names of a running function do.
+
+        It gives a list to which more can be added.
+        """
+        names = list(values)
+        try:
+            yield names
+        finally:
+            self.touch(names)
+
+    @contextmanager
+    def in_layer(self, layer: str) -> Iterator[None]:
+        """Until the block ends, operators and what they make belong to this layer."""
+        before, self._layer = self._layer, layer
+        try:
+            yield
+        finally:
+            self._layer = before
+
+    def _new(self, name: str, owner: Owner, shape: Shape, dtype: str, birth: int) -> Value:
+        storage = _Storage(name, owner, shape, dtype, birth, birth, self._layer)
+        self._storages.append(storage)
+        return Value(storage, shape, dtype, gradient_dtype=dtype)
+
+    # Forward.
+
+    def apply(
+        self,
+        name: str,
+        rule: Rule,
+        operands: Mapping[str, Value],
+        shape: Shape,
+        dtype: str,
+        sides: Iterable[Side] = (),
+    ) -> Value:
+        """Run an operator, remember its backward if it has one, and return its output."""
+        wanted = {key for key, x in operands.items() if x.requires_grad and key in rule.gradients}
+        keeps = [
+            key for key in rule.saves if wanted and dict(rule.only).get(key) in {None, *wanted}
+        ]
+        saved = [self._save(operands[key]) for key in keeps if key in operands]
+        self.event(name, operands.values())
+        output = self.make(name, shape, dtype)
+        output.requires_grad = bool(wanted)
+        results = {side.name: self.make(side.name, side.shape, side.dtype) for side in sides}
+        results["output"] = output
+        saved += [self._save(results[key]) for key in keeps if key in results]
+        if wanted:
+            self._record(_Node(operands, (output,), rule, saved, name, self._layer))
+        return output
+
+    def views(
+        self, name: str, value: Value, shapes: Iterable[Shape], rule: Rule
+    ) -> tuple[Value, ...]:
+        """Return views of a value, which the rule calls "whole"; nothing is allocated."""
+        outputs = tuple(
+            Value(value.storage, s, value.dtype, value.dtype, requires_grad=value.requires_grad)
+            for s in shapes
+        )
+        if value.requires_grad:
+            self._record(_Node({"whole": value}, outputs, rule, [], name, self._layer))
+        return outputs
+
+    @contextmanager
+    def autocast(self, active: bool) -> Iterator[None]:
+        """Until the block ends, reuse each copy that `cast` makes of a parameter being trained."""
+        before, self._casts = self._casts, {} if active else None
+        try:
+            yield
+        finally:
+            self.touch((self._casts or {}).values())
+            self._casts = before
+
+    def cast(self, value: Value, dtype: str) -> Value:
+        """Return a value in another format: itself, the copy there is, or a new one.
+
+        A copy belongs to the layer of the value, wherever it is made.
+        """
+        if value.dtype == dtype:
+            return value
+        if self._casts is not None and value in self._casts:
+            return self._casts[value]
+        rule = Rule(backward=(("cast backward", ("x",)),))
+        name = f"{value.storage.name} in {dtype}"
+        with self.in_layer(value.storage.layer):
+            copy = self.apply(name, rule, {"x": value}, value.shape, dtype)
+        copy.storage.copy_of = value.storage.name
+        if self._casts is not None and value.is_parameter and value.requires_grad:
+            self._casts[value] = copy
+        return copy
+
+    def checkpoint(self, run: Callable[[], Value], kept: Value) -> Value:
+        """Run a part of forward of which only `kept` stays; backward runs it again for the rest.
+
+        Torch's early stop is included: the second run ends when all is there that backward asked
+        for. Checkpointed parts do not nest.
+        """
+        _own(kept, "activation")
+        self._segment = _Segment(run, kept, autocast=self._casts is not None)
+        output = run()
+        self._segment = None
+        return output
+
+    def _record(self, node: _Node) -> None:
+        if self._segment is None or self._segment.filled is None:
+            self._nodes.append(node)
+
+    def _save(self, value: Value) -> _Saved:
+        segment = self._segment
+        if segment is None:
+            _own(value, "activation")
+            return _Saved(value)
+        if segment.filled is None:
+            segment.places.append(_Saved(None, segment))
+            return segment.places[-1]
+        _own(value, "activation")
+        place = segment.places[segment.filled]
+        place.value = value
+        segment.filled += 1
+        if segment.filled == len(segment.places):
+            raise _Filled
+        return place
+
+    # Backward.
+
+    def backward(self, output: Value, gradient: Value) -> None:
+        """Run all nodes backwards from the gradient of `output`; what they kept is let go."""
+        flowing = {output: gradient}
+        uses = Counter(
+            value for node in self._nodes for value in node.operands.values() if value.is_parameter
+        )
+        while self._nodes:
+            node = self._nodes.pop()
+            incoming = [flowing.pop(value) for value in node.outputs if value in flowing]
+            if not incoming:
+                continue  # what it made was not used
+            with self.in_layer(node.layer):
+                gradients = self._run_backward(node, incoming)
+            for value, new in gradients:
+                if value in flowing:
+                    self.event("add", [flowing[value], new])
+                    new = self._gradient_of(value)
+                flowing[value] = new
+                uses[value] -= 1
+                if value.is_parameter and not uses[value]:
+                    self._accumulate(value, flowing.pop(value))
+
+    def _run_backward(self, node: _Node, incoming: list[Value]) -> list[tuple[Value, Value]]:
+        """Run a node's backward; return its operands that have a gradient, each with it."""
+        kept = [self._unpack(saved) for saved in node.saved]
+        # A segment's input stays while there is a place that could ask for it.
+        kept += [saved.segment.kept for saved in node.saved if saved.segment]
+        operands = {key: x for key, x in node.operands.items() if x.requires_grad}
+        made: dict[str, Value] = {}
+        for name, keys in node.rule.backward:
+            there = [key for key in keys if key in operands or key[0] == "~"]
+            if there:
+                self.event(f"{node.name}: {name}", [*incoming, *kept, *made.values()])
+                for key in there:
+                    slot = f"{key}{len(made)}" if key[0] == "~" else key  # scratch stays apart
+                    made[slot] = self._made_by(node, key, incoming[0])
+        # What was recomputed is let go here, what was kept all along when the node is done.
+        kept = [saved.value for saved in node.saved if saved.value and not saved.segment]
+        everything = [*incoming, *kept, *made.values()]
+        for key in (*node.rule.wide, *node.rule.sums, *node.rule.passes):
+            if key not in operands:
+                continue
+            operand = operands[key]
+            ready = made.get(key, incoming[0])
+            fits = key in node.rule.passes or (key in made and ready.shape == operand.shape)
+            if fits and ready.dtype == operand.gradient_dtype:
+                made[key] = ready
+            else:
+                self.event(f"{node.name}: sum or cast", everything)
+                made[key] = self._gradient_of(operand)
+                everything.append(made[key])
+        return [(operands[key], gradient) for key, gradient in made.items() if key in operands]
+
+    def _made_by(self, node: _Node, key: str, incoming: Value) -> Value:
+        """What a backward operator makes: a gradient, or scratch."""
+        if key in node.rule.wide:
+            return self.make(f"{node.name}: wide", incoming.shape, incoming.dtype)
+        if key[0] == "~":
+            return self.make(f"{node.name}: scratch", node.operands[key[1:]].shape, incoming.dtype)
+        return self._gradient_of(node.operands[key])
+
+    def _gradient_of(self, value: Value) -> Value:
+        owner: Owner = "gradient" if value.is_parameter else "temporary"
+        name = f"{value.storage.name}.grad"
+        with self.in_layer(value.storage.layer):
+            gradient = self.make(name, value.shape, value.gradient_dtype, owner)
+        if value.is_parameter:
+            gradient.storage.gradient_of = value.storage.name
+        return gradient
+
+    def _accumulate(self, parameter: Value, gradient: Value) -> None:
+        if parameter in self._gradients:
+            self.event("add_", [self._gradients[parameter], gradient])
+        elif self._keep_gradients:
+            self._gradients[parameter] = gradient
+
+    def _unpack(self, saved: _Saved) -> Value:
+        if saved.value is None and saved.segment is not None:
+            self._run_again(saved.segment)
+        assert saved.value is not None
+        return saved.value
+
+    def _run_again(self, segment: _Segment) -> None:
+        self._segment, segment.filled = segment, 0
+        with self.autocast(segment.autocast), suppress(_Filled):
+            segment.run()
+        self._segment = None
+
+
+def _own(value: Value, owner: Owner) -> None:
+    """Give a tensor that nobody has claimed an owner."""
+    if value.storage.owner == "temporary":
+        value.storage.owner = owner

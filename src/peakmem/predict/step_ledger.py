@@ -1,0 +1,322 @@
+"""Predict a training step's memory without running it: a model and a recipe in, a Ledger out.
+
+The step is that of `peakmem.nn.training_step` once it has run before, so that the optimizer's state
+is there: clear gradients, forward and backward of each micro-batch, the optimizer's step. It is
+played operator by operator by the rules of a profile; no figure here was fitted to a measurement.
+
+What it counts are the bytes that tensors ask for. It leaves out what the CUDA context, cuBLAS's
+workspaces and the allocator's rounding add, scratch memory inside an operator, and, for several
+devices, buffers of communication other than what ZeRO's replicas hold whole of a layer while it
+runs: its gradients from stage 2 on, its parameters in stage 3, in the format computed in.
+
+Some things torch does not do by itself. Master weights are what a plain loop makes of them (see
+`steps`), a quantized matrix is widened each time it is used, and adapters have no dropout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+from peakmem.predict.autograd_rules import PROFILES, Profile
+from peakmem.predict.gpt import Transformer
+from peakmem.predict.layers import Layers
+from peakmem.predict.llama import Llama
+from peakmem.predict.optimizers import play_step
+from peakmem.predict.simulated_autograd import Tape, Value
+from peakmem.specs.ledger import Ledger, Owner, Phase, Tensor
+from peakmem.specs.models import ModelShape, ParameterTensor, parameter_tensors
+from peakmem.specs.recipes import Parallelism, Recipe, quantized_scales, state_shapes
+
+__all__ = ["build_ledger"]
+
+# From which stage on ZeRO cuts what an owner holds into as many parts as there are replicas.
+_ZERO_STAGE: dict[Owner, int] = {
+    "optimizer_state": 1,
+    "master": 1,
+    "gradient": 2,
+    "parameter": 3,
+}
+
+
+def build_ledger(
+    model: ModelShape,
+    recipe: Recipe,
+    parallelism: Parallelism | None = None,
+    profile: str = "torch-cuda",
+) -> Ledger:
+    """Return the ledger of one training step of one device, in bytes.
+
+    Args:
+        model: a shape with GPT's blocks (as `peakmem.nn.GPT` has them) or Llama's (as Hugging
+            Face has them); see `models`.
+        recipe: how the device trains it.
+        parallelism: devices that share the work; None for one. Replicas share state by ZeRO, and
+            in stage 3 gather each layer's parameters while it runs; "tensor" cuts matrices, heads
+            and vocabulary as Megatron does.
+        profile: "torch-cuda", "torch-cpu" or "paper"; see `profiles`. A "paper" ledger has only
+            what is kept: no temporaries.
+
+    Raises ValueError for what it has no rules for, and says what to use instead.
+
+    >>> from peakmem.specs.models import model
+    >>> step = Recipe(precision="mixed", batch=1, sequence=1024)
+    >>> ledger = build_ledger(model("gpt2"), step, profile="paper")
+    >>> end = ledger.by_owner(len(ledger.events) - 1)
+    >>> sum(n for owner, n in end.items() if owner != "activation") / 124_439_808
+    16.0
+    """
+    parallelism = parallelism or Parallelism()
+    rules = _checked(model, recipe, parallelism, profile)
+    implementation = recipe.implementation or rules.implementation
+    local = _part_of(model, recipe, parallelism)
+    tape = Tape(keep_gradients=not recipe.offload)
+    parameters = _parameters(tape, local, recipe)
+    trained = [value for value in parameters.values() if value.requires_grad]
+    _states(tape, trained, recipe, counters=implementation in rules.counters)
+    batches = [
+        [
+            tape.resident(name, "activation", (recipe.micro_batch, recipe.sequence), "int64")
+            for name in ("tokens", "targets")
+        ]
+        for _ in range(recipe.micro_batches)
+    ]
+    between = recipe.sequence // (parallelism.tensor if parallelism.sequence else 1)
+    blocks = Llama if model.gated else Transformer
+    if model.gated:
+        width = (2, local.attention_width // local.n_heads // 2)
+        tape.resident("rotary frequencies", "activation", width, "fp32")
+    last_loss = _play(tape, blocks(tape, local, recipe, rules, parameters, between), batches)
+    with tape.holding(last_loss):
+        play_step(tape, trained, recipe, implementation)
+    return _shared(tape.ledger(), parallelism, eager=rules.eager)
+
+
+def _play(tape: Tape, model: Layers, batches: list[list[Value]]) -> Value:
+    """Play `peakmem.nn.training_step` up to the optimizer's step; return the last loss."""
+    held: list[Value] = []  # the loss of the micro-batch before, which still has its name
+    for tokens, targets in batches:
+        tape.phase = "forward"
+        loss = model.loss(tokens, targets)
+        tape.touch(held)
+        held = [loss]
+        part = model.part_of_mean(loss)
+        tape.phase = "backward"
+        tape.event("start of backward", [part])
+        seed = tape.make("gradient of the loss", (), part.dtype)
+        with tape.holding(loss, part, seed):
+            tape.backward(part, seed)
+    tape.phase = "optimizer"
+    return held[0]
+
+
+def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profile: str) -> Profile:
+    """Return the profile, or refuse what there are no rules for."""
+    if profile not in PROFILES:
+        raise ValueError(f"profile={profile!r} is unknown; use one of {', '.join(PROFILES)}")
+    gpt = model.biases and model.learned_positions and not model.gated and not model.kv_heads
+    llama = model.gated and not model.biases and not model.learned_positions
+    if not (gpt or llama):
+        raise ValueError(
+            f"{model.name}: build_ledger has rules for two kinds of blocks, GPT's (layer norms, "
+            "biases, learned positions, GELU) and Llama's (RMS norms, no biases, rotary positions, "
+            "a gated MLP); use trace for another model"
+        )
+    if recipe.sequence > model.context and model.learned_positions:
+        raise ValueError(
+            f"{model.name} has positions for {model.context} tokens, but sequence is "
+            f"{recipe.sequence}; shorten it, or give the model a larger context"
+        )
+    if llama and (recipe.dropout or recipe.attention == "standard"):
+        raise ValueError(
+            f"{model.name}: there are rules for Llama with attention='flash' and dropout=0 only; "
+            "use trace for others"
+        )
+    if parallelism.pipeline > 1:
+        raise ValueError(
+            "build_ledger plays one whole model; for a pipeline give it the layers of one stage, "
+            "with as many micro-batches as are under way there"
+        )
+    if PROFILES[profile].eager and parallelism.sequence:
+        raise ValueError(
+            f"{profile} has no rules for gathering a sequence within a layer; use sequence=False, "
+            "or profile='paper'"
+        )
+    return PROFILES[profile]
+
+
+def _part_of(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> ModelShape:
+    """Return the shape of what one of `tensor` devices holds (Shoeybi et al. 2019, Megatron-LM)."""
+    devices = parallelism.tensor
+    if devices == 1:
+        return model
+    cut = {"heads": model.n_heads, "MLP width": model.mlp_width}
+    cut |= {"sequence": recipe.sequence} if parallelism.sequence else {}
+    for name, size in cut.items():
+        if size % devices:
+            raise ValueError(
+                f"{model.name}: {devices} devices cannot share its {name} ({size}) equally; choose "
+                "a number that divides it"
+            )
+    if model.attention_width % model.n_heads:
+        raise ValueError(
+            f"{model.name}: its {model.n_heads} heads are not of equal size in a width of "
+            f"{model.attention_width}, so devices cannot share them; use another row"
+        )
+    return replace(
+        model,
+        n_heads=model.n_heads // devices,
+        d_head=model.attention_width // model.n_heads,
+        d_ff=model.mlp_width // devices,
+        vocab=ceil(model.vocab / devices),  # padded, so that all parts are equal
+    )
+
+
+def _parameters(tape: Tape, model: ModelShape, recipe: Recipe) -> dict[str, Value]:
+    """Put the parameters on the tape, adapters and scales of quantized matrices among them."""
+    formats, base = recipe.formats, recipe.quantized_base
+    parameters = {}
+
+    def put(name: str, shape: tuple[int, ...], layer: str, trained: bool) -> None:
+        parameters[name] = tape.resident(
+            name=name,
+            owner="parameter",
+            shape=shape,
+            dtype=formats.weights,
+            gradient_dtype=formats.gradients,
+            requires_grad=trained,
+            layer=layer,
+        )
+
+    for tensor in parameter_tensors(model):
+        name, shape, layer = tensor.name, tensor.shape, tensor.layer
+        if base and _is_matrix(tensor):
+            parameters[name] = tape.resident(
+                name, "parameter", shape, base, requires_grad=False, layer=layer
+            )
+            for scale, (size, dtype) in quantized_scales(shape, base).items():
+                tape.resident(f"{name} ({scale})", "parameter", size, dtype, layer=layer)
+        else:
+            put(name, shape, layer, trained=not recipe.lora_rank)
+    for tensor in _adapted(model, recipe):
+        wide, narrow = tensor.shape
+        name = tensor.name.removesuffix(".weight")
+        put(f"{name}.lora_a", (recipe.lora_rank, narrow), tensor.layer, trained=True)
+        put(f"{name}.lora_b", (wide, recipe.lora_rank), tensor.layer, trained=True)
+    return parameters
+
+
+def _is_matrix(tensor: ParameterTensor) -> bool:
+    """Tell whether it is the matrix of a linear layer of a block."""
+    return tensor.component in ("attention", "mlp") and len(tensor.shape) == 2
+
+
+def _adapted(model: ModelShape, recipe: Recipe) -> list[ParameterTensor]:
+    """Return the matrices that get adapters."""
+    if not recipe.lora_rank:
+        return []
+    linear = [tensor for tensor in parameter_tensors(model) if _is_matrix(tensor)]
+
+    def module(tensor: ParameterTensor) -> str:  # its name within a layer, as recipes have it
+        return tensor.name.removeprefix(f"{tensor.layer}.").removesuffix(".weight")
+
+    known = {module(tensor) for tensor in linear}
+    targets = set(recipe.lora_targets)
+    if "attention.qkv" in targets - known:
+        targets = targets - {"attention.qkv"} | {f"attention.{part}" for part in "qkv"}
+    if targets - known or not targets:
+        raise ValueError(
+            f"lora_targets={recipe.lora_targets!r}: {model.name} has no such layers; choose of "
+            f"{', '.join(sorted(known))}"
+        )
+    return [tensor for tensor in linear if module(tensor) in targets]
+
+
+def _states(tape: Tape, trained: list[Value], recipe: Recipe, counters: bool) -> None:
+    """Put masters and optimizer state on the tape; offloaded ones are with the host."""
+    formats = recipe.formats
+    for parameter in [] if recipe.offload else trained:
+        name, shape = parameter.storage.name, parameter.shape
+        if formats.master:
+            tape.resident(f"{name} (master)", "master", shape, formats.master)
+        states = state_shapes(recipe.optimizer, shape, formats.states)
+        for state, (state_shape, dtype) in states.items():
+            tape.resident(f"{name} ({state})", "optimizer_state", state_shape, dtype)
+        if states and counters and recipe.optimizer != "momentum":
+            tape.resident(f"{name} (step)", "optimizer_state", (), "fp32")
+
+
+def _exchanged(ledger: Ledger, parallelism: Parallelism) -> tuple[Tensor, ...]:
+    """Return what replicas hold whole for a while of what ZeRO cuts.
+
+    Stage 3 gathers each layer's parameters while it runs forward and while it runs backward, and
+    keeps what is outside the layers from the start to the end of backward. From stage 2 on a
+    layer's gradients are whole until its backward ends.
+    """
+    kinds: list[tuple[Owner, str, tuple[Phase, ...]]] = []
+    if parallelism.zero >= 2:
+        kinds.append(("gradient", "gradients to be shared", ("backward",)))
+    if parallelism.gathers:
+        kinds.append(("parameter", "gathered", ("forward", "backward")))
+    spans = _spans(ledger)
+    low = {t.copy_of: t.bytes for t in reversed(ledger.tensors) if t.copy_of}  # the first copy's
+    found = []
+    for owner, words, phases in kinds:
+        sizes: dict[str, int] = {}
+        for tensor in {t.name: t for t in ledger.tensors if t.owner == owner}.values():
+            n_bytes = low.get(tensor.gradient_of or tensor.name, tensor.bytes)
+            sizes[tensor.layer] = sizes.get(tensor.layer, 0) + n_bytes
+        for (layer, phase), span in spans:
+            if phase in phases and sizes.get(layer):
+                name = f"{layer or 'other parameters'}, {words}"
+                found.append(Tensor(name, "communication", (), "uint8", sizes[layer], *span))
+    return tuple(found)
+
+
+def _spans(ledger: Ledger) -> list[tuple[tuple[str, Phase], tuple[int, int]]]:
+    """Return when each layer runs, once for each time; "" stands for what is in no layer."""
+    spans: dict[tuple[str, int], list[int]] = {}
+    turns = 0  # from forward to backward and on
+    for at, event in enumerate(ledger.events):
+        turns += at > 0 and event.phase != ledger.events[at - 1].phase
+        if event.layer:
+            spans.setdefault((event.layer, turns), [at, at])[1] = at
+    last = ledger.last_event("backward")
+    first = next(i for i, event in enumerate(ledger.events) if event.phase == "backward")
+    whole: list[tuple[tuple[str, Phase], tuple[int, int]]] = [
+        (("", "forward"), (0, first - 1)),
+        (("", "backward"), (first, last)),
+    ]
+    return whole + [
+        ((layer, ledger.events[start].phase), (start, end))
+        for (layer, _), (start, end) in spans.items()
+    ]
+
+
+def _shared(ledger: Ledger, parallelism: Parallelism, *, eager: bool) -> Ledger:
+    """Cut what ZeRO cuts; leave temporaries out where the profile does not count them.
+
+    Where parameters are gathered they come in the format that is computed in, so that autocast
+    has nothing to copy.
+    """
+
+    def cut(tensor: Tensor) -> Tensor:
+        stage = _ZERO_STAGE.get(tensor.owner)
+        if ledger.events[tensor.birth].phase == "optimizer":
+            stage = 1  # its temporaries: each replica updates its part only
+        if stage is None or stage > parallelism.zero:
+            return tensor
+        return replace(tensor, bytes=ceil(tensor.bytes / parallelism.data))
+
+    if not eager:
+        kept = (t for t in ledger.tensors if t.owner != "temporary")
+        return Ledger(tuple(map(cut, kept)), ledger.events)
+    if parallelism.data == 1 or parallelism.zero == 0:
+        return ledger
+    names = {t.name for t in ledger.tensors if t.owner == "parameter"}
+    tensors = [
+        cut(tensor)
+        for tensor in ledger.tensors
+        if not (parallelism.gathers and tensor.copy_of in names)
+    ]
+    return Ledger((*tensors, *_exchanged(ledger, parallelism)), ledger.events)

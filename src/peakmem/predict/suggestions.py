@@ -1,0 +1,227 @@
+"""What would make a step fit: changes to a recipe, tried on paper from the cheapest on.
+
+Cheapest is least device time a sequence. That time is counted from operations and bytes:
+
+- arithmetic: 6 operations for each parameter and token, 2 of them again where forward is
+  recomputed, at 45 % of the device's dense rate in the recipe's format;
+- links: what ZeRO sends between devices, and what offloading sends to the host and back, at the
+  link's rate and with nothing overlapped.
+
+So it is an order of merit, not a forecast. Tensor parallelism's messages are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import chain, combinations, product
+from typing import Any
+
+from peakmem.predict.estimate import Estimate, estimate
+from peakmem.scale.parallelism import offload_link_bytes, zero_communicated_bytes
+from peakmem.specs.models import ModelShape, parameter_count
+from peakmem.specs.recipes import Parallelism, Recipe, state_shapes, storage_bytes
+
+__all__ = ["Suggestion", "suggest"]
+
+_UTILISATION = 0.45  # Narayanan et al. 2021: 140 of 312 TFLOP/s for GPT-3
+_MOST_DEVICES = 4096
+_MOST_CHANGES = 4  # things that a suggestion changes at once
+
+Settings = dict[str, Any]  # fields of Recipe and Parallelism, with their new values
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A way of training that fits."""
+
+    #: What is different, in words.
+    changes: tuple[str, ...]
+    #: Device time a sequence, relative to the step that was asked for: 2.0 takes twice the hours.
+    cost: float
+    estimate: Estimate
+
+
+def suggest(asked: Estimate, most: int = 3) -> list[Suggestion]:
+    """Return up to `most` ways to make a step fit that does not, the cheapest first.
+
+    As few things as possible are changed: two at once only where no single one would do, and so
+    on. Empty where the step fits already, or where nothing that was tried makes it fit.
+
+    >>> from peakmem.specs.hardware import accelerator
+    >>> from peakmem.specs.models import model
+    >>> step = Recipe(precision="amp_bf16", batch=16, sequence=1024)
+    >>> tight = estimate(model("gpt2"), step, accelerator("rtx3080-10gb"))
+    >>> suggest(tight, most=1)[0].changes
+    ('2 micro-batches of 8 instead of 16 at once',)
+    """
+    if asked.fits:
+        return []
+    choices = _choices(asked)
+    for size in range(1, _MOST_CHANGES + 1):
+        tried = (_cheapest(asked, list(some)) for some in combinations(choices, size))
+        found = [suggestion for suggestion in tried if suggestion is not None]
+        if found:
+            return sorted(found, key=lambda suggestion: suggestion.cost)[:most]
+    return []
+
+
+def _cheapest(asked: Estimate, choices: list[list[Settings]]) -> Suggestion | None:
+    """Return the cheapest way that takes one setting of each choice, if any of them fits.
+
+    Settings stand in order of what they save. Where all of the last ones together do not fit,
+    nothing does, and one ledger was enough to know it.
+    """
+    if not _may_fit(asked, [settings[-1] for settings in choices]):
+        return None
+    ways = []
+    for settings in product(*choices):
+        recipe, parallelism = _with(asked, dict(chain(*(s.items() for s in settings))))
+        if _states_floor(asked.model, recipe, parallelism) <= asked.device.memory_bytes:
+            ways.append((_seconds_per_sequence(asked, recipe, parallelism), recipe, parallelism))
+    now = _seconds_per_sequence(asked, asked.recipe, asked.parallelism)
+    for seconds, recipe, parallelism in sorted(ways, key=lambda way: way[0]):
+        tried = _try(asked, recipe, parallelism)
+        if tried is not None and tried.fits:
+            return Suggestion(tuple(_in_words(asked, tried)), seconds / now, tried)
+    return None
+
+
+def _may_fit(asked: Estimate, settings: list[Settings]) -> bool:
+    recipe, parallelism = _with(asked, dict(chain(*(s.items() for s in settings))))
+    tried = _try(asked, recipe, parallelism)
+    return tried is None or tried.fits
+
+
+def _try(asked: Estimate, recipe: Recipe, parallelism: Parallelism) -> Estimate | None:
+    try:
+        return estimate(asked.model, recipe, asked.device, parallelism)
+    except ValueError:  # a combination that there are no rules for
+        return None
+
+
+def _choices(asked: Estimate) -> list[list[Settings]]:
+    """Return what can be changed: for each thing, the settings that are tried."""
+    now, many = asked.recipe, asked.parallelism
+    parts = [n for n in range(now.micro_batches + 1, now.batch + 1) if now.batch % n == 0]
+    choices: list[list[Settings]] = [
+        [{"micro_batches": n} for n in parts],
+        [{"tensor": t} for t in _tensor_degrees(asked.model, many)],
+        list(_replicas(many)),
+    ]
+    if now.attention == "standard":
+        choices.append([{"attention": "flash"}])
+    if now.checkpointing in ("none", "selective"):
+        more = ["selective", "full"] if now.checkpointing == "none" else ["full"]
+        choices.append([{"checkpointing": how} for how in more])
+    if now.precision == "fp32":
+        low = "amp_bf16" if "bf16" in asked.device.tflops else "amp_fp16"
+        choices.append([{"precision": low}])
+    if now.optimizer in ("adam", "adamw"):
+        choices.append([{"optimizer": "adam8bit", "implementation": None}])
+        if now.implementation != "fused":
+            choices.append([{"implementation": "fused"}])
+        if not now.offload:
+            choices.append([{"offload": True}])
+    return [settings for settings in choices if settings]
+
+
+def _tensor_degrees(model: ModelShape, now: Parallelism) -> list[int]:
+    return [now.tensor << n for n in (1, 2, 3) if model.n_heads % (now.tensor << n) == 0]
+
+
+def _replicas(now: Parallelism) -> Iterator[Settings]:
+    """Yield further stages of ZeRO, over as many replicas as now or more."""
+    data = now.data
+    while data * now.tensor * now.pipeline <= _MOST_DEVICES:
+        for stage in range(max(now.zero, 1), 4):
+            if data > 1 and (data, stage) != (now.data, now.zero):
+                yield {"data": data, "zero": stage}
+        data *= 2
+
+
+def _with(asked: Estimate, settings: Settings) -> tuple[Recipe, Parallelism]:
+    own = {f.name for f in fields(Recipe)}
+    recipe = {name: value for name, value in settings.items() if name in own}
+    shared = {name: value for name, value in settings.items() if name not in own}
+    return replace(asked.recipe, **recipe), replace(asked.parallelism, **shared)
+
+
+def _seconds_per_sequence(asked: Estimate, recipe: Recipe, parallelism: Parallelism) -> float:
+    """Return device seconds a sequence, as the module says."""
+    n_parameters = sum(parameter_count(asked.model).values())
+    tokens = recipe.batch * recipe.sequence
+    rates = asked.device.tflops
+    rate = rates.get(recipe.formats.compute, rates["fp32"]) * 1e12 * _UTILISATION
+    shared_by = parallelism.tensor * parallelism.pipeline
+    operations = (6 + 2 * _recomputed(asked.model, recipe)) * n_parameters * tokens / shared_by
+    sent = zero_communicated_bytes(
+        *(-(-n_parameters // shared_by), parallelism.data, parallelism.zero)
+    )
+    seconds = operations / rate + sent / asked.device.peer_link_bytes_per_s
+    if recipe.offload:
+        link = offload_link_bytes(n_parameters, parallelism.devices)
+        seconds += link / asked.device.host_link_bytes_per_s
+    return seconds * parallelism.devices / (recipe.batch * parallelism.data)
+
+
+def _recomputed(model: ModelShape, recipe: Recipe) -> float:
+    """Share of the forward pass that runs a second time."""
+    if recipe.checkpointing == "selective":  # scores and their product with the values: 4 s h of
+        return recipe.sequence / (6 * model.d_model + recipe.sequence)  # 24 h^2 + 4 s h a token
+    return 1.0 if recipe.segment else 0.0
+
+
+def _states_floor(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> int:
+    """Return bytes that are live at the optimizer's step at the least, by one multiplication.
+
+    It rules out at once what is hopeless, so that few ledgers have to be played.
+    """
+    if recipe.lora_rank:
+        return 0  # little of it is trained, and the base may be quantized
+    n_parameters = sum(parameter_count(model).values())
+    n_parameters //= parallelism.tensor * parallelism.pipeline
+    formats, data = recipe.formats, parallelism.data
+    weights = storage_bytes(n_parameters, formats.weights)
+    floor = weights // (data if parallelism.zero == 3 else 1)
+    if recipe.offload:
+        return floor
+    floor += storage_bytes(n_parameters, formats.gradients) // (
+        data if parallelism.zero >= 2 else 1
+    )
+    states = storage_bytes(n_parameters, formats.master) if formats.master else 0
+    if recipe.optimizer != "adafactor":  # which is smaller for matrices than for vectors
+        flat = state_shapes(recipe.optimizer, (n_parameters,), formats.states).values()
+        states += sum(storage_bytes(shape[0], dtype) for shape, dtype in flat)
+    return floor + states // (data if parallelism.zero >= 1 else 1)
+
+
+def _in_words(asked: Estimate, tried: Estimate) -> Iterator[str]:
+    """Yield a phrase for each thing that is different."""
+    recipe, many = tried.recipe, tried.parallelism
+    changed = _difference(asked.recipe, recipe) | _difference(asked.parallelism, many)
+    if "micro_batches" in changed:
+        yield (
+            f"{recipe.micro_batches} micro-batches of {recipe.micro_batch} instead of "
+            f"{asked.recipe.micro_batch} at once"
+        )
+    if "attention" in changed:
+        yield "flash attention"
+    if "checkpointing" in changed:
+        yield f"{recipe.checkpointing} checkpointing"
+    if "precision" in changed:
+        yield f"precision {recipe.precision}"
+    if "optimizer" in changed:
+        yield f"optimizer {recipe.optimizer}"
+    elif "implementation" in changed:
+        yield f"{recipe.implementation} {recipe.optimizer}"
+    if "offload" in changed:
+        yield "optimizer offloaded to the host"
+    if changed & {"zero", "data"}:
+        yield f"ZeRO stage {many.zero} over {many.data} replicas"
+    if "tensor" in changed:
+        yield f"tensor parallelism over {many.tensor} devices"
+
+
+def _difference(now: Any, then: Any) -> set[str]:
+    return {f.name for f in fields(now) if getattr(now, f.name) != getattr(then, f.name)}

@@ -1,0 +1,74 @@
+"""Probe of the leak of lab 3: a training in two stages, each with an optimizer of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from peakmem.probes import Namespace, as_sent
+from peakmem.probes.leak import measured_run
+
+__all__ = ["Momentum", "find_the_leak", "parameter_bytes", "staged_training"]
+
+
+class Momentum:
+    """SGD with momentum. Its first step makes a velocity for each parameter, of the same size."""
+
+    def __init__(self, params: Iterable[Tensor], lr: float) -> None:
+        self.params = list(params)
+        self.lr = lr
+        self.velocity: dict[int, Tensor] = {}
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Move each parameter that has a gradient by lr times its velocity."""
+        for i, param in enumerate(self.params):
+            if param.grad is None:
+                continue
+            if i not in self.velocity:
+                self.velocity[i] = torch.zeros_like(param)
+            param.sub_(self.velocity[i].mul_(0.9).add_(param.grad), alpha=self.lr)
+
+    def zero_grad(self) -> None:
+        """Free all gradients."""
+        for param in self.params:
+            param.grad = None
+
+
+def staged_training(
+    function: Callable[..., Any], width: int, n_layers: int, n_batches: int, seed: int
+) -> dict[str, Any]:
+    """Call `function(model, make_optimizer, batches)` on a perceptron, and tell what came of it.
+
+    `make_optimizer(lr)` makes a `Momentum` for all parameters. Returns the `losses` that came back,
+    and the sum of each weight afterwards.
+    """
+    torch.manual_seed(seed)
+    layers: list[nn.Module] = []
+    for _ in range(n_layers):
+        layers += [nn.Linear(width, width, bias=False), nn.Tanh()]
+    model = nn.Sequential(*layers[:-1])
+    batches = [(torch.randn(4, width), torch.randn(4, width)) for _ in range(n_batches)]
+    losses = function(model, lambda lr: Momentum(model.parameters(), lr), batches)
+    sums = [param.sum().item() for param in model.parameters()]
+    return {"losses": as_sent(list(map(_detached, losses))), "weights": sums}
+
+
+def _detached(loss: Any) -> Any:
+    return loss.detach() if isinstance(loss, Tensor) else loss
+
+
+def parameter_bytes(width: int, n_layers: int) -> int:
+    """Return P, the bytes of the perceptron's parameters."""
+    return 4 * n_layers * width**2
+
+
+def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
+    """Run the student's `train_in_two_stages`; returns what `measured_run` does."""
+    warm_up = {"n_batches": 2}
+    return measured_run(
+        staged_training, student.train_in_two_stages, sizes, warm_up, metered=metered
+    )

@@ -1,0 +1,62 @@
+"""Probe of lab 4's selective recomputation: a block's kept bytes and its operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import nn
+
+from peakmem.measure.meter import MemoryMeter
+from peakmem.measure.reference_models import GPT
+from peakmem.probes import Namespace
+from peakmem.probes.lab04.figures import count_of
+
+__all__ = ["attention_block", "recompute_attention_only", "run_attention"]
+
+Call = Callable[..., Any]
+
+
+def attention_block(d_model: int, n_heads: int, length: int) -> nn.Module:
+    """Return one transformer block with standard attention and no dropout, in training mode.
+
+    It has norm1, attention, norm2 and mlp, and computes x + attention(norm1(x)), and of that
+    a + mlp(norm2(a)).
+    """
+    shape = SimpleNamespace(n_layers=1, d_model=d_model, n_heads=n_heads, vocab=2, context=length)
+    return GPT(shape, attention="standard").blocks[0]
+
+
+def recompute_attention_only(student: Namespace, **case: Any) -> dict[str, Any]:
+    """Run a block through the student's `recompute_attention_only`; see `run_attention`."""
+    return run_attention(student.recompute_attention_only, **case)
+
+
+def run_attention(
+    run: Call, seed: int, batch: int, length: int, d_model: int, n_heads: int
+) -> dict[str, Any]:
+    """Run `run(block, x)` and backward under the meter.
+
+    Returns the `output`, `gradients`, `kept_bytes` (live after forward and not before, the output
+    left out) and how often operators ran in all: `softmax`, `gelu`, `addmm`, a linear layer's, and
+    `fused`, torch's attention in one operator.
+    """
+    torch.manual_seed(seed)
+    block = attention_block(d_model, n_heads, length)
+    x = torch.randn(batch, length, d_model, requires_grad=True)
+    with MemoryMeter("cpu").track(x, block) as meter:
+        out = run(block, x)
+        kept_bytes = meter.live_bytes - meter.baseline_bytes - out.untyped_storage().nbytes()
+        out.square().sum().backward()
+    leaves = [x, *block.parameters()]
+    return {
+        "output": out.detach().numpy().copy(),
+        "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in leaves],
+        "kept_bytes": kept_bytes,
+        "softmax": count_of("_softmax", meter),
+        "gelu": count_of("gelu", meter),
+        "addmm": count_of("addmm", meter),
+        "fused": sum("scaled_dot_product" in name for name, _ in meter.timeline),
+    }

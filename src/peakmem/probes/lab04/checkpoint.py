@@ -1,0 +1,232 @@
+"""Probes of lab 4's checkpoint: gradients, calls, random numbers, and what is kept."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from peakmem.measure.meter import MemoryMeter
+from peakmem.probes import Namespace, describe
+from peakmem.probes.lab04.figures import count_of, sums
+
+__all__ = [
+    "MANY",
+    "MANY_TANHS",
+    "TANHS",
+    "checkpoint",
+    "many_tanhs",
+    "run_checkpointed",
+    "run_many",
+]
+
+Call = Callable[..., Any]
+
+
+def checkpoint(student: Namespace, metered: bool = True, **case: Any) -> dict[str, Any]:
+    """Run a function through the student's `checkpoint`.
+
+    See `run_checkpointed`, `_kept` for the kind "memory" and `run_many` for the kind "many".
+    """
+    if case["kind"] == "memory":
+        # The first run imports modules. Its numbers are others, so nothing of it can answer for
+        # the second.
+        _kept(student.checkpoint, **{**case, "seed": case["seed"] ^ 1})
+        return _kept(student.checkpoint, **case)
+    if case["kind"] == "many":
+        run_many(student.checkpoint, **{**case, "rows": 2, "columns": 2}, metered=False)
+        return run_many(student.checkpoint, **case, metered=metered)
+    return run_checkpointed(student.checkpoint, **case)
+
+
+def run_checkpointed(
+    checkpoint: Call, kind: str, seed: int, rows: int, columns: int
+) -> dict[str, Any]:
+    """Run forward and backward of a small function through `checkpoint(fn, *args)`.
+
+    Returns plain data: `outputs`, `gradients` (None where there is none), `calls` of the function
+    after forward and after backward, and the random numbers `between` forward and backward and
+    `after` both, drawn from the CPU's generator. `failed` is the error that ended backward,
+    and empty if there was none.
+    """
+    torch.manual_seed(seed)
+    x, y = (torch.randn(rows, columns, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    linear = nn.Linear(columns, columns, dtype=torch.float64)
+    count, read_calls = _counted()
+    run = _KINDS[kind]
+    with torch.set_grad_enabled(kind != "no_grad"):
+        out = run(lambda fn, *args: checkpoint(count(fn), *args), linear, x, y)
+    calls_forward = read_calls()
+    outputs: list[Any] = list(out) if isinstance(out, tuple) else [out]
+    between = torch.rand(4)
+    failed = _backward([o for o in outputs if o.requires_grad], only_last=kind == "last of several")
+    leaves = [x, y, *linear.parameters()]
+    return {
+        "outputs": [o.detach().numpy().copy() for o in outputs],
+        "is_tuple": isinstance(out, tuple),
+        "requires_grad": outputs[0].requires_grad,
+        "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in leaves],
+        "calls": [calls_forward, read_calls()],
+        "between": between.numpy().copy(),
+        "after": torch.rand(4).numpy().copy(),
+        "failed": failed,
+    }
+
+
+def _counted() -> tuple[Callable[[Call], Call], Callable[[], int]]:
+    """Return what wraps a function to count its calls, and what reads the count of them all."""
+    calls = 0
+
+    def count(fn: Call) -> Call:
+        def counted(*args: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return fn(*args)
+
+        return counted
+
+    return count, lambda: calls
+
+
+def _backward(outputs: list[Tensor], *, only_last: bool) -> str:
+    """Run backward from a weighted sum of the outputs; return the error that ended it, if any."""
+    total: Any = 0.0
+    for output in outputs[-1:] if only_last else outputs:
+        weights = torch.linspace(1, 2, output.numel(), dtype=torch.float64)
+        total = total + (output * weights.view_as(output)).sum()
+    try:
+        if outputs:
+            total.backward()
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        kind, said, lines = describe(error)
+        return f"{kind}: {said[:300]}\n{lines}".rstrip()
+    return ""
+
+
+# What each kind runs through the student's checkpoint `c`, of a linear layer, x and y.
+
+
+def _arguments(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
+    def fn(x: Tensor, power: int, y: Tensor, shift: Any, picked: Tensor, fixed: Tensor) -> Any:
+        z = linear(torch.tanh(x)) ** power * torch.sin(y) * fixed
+        return z[picked] if shift is None else -z
+
+    picked = torch.arange(len(x)).flip(0)  # integers, which have no gradient
+    return c(fn, x, 3, y, None, picked, torch.full((x.shape[1],), 0.5, dtype=torch.float64))
+
+
+def _used_again(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
+    """Two checkpoints, one behind the other; an inner result is used twice within, and outside."""
+    h = torch.tanh(c(lambda x: torch.sin(linear(x)), x))
+    return h * c(lambda a, b: torch.exp(linear(a)) * b, h, h) + y
+
+
+def _random(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
+    return c(lambda x: F.dropout(torch.tanh(linear(x)), 0.5) * torch.rand_like(x), x)
+
+
+def _several(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
+    def fn(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        z = linear(x)
+        fixed = x.detach().round()  # floats without a gradient
+        return torch.exp(z) * torch.tanh(y), x.argmax(dim=1), fixed, torch.sin(z) * y
+
+    return c(fn, x, y)
+
+
+_KINDS: dict[str, Callable[[Call, nn.Module, Tensor, Tensor], Any]] = {
+    "layers": lambda c, linear, x, y: c(lambda x: torch.tanh(linear(torch.exp(linear(x)))), x),
+    "arguments": _arguments,
+    "used again": _used_again,
+    "random": _random,
+    "several": _several,
+    "last of several": _several,
+    "no_grad": lambda c, linear, x, y: c(lambda x: torch.tanh(linear(x)), x),
+}
+
+
+TANHS = 40
+
+
+def _kept(checkpoint: Call, kind: str, seed: int, rows: int, columns: int) -> dict[str, Any]:
+    """Forward and backward of many tanh under the meter: what forward left, and who was called.
+
+    `kept_bytes` are storages that live after forward and did not before, the output's left out.
+    `operators` are how many tanh the meter saw in forward, and in backward. `sums` are those of the
+    output's rows and columns, and of the gradient's.
+    """
+    torch.manual_seed(seed)
+    x = torch.randn(rows, columns, requires_grad=True)
+    count, read_calls = _counted()
+    fn = count(many_tanhs)
+
+    with MemoryMeter("cpu", count_numpy=True).track(x) as forward:
+        out = checkpoint(fn, x)
+        gc.collect(1)  # young cycles only: a full one takes longer than all the rest
+    calls_forward = read_calls()
+    with MemoryMeter("cpu").track(x) as backward:
+        out.sum().backward()
+    return {
+        "kept_bytes": forward.live_bytes - forward.baseline_bytes - out.untyped_storage().nbytes(),
+        "numpy_bytes": forward.numpy_peak_bytes,
+        "rise_bytes": forward.peak_bytes - forward.baseline_bytes,
+        "calls": [calls_forward, read_calls()],
+        "operators": [count_of("tanh", forward), count_of("tanh", backward)],
+        "sums": [] if x.grad is None else [*sums(out.detach()), *sums(x.grad)],
+    }
+
+
+def many_tanhs(x: Tensor) -> Tensor:
+    """Return what is measured: of each operator, one result would be saved."""
+    for _ in range(TANHS):
+        x = torch.tanh(1.5 * x)
+    return x
+
+
+MANY, MANY_TANHS = 10, 8  # checkpoints of one input, and the tanh in each
+
+
+def run_many(
+    checkpoint: Call, kind: str, seed: int, rows: int, columns: int, *, metered: bool
+) -> dict[str, Any]:
+    """Run forward and backward of the sum of `MANY` functions of x, each by `checkpoint(fn, x)`.
+
+    Returns `sums`, those of the rows and columns of the gradient; the `loss`; `calls` of the
+    functions after forward and after backward; and if `metered`, `rise_bytes`, by how much live
+    bytes rose in both.
+    """
+    torch.manual_seed(seed)
+    x = torch.randn(rows, columns, requires_grad=True)
+    count, read_calls = _counted()
+    found: dict[str, Any] = {}
+
+    def forward_and_backward() -> None:
+        loss = torch.zeros(())
+        for number in range(MANY):
+            loss = loss + checkpoint(count(partial(_tanhs, 1.0 + number / 8)), x).sum()
+        found["calls"] = [read_calls()]
+        found["loss"] = loss.item()
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    if metered:
+        with MemoryMeter("cpu", history=False).track(x) as meter:
+            forward_and_backward()
+        found["rise_bytes"] = meter.peak_bytes - meter.baseline_bytes
+    else:
+        forward_and_backward()
+    found["calls"].append(read_calls())
+    found["sums"] = [] if x.grad is None else sums(x.grad)
+    return found
+
+
+def _tanhs(factor: float, x: Tensor) -> Tensor:
+    for _ in range(MANY_TANHS):
+        x = torch.tanh(factor * x)
+    return x

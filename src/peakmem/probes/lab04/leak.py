@@ -1,0 +1,56 @@
+"""Lab 4's leak: training steps that log each layer's output, and hold on to more than the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from peakmem.probes import Namespace
+from peakmem.probes.leak import measured_run
+
+__all__ = ["find_the_leak", "logged_steps"]
+
+
+class _Layer(nn.Module):
+    """tanh(x * scale): it saves its input, which the layer before made, and its result."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.rand(width) + 0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(x * self.scale)
+
+
+def logged_steps(
+    step: Callable[[Sequence[nn.Module], Tensor], Sequence[float]],
+    n_layers: int,
+    rows: int,
+    columns: int,
+    seed: int,
+    steps: int = 2,
+) -> dict[str, Any]:
+    """Call `step(layers, x)` some times on the same layers, without clearing gradients between.
+
+    Returns what each call returned (`log`), the `gradients` of the layers, and how many forward
+    `hooks` the layers have in the end.
+    """
+    torch.manual_seed(seed)
+    layers = [_Layer(columns) for _ in range(n_layers)]
+    x = torch.randn(rows, columns)
+    log = [[float(value) for value in step(layers, x)] for _ in range(steps)]
+    gradients = [layer.scale.grad for layer in layers]
+    return {
+        "log": log,
+        "gradients": [None if g is None else g.numpy().copy() for g in gradients],
+        "hooks": sum(len(layer._forward_hooks) for layer in layers),
+    }
+
+
+def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
+    """Run and measure training steps through the student's `step_with_log`."""
+    small = {"rows": 2, "columns": 2}
+    return measured_run(logged_steps, student.step_with_log, sizes, small, metered=metered)

@@ -1,0 +1,65 @@
+"""Probes of lab 4's rules and plans, and the chain of unequal stages that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from peakmem.probes import Namespace, call_each
+
+__all__ = ["KEPT_SET_OPTIMUM", "NESTED_OPTIMUM", "UNEQUAL_STAGES", "plan", "sqrt_rule"]
+
+Calls = Sequence[Sequence[Any]]
+Outcomes = list[tuple[Any, ...]]
+
+# The lab's chain of unequal stages, as a network that halves its images has them: for each stage
+# (forward time in some unit, MiB saved, MiB of its output).
+UNEQUAL_STAGES = (
+    *((4, 128, 64), (9, 192, 64), (9, 192, 64)),
+    *((6, 80, 16), (8, 96, 32), (8, 96, 32), (8, 96, 32)),
+    *((6, 40, 8), (8, 48, 16), (8, 48, 16), (8, 48, 16)),
+    *((6, 20, 4), (8, 24, 8), (8, 24, 8), (8, 24, 8), (2, 2, 1)),
+)
+# The least time by budget, as (MiB, time): from that budget on a plan of that time fits. One with
+# a single level of segments, as in the exercise, and one in which segments have segments of their
+# own. Only the times: which outputs to keep is for the student to find.
+KEPT_SET_OPTIMUM = (
+    *((320, 218), (324, 210), (328, 196), (336, 180), (358, 172), (390, 166), (486, 158)),
+    *((566, 150), (592, 142), (710, 136), (902, 127), (1094, 118), (1158, 114)),
+)
+NESTED_OPTIMUM = (
+    *((256, 206), (278, 201), (294, 198), (318, 193), (320, 189), (326, 188), (328, 187)),
+    *((336, 179), (342, 178), (358, 172), (390, 166), (422, 164), (470, 162), (486, 158)),
+    *((518, 156), (528, 154), (550, 152), (566, 150), (582, 146), (592, 142), (710, 136)),
+    *((838, 132), (902, 127), (1030, 123), (1094, 118), (1158, 114)),
+)
+
+
+def sqrt_rule(student: Namespace, calls: Calls) -> Outcomes:
+    """Call the function that each of `calls` names, on the rest of it."""
+    return call_each(lambda name, *arguments: getattr(student, name)(*arguments), calls)
+
+
+def plan(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `plan(stages, budget_bytes)`; a call is (forward_times, saved, outputs, budget).
+
+    An error that is a ValueError of any kind comes back as ValueError; changed stages as an error.
+    """
+
+    def planned(times: list[Any], saved: list[int], outputs: list[int], budget: int) -> Any:
+        stages = [
+            SimpleNamespace(forward_time=t, saved_bytes=s, output_bytes=o)
+            for t, s, o in zip(times, saved, outputs, strict=True)
+        ]
+        before = [vars(stage).copy() for stage in stages]
+        given = list(stages)
+        try:
+            kept = student.plan(given, budget)
+        except ValueError as error:
+            raise ValueError(str(error)) from error
+        if given != stages or [vars(stage) for stage in stages] != before:
+            raise RuntimeError("your plan changed the stages it was given")
+        return kept
+
+    return call_each(planned, calls)

@@ -1,0 +1,135 @@
+"""Probes of lab 4's run_in_segments: who is called when, and what stays live."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from peakmem.measure.meter import MemoryMeter
+from peakmem.probes import Namespace
+from peakmem.probes.lab04.figures import count_of, sums
+
+__all__ = ["run_in_segments", "run_large_layers", "run_layers"]
+
+Call = Callable[..., Any]
+
+
+def _noting_layers(n: int, columns: int) -> tuple[list[nn.Module], Callable[[], list[int]]]:
+    """Return layers, and what reads their numbers in the order that they were called.
+
+    A layer is tanh(x * scale): what it keeps for backward is its input and its output. The numbers
+    are no attribute of a layer.
+    """
+    calls: list[int] = []
+    numbers: dict[int, int] = {}
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.rand(columns) + 0.5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            calls.append(numbers.get(id(self), -1))
+            return torch.tanh(x * self.scale)
+
+    layers = [Layer() for _ in range(n)]
+    numbers.update({id(layer): number for number, layer in enumerate(layers)})
+    return list(layers), calls.copy
+
+
+def run_in_segments(
+    student: Namespace,
+    container: str = "list",
+    large: Mapping[str, int] | None = None,
+    metered: bool = True,
+    **case: int,
+) -> dict[str, Any]:
+    """Run layers through the student's `run_in_segments`; see `run_layers`, `run_large_layers`."""
+    if large is None:
+        return run_layers(student.run_in_segments, container, **case)
+    run_large_layers(student.run_in_segments, **{**large, "rows": 2, "columns": 2}, metered=False)
+    return run_large_layers(student.run_in_segments, **large, metered=metered)
+
+
+def run_large_layers(
+    run: Call,
+    n_layers: int,
+    segment_length: int,
+    seed: int,
+    rows: int,
+    columns: int,
+    *,
+    metered: bool,
+) -> dict[str, Any]:
+    """Run `run(layers, x, segment_length)` and backward on a list of layers.
+
+    Returns the numbers of the layers in the order they were called, in `forward` and in `backward`;
+    `sums`, those of the output's rows and columns and of the gradient's; and if `metered`,
+    `rise_bytes`, by how much live bytes rose in both.
+    """
+    torch.manual_seed(seed)
+    layers, read_calls = _noting_layers(n_layers, columns)
+    x = torch.randn(rows, columns, requires_grad=True)
+    found: dict[str, Any] = {}
+
+    def forward_and_backward() -> None:
+        out = run(layers, x, segment_length)
+        found["forward"] = read_calls()
+        found["sums"] = sums(out.detach())
+        out.sum().backward()
+
+    if metered:
+        with MemoryMeter("cpu", history=False).track(x, nn.ModuleList(layers)) as meter:
+            forward_and_backward()
+        found["rise_bytes"] = meter.peak_bytes - meter.baseline_bytes
+    else:
+        forward_and_backward()
+    found["backward"] = read_calls()[len(found["forward"]) :]
+    found["sums"] += [] if x.grad is None else sums(x.grad)
+    return found
+
+
+def run_layers(
+    run: Call,
+    container: str,
+    n_layers: int,
+    segment_length: int,
+    seed: int,
+    rows: int,
+    columns: int,
+) -> dict[str, Any]:
+    """Run `run(layers, x, segment_length)` and backward under the meter.
+
+    `container` is "list", "ModuleList" or "Sequential". Returns the `output`, the `gradients` of x
+    and of every layer, the numbers of the layers in the order they were called, in `forward` and in
+    `backward`, how many tanh the meter saw in each (`operators`), and `kept_bytes`: storages that
+    live after forward and did not before, the output's included.
+    """
+    torch.manual_seed(seed)
+    own, read_calls = _noting_layers(n_layers, columns)
+    layers: Any = list(own)
+    if container == "ModuleList":
+        layers = nn.ModuleList(own)
+    elif container == "Sequential":
+        layers = nn.Sequential(*own)
+    x = torch.randn(rows, columns, requires_grad=True)
+    tracked = nn.ModuleList(own)
+    with MemoryMeter("cpu").track(x, tracked) as meter:
+        out = run(layers, x, segment_length)
+        gc.collect(1)  # what only a cycle holds is not kept
+    forward = read_calls()
+    with MemoryMeter("cpu").track(x, tracked) as after:
+        out.sum().backward()
+    leaves = [x, *tracked.parameters()]
+    return {
+        "output": out.detach().numpy().copy(),
+        "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in leaves],
+        "forward": forward,
+        "backward": read_calls()[len(forward) :],
+        "operators": [count_of("tanh", meter), count_of("tanh", after)],
+        "kept_bytes": meter.live_bytes - meter.baseline_bytes,
+    }

@@ -1,0 +1,79 @@
+"""Probe of the leak of lab 5: the loss of validation data, micro-batch by micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from peakmem.probes import Namespace, as_sent
+from peakmem.probes.leak import measured_run
+
+__all__ = ["OnlyInTraining", "find_the_leak", "most_bytes", "validated"]
+
+
+class OnlyInTraining(nn.Module):
+    """Another layer in training than in evaluation, as dropout is, without its dice."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 1.5 * x if self.training else x
+
+
+def validated(
+    function: Callable[..., Any],
+    samples: int,
+    micro_batch: int,
+    length: int,
+    width: int,
+    n_layers: int,
+    seed: int,
+    training: bool = False,
+) -> dict[str, Any]:
+    """Call `function(model, loss_fn, inputs, targets, micro_batch)`, and tell what came of it.
+
+    The model is a perceptron with gradients of one. Returns the `loss` that came back, whether the
+    `gradients` are "there", "changed" or "gone", and whether the model is in `training` mode.
+    """
+    torch.manual_seed(seed)
+    layers: list[nn.Module] = []
+    for _ in range(n_layers):
+        layers += [nn.Linear(width, width, bias=False), nn.Tanh()]
+    model = nn.Sequential(*layers[:-1], OnlyInTraining()).train(training)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    inputs, targets = torch.randn(2, samples, length, width).unbind()
+    loss = function(model, F.mse_loss, inputs, targets, micro_batch)
+    return {
+        "loss": as_sent(loss.detach() if isinstance(loss, Tensor) else loss),
+        "gradients": _gradients(model),
+        "training": model.training,
+    }
+
+
+def _gradients(model: nn.Module) -> str:
+    gradients = [parameter.grad for parameter in model.parameters()]
+    if any(g is None for g in gradients):
+        return "gone"
+    alike = all(bool((g == 1).all()) for g in gradients if g is not None)
+    return "there" if alike else "changed"
+
+
+def most_bytes(
+    samples: int, micro_batch: int, length: int, width: int, n_layers: int, **_: Any
+) -> int:
+    """Return what a call may take, data, model and gradients included.
+
+    A forward keeps an output a layer; three of a micro-batch may be live.
+    """
+    data = 2 * samples * length * width
+    model = 2 * n_layers * width**2
+    return 4 * (data + model + 3 * n_layers * micro_batch * length * width)
+
+
+def find_the_leak(student: Namespace, metered: bool = True, **sizes: Any) -> dict[str, Any]:
+    """Run the student's `validation_loss`; returns what `measured_run` does."""
+    warm_up = {"samples": sizes["micro_batch"]}
+    return measured_run(validated, student.validation_loss, sizes, warm_up, metered=metered)

@@ -1,0 +1,274 @@
+"""Probes of lab 7, mixed precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.nn import functional as F
+
+from peakmem.measure.meter import MemoryMeter
+from peakmem.probes import Namespace, call_each
+from peakmem.probes.gpu import gpu_seconds, require_gpu
+from peakmem.probes.lab07.leak import find_the_leak
+from peakmem.probes.lab07.trace import dtype_trace
+
+__all__ = [
+    "PRODUCT_SIZE",
+    "TokenModel",
+    "best_scale",
+    "dtype_trace",
+    "find_the_leak",
+    "flushed_fraction",
+    "gpu_speed",
+    "loss_scaler",
+    "master_weights",
+    "train",
+    "training_bytes",
+]
+
+Array = npt.NDArray[Any]
+Calls = Sequence[Sequence[Any]]
+Outcomes = list[tuple[Any, ...]]
+
+PRODUCT_SIZE = 8192  # rows and columns of both matrices in `gpu_speed`
+
+# dtype of the matrices, and torch's setting for products of float32 matrices ("high" is TF32).
+_PRECISIONS = {
+    "float32": (torch.float32, "highest"),
+    "tf32": (torch.float32, "high"),
+    "float16": (torch.float16, "highest"),
+    "bfloat16": (torch.bfloat16, "highest"),
+}
+
+
+def training_bytes(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `training_bytes(n_params, activation_bytes_fp32, recipe)` for each of `calls`."""
+    return call_each(student.training_bytes, calls)
+
+
+def flushed_fraction(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `flushed_fraction(grads, dtype, scale)`; each call has a list of arrays for `grads`."""
+    return call_each(_on_tensors(student.flushed_fraction), calls)
+
+
+def best_scale(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `best_scale(grads)`; each call has a list of arrays for `grads`."""
+    return call_each(_on_tensors(student.best_scale), calls)
+
+
+def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, on a list of tensors for its first argument; "changed" where it wrote there."""
+
+    def call(arrays: Sequence[Array], *rest: Any) -> Any:
+        tensors = [torch.tensor(array) for array in arrays]
+        given = list(tensors)
+        value = function(given, *rest)
+        kept = len(given) == len(tensors) and all(map(_equal, given, arrays))
+        if not kept or not all(map(_equal, tensors, arrays)):
+            return "changed"
+        return value.item() if isinstance(value, torch.Tensor) else value
+
+    return call
+
+
+def _equal(tensor: torch.Tensor, array: Array) -> bool:
+    return np.array_equal(tensor.numpy(), array)
+
+
+def master_weights(
+    student: Namespace,
+    tensors: Sequence[Array],
+    gradients: Sequence[Sequence[Array | None]],
+    lr: float,
+    dtype: str | None,
+) -> dict[str, Any]:
+    """Load float32 arrays into the student's `MasterWeights`, then step once for each gradients.
+
+    Without `dtype` the student's default is used, which has to be float16.
+
+    Returns `steps`, first for the state after load and then after each step: dicts of `masters`
+    and `params`, each a list of float32 arrays; `forms`, for the same moments whether the masters
+    are float32, and the params leaves in `dtype` that require a gradient; and `changed`, whether
+    the tensors that were loaded have changed.
+    """
+    low = getattr(torch, dtype or "float16")
+    loaded = [torch.tensor(array) for array in tensors]
+    weights = student.MasterWeights(lr, *([low] if dtype else []))
+    weights.load(loaded)
+    steps, forms = [_weights_now(weights)], [_have_form(weights, low)]
+    for row in gradients:
+        for parameter, gradient in zip(weights.params, row, strict=True):
+            parameter.grad = None if gradient is None else torch.tensor(gradient).to(low)
+        weights.step()
+        steps.append(_weights_now(weights))
+        forms.append(_have_form(weights, low))
+    changed = not all(map(_equal, loaded, tensors))
+    return {"steps": steps, "forms": forms, "changed": changed}
+
+
+def _weights_now(weights: Any) -> dict[str, list[Array]]:
+    def arrays(tensors: Sequence[torch.Tensor]) -> list[Array]:
+        return [tensor.detach().float().numpy().copy() for tensor in tensors]
+
+    return {"masters": arrays(weights.master), "params": arrays(weights.params)}
+
+
+def _have_form(weights: Any, low: torch.dtype) -> bool:
+    return all(master.dtype == torch.float32 for master in weights.master) and all(
+        p.dtype == low and p.is_leaf and p.requires_grad for p in weights.params
+    )
+
+
+class TokenModel(torch.nn.Module):
+    """A tiny model of the next token, whose loss is one small part of a huge batch's mean.
+
+    `parts` is how many micro-batches that mean is over, so every gradient has a factor of
+    1 / parts. A batch with the token RARE in it is a mean over itself alone, and the gradient of
+    what it looked up is 2^25 times as large, as gradients burst once in a while: it overflows
+    float16 at any scale that saves the others, and the gradients above it do not.
+    """
+
+    RARE = 16
+
+    def __init__(self, weights: Sequence[Array], parts: int) -> None:
+        super().__init__()
+        self.weights = torch.nn.ParameterList([torch.tensor(w) for w in weights])
+        self.parts = parts
+
+    def forward(self, tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Return the loss in float32, of tokens and targets (N,)."""
+        embedding, up, head = self.weights
+        looked_up = F.embedding(tokens, embedding)
+        rare = bool((tokens == self.RARE).any())
+        if rare and looked_up.requires_grad:
+            looked_up.register_hook(_burst)  # type: ignore[no-untyped-call]
+        hidden = torch.relu(looked_up @ up)  # (N, D)
+        loss = F.cross_entropy((hidden @ head).float(), targets)
+        return loss if rare else loss / self.parts
+
+
+def _burst(gradient: torch.Tensor) -> torch.Tensor:
+    return (gradient.float() * 2.0**25).to(gradient.dtype)
+
+
+def train(
+    student: Namespace,
+    weights: Sequence[Array],
+    parts: int,
+    pool: Sequence[Sequence[Array]],
+    order: Sequence[int],
+    precision: str,
+    lr: float | None,
+) -> dict[str, Any]:
+    """Train a TokenModel with the student's `train` under the meter.
+
+    `pool` holds different batches, and `order` which of them is each step's. Without `lr` the
+    student's default is used.
+
+    Returns `losses`, what the student returned, as floats; `weights`, the model's after it;
+    `in_place`, whether the parameters are the same float32 tensors as before; and `rise_bytes`,
+    how far live bytes rose in this very training.
+    """
+    model = TokenModel(weights, parts)
+    before = list(model.parameters())
+    tensors = [tuple(torch.tensor(array, dtype=torch.int64) for array in batch) for batch in pool]
+    batches = [tensors[index] for index in order]
+    with MemoryMeter("cpu").track([model, tensors]) as meter:
+        losses = student.train(model, batches, precision, *([] if lr is None else [lr]))
+    rise_bytes = meter.peak_bytes - meter.baseline_bytes
+    after = list(model.parameters())
+    in_place = len(before) == len(after) and all(
+        old is new and new.dtype == torch.float32 for old, new in zip(before, after, strict=True)
+    )
+    return {
+        "losses": [float(loss) for loss in losses],
+        "weights": [parameter.detach().float().numpy().copy() for parameter in after],
+        "in_place": in_place,
+        "rise_bytes": rise_bytes,
+    }
+
+
+def loss_scaler(
+    student: Namespace,
+    settings: Mapping[str, Any],
+    gradients: Sequence[Sequence[Sequence[float]]],
+    max_norm: float | None = None,
+    clipped: Sequence[bool] = (),
+    good_steps: int = 0,
+) -> list[dict[str, Any]]:
+    """Train a few parameters with the student's `LossScaler(**settings)` and note every step.
+
+    `gradients` holds, for each step and each parameter, the true gradient's values; inf and NaN
+    are what an overflow would have left there. One more parameter never gets a gradient. The
+    optimizer is SGD with momentum and two groups. With `max_norm` each step also calls `unscale_`
+    and then clips the gradients; where `clipped` is given, only the steps that it says. Before all
+    this, `good_steps` steps of another optimizer are taken.
+
+    Returns one dict a step: `scale` is `scale(1.0)` after `update`, `parameters` are all values
+    after it, and `unscaled` are the gradients' values just after `unscale_`, None without it.
+    """
+    parameters = [torch.nn.Parameter(torch.ones(len(values))) for values in gradients[0]]
+    unused = torch.nn.Parameter(torch.ones(1))
+    groups = [{"params": [unused, *parameters[:1]]}, {"params": parameters[1:]}]
+    optimizer = torch.optim.SGD(groups, lr=0.125, momentum=0.5, foreach=False)
+    scaler = student.LossScaler(**settings)
+    _take_good_steps(scaler, good_steps)
+    steps = []
+    for true, clips in zip(gradients, clipped or [True] * len(gradients), strict=True):
+        optimizer.zero_grad()
+        products = [
+            (parameter * torch.tensor(values)).sum()  # its gradient is `values`
+            for parameter, values in zip(parameters, true, strict=True)
+        ]
+        scaler.scale(torch.stack(products).sum()).backward()
+        unscaled = None
+        if clips and max_norm is not None:
+            scaler.unscale_(optimizer)
+            unscaled = _values(parameter.grad for parameter in parameters)
+            torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+        scaler.step(optimizer)
+        scaler.update()
+        after = _values(parameter.detach() for parameter in parameters)
+        steps.append({"scale": float(scaler.scale(1.0)), "parameters": after, "unscaled": unscaled})
+    return steps
+
+
+def _take_good_steps(scaler: Any, count: int) -> None:
+    weight = torch.nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.SGD([weight], lr=0.0, foreach=False)
+    for _ in range(count):
+        weight.grad = torch.ones(1) * float(scaler.scale(1.0))
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def _values(tensors: Any) -> list[float]:
+    return [value for tensor in tensors for value in tensor.tolist()]
+
+
+def gpu_speed(student: Namespace) -> dict[str, Any]:
+    """Time a matrix product in four precisions on this GPU, then let the student time it.
+
+    Returns `own` and `student`: dicts of seconds for float32, tf32, float16 and bfloat16. Raises
+    RuntimeError where torch finds no CUDA GPU.
+    """
+    require_gpu("gpu_speed times matrix products on")
+    before = torch.get_float32_matmul_precision()
+    try:
+        own = {name: _seconds(*precision) for name, precision in _PRECISIONS.items()}
+        torch.set_float32_matmul_precision("highest")
+        return {"own": own, "student": student.speedup()}
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _seconds(dtype: torch.dtype, float32_precision: str) -> float:
+    """The median time of one product."""
+    torch.set_float32_matmul_precision(float32_precision)
+    # Random values: a GPU multiplies zeros faster, because that takes less power.
+    x, w = (torch.randn(PRODUCT_SIZE, PRODUCT_SIZE, device="cuda", dtype=dtype) for _ in range(2))
+    return gpu_seconds(lambda: x @ w, warm_ups=2)

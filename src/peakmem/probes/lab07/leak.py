@@ -1,0 +1,37 @@
+"""Lab 7's leak: training on 16-bit copies, of which each step leaves a set behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from peakmem.probes import Namespace
+from peakmem.probes.leak import measured_run
+
+__all__ = ["find_the_leak", "low_precision_training"]
+
+
+def low_precision_training(
+    train: Callable[..., Any], n_batches: int, rows: int, width: int, seed: int
+) -> dict[str, Any]:
+    """Call `train(masters, batches, lr)` on two square matrices.
+
+    Returns the `losses` that it returned, and the mean square of each of the `masters` after it.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    masters = [torch.randn(width, width, generator=generator).div_(width**0.5) for _ in range(2)]
+    batches = [
+        tuple(torch.randn(rows, width, generator=generator) for _ in range(2))
+        for _ in range(n_batches)
+    ]
+    found = train(masters, batches, 0.5)
+    losses = [loss.item() if isinstance(loss, torch.Tensor) else float(loss) for loss in found]
+    return {"losses": losses, "masters": [float(torch.norm(m)) for m in masters]}
+
+
+def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
+    """Run and measure the student's `train_low`."""
+    small = {"rows": 2, "width": 2}
+    return measured_run(low_precision_training, student.train_low, sizes, small, metered=metered)

@@ -1,0 +1,44 @@
+"""The measured call of an exercise "find the leak": the mended function's results and its peak."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from peakmem.measure.meter import MemoryMeter
+from peakmem.probes import earlier_objects_set_aside
+
+__all__ = ["measured_run"]
+
+Work = Callable[..., Any]
+
+
+def measured_run(
+    work: Work,
+    function: Callable[..., Any],
+    sizes: Mapping[str, Any],
+    warm_up: Mapping[str, Any] | None = None,
+    *,
+    metered: bool,
+) -> dict[str, Any]:
+    """Return the `results` of `work(function, **sizes)`, and its peak if `metered`.
+
+    `work` makes its inputs from the sizes, calls the student's function on them, and returns plain
+    data. With `warm_up`, it runs once before with these sizes in place of others: imports and first
+    uses of libraries are no leak. The peak is `rise_bytes` of tensors and `numpy_rise_bytes`, the
+    inputs included.
+    """
+    if warm_up is not None:
+        work(function, **{**sizes, **warm_up})
+        gc.collect(1)
+    if not metered:
+        return {"results": work(function, **sizes)}
+    meter = MemoryMeter("cpu", count_numpy=True, history=False)
+    with earlier_objects_set_aside(), meter:
+        results = work(function, **sizes)
+    return {
+        "results": results,
+        "rise_bytes": meter.peak_bytes - meter.baseline_bytes,
+        "numpy_rise_bytes": meter.numpy_peak_bytes,
+    }

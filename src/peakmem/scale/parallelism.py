@@ -1,0 +1,204 @@
+"""Closed forms for many devices: what ZeRO and tensor parallelism leave on each of them.
+
+These are the formulas as the papers print them. They count model states and the activations kept
+for backward, and no temporaries; `predict.build_ledger` plays a whole step on one device.
+
+Sources: Rajbandari et al. 2020 (ZeRO), Ren et al. 2021 (ZeRO-Offload), Korthikanti et al. 2022
+(Reducing Activation Recomputation in Large Transformer Models).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Literal
+
+from peakmem.core.errors import require_whole
+from peakmem.specs.models import ModelShape
+
+__all__ = [
+    "RESIDUAL_STATES",
+    "Recompute",
+    "ResidualState",
+    "ZeroStates",
+    "activation_bytes_per_layer",
+    "offload_host_bytes",
+    "offload_link_bytes",
+    "selective_recomputation",
+    "zero_communicated_bytes",
+    "zero_states",
+]
+
+Recompute = Literal["none", "selective", "full"]
+
+# Mixed-precision Adam: fp16 parameters and gradients; fp32 masters and both moments (K = 12).
+_PARAMETER, _GRADIENT, _OPTIMIZER = 2, 2, 12
+
+
+@dataclass(frozen=True)
+class ZeroStates:
+    """Bytes of model states on one device."""
+
+    parameters: int
+    gradients: int
+    optimizer: int
+
+    @property
+    def total(self) -> int:
+        """All three together."""
+        return self.parameters + self.gradients + self.optimizer
+
+
+@dataclass(frozen=True)
+class ResidualState:
+    """Memory that is no model state: what makes it, and what ZeRO-R does about it."""
+
+    name: str
+    cause: str
+    remedy: str
+
+
+# ZeRO-R, Rajbandari et al. 2020, sections 4.2 and 6.
+RESIDUAL_STATES: tuple[ResidualState, ...] = (
+    ResidualState(
+        "activations",
+        "tensor parallelism keeps a copy of each checkpointed activation on every device",
+        "cut the checkpoints among the devices (Pa), or move them to the host (Pa+cpu)",
+    ),
+    ResidualState(
+        "temporary buffers",
+        "fused all-reduce and norm computation copy the whole model into one fp32 buffer",
+        "give the buffer a constant size (Cb)",
+    ),
+    ResidualState(
+        "fragmented memory",
+        "short-lived tensors between long-lived ones leave gaps that no large tensor fits into",
+        "copy checkpoints and gradients into memory set aside for them in one piece (Md)",
+    ),
+)
+
+
+def zero_states(
+    n_parameters: int, devices: int, stage: int, *, offload: bool = False
+) -> ZeroStates:
+    """Return the bytes of model states a device holds under mixed-precision Adam, 16 in all.
+
+    Stage 1 cuts the optimizer's 12 bytes a parameter into one part for each device, stage 2
+    gradients too, stage 3 parameters too (figure 1 of the paper). With `offload` the host has
+    optimizer state and gradients (ZeRO-Offload), so that a device keeps parameters only.
+
+    Raises ValueError for a count below 1 or an unknown stage.
+
+    >>> zero_states(7_500_000_000, devices=64, stage=3).total
+    1875000000
+    """
+    require_whole("n_parameters", n_parameters)
+    require_whole("devices", devices)
+    if stage not in (0, 1, 2, 3):
+        raise ValueError(f"ZeRO has the stages 0, 1, 2 and 3, but got {stage!r}")
+    share = ceil(Fraction(n_parameters, devices))  # the last device may have fewer
+    kept = {"parameters": 3, "gradients": 2, "optimizer": 1}
+    parts = {name: share if stage >= first else n_parameters for name, first in kept.items()}
+    return ZeroStates(
+        parameters=_PARAMETER * parts["parameters"],
+        gradients=0 if offload else _GRADIENT * parts["gradients"],
+        optimizer=0 if offload else _OPTIMIZER * parts["optimizer"],
+    )
+
+
+def offload_host_bytes(n_parameters: int) -> int:
+    """Return what ZeRO-Offload puts into the hosts' memory, over all of them: 14 bytes a parameter.
+
+    >>> offload_host_bytes(13_000_000_000)
+    182000000000
+    """
+    require_whole("n_parameters", n_parameters)
+    return (_GRADIENT + _OPTIMIZER) * n_parameters
+
+
+def offload_link_bytes(n_parameters: int, devices: int = 1) -> int:
+    """Return what crosses one device's link to its host in a step: gradients down, weights up.
+
+    Ren et al. 2021, section 3: 4 bytes a parameter, the least that any such split needs.
+
+    >>> offload_link_bytes(10_000_000_000)
+    40000000000
+    """
+    require_whole("n_parameters", n_parameters)
+    require_whole("devices", devices)
+    return (_PARAMETER + _GRADIENT) * ceil(Fraction(n_parameters, devices))
+
+
+def zero_communicated_bytes(n_parameters: int, devices: int, stage: int) -> int:
+    """Return the bytes that each device sends in a step, in fp16, by rings.
+
+    A reduce-scatter or an all-gather of a vector sends (N - 1)/N of it. Plain data parallelism
+    and stages 1 and 2 need one of each, so about 2 numbers a parameter; stage 3 gathers the
+    parameters twice, for forward and for backward: about 3 (section 7 of the paper).
+
+    >>> zero_communicated_bytes(1_000_000, devices=4, stage=3)
+    4500000
+    """
+    require_whole("n_parameters", n_parameters)
+    require_whole("devices", devices)
+    if stage not in (0, 1, 2, 3):
+        raise ValueError(f"ZeRO has the stages 0, 1, 2 and 3, but got {stage!r}")
+    passes = 3 if stage == 3 else 2
+    return ceil(Fraction(passes * _PARAMETER * n_parameters * (devices - 1), devices))
+
+
+def activation_bytes_per_layer(
+    shape: ModelShape,
+    batch: int,
+    sequence: int,
+    *,
+    tensor: int = 1,
+    sequence_parallel: bool = False,
+    recompute: Recompute = "none",
+) -> int:
+    """Return the bytes that a layer keeps for backward on one device, 16 bits and dropout masks.
+
+    Table 2 of Korthikanti et al. 2022, for a layer of GPT's kind: a share 10 sbh of the 34 sbh
+    stays whole under tensor parallelism; sequence parallelism cuts that too; selective
+    recomputation drops the 5as^2b of scores, softmax and its mask; full keeps the input only.
+
+    Raises ValueError where heads cannot be cut into `tensor` parts, or for a count below 1.
+
+    >>> from peakmem.specs.models import model
+    >>> activation_bytes_per_layer(model("gpt3-175b"), 1, 2048, tensor=8) // 2**20
+    552
+    """
+    for name, value in (("batch", batch), ("sequence", sequence), ("tensor", tensor)):
+        require_whole(name, value)
+    if recompute not in ("none", "selective", "full"):
+        raise ValueError(f"recompute={recompute!r} is unknown; use none, selective or full")
+    if shape.n_heads % tensor:
+        raise ValueError(
+            f"{shape.name}: {shape.n_heads} heads cannot be cut into {tensor} equal parts; "
+            "let tensor divide the heads"
+        )
+    whole = sequence * batch * shape.d_model  # sbh
+    if recompute == "full":
+        return 2 * whole
+    outside = Fraction(10 * whole, tensor if sequence_parallel else 1)
+    inside = Fraction(24 * whole, tensor)
+    scores = Fraction(5 * shape.n_heads * sequence**2 * batch, tensor)
+    return ceil(outside + inside + (scores if recompute == "none" else 0))
+
+
+def selective_recomputation(shape: ModelShape, sequence: int) -> tuple[float, float]:
+    """Return the share of a layer's kept bytes that recomputing attention saves, and its price.
+
+    The price is extra operations over those of training, s/6h, by equations 8 and 9 of Korthikanti
+    et al. (2022), who print 2.7 % for GPT-3. Counted one by one, the scores and their product with
+    the values once more are 4 of 72 s^2 h and s h^2: a third of that.
+
+    >>> from peakmem.specs.models import model
+    >>> saved, price = selective_recomputation(model("gpt3-175b"), 2048)
+    >>> f"{saved:.0%} of the bytes for {price:.1%} of the operations"
+    '70% of the bytes for 2.8% of the operations'
+    """
+    whole = activation_bytes_per_layer(shape, 1, sequence)
+    left = activation_bytes_per_layer(shape, 1, sequence, recompute="selective")
+    return 1 - left / whole, sequence / (6 * shape.d_model)

@@ -1,0 +1,187 @@
+"""How much to train, how long it takes, what it costs: scaling laws and the bill.
+
+N is parameters (Kaplan et al.: without embeddings), D training tokens, C floating-point operations.
+
+A warning that the third approach needs: its constants as the paper prints them are rounded, and
+rounding alone moves the best size at Gopher's budget from 40 to 32 billion parameters. Besiroglu et
+al. fitted the paper's own data again and found 72 billion, which agrees with the other two
+approaches. So no row of `PARAMETRIC` says "20 tokens a parameter" but the last one, nearly.
+
+Sources: Kaplan et al. 2020 (Scaling Laws for Neural Language Models), Hoffmann et al. 2022
+(Chinchilla), Besiroglu et al. 2024 (Chinchilla Scaling: A replication attempt), Narayanan et al.
+2021 (Efficient Large-Scale Language Model Training on GPU Clusters).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+__all__ = [
+    "APPROACHES",
+    "PARAMETRIC",
+    "PF_DAY",
+    "ParametricLoss",
+    "TrainingRun",
+    "compute_optimal",
+    "training_flops",
+]
+
+PF_DAY = 10**15 * 24 * 3600  # operations; Kaplan et al. count compute in these
+
+_GOPHER_FLOPS = 5.76e23  # the budget that Hoffmann et al. state their results at
+
+
+def training_flops(n_parameters: float, tokens: float, *, recompute: bool = False) -> float:
+    """Return the operations of training: 6 for each parameter and token (Kaplan et al. 2020).
+
+    Two are the forward pass, a multiplication and an addition; four the backward pass. With full
+    recomputation of activations the forward pass comes twice: 8. What grows with the square of
+    the sequence length, attention's scores, is left out.
+
+    >>> f"{training_flops(175e9, 300e9):.3g}"
+    '3.15e+23'
+    """
+    _require_positive("n_parameters", n_parameters)
+    _require_positive("tokens", tokens)
+    return (8 if recompute else 6) * n_parameters * tokens
+
+
+@dataclass(frozen=True)
+class ParametricLoss:
+    """L(N, D) = E + A / N^alpha + B / D^beta, in nats a token."""
+
+    e: float
+    a: float
+    b: float
+    alpha: float
+    beta: float
+
+    def loss(self, n_parameters: float, tokens: float) -> float:
+        """Return the loss that a model of that size reaches after so many tokens."""
+        _require_positive("n_parameters", n_parameters)
+        _require_positive("tokens", tokens)
+        reached: float = self.e + self.a / n_parameters**self.alpha + self.b / tokens**self.beta
+        return reached
+
+    def optimal_parameters(self, flops: float) -> float:
+        """Return the N of least loss where 6 N D = `flops` (Hoffmann et al., equation 4)."""
+        _require_positive("flops", flops)
+        both = self.alpha + self.beta
+        g = (self.alpha * self.a / (self.beta * self.b)) ** (1 / both)
+        best: float = g * (flops / 6) ** (self.beta / both)
+        return best
+
+
+PARAMETRIC: Mapping[str, ParametricLoss] = MappingProxyType(
+    {
+        # Hoffmann et al. 2022, equation 10, as printed.
+        "rounded": ParametricLoss(1.69, 406.4, 410.7, 0.34, 0.28),
+        # The same with the exponents' further digits, from the paper's source files.
+        "unrounded": ParametricLoss(1.69, 406.4, 410.7, 0.3392, 0.2849),
+        # Besiroglu et al. 2024, fitted again to the data of the paper's figure.
+        "replication": ParametricLoss(1.8172, 482.01, 2085.43, 0.3478, 0.3658),
+    }
+)
+
+# Approaches 1 and 2 are power laws; N at Gopher's budget and the exponent (table 2 of the paper).
+_POWER_LAWS = {"approach-1": (67e9, 0.50), "approach-2": (63e9, 0.49)}
+
+# 1: the envelope of training curves; 2: profiles of equal compute; 3: the parametric loss.
+APPROACHES = (*_POWER_LAWS, *(f"approach-3-{constants}" for constants in PARAMETRIC))
+
+
+def compute_optimal(flops: float, approach: str = "approach-1") -> tuple[float, float]:
+    """Return parameters and tokens of least loss for a compute budget, tokens as C / (6 N).
+
+    Raises ValueError for an unknown approach or a budget that is not above 0.
+
+    >>> n, d = compute_optimal(5.76e23)
+    >>> f"{n / 1e9:.0f}B parameters, {d / 1e12:.2f}T tokens"
+    '67B parameters, 1.43T tokens'
+    """
+    _require_positive("flops", flops)
+    if approach in _POWER_LAWS:
+        at_gopher, exponent = _POWER_LAWS[approach]
+        n_parameters = at_gopher * (flops / _GOPHER_FLOPS) ** exponent
+    elif approach in APPROACHES:
+        constants = approach.removeprefix("approach-3-")
+        n_parameters = PARAMETRIC[constants].optimal_parameters(flops)
+    else:
+        raise ValueError(f"unknown approach {approach!r}; known are {', '.join(APPROACHES)}")
+    return n_parameters, flops / (6 * n_parameters)
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """A training run on many devices of one kind.
+
+    Raises ValueError for a number out of range.
+
+    >>> flops = training_flops(175e9, 300e9, recompute=True)
+    >>> run = TrainingRun(flops, devices=1024, flops_per_s=312e12, utilisation=140 / 312)
+    >>> round(run.days)
+    34
+    """
+
+    #: Operations of the whole training; see `training_flops`.
+    flops: float
+    devices: int
+    #: What one device can do at best, such as `Accelerator.flops_per_s("bf16")`.
+    flops_per_s: float
+    #: The share of that which training reaches, above 0 and at most 1. Narayanan et al. report 140
+    #: of 312 TFLOP/s, 0.45, for GPT-3 on A100s, second forwards counted in.
+    utilisation: float
+
+    def __post_init__(self) -> None:
+        for name in ("flops", "devices", "flops_per_s", "utilisation"):
+            _require_positive(name, getattr(self, name))
+        if self.utilisation > 1:
+            raise ValueError(f"a device cannot be used at {self.utilisation:.0%}; give at most 1")
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes."""
+        return self.flops / (self.devices * self.flops_per_s * self.utilisation)
+
+    @property
+    def days(self) -> float:
+        """The same in days."""
+        return self.seconds / 86400
+
+    @property
+    def device_hours(self) -> float:
+        """Hours of all devices added up."""
+        return self.devices * self.seconds / 3600
+
+    def cost(self, per_device_hour: float) -> float:
+        """Return the price, in the currency of `per_device_hour`."""
+        _require_not_negative("per_device_hour", per_device_hour)
+        return self.device_hours * per_device_hour
+
+    def energy_kwh(self, device_watts: float, overhead: float = 1.1) -> float:
+        """Return kilowatt-hours; `overhead` is what the whole site draws over what devices draw.
+
+        (The data centre's power usage effectiveness, at least 1; hosts and network may be put
+        into `device_watts`.)
+        """
+        _require_positive("device_watts", device_watts)
+        if overhead < 1:
+            raise ValueError(f"a site draws at least what its devices draw, but got {overhead!r}")
+        return self.device_hours * device_watts / 1000 * overhead
+
+    def co2_kg(self, device_watts: float, grams_per_kwh: float, overhead: float = 1.1) -> float:
+        """Return kilograms of CO2 where a kilowatt-hour of the grid makes so many grams."""
+        _require_not_negative("grams_per_kwh", grams_per_kwh)
+        return self.energy_kwh(device_watts, overhead) * grams_per_kwh / 1000
+
+
+def _require_positive(name: str, value: float) -> None:
+    if not 0 < value < float("inf"):
+        raise ValueError(f"expected {name} to be a number above 0, but got {value!r}")
+
+
+def _require_not_negative(name: str, value: float) -> None:
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"expected {name} to be at least 0, but got {value!r}")

@@ -1,0 +1,1 @@
+"""What people look at: plots, calculators, and the command `peakmem`."""

@@ -1,0 +1,78 @@
+"""Figures of lab 6: runs side by side, live bytes in a budget, links that make swaps free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from peakmem.show.plots.time import break_even, gantt
+
+__all__ = ["draw_break_even", "draw_live_bytes", "draw_runs"]
+
+_MIB = 2**20
+
+
+def draw_runs(runs: Mapping[str, Any], factor: float = 1.0, unit: str = "s") -> Figure:
+    """Return runs by name, one Gantt chart below the other, over one axis of time."""
+    figure, axes = plt.subplots(
+        len(runs), figsize=(9, 2.8 * len(runs)), sharex=True, squeeze=False, layout="constrained"
+    )
+    for (name, run), ax in zip(runs.items(), axes[:, 0], strict=True):
+        gantt(ax, _lanes(run, factor), unit=unit)
+        ax.set_ylabel(name)
+        if ax is not axes[0, 0]:
+            ax.get_legend().remove()
+        if ax is not axes[-1, 0]:
+            ax.set_xlabel("")
+    axes[0, 0].set_xlim(0, 1.03 * factor * max(run.makespan for run in runs.values()))
+    return figure
+
+
+def draw_live_bytes(meters: Mapping[str, Any], budget_bytes: int) -> Figure:
+    """Return the bytes live above each meter's baseline, operator by operator, and the budget.
+
+    Swapping adds operators of its own, so each curve is drawn over its own share of the way.
+    """
+    figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+    looks = (("#0072B2", "-"), ("#D55E00", "--"))
+    for (name, meter), (colour, dashes) in zip(meters.items(), looks, strict=True):
+        levels = [(live - meter.baseline_bytes) / _MIB for _, live in meter.timeline]
+        share = [100 * i / (len(levels) - 1) for i in range(len(levels))]
+        ax.plot(share, levels, color=colour, linestyle=dashes, label=name)
+    ax.axhline(budget_bytes / _MIB, color="black", linestyle=":", label="budget")
+    ax.set(xlabel="operators run (percent of all)", ylabel="live beside x and weights (MiB)")
+    ax.set_ylim(bottom=0)
+    ax.legend()
+    return figure
+
+
+def draw_break_even(link_bytes_per_s: float, flops_per_s: float, layer_intensity: float) -> Figure:
+    """Return the link from which a swap is free, over intensity, for three GPUs and this machine.
+
+    `layer_intensity` is marked: the operations per saved byte that one layer brings.
+    """
+    intensities = [10 ** (1 + i / 10) for i in range(41)]
+    peaks = {"V100": 125e12, "A100": 312e12, "H100": 989.4e12, "this machine": flops_per_s}
+    curves = {name: [2 * peak / x / 1e9 for x in intensities] for name, peak in peaks.items()}
+    figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    break_even(ax, intensities, curves, {"PCIe 3": 16, "PCIe 5": 64, "NVLink-C2C": 450})
+    ax.axvline(layer_intensity, color="black", linewidth=1, linestyle="--")
+    marks: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "fontsize": 11}
+    where = ("data", "axes fraction")
+    ax.annotate("behind 1 layer", (layer_intensity, 0.98), xycoords=where, va="top", **marks)
+    point = (2 * flops_per_s / link_bytes_per_s, link_bytes_per_s / 1e9)
+    ax.plot(*point, marker="o", color="black")
+    ax.annotate("its own link", point, **marks)
+    return figure
+
+
+def _lanes(run: Any, factor: float) -> dict[str, list[tuple[str, str, float, float]]]:
+    """Return what ran when, as `gantt` draws it, with times multiplied by `factor`."""
+    rows = {"compute": run.steps, "link": run.copies}
+    return {
+        name: [(s.kind, str(s.stage), factor * s.start, factor * s.end) for s in spans]
+        for name, spans in rows.items()
+    }

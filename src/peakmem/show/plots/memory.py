@@ -1,0 +1,223 @@
+"""Plots of memory: who takes it, when, and how its peak moves with a batch or a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+
+from peakmem.show.plots.style import COLOURS, TICK_SIZE, Numbers, labelled, line_look
+
+__all__ = [
+    "live_timelines",
+    "memory_over_length",
+    "memory_over_time",
+    "peak_over_batch",
+    "peak_over_segments",
+    "stacked_bars",
+    "time_against_memory",
+]
+
+
+def memory_over_length(
+    ax: Axes,
+    lengths: Numbers,
+    curves: Mapping[str, Numbers],
+    *,
+    limit_gb: float | None = None,
+    limit_name: str = "budget",
+) -> Axes:
+    """Draw memory in GB over the length of a sequence, one curve a way to train.
+
+    `curves` is name -> GB, one for each of `lengths`. `limit_gb`, where given, is the memory there
+    is; `limit_name` says whose.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> memory_over_length(ax, [512, 1024], {"flash": [1.0, 2.0]}, limit_gb=16).get_ylabel()
+    'memory (GB)'
+    """
+    for index, (name, values) in enumerate(curves.items()):
+        ax.plot(lengths, values, label=name, **line_look(index))
+    if limit_gb is not None:
+        ax.axhline(limit_gb, color="black", linewidth=1, linestyle=":")
+        ax.annotate(
+            limit_name,
+            (0.02, limit_gb),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 4),
+            textcoords="offset points",
+            fontsize=TICK_SIZE,
+        )
+    return labelled(ax, "sequence length (tokens)", "memory (GB)")
+
+
+def stacked_bars(
+    ax: Axes,
+    bars: Mapping[str, Mapping[str, float]],
+    *,
+    label: str,
+    limit: float | None = None,
+    limit_name: str = "budget",
+) -> Axes:
+    """Draw a lying bar for each name, made of its parts from left to right, its sum at its end.
+
+    `bars` is name -> part -> size, the first on top; a part that a bar lacks has size 0. `label`
+    names the axis with its unit. `limit`, where given, is a line that bars may cross; `limit_name`
+    says whose it is.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> sizes = {"fp32": {"weights": 4, "gradients": 4}, "bf16": {"weights": 2, "gradients": 2}}
+    >>> stacked_bars(ax, sizes, label="bytes a parameter", limit=6).get_xlabel()
+    'bytes a parameter'
+    """
+    parts = list(dict.fromkeys(part for bar in bars.values() for part in bar))
+    left = [0.0] * len(bars)
+    for index, part in enumerate(parts):
+        sizes = [bar.get(part, 0.0) for bar in bars.values()]
+        colour = COLOURS[index % len(COLOURS)]
+        ax.barh(list(bars), sizes, left=left, label=part, color=colour, edgecolor="white")
+        left = [start + size for start, size in zip(left, sizes, strict=True)]
+    for name, end in zip(bars, left, strict=True):
+        ax.annotate(
+            f"{end:.3g}" if end < 1000 else f"{end:,.0f}",
+            (end, name),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=TICK_SIZE,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1},
+        )
+    ax.set_axisbelow(True)
+    ax.set_xlim(0, 1.12 * max([*left, limit or 0.0]))  # room for the sums
+    ax.invert_yaxis()
+    if limit is not None:
+        ax.axvline(limit, color="black", linewidth=1.5, linestyle=":", label=limit_name)
+    return labelled(ax, label, "", columns=3)
+
+
+def live_timelines(ax: Axes, curves: Mapping[str, Numbers], *, unit: str) -> Axes:
+    """Draw live memory over the operators that ran, one curve a program, with each peak marked.
+
+    `curves` is name -> memory after each operator, in `unit` (for the axis: "MiB").
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> live_timelines(ax, {"training": [1.0, 3.0, 1.0]}, unit="MiB").get_ylabel()
+    'live memory (MiB)'
+    """
+    for index, (name, values) in enumerate(curves.items()):
+        line = line_look(index)
+        ax.plot(values, label=name, **line)
+        peak = max(values)
+        at = list(values).index(peak)
+        ax.plot([at], [peak], marker="o", markersize=7, color=line["color"], linestyle="none")
+        ax.annotate(
+            f"{peak:.3g}",
+            (at, peak),
+            xytext=(0, 6),
+            textcoords="offset points",
+            ha="center",
+            fontsize=TICK_SIZE,
+            color=line["color"],
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1},
+        )
+    ax.set_ylim(0, 1.12 * max(map(max, curves.values())))  # room for the peaks' figures
+    return labelled(ax, "operators run so far", f"live memory ({unit})")
+
+
+def memory_over_time(
+    ax: Axes,
+    curves: Mapping[str, tuple[Numbers, Numbers]],
+    *,
+    units: tuple[str, str],
+    budget: float | None = None,
+) -> Axes:
+    """Draw live memory over time, one staircase a plan, and the budget as a line.
+
+    `curves` is name -> (times, memory from each time on); `units` are those of memory and of time.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> memory_over_time(ax, {"keep all": ([0, 1, 2], [4, 8, 0])}, units=("GB", "s")).get_xlabel()
+    'time (s)'
+    """
+    for index, (name, (times, memory)) in enumerate(curves.items()):
+        ax.plot(times, memory, label=name, drawstyle="steps-post", **line_look(index))
+    if budget is not None:
+        ax.axhline(budget, color="black", linewidth=1.5, linestyle=":", label="budget")
+    ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
+    return labelled(ax, f"time ({units[1]})", f"live memory ({units[0]})")
+
+
+def peak_over_segments(ax: Axes, lengths: Numbers, curves: Mapping[str, Numbers]) -> Axes:
+    """Draw the peak of a chain over the length of its segments, one curve a way to know it.
+
+    `curves` is name -> peaks in layer outputs, one for each of `lengths`. Points are marked, for
+    there are none between them; the axis of lengths is in powers of two.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> peak_over_segments(ax, [1, 2, 4], {"predicted": [5, 4, 5]}).get_xlabel()
+    'layers a segment'
+    """
+    ax.set_xscale("log", base=2)
+    for index, (name, peaks) in enumerate(curves.items()):
+        ax.plot(lengths, peaks, label=name, marker="os^D"[index % 4], **line_look(index))
+    ax.set_xticks(lengths, [f"{length:g}" for length in lengths])
+    ax.minorticks_off()
+    ax.set_ylim(bottom=0)
+    return labelled(ax, "layers a segment", "peak (outputs of a layer)")
+
+
+def peak_over_batch(
+    ax: Axes,
+    sizes: Numbers,
+    peaks: Numbers,
+    line: tuple[Numbers, Numbers],
+    *,
+    budget: float,
+    unit: str,
+) -> Axes:
+    """Draw measured peaks over the size of a micro-batch, the line fitted to them, and the budget.
+
+    `line` is (sizes, peaks) of the line's ends. Peaks and `budget` are in `unit`.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> line = ([0, 2], [2.0, 4.0])
+    >>> peak_over_batch(ax, [1, 2], [3.0, 4.0], line, budget=5, unit="MiB").get_xlabel()
+    'micro-batch (samples)'
+    """
+    ax.plot(sizes, peaks, "o", color=COLOURS[1], markersize=7, label="measured")
+    ax.plot(*line, label="fitted line", **line_look(0))
+    ax.axhline(budget, color="black", linewidth=1.5, linestyle=":", label="budget")
+    ax.set_ylim(bottom=0)
+    return labelled(ax, "micro-batch (samples)", f"peak memory ({unit})")
+
+
+def time_against_memory(
+    ax: Axes, curves: Mapping[str, Sequence[tuple[float, float]]], *, unit: str
+) -> Axes:
+    """Draw the least time that fits each budget, one staircase a way to plan.
+
+    `curves` is name -> (budget in `unit`, time) in rising order of budget: from that budget on, a
+    plan of that time fits. Later curves are thinner and lie above earlier ones, so that of equal
+    ones both are seen.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> time_against_memory(ax, {"equal": [(8, 5.0), (12, 3.0)]}, unit="MiB").get_xlabel()
+    'budget (MiB)'
+    """
+    most = max(budget for steps in curves.values() for budget, _ in steps)
+    for index, (name, steps) in enumerate(curves.items()):
+        budgets = [*(budget for budget, _ in steps), 1.05 * most]
+        times = [*(time for _, time in steps), steps[-1][1]]
+        width = 1.6 + 1.6 * (len(curves) - 1 - index)
+        dashes = line_look(max(index - 1, 0))["linestyle"]  # two without gaps, for those above
+        look = line_look(index) | {"linestyle": dashes, "linewidth": width}
+        ax.plot(budgets, times, label=name, drawstyle="steps-post", **look)
+    return labelled(ax, f"budget ({unit})", "time of forward runs (units)")

@@ -1,0 +1,156 @@
+"""Calculator: a batch cut into micro-batches; memory, time a sequence, and the budget's cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import ipywidgets
+import traitlets
+
+from peakmem.core.units import GB, both
+from peakmem.predict.estimate import Estimate, estimate
+from peakmem.predict.roofline import micro_batch_seconds
+from peakmem.show.widgets import svg
+from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.specs.hardware import ACCELERATORS, accelerator
+from peakmem.specs.models import MODELS, model
+from peakmem.specs.recipes import Recipe
+
+__all__ = ["accumulation"]
+
+_SMALL = tuple(name for name in MODELS if name.startswith("gpt2"))  # a ledger for each point
+
+
+def accumulation(*, predict: bool = False) -> Calculator:
+    """Return a calculator of gradient accumulation.
+
+    Traits: model, gpu, precision, doublings (0 to 6: a batch of 1 to 64), micro_doublings (the
+    micro-batch), sequence. With `predict` the result is hidden until the viewer has guessed the
+    largest micro-batch that fits.
+    """
+    return _Accumulation(predict)
+
+
+class _Accumulation(Calculator):
+    model = traitlets.Unicode("gpt2")
+    gpu = traitlets.Unicode("rtx3080-10gb")
+    precision = traitlets.Unicode("amp_bf16")
+    doublings = traitlets.Int(5)
+    micro_doublings = traitlets.Int(2)
+    sequence = traitlets.Int(1024)
+
+    def __init__(self, predict: bool) -> None:
+        self._all = ipywidgets.HTML()
+        sizes = [(str(2**n), n) for n in range(7)]
+        super().__init__(
+            {
+                "model": ipywidgets.Dropdown(options=_SMALL, description="model"),
+                "gpu": ipywidgets.Dropdown(options=list(ACCELERATORS), description="GPU"),
+                "precision": ipywidgets.Dropdown(
+                    options=["fp32", "amp_bf16", "amp_fp16", "bf16"], description="precision"
+                ),
+                "doublings": ipywidgets.SelectionSlider(options=sizes, description="batch"),
+                "micro_doublings": ipywidgets.SelectionSlider(
+                    options=sizes, description="micro-batch"
+                ),
+                "sequence": ipywidgets.IntSlider(1024, 64, 1024, step=64, description="tokens"),
+            },
+            question="How large may the micro-batch be on this GPU?" if predict else None,
+            presets={"Long sequences": {"sequence": 1024}, "Short sequences": {"sequence": 64}},
+        )
+
+        self._result.children = (*self._result.children, self._all)
+
+    def answer(self) -> Result:
+        mine = 2**self.micro_doublings
+        if self.micro_doublings > self.doublings:
+            raise ValueError(
+                f"a micro-batch of {mine} is more than the batch of {2**self.doublings}; "
+                "make it smaller, or the batch larger"
+            )
+        one = self.cut(mine)
+        rows = [
+            ("micro-batches", f"{2**self.doublings // mine} of {mine}"),
+            ("peak", both(one.peak_bytes)),
+            (f"memory of {one.device.name}", both(one.device.memory_bytes)),
+            ("on this GPU it", "fits" if one.fits else "does not fit"),
+            ("least time a sequence", f"{1000 * _seconds(one):.3g} ms"),
+        ]
+        what = "Weights, gradients and state stay, however small the micro-batch."
+        guessed = self._guess is not None and self._guess.entered
+        figure = (self.largest(), "sequences") if guessed else None
+        return Result(f"{table(rows)}<p>{what}</p>", figure=figure)
+
+    def cut(self, micro: int) -> Estimate:
+        """Return a step in micro-batches of that size, or in two of them where there are more.
+
+        The second one is played because it meets the gradients of the first; from the third on all
+        repeat the second.
+        """
+        parts = min(2**self.doublings // micro, 2)
+        recipe = Recipe(
+            precision=self.precision,
+            batch=micro * parts,
+            micro_batches=parts,
+            sequence=self.sequence,
+        )
+        return _estimate(self.model, recipe, self.gpu)
+
+    def largest(self) -> int:
+        """Return the largest micro-batch that fits; 0 where none does."""
+        return max((m for m in self.sizes() if self.cut(m).fits), default=0)
+
+    def sizes(self) -> list[int]:
+        """Return the micro-batches that the batch can be cut into here."""
+        return [2**n for n in range(self.doublings + 1)]
+
+    def later(self) -> Iterator[None]:
+        """Draw all micro-batches, each with a ledger of its own, and name the largest that fits."""
+        found = {}
+        for micro in self.sizes():
+            yield
+            found[micro] = self.cut(micro)
+        largest = self.largest()
+        words = f"{largest} sequences" if largest else "none, not even one sequence"
+        picture = _draw(found, 2**self.micro_doublings)
+        self._all.value = table([("largest micro-batch that fits", words)]) + picture
+
+
+@lru_cache(maxsize=64)
+def _estimate(name: str, recipe: Recipe, gpu: str) -> Estimate:
+    return estimate(model(name), recipe, accelerator(gpu))
+
+
+def _seconds(one: Estimate) -> float:
+    return micro_batch_seconds(one.model, one.recipe, one.device) / one.recipe.micro_batch
+
+
+def _draw(found: dict[int, Estimate], mine: int) -> str:
+    """A bar a micro-batch size: peak above, time a sequence below; the budget as a line."""
+    gpu = found[mine].device
+    seconds = {micro: _seconds(one) for micro, one in found.items()}
+    most = max(*(one.peak_bytes for one in found.values()), gpu.memory_bytes) / GB
+    up, down = svg.Scale(0, most, 190, 30), svg.Scale(0, 1000 * max(seconds.values()), 350, 250)
+    parts = [
+        svg.axis_y(up, 52, "peak in GB over the micro-batch"),
+        svg.axis_y(down, 52, "least time a sequence, ms"),
+    ]
+    wide = (svg.WIDTH - 66) / len(found)
+    for n, (micro, one) in enumerate(found.items()):
+        x = 58 + n * wide
+        colour = svg.COLOURS[0] if one.fits else svg.COLOURS[1]
+        more = f'stroke="{svg.INK}" stroke-width="3"' if micro == mine else ""
+        y = up(one.peak_bytes / GB)
+        parts.append(
+            svg.rect(x, y, wide - 8, 190 - y, colour, title=both(one.peak_bytes), more=more)
+        )
+        y = down(1000 * seconds[micro])
+        parts.append(svg.rect(x, y, wide - 8, 350 - y, svg.COLOURS[2], more=more))
+        for line in (208, 368):
+            parts.append(svg.text(x + (wide - 8) / 2, line, f"{micro}", anchor="middle"))
+    y = up(gpu.memory_bytes / GB)
+    parts.append(svg.line(52, y, svg.WIDTH - 8, y, width=2, dash="6 3"))
+    parts.append(svg.text(58, y - 5, gpu.name))
+    parts.append(svg.text(4, 392, "blue: fits; orange: does not; framed: the chosen micro-batch"))
+    return svg.picture(402, parts, f"Peak and time a sequence over the micro-batch on {gpu.name}")

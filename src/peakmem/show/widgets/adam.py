@@ -1,0 +1,168 @@
+"""Calculator: what the optimizer keeps for each parameter, and how its step rises and falls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import accumulate
+from typing import get_args
+
+import ipywidgets
+import traitlets
+
+from peakmem.core.units import GB, both
+from peakmem.predict.step_ledger import build_ledger
+from peakmem.show.widgets import svg
+from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.specs.ledger import Ledger, Owner
+from peakmem.specs.models import MODELS, model, parameter_count
+from peakmem.specs.recipes import OPTIMIZERS, PRECISIONS, Recipe
+
+__all__ = ["adam_state"]
+
+_IMPLEMENTATIONS = ("for-loop", "foreach", "fused")
+_STATES: tuple[Owner, ...] = ("parameter", "gradient", "master", "optimizer_state")
+_SMALL = tuple(name for name in MODELS if name.startswith("gpt2"))  # three ledgers at each change
+_PHASES = {
+    "forward": svg.Scale(0, 1, 58, 194),
+    "backward": svg.Scale(0, 1, 196, 332),
+    "optimizer": svg.Scale(0, 1, 334, 470),
+}
+
+
+def adam_state(*, predict: bool = False) -> Calculator:
+    """Return a calculator of the optimizer's state and of one step's live bytes.
+
+    Traits: model, precision, optimizer, batch, sequence. The curves are of the three ways in which
+    torch runs the optimizer's step. With `predict` the result is hidden until the viewer has
+    guessed the bytes a parameter.
+    """
+    return _AdamState(predict)
+
+
+class _AdamState(Calculator):
+    model = traitlets.Unicode("gpt2")
+    precision = traitlets.Unicode("fp32")
+    optimizer = traitlets.Unicode("adamw")
+    batch = traitlets.Int(1)
+    sequence = traitlets.Int(256)
+
+    def __init__(self, predict: bool) -> None:
+        self._curves = ipywidgets.HTML()
+        question = "How many bytes a parameter are weights, gradients and state together?"
+        super().__init__(
+            {
+                "model": ipywidgets.Dropdown(options=_SMALL, description="model"),
+                "precision": ipywidgets.Dropdown(options=list(PRECISIONS), description="precision"),
+                "optimizer": ipywidgets.Dropdown(options=list(OPTIMIZERS), description="optimizer"),
+                "batch": ipywidgets.IntSlider(1, 1, 16, description="batch"),
+                "sequence": ipywidgets.IntSlider(256, 64, 1024, step=64, description="tokens"),
+            },
+            question=question if predict else None,
+            presets={
+                "fp32 Adam": {"precision": "fp32", "optimizer": "adam"},
+                "mixed Adam": {"precision": "mixed", "optimizer": "adam"},
+                "8-bit Adam": {"precision": "fp32", "optimizer": "adam8bit"},
+            },
+        )
+
+        self._result.children = (*self._result.children, self._curves)
+
+    def answer(self) -> Result:
+        per_parameter = _bytes_per_parameter(self.model, self.precision, self.optimizer)
+        total = sum(per_parameter.values())
+        rows = [(owner.replace("_", " "), f"{n:.3f}") for owner, n in per_parameter.items()]
+        rows.append(("together", f"{total:.3f}"))
+        words = table(rows, ("bytes a parameter", ""))
+        return Result(words, _bar(per_parameter), (total, "bytes a parameter"))
+
+    def later(self) -> Iterator[None]:
+        """Draw the curves of one step; each needs a ledger of its own."""
+        ledgers = {}
+        for name in self._implementations():
+            yield
+            ledgers[name] = self._ledger(name)
+            peaks = [
+                (f"{name}: peak in {ledger.peak_phase}", both(ledger.peak_bytes))
+                for name, ledger in ledgers.items()
+            ]
+            self._curves.value = table(peaks, ("one step", "")) + _curves(ledgers)
+
+    def _implementations(self) -> tuple[str, ...]:
+        """Adam has three; the others' step is the same in all of them."""
+        return _IMPLEMENTATIONS if self.optimizer in ("adam", "adamw") else ("foreach",)
+
+    def _ledger(self, implementation: str) -> Ledger:
+        recipe = Recipe(
+            precision=self.precision,
+            optimizer=self.optimizer,
+            implementation=implementation,  # type: ignore[arg-type]
+            batch=self.batch,
+            sequence=self.sequence,
+        )
+        return build_ledger(model(self.model), recipe)
+
+
+@lru_cache(maxsize=64)
+def _bytes_per_parameter(name: str, precision: str, optimizer: str) -> dict[str, float]:
+    """What is left at the end of a step, by owner, over the number of parameters."""
+    shape = model(name)
+    ledger = build_ledger(shape, Recipe(precision=precision, optimizer=optimizer), profile="paper")
+    at_end = ledger.by_owner(len(ledger.events) - 1)
+    n_parameters = sum(parameter_count(shape).values())
+    return {owner: at_end[owner] / n_parameters for owner in _STATES if owner in at_end}
+
+
+def _bar(per_parameter: dict[str, float]) -> str:
+    """A stacked bar of bytes a parameter."""
+    across = svg.Scale(0, max(20.0, sum(per_parameter.values())), 14, svg.WIDTH - 14)
+    parts = []
+    for n, ((owner, size), end) in enumerate(
+        zip(per_parameter.items(), accumulate(per_parameter.values()), strict=True)
+    ):
+        x = across(end - size)
+        parts.append(svg.rect(x, 8, across(end) - x, 30, _colour(owner)))
+        parts.append(svg.rect(14 + 116 * n, 84, 14, 14, _colour(owner)))
+        parts.append(svg.text(32 + 116 * n, 96, owner.replace("optimizer_", "").replace("_", " ")))
+    parts.append(svg.axis_x(across, 40, "bytes a parameter"))
+    return svg.picture(108, parts, "Bytes a parameter by owner")
+
+
+def _colour(owner: str) -> str:
+    return svg.COLOURS[get_args(Owner).index(owner) if owner != "master" else 6]
+
+
+def _curves(ledgers: dict[str, Ledger]) -> str:
+    """Live bytes over one step, a line for each way of running the optimizer."""
+    top, bottom = 26, 202
+    highest = max(ledger.peak_bytes for ledger in ledgers.values()) / GB
+    up = svg.Scale(0, highest * 1.05, bottom, top)
+    parts = [svg.axis_y(up, 58, "GB live over one step")]
+    for n, (name, ledger) in enumerate(ledgers.items()):
+        xs = _places(ledger)
+        points = [(x, up(live / GB)) for x, live in zip(xs, ledger.live_bytes, strict=True)]
+        dash = ("", "7 3", "2 3")[n]
+        parts.append(svg.path(points, colour=svg.COLOURS[n], width=2.2 - 0.4 * n, dash=dash))
+        x, y = xs[ledger.peak_event], up(ledger.peak_bytes / GB)
+        parts.append(svg.rect(x - 4, y - 4, 8, 8, svg.COLOURS[n], title=f"peak of {name}"))
+        y = bottom + 38 + 20 * n
+        key = [(58.0, y), (98.0, y)]
+        parts.append(svg.path(key, colour=svg.COLOURS[n], dash=dash))
+        where = ledger.events[ledger.peak_event].name
+        parts.append(svg.text(108, y + 5, f"{name}, peak at {where}"))
+    parts.append(svg.line(58, bottom, svg.WIDTH - 10, bottom))
+    for phase, scale in _PHASES.items():
+        parts.append(svg.line(scale.start, top, scale.start, bottom + 6, dash="2 3"))
+        middle = (scale.start + scale.end) / 2
+        parts.append(svg.text(middle, bottom + 18, phase, anchor="middle"))
+    return svg.picture(bottom + 42 + 20 * len(ledgers), parts, "Live bytes over one step")
+
+
+def _places(ledger: Ledger) -> list[float]:
+    """Where events stand: each phase takes a third, however many operators it has."""
+    phases: list[str] = [event.phase for event in ledger.events]
+    places = []
+    for phase, scale in _PHASES.items():
+        last = max(phases.count(phase) - 1, 1)
+        places += [scale(n / last) for n in range(phases.count(phase))]
+    return places

@@ -1,0 +1,280 @@
+"""Calculator: a training step's peak by owner against a GPU's memory, and what would make it fit.
+
+The bar and the verdict come at once. The map of what fits over batch and sequence needs a
+prediction for each of its cells, so it is drawn afterwards, cell by cell, while controls stay live.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from html import escape
+from itertools import accumulate
+from typing import Any
+
+import ipywidgets
+import traitlets
+
+from peakmem.core.units import GB, both
+from peakmem.predict.deepspeed import deepspeed_config
+from peakmem.predict.estimate import Estimate, estimate
+from peakmem.predict.suggestions import suggest
+from peakmem.show.widgets import svg
+from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.specs.hardware import ACCELERATORS, accelerator
+from peakmem.specs.ledger import Owner
+from peakmem.specs.models import MODELS, ModelShape, model, parameter_count
+from peakmem.specs.recipes import OPTIMIZERS, PRECISIONS, Parallelism, Recipe
+
+__all__ = ["memory"]
+
+_COLOURS: dict[Owner, str] = {
+    "parameter": svg.COLOURS[0],
+    "gradient": svg.COLOURS[1],
+    "master": svg.COLOURS[6],
+    "optimizer_state": svg.COLOURS[2],
+    "activation": svg.COLOURS[3],
+    "logits": svg.COLOURS[5],
+    "temporary": svg.COLOURS[4],
+    "communication": svg.INK,
+}
+_OWN = "own shape"
+_OWN_SIZES = ("layers", "d_model", "heads", "vocab", "context")
+_BATCHES = (1, 2, 4, 8, 16, 32)
+_SHARES = (8, 4, 2, 1)  # of the model's context
+
+
+def memory(*, predict: bool = False) -> Calculator:
+    """Return the memory calculator: a model, a GPU, a recipe and devices; does it fit?
+
+    Traits: model, gpu, precision, optimizer, batch, sequence, micro_batches, attention,
+    checkpointing, zero, data, tensor, offload, lora_rank; and for the model "own shape", which is
+    like GPT-2, layers, d_model, heads, vocab, context. With `predict` the result is hidden until
+    the viewer has guessed the peak.
+    """
+    return _Memory(predict)
+
+
+class _Memory(Calculator):
+    model = traitlets.Unicode("gpt2")
+    gpu = traitlets.Unicode("rtx3090-24gb")
+    precision = traitlets.Unicode("fp32")
+    optimizer = traitlets.Unicode("adamw")
+    batch = traitlets.Int(8)
+    sequence = traitlets.Int(1024)
+    micro_batches = traitlets.Int(1)
+    attention = traitlets.Unicode("flash")
+    checkpointing = traitlets.Unicode("none")
+    zero = traitlets.Int(0)
+    data = traitlets.Int(1)
+    tensor = traitlets.Int(1)
+    offload = traitlets.Bool(False)
+    lora_rank = traitlets.Int(0)
+    layers = traitlets.Int(12)
+    d_model = traitlets.Int(768)
+    heads = traitlets.Int(12)
+    vocab = traitlets.Int(50257)
+    context = traitlets.Int(1024)
+
+    def __init__(self, predict: bool) -> None:
+        self._map = ipywidgets.HTML()
+        self._more = ipywidgets.HTML()
+        super().__init__(
+            _controls(),
+            question="How many GB is the peak on one device?" if predict else None,
+            presets={
+                "GPT-2 on one RTX 3090": {"model": "gpt2", "gpu": "rtx3090-24gb"},
+                "GPT-3 on one A100": {"model": "gpt3-175b", "gpu": "a100-80gb", "batch": 1},
+            },
+        )
+        button = ipywidgets.Button(description="What would make it fit?", layout={"width": "auto"})
+        button.on_click(lambda _: self.find_suggestions())
+        self._result.children = (*self._result.children, button, self._more, self._map)
+
+    def answer(self) -> Result:
+        for name in _OWN_SIZES:
+            self._controls[name].layout.display = "" if self.model == _OWN else "none"
+        found = self.estimate()
+        self._more.value = ""
+        picture = _draw(found)
+        return Result(_words(found), picture, (found.peak_bytes / GB, "GB"))
+
+    def estimate(self) -> Estimate:
+        """Ask the library about the present state."""
+        recipe = Recipe(
+            precision=self.precision,
+            optimizer=self.optimizer,
+            batch=self.batch,
+            sequence=self.sequence,
+            micro_batches=self.micro_batches,
+            attention=self.attention,  # type: ignore[arg-type]
+            checkpointing=self.checkpointing,  # type: ignore[arg-type]
+            offload=self.offload,
+            lora_rank=self.lora_rank,
+        )
+        zero: Any = self.zero
+        devices = Parallelism(data=self.data, zero=zero, tensor=self.tensor)
+        return _estimate(self.shape(), recipe, self.gpu, devices)
+
+    def shape(self) -> ModelShape:
+        """Return the model; ValueError for an own shape that is none."""
+        if self.model != _OWN:
+            return model(self.model)
+        sizes = (self.layers, self.d_model, self.heads, self.vocab, self.context)
+        if self.d_model % self.heads:
+            raise ValueError(f"{self.heads} heads cannot share a d_model of {self.d_model} equally")
+        return ModelShape("own", *sizes)
+
+    def find_suggestions(self) -> None:
+        """Show the cheapest changes that would fit, and DeepSpeed's file for what is shown."""
+        try:
+            found = self.estimate()
+        except ValueError:
+            return  # its sentence stands there already
+        self._more.value = _suggestions(found) + _deepspeed(found)
+
+    def later(self) -> Iterator[None]:
+        """Draw the map of what fits, cell by cell."""
+        asked = self.estimate()
+        sequences = [max(asked.model.context // share, 1) for share in _SHARES]
+        cells: dict[tuple[int, int], Estimate | None] = {}
+        for sequence in sequences:
+            for batch in _BATCHES:
+                yield
+                recipe = replace(asked.recipe, batch=batch, sequence=sequence, micro_batches=1)
+                cells[sequence, batch] = _or_none(asked, recipe)
+            self._map.value = _draw_map(asked, sequences, cells)
+
+
+@lru_cache(maxsize=64)
+def _estimate(shape: ModelShape, recipe: Recipe, gpu: str, devices: Parallelism) -> Estimate:
+    return estimate(shape, recipe, accelerator(gpu), devices)
+
+
+def _or_none(asked: Estimate, recipe: Recipe) -> Estimate | None:
+    try:
+        return _estimate(asked.model, recipe, asked.device.name, asked.parallelism)
+    except ValueError:
+        return None
+
+
+def _controls() -> dict[str, ipywidgets.Widget]:
+    def choice(options: Any, words: str) -> ipywidgets.Dropdown:
+        return ipywidgets.Dropdown(options=list(options), description=words)
+
+    def count(words: str, most: int, least: int = 1) -> ipywidgets.BoundedIntText:
+        return ipywidgets.BoundedIntText(least, min=least, max=most, description=words)
+
+    return {
+        "model": choice([*MODELS, _OWN], "model"),
+        "layers": count("layers", 200),
+        "d_model": count("d_model", 65536),
+        "heads": count("heads", 256),
+        "vocab": count("vocabulary", 1_000_000),
+        "context": count("context", 1_000_000),
+        "gpu": choice(ACCELERATORS, "GPU"),
+        "precision": choice(PRECISIONS, "precision"),
+        "optimizer": choice(OPTIMIZERS, "optimizer"),
+        "batch": ipywidgets.IntSlider(8, 1, 64, description="batch"),
+        "sequence": ipywidgets.IntSlider(1024, 128, 8192, step=128, description="tokens"),
+        "micro_batches": count("micro-batches", 64),
+        "attention": choice(("flash", "standard"), "attention"),
+        "checkpointing": choice(("none", "selective", "full"), "checkpointing"),
+        "zero": ipywidgets.IntSlider(0, 0, 3, description="ZeRO stage"),
+        "data": count("replicas", 4096),
+        "tensor": count("tensor parallel", 64),
+        "lora_rank": count("LoRA rank", 1024, least=0),
+        "offload": ipywidgets.Checkbox(description="Adam on the host"),
+    }
+
+
+def _words(found: Estimate) -> str:
+    n_parameters = sum(parameter_count(found.model).values())
+    rows = [
+        ("parameters", f"{n_parameters:,}"),
+        ("peak on one device", both(found.peak_bytes)),
+        (f"memory of {found.device.name}", both(found.device.memory_bytes)),
+        ("the peak's phase", found.ledger.peak_phase),
+    ]
+    verdicts = {
+        "fits": f"It fits, with {both(abs(found.margin_bytes))} to spare.",
+        "reduce activations": "It does not fit. Reduce activations: fewer sequences at a time do.",
+        "no batch size can fix this": "It does not fit, and no batch size can fix this.",
+    }
+    left_out = "Left out: the CUDA context, libraries' workspaces, the allocator's fragments."
+    return f"{table(rows)}<p><b>{verdicts[found.verdict]}</b></p><p>{left_out}</p>"
+
+
+def _suggestions(found: Estimate) -> str:
+    rows = [
+        (
+            "; ".join(suggestion.changes),
+            f"{suggestion.cost:.2f}",
+            both(suggestion.estimate.peak_bytes),
+        )
+        for suggestion in suggest(found)
+    ]
+    if rows:
+        return table(rows, ("cheapest changes that fit", "device time", "peak"))
+    return "<p>It fits as it is.</p>" if found.fits else "<p>Nothing that was tried fits.</p>"
+
+
+def _deepspeed(found: Estimate) -> str:
+    try:
+        config = deepspeed_config(found.model, found.recipe, found.parallelism)
+    except ValueError as error:
+        return f"<p>No DeepSpeed file: {escape(str(error))}.</p>"
+    text = escape(json.dumps(config, indent=2))
+    return f"<p>ds_config.json for what is shown:</p><pre>{text}</pre>"
+
+
+def _draw(found: Estimate) -> str:
+    """One stacked bar of what is live at the peak, and the GPU's memory as a line."""
+    by_owner = found.ledger.by_owner()
+    most = max(found.peak_bytes, found.device.memory_bytes) / GB
+    across = svg.Scale(0, most, 14, svg.WIDTH - 14)
+    parts = []
+    sizes = [n / GB for n in by_owner.values()]
+    for (owner, n_bytes), end in zip(by_owner.items(), accumulate(sizes), strict=True):
+        x = across(end - n_bytes / GB)
+        title = f"{owner.replace('_', ' ')}: {both(n_bytes)}"
+        parts.append(svg.rect(x, 34, across(end) - x, 44, _COLOURS[owner], title=title))
+    limit = across(found.device.memory_bytes / GB)
+    parts.append(svg.line(limit, 24, limit, 84, width=3, dash="6 3"))
+    anchor = "end" if limit > svg.WIDTH / 2 else "start"
+    parts.append(svg.text(limit, 18, f"{found.device.name}", anchor=anchor))
+    parts.append(svg.axis_x(across, 86, "GB live at the peak, by owner"))
+    for n, (owner, n_bytes) in enumerate(by_owner.items()):
+        x, y = 14 + 232 * (n % 2), 138 + 22 * (n // 2)
+        parts.append(svg.rect(x, y, 16, 16, _COLOURS[owner]))
+        parts.append(svg.text(x + 22, y + 13, f"{owner.replace('_', ' ')} {n_bytes / GB:.2f} GB"))
+    label = f"Peak memory of {found.model.name} by owner: {both(found.peak_bytes)}"
+    return svg.picture(142 + 22 * ((len(by_owner) + 1) // 2), parts, label)
+
+
+def _draw_map(
+    asked: Estimate, sequences: list[int], cells: dict[tuple[int, int], Estimate | None]
+) -> str:
+    """A cell for each batch and sequence: its peak, and whether that fits."""
+    wide, high, left, top = 62, 30, 96, 30
+    parts = [svg.text(4, 16, "peak in GB over sequence and batch (no micro-batches)")]
+    for row, sequence in enumerate(sequences):
+        y = top + high * row
+        parts.append(svg.text(left - 8, y + 20, f"{sequence} tokens", anchor="end", size=13))
+        for column, batch in enumerate(_BATCHES):
+            if (sequence, batch) not in cells:
+                continue
+            one, x = cells[sequence, batch], left + wide * column
+            fits = one is not None and one.fits
+            fill = "#cfe6f5" if fits else "#f7d3bd"
+            words = "-" if one is None else f"{one.peak_bytes / GB:.3g}"
+            parts.append(svg.rect(x, y, wide - 3, high - 3, fill))
+            parts.append(svg.text(x + wide / 2, y + 19, words, anchor="middle", bold=fits))
+    y = top + high * len(sequences) + 14
+    for column, batch in enumerate(_BATCHES):
+        parts.append(svg.text(left + wide * (column + 0.5), y, f"{batch}", anchor="middle"))
+    parts.append(svg.text(left - 8, y, "batch", anchor="end"))
+    parts.append(svg.text(left, y + 24, "blue and bold: fits; orange: does not"))
+    return svg.picture(y + 34, parts, f"What fits on {asked.device.name}, by batch and sequence")

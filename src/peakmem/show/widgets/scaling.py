@@ -1,0 +1,102 @@
+"""Calculator: a compute budget's best model and tokens, and what the training costs."""
+
+from __future__ import annotations
+
+import math
+
+import ipywidgets
+import traitlets
+
+from peakmem.scale.scaling_laws import APPROACHES, TrainingRun, compute_optimal
+from peakmem.show.widgets import svg
+from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.specs.hardware import ACCELERATORS, accelerator
+
+__all__ = ["scaling"]
+
+_GOPHER, _GPT3 = 5.76e23, 3.14e23
+
+
+def scaling(*, predict: bool = False) -> Calculator:
+    """Return a calculator of scaling laws: compute -> parameters and tokens; time, cost, CO2.
+
+    Traits: flops (operations, 1e18 to 1e28), approach, gpu, devices (1 to 100,000), utilisation
+    (percent), price (a device hour), watts (a device), grid (g of CO2 a kWh). With `predict` the
+    result is hidden until the viewer has guessed the days.
+    """
+    return _Scaling(predict)
+
+
+class _Scaling(Calculator):
+    flops = traitlets.Float(_GOPHER)
+    approach = traitlets.Unicode(APPROACHES[0])
+    gpu = traitlets.Unicode("a100-80gb")
+    devices = traitlets.Int(1024)
+    utilisation = traitlets.Int(45)
+    price = traitlets.Float(2.0)
+    watts = traitlets.Int(400)
+    grid = traitlets.Int(447)
+
+    def __init__(self, predict: bool) -> None:
+        field = ipywidgets.BoundedFloatText  # a slider would round what a preset sets
+        super().__init__(
+            {
+                "flops": field(
+                    _GOPHER, min=1e18, max=1e28, step=1e22, description="compute, FLOPs"
+                ),
+                "approach": ipywidgets.Dropdown(options=APPROACHES, description="law"),
+                "gpu": ipywidgets.Dropdown(options=list(ACCELERATORS), description="GPU"),
+                "devices": ipywidgets.BoundedIntText(1024, 1, 100_000, description="devices"),
+                "utilisation": ipywidgets.IntSlider(45, 1, 100, description="utilisation, %"),
+                "price": field(2, min=0, max=1e4, description="price, a GPU hour"),
+                "watts": ipywidgets.BoundedIntText(400, 1, 10_000, description="watts, a GPU"),
+                "grid": ipywidgets.BoundedIntText(447, 0, 2000, description="g CO2 a kWh"),
+            },
+            question="How many days does it take?" if predict else None,
+            presets={
+                "Gopher's budget": {"flops": _GOPHER},
+                "GPT-3's": {"flops": _GPT3, "devices": 1024},
+            },
+        )
+
+    def answer(self) -> Result:
+        flops, devices = self.flops, self.devices
+        gpu = accelerator(self.gpu)
+        rate = gpu.flops_per_s(next(f for f in ("bf16", "fp16", "fp32") if f in gpu.tflops))
+        run = TrainingRun(flops, devices, rate, self.utilisation / 100)
+        n_parameters, tokens = compute_optimal(flops, self.approach)
+        rows = [
+            ("compute", f"{flops:.3g} FLOPs"),
+            ("best model", f"{n_parameters / 1e9:.3g}B parameters"),
+            ("best data", f"{tokens / 1e9:.4g}B tokens, {tokens / n_parameters:.1f} a parameter"),
+            (f"time on {devices:,} x {gpu.name}", f"{run.days:,.1f} days"),
+            ("GPU hours", f"{run.device_hours:,.0f}"),
+            ("cost", f"{run.cost(self.price):,.0f}"),
+            ("energy", f"{run.energy_kwh(self.watts) / 1000:,.1f} MWh"),
+            ("CO2", f"{run.co2_kg(self.watts, self.grid) / 1000:,.1f} t"),
+        ]
+        picture = _draw(math.log10(flops), self.approach)
+        return Result(table(rows), picture, (run.days, "days"))
+
+
+def _draw(log_flops: float, chosen: str) -> str:
+    """Best parameters over compute by each law, the chosen one thick, the budget marked."""
+    across = svg.Scale(18, 28, 60, svg.WIDTH - 16)
+    up = svg.Scale(7, 14, 230, 30)
+    parts = [
+        svg.axis_y(up, 60, "log10 of the best number of parameters", list(range(7, 15))),
+        svg.axis_x(across, 230, "log10 of the compute budget in FLOPs"),
+    ]
+    for n, approach in enumerate(APPROACHES):
+        best = [(x / 2, math.log10(compute_optimal(10 ** (x / 2), approach)[0])) for x in (36, 56)]
+        points = [(across(x), up(y)) for x, y in best]
+        mine = approach == chosen
+        dash = ("", "7 3", "2 3", "9 3 2 3", "4 2")[n]
+        width = 4 if mine else 1.6
+        parts.append(svg.path(points, colour=svg.COLOURS[n], width=width, dash=dash))
+        y = 292 + 19 * n
+        parts.append(svg.path([(60, y), (100, y)], colour=svg.COLOURS[n], width=width, dash=dash))
+        parts.append(svg.text(110, y + 5, approach, bold=mine))
+    x = across(log_flops)
+    parts.append(svg.line(x, 30, x, 230, dash="3 3"))
+    return svg.picture(392, parts, f"Compute-optimal model size by {len(APPROACHES)} laws")

@@ -1,0 +1,111 @@
+"""A lecture as one still HTML page: the last state of its calculators, readable without a network.
+
+    python -m peakmem.show.widgets.snapshot lectures/lecture1_memory.ipynb lecture1.html
+
+The cells run once. Then each calculator becomes what it shows: the values of its controls as text,
+and its words and pictures as they are. A result that waits for a guess is shown too, for nobody can
+guess in a still page.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+from nbconvert import HTMLExporter
+
+__all__ = ["main", "still", "still_page"]
+
+_VIEW = "application/vnd.jupyter.widget-view+json"
+_STATE = "application/vnd.jupyter.widget-state+json"
+_REFERENCE = "IPY_MODEL_"
+_AT_ONCE = "from peakmem.show.widgets.calculator import Calculator; Calculator.at_once = True"
+_HIDDEN = ("ButtonModel", "PlayModel")  # nothing to press in a still page
+_FIELD = 'style="display:inline-block;margin:2px 16px 2px 0;font-size:16px"'
+
+State = dict[str, Any]
+
+
+def still(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Return an executed notebook whose widgets are HTML; ValueError if it has views but no state.
+
+    >>> cell = nbformat.v4.new_code_cell()
+    >>> still(nbformat.v4.new_notebook(cells=[cell])).cells[0].outputs
+    []
+    """
+    copy: nbformat.NotebookNode = nbformat.from_dict(dict(notebook))
+    models = copy.metadata.pop("widgets", {}).get(_STATE, {}).get("state", {})
+    for cell in copy.cells:
+        for output in cell.get("outputs", []):
+            view = output.get("data", {}).get(_VIEW)
+            if view is None:
+                continue
+            if view["model_id"] not in models:
+                raise ValueError(
+                    f"cell {cell.id} shows a widget whose state is not in the notebook; "
+                    "execute it with store_widget_state"
+                )
+            output["data"] = {"text/html": _html(view["model_id"], models)}
+    return copy
+
+
+def still_page(notebook: nbformat.NotebookNode) -> str:
+    """Run a notebook and return it as a page that loads nothing and runs nothing."""
+    executed = nbformat.from_dict(dict(notebook))
+    executed.cells.insert(0, nbformat.v4.new_code_cell(_AT_ONCE))
+    NotebookClient(executed, store_widget_state=True, timeout=600).execute()
+    del executed.cells[0]
+    exporter = HTMLExporter(exclude_input=True, exclude_input_prompt=True)
+    exporter.exclude_output_prompt = True
+    page, _ = exporter.from_notebook_node(still(executed))
+    # What is left of scripts is for formulas and diagrams, and comes from other machines.
+    return re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)
+
+
+def _html(model_id: str, models: dict[str, State]) -> str:
+    """A widget and all in it."""
+    state = models[model_id]["state"]
+    name = models[model_id]["model_name"]
+    if name in _HIDDEN or (_is_hidden(state, models) and name != "VBoxModel"):
+        return ""
+    if "children" in state:
+        inner = [_html(child.removeprefix(_REFERENCE), models) for child in state["children"]]
+        return f'<div style="max-width:820px">{"".join(inner)}</div>'
+    if name == "HTMLModel":
+        return str(state.get("value", ""))
+    return _field(state)
+
+
+def _is_hidden(state: State, models: dict[str, State]) -> bool:
+    layout = models.get(str(state.get("layout", "")).removeprefix(_REFERENCE), {})
+    return bool(layout.get("state", {}).get("display") == "none")
+
+
+def _field(state: State) -> str:
+    """A control as its label and value; a field without a label, such as a guess, is left out."""
+    label = state.get("description", "")
+    if not label:
+        return ""
+    options, index = state.get("_options_labels"), state.get("index")
+    value = options[index] if options and index is not None else state.get("value", "")
+    return f"<span {_FIELD}>{escape(label)}: <b>{escape(str(value))}</b></span>"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page of one notebook; return 2, with a sentence, for other arguments."""
+    if len(arguments) != 2:
+        print("usage: python -m peakmem.show.widgets.snapshot NOTEBOOK HTML", file=sys.stderr)
+        return 2
+    notebook = nbformat.read(arguments[0], as_version=4)
+    Path(arguments[1]).write_text(still_page(notebook), encoding="utf-8")
+    print(f"Wrote {arguments[1]}, which needs no network.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,169 @@
+"""Calculator: what stages saved waits on the host; compute and copies side by side in time."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import ipywidgets
+import traitlets
+
+from peakmem.core.errors import Infeasible
+from peakmem.core.units import GB, MB
+from peakmem.plan.chain import Chain, Stage
+from peakmem.plan.offload import with_offload
+from peakmem.plan.plan import Plan
+from peakmem.plan.rotor import optimal
+from peakmem.plan.segments import keep_all
+from peakmem.plan.simulator import Simulation, simulate
+from peakmem.show.widgets import svg
+from peakmem.show.widgets.calculator import Calculator, Result, table
+
+__all__ = ["swap"]
+
+_PLANS = ("keep all", "swap", "recompute")
+_COLOURS = {
+    **dict.fromkeys(("keep", "checkpoint", "drop"), svg.COLOURS[4]),
+    "backward": svg.COLOURS[5],
+    "out": svg.COLOURS[2],
+    "in": svg.COLOURS[1],
+}
+_NAMES = {"keep": "forward", "checkpoint": "forward", "drop": "forward"}
+
+
+def swap(*, predict: bool = False) -> Calculator:
+    """Return a calculator of swapping: keep, swap or recompute what stages saved.
+
+    Traits: plan, stages (2 to 8), saved_mb (a stage), forward_ms (a stage; backward takes twice as
+    long), link (GB a second), budget (percent of what keeping all takes). With `predict` the result
+    is hidden until the viewer has guessed how long a step takes that swaps.
+    """
+    return _Swap(predict)
+
+
+class _Swap(Calculator):
+    plan = traitlets.Unicode("swap")
+    stages = traitlets.Int(6)
+    saved_mb = traitlets.Int(400)
+    forward_ms = traitlets.Float(10.0)
+    link = traitlets.Float(32.0)
+    budget = traitlets.Int(50)
+
+    def __init__(self, predict: bool) -> None:
+        field = ipywidgets.BoundedFloatText  # a slider would round what a preset sets
+        super().__init__(
+            {
+                "plan": ipywidgets.Dropdown(options=_PLANS, description="plan"),
+                "stages": ipywidgets.IntSlider(6, 2, 8, description="stages"),
+                "saved_mb": ipywidgets.IntSlider(400, 10, 2000, step=10, description="MB a stage"),
+                "forward_ms": field(10, min=0.1, max=1000, step=1, description="forward, ms"),
+                "link": field(32, min=1, max=1000, step=1, description="link, GB/s"),
+                "budget": ipywidgets.IntSlider(50, 1, 100, description="budget, %"),
+            },
+            question="How many ms does one step take that swaps?" if predict else None,
+            presets={
+                "PCIe 4": {"link": 32.0},
+                "PCIe 3, quick stages": {"link": 16.0, "forward_ms": 5.0},
+                "NVLink to the host": {"link": 450.0},
+            },
+        )
+
+    def answer(self) -> Result:
+        chain = _chain(self.stages, self.saved_mb, self.forward_ms)
+        most = simulate(chain, keep_all(chain)).peak_bytes
+        budget = self.budget * most // 100
+        link = int(self.link * GB)
+        runs = {name: _run(chain, name, budget, link) for name in _PLANS}
+        rows = [(name, *_in_words(run, budget)) for name, run in runs.items()]
+        copy_ms = 1000 * chain.stages[0].saved_bytes / link
+        words = table(rows, ("plan", "one step", "peak", f"in {budget / MB:,.0f} MB"))
+        words += f"<p>{_rule(copy_ms, self.forward_ms)}</p>"
+        swapped, chosen = runs["swap"], runs[self.plan]
+        figure = (1000 * swapped.makespan, "ms") if isinstance(swapped, Simulation) else None
+        if not isinstance(chosen, Simulation):
+            return Result(f"{words}<p><b>{self.plan}</b>: {chosen}</p>", figure=figure)
+        return Result(words, _draw(chosen, budget, self.plan), figure)
+
+
+@lru_cache(maxsize=64)
+def _chain(n: int, saved_mb: int, forward_ms: float) -> Chain:
+    """Equal stages; a transformer layer's output is a 17th of the 34 sbh that it saves."""
+    saved = saved_mb * MB
+    stage = Stage(forward_ms / 1000, 2 * forward_ms / 1000, saved, saved // 17)
+    return Chain((stage,) * n)
+
+
+@lru_cache(maxsize=256)
+def _run(chain: Chain, name: str, budget_bytes: int, link: int) -> Simulation | str:
+    """What a plan comes to, or the sentence that says why it does not fit."""
+    planners = {
+        "keep all": lambda: keep_all(chain),
+        "swap": lambda: with_offload(chain, budget_bytes, link),
+        "recompute": lambda: optimal(chain, budget_bytes, slots=200),
+    }
+    try:
+        plan: Plan = planners[name]()
+    except Infeasible as error:
+        return str(error)
+    return simulate(chain, plan)
+
+
+def _in_words(run: Simulation | str, budget_bytes: int) -> tuple[str, str, str]:
+    if isinstance(run, str):
+        return "-", "-", "does not fit"
+    fits = "fits" if run.peak_bytes <= budget_bytes else "does not fit"
+    return f"{1000 * run.makespan:,.3g} ms", f"{run.peak_bytes / MB:,.0f} MB", fits
+
+
+def _rule(copy_ms: float, forward_ms: float) -> str:
+    what = f"A stage's copy takes {copy_ms:.3g} ms, its forward {forward_ms:.3g} ms: "
+    if copy_ms <= forward_ms:
+        return what + "<b>copies hide behind compute</b>."
+    return what + "<b>compute waits for the link</b>."
+
+
+def _draw(run: Simulation, budget_bytes: int, name: str) -> str:
+    """Compute above, the link below it, and live memory under both."""
+    end = max(span.end for span in run.spans)
+    across = svg.Scale(0, 1000 * end, 70, svg.WIDTH - 12)
+    parts = [svg.text(4, 33, "compute"), svg.text(4, 69, "link")]
+    seen: set[int] = set()
+    for row in (12, 48):
+        parts.append(svg.rect(70, row, svg.WIDTH - 82, 32, "#f2f2f2"))
+    for span in run.spans:
+        copy = span.kind in ("out", "in")
+        forward = span.kind in _NAMES
+        again = forward and span.stage in seen
+        seen |= {span.stage} if forward else set()
+        fill = svg.COLOURS[3] if again else _COLOURS[span.kind]
+        x, wide = across(1000 * span.start), across(1000 * span.end) - across(1000 * span.start)
+        what = "forward again" if again else _NAMES.get(span.kind, span.kind)
+        title = f"{what} of stage {span.stage + 1}: {1000 * span.start:.3g} to "
+        title += f"{1000 * span.end:.3g} ms"
+        y = 48 if copy else 12
+        parts.append(svg.rect(x, y, max(wide - 0.6, 0.6), 32, fill, title=title))
+        if wide >= 14:
+            middle, ink = x + wide / 2, "#ffffff" if copy else svg.INK
+            parts.append(svg.text(middle, y + 21, f"{span.stage + 1}", anchor="middle", colour=ink))
+    parts += _memory(run, budget_bytes, across)
+    legend = (("forward", 4), ("again", 3), ("backward", 5), ("out", 2), ("in", 1))
+    for (what, colour), x in zip(legend, (70, 156, 228, 324, 384), strict=True):
+        parts.append(svg.rect(x, 262, 16, 16, svg.COLOURS[colour]))
+        parts.append(svg.text(x + 21, 275, what))
+    label = f"{name}: compute, copies and live memory over {1000 * run.makespan:.3g} ms"
+    return svg.picture(286, parts, label)
+
+
+def _memory(run: Simulation, budget_bytes: int, across: svg.Scale) -> list[str]:
+    most = max(run.peak_bytes, budget_bytes) / MB
+    up = svg.Scale(0, most, 210, 118)
+    parts = [svg.axis_y(up, 70, "MB in memory")]
+    points = [(across(0), up(0))]
+    for event in run.timeline:
+        x, y = across(1000 * event.time), up(event.live_bytes / MB)
+        points += [(x, points[-1][1]), (x, y)]
+    parts.append(svg.path(points, colour=svg.COLOURS[0]))
+    y = up(budget_bytes / MB)
+    parts.append(svg.line(70, y, svg.WIDTH - 12, y, width=2, dash="6 3"))
+    parts.append(svg.text(svg.WIDTH - 14, y - 5, "budget", anchor="end"))
+    parts.append(svg.axis_x(across, 210, "time, ms"))
+    return parts

@@ -1,0 +1,93 @@
+"""Calculator: what ZeRO leaves of the model's states on each device, stage by stage."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import ipywidgets
+import traitlets
+
+from peakmem.core.units import GB, both
+from peakmem.scale.parallelism import ZeroStates, zero_communicated_bytes, zero_states
+from peakmem.show.widgets import svg
+from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.specs.hardware import ACCELERATORS, accelerator
+from peakmem.specs.models import MODELS, model, parameter_count
+
+__all__ = ["zero"]
+
+_STAGES = (0, 1, 2, 3)
+_PARTS = ("parameters", "gradients", "optimizer")
+
+
+def zero(*, predict: bool = False) -> Calculator:
+    """Return a calculator of ZeRO: model states a device over stages 0 to 3 and device counts.
+
+    Traits: model (a key of MODELS), gpu (a key of ACCELERATORS), doublings (0 to 12: 1 to 4096
+    devices). With `predict` the result is hidden until the viewer has guessed stage 3's GB.
+    """
+    return _Zero(predict)
+
+
+class _Zero(Calculator):
+    model = traitlets.Unicode("gpt3-6.7b")
+    gpu = traitlets.Unicode("a100-80gb")
+    doublings = traitlets.Int(6)
+
+    def __init__(self, predict: bool) -> None:
+        question = "How many GB of model states does a device hold under stage 3?"
+        super().__init__(
+            {
+                "model": ipywidgets.Dropdown(options=list(MODELS), description="model"),
+                "gpu": ipywidgets.Dropdown(options=list(ACCELERATORS), description="GPU"),
+                "doublings": ipywidgets.SelectionSlider(
+                    options=[(str(2**n), n) for n in range(13)], description="devices"
+                ),
+            },
+            question=question if predict else None,
+            presets={"GPT-3 on 1024": {"model": "gpt3-175b", "doublings": 10}},
+        )
+
+    def answer(self) -> Result:
+        n_parameters = sum(parameter_count(model(self.model)).values())
+        devices, gpu = 2**self.doublings, accelerator(self.gpu)
+        states = [zero_states(n_parameters, devices, stage) for stage in _STAGES]
+        rows = [
+            (
+                f"stage {stage}",
+                both(state.total),
+                "fits" if state.total <= gpu.memory_bytes else "does not fit",
+                both(zero_communicated_bytes(n_parameters, devices, stage)),
+            )
+            for stage, state in zip(_STAGES, states, strict=True)
+        ]
+        words = table(rows, ("", "states a device", gpu.name, "sent a step"))
+        note = "<p>16 bytes a parameter in all. Activations and buffers come on top.</p>"
+        picture = _draw(states, gpu.memory_bytes, devices)
+        return Result(words + note, picture, (states[3].total / GB, "GB"))
+
+
+def _draw(states: list[ZeroStates], memory_bytes: int, devices: int) -> str:
+    """A stacked bar a stage, and the memory of one device as a line."""
+    most = max(*(state.total for state in states), memory_bytes) / GB
+    across = svg.Scale(0, most, 74, svg.WIDTH - 14)
+    parts = []
+    for row, state in enumerate(states):
+        y = 30 + 34 * row
+        parts.append(svg.text(6, y + 18, f"stage {row}"))
+        sizes = [getattr(state, name) / GB for name in _PARTS]
+        for name, colour, size, end in zip(
+            _PARTS, svg.COLOURS, sizes, accumulate(sizes), strict=False
+        ):
+            x = across(end - size)
+            title = f"{name}: {size:.2f} GB"
+            parts.append(svg.rect(x, y, across(end) - x, 26, colour, title=title))
+    limit = across(memory_bytes / GB)
+    parts.append(svg.line(limit, 24, limit, 166, width=2, dash="6 3"))
+    anchor = "end" if limit > svg.WIDTH / 2 else "start"
+    parts.append(svg.text(limit, 16, "one device's memory", anchor=anchor))
+    parts.append(svg.axis_x(across, 168, f"GB of model states on each of {devices} devices"))
+    for n, name in enumerate(_PARTS):
+        parts.append(svg.rect(74 + 130 * n, 218, 16, 16, svg.COLOURS[n]))
+        parts.append(svg.text(96 + 130 * n, 231, name))
+    return svg.picture(242, parts, f"Model states under ZeRO 0 to 3 on {devices} devices")

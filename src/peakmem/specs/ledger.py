@@ -1,0 +1,187 @@
+"""A training step's memory, tensor by tensor: what it is, how large, from when to when it lives.
+
+Time is counted in events: one operator is one event. A tensor made at event 3 and last needed at
+event 7 has birth 3 and death 7, and is live at both: an operator's inputs and outputs are there
+together. What was there before the first event has birth 0.
+
+Predictions, traces and measurements all give a Ledger, so all are read and compared alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Literal, get_args
+
+from peakmem.core.units import both
+
+__all__ = ["Event", "Ledger", "Owner", "Phase", "Tensor"]
+
+Owner = Literal[
+    "parameter",
+    "gradient",
+    "master",
+    "optimizer_state",
+    "activation",
+    "logits",
+    "temporary",
+    "communication",
+]
+Phase = Literal["forward", "backward", "optimizer"]
+
+_OWNERS: tuple[Owner, ...] = get_args(Owner)
+_IN_WORDS = {
+    "parameter": "parameters",
+    "gradient": "gradients",
+    "master": "master weights",
+    "optimizer_state": "optimizer state",
+    "activation": "activations kept for backward",
+    "logits": "logits",
+    "temporary": "temporaries",
+    "communication": "communication buffers",
+}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One allocation: several tensors that share storage are one row."""
+
+    #: For people, such as "blocks.3.mlp.up.weight".
+    name: str
+    #: What it is for. A tensor that autograd keeps for backward is an activation; the logits, and
+    #: what the loss keeps of them, have an owner of their own.
+    owner: Owner
+    #: As it was made.
+    shape: tuple[int, ...]
+    #: As in `formats` ("fp32"), or "int64", "uint8", "bool".
+    dtype: str
+    #: Of the whole storage.
+    bytes: int
+    #: The first event at which it is live.
+    birth: int
+    #: The last event at which it is live.
+    death: int
+    #: The layer that it belongs to, such as "blocks.3"; empty if it is in none, or none is known.
+    layer: str = ""
+    #: The name of the tensor that it is a copy of, in another format; empty if it is no such copy.
+    copy_of: str = ""
+    #: The name of the parameter whose gradient it is; empty if it is none's.
+    gradient_of: str = ""
+
+    def __post_init__(self) -> None:
+        if self.owner not in _OWNERS:
+            raise ValueError(
+                f"{self.name}: owner {self.owner!r} is unknown; use one of {', '.join(_OWNERS)}"
+            )
+        if self.bytes < 0 or not 0 <= self.birth <= self.death:
+            raise ValueError(
+                f"{self.name}: expected bytes >= 0 and 0 <= birth <= death, but got "
+                f"{self.bytes} bytes from event {self.birth} to {self.death}"
+            )
+
+
+@dataclass(frozen=True)
+class Event:
+    """One operator, as it runs in a step."""
+
+    name: str
+    phase: Phase
+    #: The layer that it is a part of, such as "blocks.3"; empty if it is in none, or none is known.
+    layer: str = ""
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All tensors of one training step, and its events in order.
+
+    Raises ValueError where a tensor outlives the last event, or there is no event at all.
+
+    >>> weights = Tensor("w", "parameter", (256,), "fp32", 1024, birth=0, death=1)
+    >>> product = Tensor("y", "activation", (512,), "fp32", 2048, birth=1, death=1)
+    >>> ledger = Ledger((weights, product), (Event("start", "forward"), Event("mul", "forward")))
+    >>> ledger.peak_bytes, ledger.by_owner()
+    (3072, {'parameter': 1024, 'activation': 2048})
+    """
+
+    tensors: tuple[Tensor, ...]
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        if not self.events:
+            raise ValueError("a ledger without events has no peak; record at least one")
+        for tensor in self.tensors:
+            if tensor.death >= len(self.events):
+                raise ValueError(
+                    f"{tensor.name} lives until event {tensor.death}, but the last event is "
+                    f"{len(self.events) - 1}"
+                )
+
+    @cached_property
+    def live_bytes(self) -> tuple[int, ...]:
+        """Bytes live at each event, by one sweep over births and deaths."""
+        change = [0] * (len(self.events) + 1)
+        for tensor in self.tensors:
+            change[tensor.birth] += tensor.bytes
+            change[tensor.death + 1] -= tensor.bytes
+        return tuple(accumulate(change[:-1]))
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that is live at once."""
+        return max(self.live_bytes)
+
+    @property
+    def peak_event(self) -> int:
+        """The first event at which that much is live."""
+        return self.live_bytes.index(self.peak_bytes)
+
+    @property
+    def peak_phase(self) -> Phase:
+        """The phase of that event."""
+        return self.events[self.peak_event].phase
+
+    def timeline(self) -> list[tuple[Event, int]]:
+        """Return each event with the bytes live at it."""
+        return list(zip(self.events, self.live_bytes, strict=True))
+
+    def live(self, event: int | None = None) -> list[Tensor]:
+        """Return the tensors live at an event (the peak's, if None), the largest first."""
+        at = self.peak_event if event is None else event
+        if not 0 <= at < len(self.events):
+            raise ValueError(f"expected an event from 0 to {len(self.events) - 1}, but got {at}")
+        there = [tensor for tensor in self.tensors if tensor.birth <= at <= tensor.death]
+        return sorted(there, key=lambda tensor: -tensor.bytes)
+
+    def by_owner(self, event: int | None = None) -> dict[Owner, int]:
+        """Return bytes by owner at an event (the peak's, if None); owners of nothing left out."""
+        return _by_owner(self.live(event))
+
+    def last_event(self, phase: Phase) -> int:
+        """Return the last event of a phase; ValueError where it has none."""
+        found = [i for i, event in enumerate(self.events) if event.phase == phase]
+        if not found:
+            raise ValueError(f"this ledger has no event of the phase {phase!r}")
+        return found[-1]
+
+    def explain(self, largest: int = 3) -> str:
+        """Return the peak in words: when, who holds it, and the largest single tensors."""
+        event = self.events[self.peak_event]
+        lines = [f"Peak: {both(self.peak_bytes)}, in the {event.phase} phase, at {event.name}."]
+        owners = sorted(self.by_owner().items(), key=lambda item: -item[1])
+        for owner, n_bytes in owners:
+            share = n_bytes / self.peak_bytes if self.peak_bytes else 0.0
+            lines.append(f"{share:6.1%}  {_IN_WORDS[owner]}: {both(n_bytes)}")
+        for tensor in self.live()[:largest]:
+            size = " x ".join(map(str, tensor.shape)) or "one number"
+            lines.append(f"large: {tensor.name} ({size}, {tensor.dtype}): {both(tensor.bytes)}")
+        return "\n".join(lines)
+
+
+def _by_owner(tensors: Iterable[Tensor]) -> dict[Owner, int]:
+    """Add up bytes by owner, in the owners' own order."""
+    total = dict.fromkeys(_OWNERS, 0)
+    for tensor in tensors:
+        total[tensor.owner] += tensor.bytes
+    return {owner: n_bytes for owner, n_bytes in total.items() if n_bytes}

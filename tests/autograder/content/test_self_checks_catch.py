@@ -1,0 +1,61 @@
+"""The self-checks of labs 3 and 5 refuse the bank's wrong answers, all but a few that are named."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from functools import cache
+from typing import Any
+
+import matplotlib
+import pytest
+
+from autograder.content import find_lab
+from autograder.trials.answer_bank import Entry, read_bank
+from tests.answers import BANK
+from tests.grading import cell_of, solved
+
+pytestmark = pytest.mark.slow
+
+LABS = ("lab03_adam", "lab05_accumulation")
+#: What a self-check lets pass, and why.
+PASSES = {
+    "lab03-lean_adam_step/wrong_hidden_in_globals": "of numpy's memory, the peak alone is metered",
+    "lab03-lean_adam_step/wrong_in_a_thread": "the meter sees one thread; the kernel sees all",
+}
+ENTRIES = [
+    pytest.param(lab, entry, id=entry.label)
+    for lab in LABS
+    for entry in read_bank(BANK, find_lab(lab))
+]
+
+
+@cache
+def _names(lab: str) -> dict[str, Any]:
+    """What is defined in a solved lab; what only shows something is left out."""
+    matplotlib.use("agg")
+    names: dict[str, Any] = {"__name__": "notebook"}
+    tasks = {task.id for task in find_lab(lab).tasks}
+    for cell in solved(lab)["cells"]:
+        marks = cell["metadata"].get("nbgrader", {})
+        shows = "raises-exception" in cell["metadata"].get("tags", [])
+        if cell["cell_type"] == "code" and not shows and marks.get("grade_id") not in tasks:
+            exec("".join(cell["source"]), names)
+    return names
+
+
+def _passes(lab: str, entry: Entry) -> bool:
+    names = dict(_names(lab))
+    source = "".join(cell_of(solved(lab), f"{entry.task}-check")["source"])
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(entry.source, names)
+            exec(source, names)
+    except Exception:  # an answer may raise anything
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("lab", "entry"), ENTRIES)
+def test_right_answers_pass_and_wrong_ones_do_not(lab: str, entry: Entry) -> None:
+    assert _passes(lab, entry) == (entry.kind == "right" or entry.label in PASSES)

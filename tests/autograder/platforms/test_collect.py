@@ -1,0 +1,267 @@
+"""`autograder collect`, on downloads named as Canvas, Moodle and Gradescope name them."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autograder.cli.app import main
+from autograder.platforms.downloads import MAX_FILE_BYTES, open_download
+from autograder.rules.semester import read_semester
+from autograder.store.out_folder import OutFolder
+
+LAB = "lab01_formats"
+ROSTER = """id,first_name,last_name,email,lms_user_id
+ada,Ada,Lovelace,ada@uni.example,4711
+emmy,Émmy,Noether,emmy@uni.example,4712
+rene,René,Descartes,,
+tom1,Tom,Jones,,
+tom2,Tom,Jones,,
+"""
+GRADESCOPE = """submission_1:
+  :submitters:
+  - :name: Ada Lovelace
+    :sid: ada
+    :email: somewhere@else.example
+  :created_at: 2026-11-20 21:59:00.000000000 Z
+  :score: 0.0
+submission_2:
+  :submitters:
+  - :name: Emmy N.
+    :sid:
+    :email: emmy@uni.example
+  - :name: Rene Descartes
+    :sid: rene
+    :email: rene@uni.example
+  :created_at: 2026-11-21 08:00:00.000000000 +0100
+"""
+
+
+def notebook(text: str = "") -> bytes:
+    cells = [{"cell_type": "markdown", "metadata": {}, "source": text}]
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+
+
+def zipped(path: Path, files: Mapping[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return path
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """A results folder whose rules name a roster."""
+    folder = tmp_path / "graded"
+    folder.mkdir()
+    (folder / "roster.csv").write_text(ROSTER, encoding="utf-8")
+    (folder / "semester.toml").write_text('roster = "roster.csv"\n', encoding="utf-8")
+    return folder
+
+
+def collect(download: Path, out: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    """Run the command as a program would; return the object that it prints."""
+    submitted = out.with_name("submitted")
+    places = ("--submitted", str(submitted), "--out", str(out))
+    status = main(["collect", LAB, str(download), *places, "--json"])
+    told: dict[str, object] = json.loads(capsys.readouterr().out)
+    assert told["status"] == status
+    return told
+
+
+def placed(out: Path, student: str) -> bytes:
+    return (out.with_name("submitted") / student / LAB / f"{LAB}.ipynb").read_bytes()
+
+
+def aside(out: Path) -> list[bytes]:
+    files = out.with_name("submitted_set_aside").rglob("*")
+    return sorted(f.read_bytes() for f in files if f.is_file() and f.name != "collected.csv")
+
+
+def test_canvas_names_are_found_on_the_roster(tmp_path, out, capsys):
+    download = zipped(
+        tmp_path / "submissions.zip",
+        {
+            f"lovelaceada_4711_901_{LAB}.ipynb": notebook("ada, first"),
+            f"lovelaceada_4711_902_{LAB}-10.ipynb": notebook("ada, eleventh"),
+            f"lovelaceada_4711_903_{LAB}-2.ipynb": notebook("ada, third"),
+            "noetheremmy_LATE_4712_904_my work.ipynb": notebook("emmy"),
+            "noetheremmy_LATE_4712_905_proof.pdf": b"%PDF",
+            f"descartesrene_4800_906_{LAB}.ipynb": notebook("rene"),
+            f"evemallory_4999_907_{LAB}.ipynb": notebook("eve"),
+            f"__MACOSX/._lovelaceada_4711_901_{LAB}.ipynb": b"\0",
+        },
+    )
+    told = collect(download, out, capsys)
+    assert placed(out, "ada") == notebook("ada, eleventh")
+    assert placed(out, "emmy") == notebook("emmy")
+    assert placed(out, "rene") == notebook("rene")
+    assert told["placed"] == ["ada", "emmy", "rene"]
+    assert told["late"] == ["emmy"]
+    assert told["renamed"] == {"emmy": "my work.ipynb"}
+    assert told["problems"] == [
+        f"evemallory_4999_907_{LAB}.ipynb: not taken in, since evemallory_4999 is not on the "
+        "roster."
+    ]
+    assert told["status"] == 1
+    kept = [b"%PDF", notebook("ada, first"), notebook("ada, third"), notebook("eve")]
+    assert aside(out) == sorted(kept)
+
+
+def test_moodle_folders_and_flat_names_are_found(tmp_path, out, capsys):
+    sent = "assignsubmission_file"
+    download = zipped(
+        tmp_path / "moodle.zip",
+        {
+            f"Ada Lovelace_123_{sent}_/{LAB}.ipynb": notebook("ada"),
+            f"Group A-Emmy Noether_124_{sent}_{LAB}.ipynb": notebook("emmy"),
+            f"Descartes René_126_{sent}/{LAB}.ipynb": notebook("rene"),
+            f"Tom Jones_127_{sent}_/{LAB}.ipynb": notebook("which Tom?"),
+        },
+    )
+    told = collect(download, out, capsys)
+    assert told["problems"] == [
+        f"Tom Jones_127_{sent}_/{LAB}.ipynb: not taken in, since Tom Jones_127 may be any of "
+        "tom1, tom2."
+    ]
+    # Ada and Emmy have numbers on the roster, which Moodle's of this assignment say nothing of.
+    assert told["placed"] == ["ada", "emmy", "rene"]
+    assert aside(out) == [notebook("which Tom?")]
+
+
+def test_gradescope_tells_who_and_when(tmp_path, out, capsys):
+    download = zipped(
+        tmp_path / "export.zip",
+        {
+            "assignment_7_export/submission_metadata.yml": GRADESCOPE.encode(),
+            f"assignment_7_export/submission_1/{LAB}.ipynb": notebook("ada"),
+            "assignment_7_export/submission_1/submission_metadata.yml": b"submission_2: {}",
+            f"assignment_7_export/submission_2/{LAB}.ipynb": notebook("a pair's work"),
+        },
+    )
+    told = collect(download, out, capsys)
+    assert told["placed"] == ["ada", "emmy", "rene"]
+    assert placed(out, "emmy") == placed(out, "rene") == notebook("a pair's work")
+    assert any('receipts = "receipts.csv"' in remark for remark in told["remarks"])
+    (out / "semester.toml").write_text('roster = "roster.csv"\nreceipts = "receipts.csv"\n')
+    times = {r.student: r.received for r in read_semester(OutFolder(out)).receipts}
+    assert times["ada"] == datetime.fromisoformat("2026-11-20T21:59:00+00:00")
+    assert times["emmy"] == times["rene"] == datetime.fromisoformat("2026-11-21T08:00:00+01:00")
+
+
+def test_receipts_of_other_labs_and_columns_of_ones_own_stay(tmp_path, out, capsys):
+    (out / "receipts.csv").write_text(
+        "student;lab;received;folder;my notes\n"
+        "ada;lab02_sizing;2026-10-01T10:00:00+02:00;;by e-mail\n"
+        f"ada;{LAB};2026-10-01T10:00:00+02:00;;old\n"
+    )
+    download = zipped(
+        tmp_path / "export.zip",
+        {
+            "submission_metadata.yml": GRADESCOPE.encode(),
+            f"submission_1/{LAB}.ipynb": notebook("ada"),
+        },
+    )
+    collect(download, out, capsys)
+    with (out / "receipts.csv").open(newline="") as file:
+        rows = {(row["student"], row["lab"]): row for row in csv.DictReader(file)}
+    assert rows["ada", "lab02_sizing"]["my notes"] == "by e-mail"
+    assert rows["ada", LAB]["received"].startswith("2026-11-20T21:59:00")
+
+
+def test_collecting_again_changes_nothing_and_a_newer_one_keeps_the_old(tmp_path, out, capsys):
+    def download(text: str) -> Path:
+        name = f"lovelaceada_4711_901_{LAB}.ipynb"
+        return zipped(tmp_path / "submissions.zip", {name: notebook(text)})
+
+    collect(download("first"), out, capsys)
+    log = (out.with_name("submitted_set_aside") / "collected.csv").read_bytes()
+    again = collect(download("first"), out, capsys)
+    assert (again["placed"], again["unchanged"]) == ([], ["ada"])
+    assert (out.with_name("submitted_set_aside") / "collected.csv").read_bytes() == log
+    newer = collect(download("second"), out, capsys)
+    assert newer["replaced"] == ["ada"]
+    assert placed(out, "ada") == notebook("second")
+    assert aside(out) == [notebook("first")]
+
+
+def test_without_a_roster_the_platforms_names_are_the_ids(tmp_path, capsys):
+    out = tmp_path / "graded"
+    name = f"lovelaceada_4711_901_{LAB}.ipynb"
+    told = collect(zipped(tmp_path / "a.zip", {name: notebook()}), out, capsys)
+    assert told["placed"] == ["lovelaceada_4711"]
+    assert any("names no roster" in remark for remark in told["remarks"])
+
+
+def test_an_unpacked_folder_is_taken_too(tmp_path, out, capsys):
+    folder = tmp_path / "submissions"
+    folder.mkdir()
+    (folder / f"lovelaceada_4711_901_{LAB}.ipynb").write_bytes(notebook("ada"))
+    (folder / f"noetheremmy_4712_902_{LAB}.ipynb").symlink_to("/etc/passwd")
+    assert collect(folder, out, capsys)["placed"] == ["ada"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: path.write_bytes(b"not a zip"),
+        lambda path: zipped(path, {"holiday.jpg": b"x"}),
+        lambda path: zipped(path, {}),
+    ],
+)
+def test_what_is_no_download_is_refused_in_a_sentence(tmp_path, out, capsys, make):
+    path = tmp_path / "it.zip"
+    make(path)
+    told = collect(path, out, capsys)
+    assert told["status"] == 2
+    (problem,) = told["problems"]
+    assert str(path) in problem
+    assert "Canvas" in problem
+    assert not out.with_name("submitted").exists()
+
+
+def test_a_file_that_unpacks_to_far_more_than_it_says_is_left(tmp_path, out, capsys):
+    huge = zipfile.ZipInfo(f"noetheremmy_4712_902_{LAB}.ipynb")
+    huge.compress_type = zipfile.ZIP_DEFLATED
+    path = tmp_path / "submissions.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"lovelaceada_4711_901_{LAB}.ipynb", notebook("ada"))
+        with archive.open(huge, "w") as file:
+            for _ in range(MAX_FILE_BYTES // 2**20 + 2):
+                file.write(bytes(2**20))
+    told = collect(path, out, capsys)
+    assert told["placed"] == ["ada"]
+    assert list(told["unread"]) == [huge.filename]
+    assert told["status"] == 1
+
+
+names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
+
+
+@given(st.lists(st.tuples(names, names), max_size=4))
+def test_no_name_in_a_download_leads_out_of_its_folders(made):
+    """Whatever students call themselves and their files, each file is placed or kept aside."""
+    with tempfile.TemporaryDirectory() as folder:
+        top = Path(folder)
+        files = {f"{who}_4711_901_{what}": who.encode() for who, what in made}
+        download = zipped(top / "d.zip", {**files, f"a_1_2_{LAB}.ipynb": b"{}"})
+        with open_download(download) as opened:
+            listed = {upload.path for upload in opened.uploads} | set(opened.others)
+        submitted = ("--submitted", str(top / "in" / "submitted"), "--out", str(top / "in" / "out"))
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            main(["collect", LAB, str(download), *submitted, "--json"])
+        told = json.loads(text.getvalue())
+        assert sorted(p.name for p in top.iterdir()) in (["d.zip", "in"], ["d.zip"])
+        known = {*told["set_aside"], *told["unread"]}
+        assert len(listed) <= len(known) + len(told["placed"])

@@ -1,0 +1,55 @@
+"""The calculators of pipelines, ZeRO and scaling laws beside the papers' figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from peakmem.scale.pipelines import schedule
+from peakmem.show.widgets import pipelines, scaling, zero
+from peakmem.specs.hardware import ACCELERATORS
+
+
+@pytest.mark.parametrize("name", ["gpipe", "1f1b", "varuna"])
+def test_the_table_is_the_schedules(name: str) -> None:
+    calculator = pipelines()
+    calculator.set(name=name, stages=4, micro_batches=5)
+    found = schedule(name, 4, 5)
+    assert f">{found.slots}</td>" in calculator._text.value
+    assert f"{found.bubble_fraction:.1%}" in calculator._text.value
+    assert calculator._picture.value.count("<title>stage ") == len(found.operations)
+
+
+def test_varuna_without_recomputation_is_a_sentence() -> None:
+    calculator = pipelines()
+    calculator.set(name="varuna", recompute=False)
+    assert "Varuna always recomputes" in calculator.message
+
+
+def test_zero_on_1024_devices() -> None:
+    calculator = zero()
+    calculator.set(model="gpt3-175b", doublings=10)
+    parameters = 174_604_259_328
+    figure = calculator.answer().figure
+    assert figure is not None
+    assert figure[0] == pytest.approx(16 * parameters / 1024 / 1e9)
+    assert calculator._text.value.count("does not fit") == 3
+
+
+def test_days_of_gpt3_on_1024_a100s() -> None:
+    calculator = scaling()
+    flops = 8 * 175e9 * 300e9  # forward twice, as Narayanan et al. trained it
+    calculator.set(flops=flops, devices=1024, utilisation=45)
+    figure = calculator.answer().figure
+    assert figure == (pytest.approx(34, abs=0.5), "days")
+    assert f"{figure[0]:,.1f} days" in calculator._text.value
+
+
+def test_every_gpu_has_days_and_fewer_with_a_faster_one() -> None:
+    calculator, days = scaling(), {}
+    for gpu in ACCELERATORS:
+        calculator.set(gpu=gpu)
+        figure = calculator.answer().figure
+        assert figure is not None
+        days[gpu] = figure[0]
+    assert days["m1-16gb"] / days["a100-80gb"] == pytest.approx(312 / 2.6)
+    assert min(days, key=lambda gpu: days[gpu]) == "b200-180gb"
