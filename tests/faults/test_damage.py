@@ -57,7 +57,7 @@ COMMANDS = {
     "explain": ("ada", "lab05-batch_norm_gap"),
 }
 FILES = (
-    *("taken.json", "shown.json", "waived.json", "published.json", "gradebook.db"),
+    *("format.json", "taken.json", "shown.json", "waived.json", "published.json", "gradebook.db"),
     *("grades.csv", "manual_review.csv", "changes.csv", "nbgrader_config.py", ".gradebook.lock"),
     *("semester.toml", "roster.csv", f"journal/{LAB}/ada.entry", f"journal/{LAB}/lin.entry"),
     *(f"feedback/kim/{LAB}.html", f"autograded/ada/{LAB}/{LAB}.ipynb"),
@@ -213,14 +213,14 @@ def test_every_damage_is_survived_named_and_repaired(copy, sound, capsys, name, 
 
 @pytest.mark.parametrize("small", SMALL_FILES, ids=lambda small: small.name)
 def test_a_small_file_cut_at_any_length_is_told_from_a_whole_one(sound: Results, tmp_path, small):
-    whole = small.path(sound.out).read_bytes() if small is not COUNTED else CHOSEN
-    path = small.path(tmp_path)
+    whole = small.path(OutFolder(sound.out)).read_bytes() if small is not COUNTED else CHOSEN
+    path = small.path(OutFolder(tmp_path))
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
         with pytest.raises(Damaged, match=small.name):
-            small.read(tmp_path)
+            small.read(OutFolder(tmp_path))
     path.write_bytes(whole)
-    assert small.read(tmp_path)
+    assert small.read(OutFolder(tmp_path))
 
 
 def test_the_record_cut_at_any_length_is_told_from_a_whole_one(sound: Results, tmp_path) -> None:
@@ -326,10 +326,10 @@ def test_manual_grades_wait_for_a_submission_that_lost_its_entry(copy, sound, ca
 
 def test_waivers_are_not_lost_with_their_file(copy, sound, capsys) -> None:
     room = copy()
-    WAIVED.path(room.out).unlink()
+    WAIVED.path(OutFolder(room.out)).unlink()
     assert room.run("export") == 2
     said = capsys.readouterr().err
-    assert f"{WAIVED.path(room.out)} is missing" in said
+    assert f"{WAIVED.path(OutFolder(room.out))} is missing" in said
     assert "repair" in said
     assert room.run("repair") == 0
     assert_as_sound(room, sound)
@@ -482,7 +482,7 @@ def test_what_counts_among_attempts_is_chosen_again(attempted, tmp_path, capsys,
     elif harm == "attempt's list":
         (out / "attempts" / "second" / "taken.json").write_bytes(b"[")
     else:
-        COUNTED.path(out).unlink()
+        COUNTED.path(OutFolder(out)).unlink()
     if harm == "record too":
         (out / "published.json").unlink()
     assert room.run("export") in (1, 2)

@@ -29,7 +29,7 @@ def _given(lab: str, name: str) -> Any:
     """The function of a released notebook's given cell."""
     import torch
 
-    for cell in release_of(lab, COURSE / "labs")["cells"]:
+    for cell in release_of(lab, COURSE.releases)["cells"]:
         source = "".join(cell["source"])
         if f"def {name}(" in source:
             end = source.index("\n\n\n")
