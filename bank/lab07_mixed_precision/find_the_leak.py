@@ -56,6 +56,28 @@ def train_low(masters, batches, lr):
     return losses
 
 
+# %% right: updates_all_at_once
+"""Gradients and updates of all weights in float32 at once: much, but not more with each step."""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    for x, y in batches:
+        copies = [master.bfloat16().requires_grad_() for master in masters]
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            gradients = [copy.grad.float() for copy in copies]
+            updates = [lr * gradient for gradient in gradients]
+            for master, update in zip(masters, updates):
+                master -= update
+        losses.append(loss.item())
+        del gradients, updates
+    return losses
+
+
 # %% wrong: copies_of_each_step
 """The code given, as it was. [earns 1]"""
 import torch
@@ -112,28 +134,6 @@ def train_low(masters, batches, lr):
             for master, copy in zip(masters, copies):
                 master -= lr * copy.grad.float()
         losses.append(loss.item())
-    return losses
-
-
-# %% wrong: temporaries
-"""Keeps new masters, gradients and updates in float32 of all weights at once. [earns 1]"""
-import torch
-
-
-def train_low(masters, batches, lr):
-    losses = []
-    for x, y in batches:
-        copies = [master.bfloat16().requires_grad_() for master in masters]
-        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
-        loss = (output.float() - y).square().mean()
-        loss.backward()
-        with torch.no_grad():
-            gradients = [copy.grad.float() for copy in copies]
-            updates = [lr * gradient for gradient in gradients]
-            for master, update in zip(masters, updates):
-                master -= update
-        losses.append(loss.item())
-        del gradients, updates
     return losses
 
 

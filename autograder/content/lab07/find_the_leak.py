@@ -16,7 +16,7 @@ from peakmem.probes.lab07.leak import low_precision_training
 __all__ = ["find_the_leak", "train_low"]
 
 _BATCHES, _ROWS, _WIDTH = 12, 8, 512
-_AT_ONCE = 3.5  # times the masters: they, copies and gradients, and what an update takes
+_AT_ONCE = 5.0  # times the masters: they, copies and gradients, and an update of all at once
 _SLACK_BYTES = 2**18
 
 Batches = Sequence[tuple[Tensor, Tensor]]
@@ -72,16 +72,11 @@ find_the_leak = leak_task(
             "steps_uphill": lambda m, b, lr: train_low(m, b, lr, step=-1.0),
             "last_batch_left_out": _last_left_out,
         },
-        leaks={
-            "copies_of_each_step": _masters(6),
-            "temporaries": _masters(_AT_ONCE, _SLACK_BYTES),
-        },
+        leaks={"copies_of_each_step": _masters(6)},
         mistakes={
             "copies_of_each_step": "The copies and gradients of earlier steps are still alive. A "
             "loss has a graph, the graph holds the leaves it began at, and those their gradients: "
             "keep the number, loss.item(), and no list of copies.",
-            "temporaries": "An update takes too many temporaries. Go through the masters one by "
-            "one, and let go of each gradient in float32 before the next.",
             "runs_in_float32": "Your losses are those of float32. Forward and backward run on "
             "bfloat16 copies of the masters, as in the code given.",
             "masters_stand_still": "Your masters don't move. Update them, not the copies, which "
