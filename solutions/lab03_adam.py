@@ -670,7 +670,7 @@ score("lab03-step_timeline", globals())
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-calculator", "locked": true, "schema_version": 3, "solution": false, "task": false}
 try:
     with lab03.with_hidden_modules():
-        from peakmem.widgets import adam_state
+        from peakmem.show.widgets import adam_state
 
         display(adam_state())
 except ImportError:  # without ipywidgets, a still picture

@@ -57,6 +57,7 @@ from tqdm.auto import tqdm
 import peakmem
 from peakmem import plots
 from peakmem.labs import Case, close, predicted, self_check, show_figure
+from peakmem.labs.lab04 import segment_sliders
 from peakmem.meter import MemoryMeter
 from peakmem.probes import lab04
 
@@ -627,6 +628,14 @@ if predicted(predicted_length, predicted_least_peak, question="GPT-3's best leng
     print(f"{'GPT-3, one sequence':20} {'units':>6} {'GB':>6} {'layers run again':>17}")
     for name, (peak, again) in rows.items():
         print(f"{name:20} {peak:6} {peak * gb:6.1f} {again:17}")
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-sliders-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### Play
+#
+# These sliders call your `peak_activations`. With more saved per layer, where does the best length go?
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab04-sliders", "locked": true, "schema_version": 3, "solution": false, "task": false}
+segment_sliders(peak_activations)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 4.4 Find the leak (core, 2 points, 10 minutes)

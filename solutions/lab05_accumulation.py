@@ -840,7 +840,7 @@ if predicted(predicted_fixed_mib, question="MiB that are fixed?"):
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab05-calculator", "locked": true, "schema_version": 3, "solution": false, "task": false}
 try:
-    from peakmem.widgets import accumulation
+    from peakmem.show.widgets import accumulation
 except ImportError:  # without ipywidgets, a still picture
     peaks = {f"micro-batch {m}": {"fixed": 6.7, "activations": 1.26 * m} for m in (1, 4, 16, 32)}
     figure, ax = plt.subplots(figsize=(8, 3), layout="constrained")

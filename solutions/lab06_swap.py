@@ -59,6 +59,7 @@ from peakmem.labs.lab06 import (
     HostLinear,
     adam_update_,
     best_seconds,
+    choice_sliders,
     link_and_compute,
     simulate_plan,
 )
@@ -116,7 +117,7 @@ if predicted(predicted_device_mib, question="MiB after put, after del, after get
 # ## 6.1 Adam with its moments on the host (core, 4 points, 20 minutes)
 #
 # Adam's moments take 8 bytes per parameter, twice what the weights take, and forward and backward never look
-# at them. Nothing is a better candidate for the host.
+# at them.
 #
 # Lab 3's arithmetic is given: `adam_update_(param, m, v, t, lr, betas, eps)` makes step number `t` (from 1) on
 # one parameter from its `.grad`, and changes `param`, `m` and `v` in place. It makes one temporary.
@@ -383,7 +384,7 @@ score("lab06-stream_forward", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-worth_swapping-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.3 Swap, recompute or keep? (core, 2 points, 10 minutes)
 #
-# Lab 4 got rid of an activation by computing it again, which costs the stage's forward once more. A swap
+# Lab 4 got rid of an activation by computing it again. A swap
 # costs two copies; but a copy needs no arithmetic, so it can hide behind what the device computes between the
 # stage's forward and its backward, `hidden_flops` in all. Only what sticks out is extra time:
 #
@@ -452,6 +453,14 @@ from autograder.grading.stock import score
 
 score("lab06-worth_swapping", globals())
 ### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-sliders-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### Play
+#
+# A transformer layer, and your choice for it. When does recomputing pay on an H100?
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-sliders", "locked": true, "schema_version": 3, "solution": false, "task": false}
+choice_sliders(worth_swapping)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-break-even-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Which link makes a swap free?

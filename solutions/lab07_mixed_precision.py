@@ -53,7 +53,12 @@ from torch import nn
 import peakmem
 from peakmem import plots
 from peakmem.labs import Case, close, predicted, self_check, show_figure, whole
-from peakmem.labs.lab07 import autocast_keeps, language_model, train_without_masters
+from peakmem.labs.lab07 import (
+    autocast_keeps,
+    language_model,
+    scale_slider,
+    train_without_masters,
+)
 from peakmem.meter import measure_call
 from peakmem.show.plots.lab07 import draw_scaler
 
@@ -228,6 +233,14 @@ from autograder.grading.stock import score
 
 score("lab07-best_scale", globals())
 ### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-slider-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### Play
+#
+# The shares come from your `flushed_fraction`. Which scales flush little and overflow nothing?
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-slider", "locked": true, "schema_version": 3, "solution": false, "task": false}
+scale_slider(flushed_fraction, GRADIENTS)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-loss_scaler-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.3 The loss scaler (core, 5 points, 25 minutes)

@@ -28,5 +28,5 @@ LAB = Lab(
         gpu_tradeoff,
     ),
     hides=HIDDEN_MODULES["lab04_checkpointing"],
-    allows=("peakmem.probes.lab04",),
+    allows=("peakmem.labs.lab04", "peakmem.probes.lab04"),
 )

@@ -1,16 +1,19 @@
-"""What lab 6's notebook calls: its arithmetic, its plans on paper and its clocks."""
+"""What lab 6's notebook calls: its arithmetic, its plans on paper, its clocks and its sliders."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+from peakmem.labs.explore import explore
 from peakmem.plan.chain import Chain
 from peakmem.plan.simulator import Simulation, simulate
 from peakmem.plan.treatments import Treatment, treated
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from torch import Tensor, nn
 
     from peakmem.execute.host_memory import HostTier
@@ -19,6 +22,7 @@ __all__ = [
     "HostLinear",
     "adam_update_",
     "best_seconds",
+    "choice_sliders",
     "link_and_compute",
     "simulate_plan",
 ]
@@ -131,3 +135,31 @@ def link_and_compute(device: str) -> tuple[float, float]:
 
     link = 2 * block.nbytes / best_seconds(round_trip, device)
     return link, 2 * side**3 / best_seconds(lambda: matrix @ matrix, device)
+
+
+def choice_sliders(worth_swapping: Callable[..., str]) -> Any:
+    """Return sliders for a transformer layer, and your choice for it over links and GPUs.
+
+    `worth_swapping(stage, link_bytes_per_s, flops_per_s)` is exercise 6.3's. The layer has the
+    given width, and so many layers between its forward and its backward; its bytes and operations
+    per token are those of the lab's text.
+    """
+
+    def draw(width: int, layers_between: int) -> tuple[Figure, str]:
+        from peakmem.show.plots.lab06 import draw_choices
+
+        stage = SimpleNamespace(
+            saved_bytes=34 * width,
+            forward_flops=24 * width**2,
+            hidden_flops=72 * width**2 * layers_between,
+        )
+        links, speeds = ([10 ** (low + i / 20) for i in range(61)] for low in (0, 12.5))
+        rows = [[worth_swapping(stage, link * 1e9, speed) for link in links] for speed in speeds]
+        return draw_choices(links, speeds, rows), (
+            f"The choice for a layer of width {width} with {layers_between} layers between, over "
+            "the link's bandwidth and the device's operations per second."
+        )
+
+    return explore(
+        draw, width=[1024, 2048, 4096, 8192, 12288], layers_between=[0, 1, 2, 3, 6, 12, 24]
+    )

@@ -1,13 +1,17 @@
-"""What lab 7's notebook calls: its model, and the runs it compares with."""
+"""What lab 7's notebook calls: its model, the runs it compares with, and its slider."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from peakmem.labs.explore import explore
+
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from torch import Tensor, nn
 
-__all__ = ["autocast_keeps", "language_model", "train_without_masters"]
+__all__ = ["autocast_keeps", "language_model", "scale_slider", "train_without_masters"]
 
 
 def language_model(parts: int, factor: float = 1.0) -> nn.Module:
@@ -84,3 +88,32 @@ def autocast_keeps(batch: int, precision: str, device: str) -> int:
 
     found = measure_call(forward, x, track=[model], warm_up=1)
     return found.live_after_bytes - found.live_before_bytes
+
+
+def scale_slider(flushed_fraction: Callable[..., float], grads: Sequence[Tensor]) -> Any:
+    """Return a slider for the scale, and the scaled gradients in float16's range.
+
+    `flushed_fraction(grads, dtype, scale)` is exercise 7.1's.
+    """
+
+    def draw(scale: str) -> tuple[Figure, str]:
+        import matplotlib.pyplot as plt
+        import torch
+
+        from peakmem.show import plots
+
+        exponent = int(scale.removeprefix("2^"))
+        values = torch.cat([grad.flatten() for grad in grads]).double() * 2.0**exponent
+        sizes = values[values != 0].abs()
+        lost = flushed_fraction(grads, "float16", 2.0**exponent)
+        too_large = (sizes >= 65520).double().mean().item()
+        figure, axes = plt.subplots(figsize=(8, 3.8), layout="constrained")
+        ranges = {"float16": (-25.0, 16.0)}
+        plots.gradient_histogram(axes, {"scaled gradients": sizes.log2().numpy()}, ranges)
+        axes.set_xlim(-50, 40)
+        said = f"scale {scale}: {lost:.1%} flushed to 0, {too_large:.1%} become inf"
+        axes.legend(loc="upper right")
+        axes.set_title(said)
+        return figure, f"Histogram of the gradients' sizes beside float16's range; {said}."
+
+    return explore(draw, scale=[f"2^{exponent}" for exponent in range(-6, 31)])

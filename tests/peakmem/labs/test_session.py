@@ -33,7 +33,8 @@ def test_exercises_marked_gpu_are_named_only_in_labs_that_have_one(
 ) -> None:
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    needs_gpu = any(task.needs_gpu for task in find_lab(name).tasks)  # before its modules are hidden
+    tasks = find_lab(name).tasks  # before its modules are hidden
+    needs_gpu = any(task.needs_gpu for task in tasks)
     peakmem.lab(name)
     said = "Exercises marked GPU are left out of your total." in capsys.readouterr().out
     assert said == needs_gpu

@@ -91,7 +91,14 @@ def test_a_traced_module_has_the_bytes_of_the_real_one(name: str, half: bool) ->
     make, shapes = MODULES[name]
     if half and name == "BCELoss":
         pytest.skip("torch refuses it under autocast")
-    assert_same(step_of(make, *shapes, half=half))
+    step = step_of(make, *shapes, half=half)
+    try:
+        step(torch.device("cpu"))()
+    except RuntimeError as error:
+        if "primitive descriptor" not in str(error):
+            raise
+        pytest.skip("oneDNN has no such kernel for this processor")
+    assert_same(step)
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])

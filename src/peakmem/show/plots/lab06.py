@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
+from peakmem.show.plots.style import TICK_SIZE, labelled
 from peakmem.show.plots.time import break_even, gantt
 
-__all__ = ["draw_break_even", "draw_live_bytes", "draw_runs"]
+__all__ = ["draw_break_even", "draw_choices", "draw_live_bytes", "draw_runs"]
 
 _MIB = 2**20
+_CHOICES = {"recompute": "#f4b183", "swap": "#9fd8c4", "keep": "#d9d9d9"}
+# A GPU's link in one direction, in GB/s, and its 16-bit operations per second: data sheets.
+_GPUS = {
+    "V100, PCIe 3": (16, 125e12),
+    "A100, PCIe 4": (32, 312e12),
+    "H100, PCIe 5": (64, 989.4e12),
+    "GH200, NVLink-C2C": (450, 989.4e12),
+}
 
 
 def draw_runs(runs: Mapping[str, Any], factor: float = 1.0, unit: str = "s") -> Figure:
@@ -66,6 +76,33 @@ def draw_break_even(link_bytes_per_s: float, flops_per_s: float, layer_intensity
     point = (2 * flops_per_s / link_bytes_per_s, link_bytes_per_s / 1e9)
     ax.plot(*point, marker="o", color="black")
     ax.annotate("its own link", point, **marks)
+    return figure
+
+
+def draw_choices(
+    links: Sequence[float], speeds: Sequence[float], choices: Sequence[Sequence[str]]
+) -> Figure:
+    """Return which choice was made at each link and speed, with four GPUs marked.
+
+    `links` are in GB/s, `speeds` in operations per second; `choices` has a row for each speed.
+    """
+    names = list(_CHOICES)
+    unknown = {choice for row in choices for choice in row} - set(names)
+    if unknown:
+        raise ValueError(f"{sorted(map(str, unknown))[0]!r} is no choice; expected one of {names}")
+    figure, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+    codes = [[names.index(choice) for choice in row] for row in choices]
+    colours = ListedColormap(list(_CHOICES.values()))
+    teras = [speed / 1e12 for speed in speeds]
+    ax.pcolormesh(links, teras, codes, cmap=colours, vmin=0, vmax=len(names) - 1, shading="nearest")
+    ax.set(xscale="log", yscale="log")
+    for name, (link, speed) in _GPUS.items():
+        ax.plot(link, speed / 1e12, "o", color="black")
+        beside: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "top"}
+        ax.annotate(name, (link, speed / 1e12), (-6, -5), fontsize=TICK_SIZE, **beside)
+    for name in (name for name in names if any(name in row for row in choices)):
+        ax.fill_between([], [], color=_CHOICES[name], label=name)
+    labelled(ax, "link (GB/s)", "device (Tflop/s)").grid(visible=False)
     return figure
 
 

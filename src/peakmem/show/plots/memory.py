@@ -161,7 +161,7 @@ def peak_over_segments(ax: Axes, lengths: Numbers, curves: Mapping[str, Numbers]
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()
     >>> peak_over_segments(ax, [1, 2, 4], {"predicted": [5, 4, 5]}).get_xlabel()
-    'layers a segment'
+    'layers per segment'
     """
     ax.set_xscale("log", base=2)
     for index, (name, peaks) in enumerate(curves.items()):
@@ -169,7 +169,7 @@ def peak_over_segments(ax: Axes, lengths: Numbers, curves: Mapping[str, Numbers]
     ax.set_xticks(lengths, [f"{length:g}" for length in lengths])
     ax.minorticks_off()
     ax.set_ylim(bottom=0)
-    return labelled(ax, "layers a segment", "peak (outputs of a layer)")
+    return labelled(ax, "layers per segment", "peak (outputs of a layer)")
 
 
 def peak_over_batch(
