@@ -88,6 +88,7 @@ class Course:
         self.root = root
         self.venv = root / ".venv"
         self.stamp = self.venv / "course-setup.txt"
+        self.log = self.venv / "setup.log"
         self.run = run
 
     @property
@@ -107,10 +108,12 @@ class Course:
         print("Setting up .venv: once, for some minutes.")
         self._require_venv_module()
         self.stamp.unlink(missing_ok=True)
-        for arguments in self.setup_steps(test_tools):
+        doing = ("making the environment", "installing pip", "installing the course's packages")
+        for step, arguments in zip(doing, self.setup_steps(test_tools), strict=True):
+            print(f"- {step}")
             if self.run(arguments, self.root) != 0:
                 raise Stop(
-                    "The setup failed; the lines above say why. "
+                    f"The setup failed; the lines above say why, and {self.log} says more. "
                     "The same command tries again and keeps what is already there."
                 )
         tools = " test" if test_tools else ""
@@ -136,7 +139,7 @@ class Course:
         """The commands that make .venv and install the course in it."""
         # pip and setuptools come first, so that they too have the versions in constraints.txt.
         install = [str(self.python), "-m", "pip", "install", "--disable-pip-version-check"]
-        install += ["-c", "constraints.txt"]
+        install += ["-c", "constraints.txt", "--quiet", "--log", str(self.log)]
         autograder = "./autograder[test]" if test_tools else "./autograder"
         return [
             [sys.executable, "-m", "venv", *self._clear(), str(self.venv)],
@@ -167,10 +170,12 @@ class Course:
 
     def apt_get(self, package: str) -> bool:
         """Install a Debian package; return whether that went well."""
-        environment = ["env", "DEBIAN_FRONTEND=noninteractive"]
-        install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]
-        update = ["apt-get", "update", "-q"]
-        return all(self.run([*environment, *step], self.root) == 0 for step in (update, install))
+        print(f"- installing {package}")
+        # Errors alone are shown; apt-get keeps its own logs.
+        quietly = ["env", "DEBIAN_FRONTEND=noninteractive", "sh", "-c", 'exec "$@" >/dev/null', "-"]
+        install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
+        update = ["apt-get", "update", "-qq"]
+        return all(self.run([*quietly, *step], self.root) == 0 for step in (update, install))
 
     def missing(self, wanted: SystemPackage) -> str:
         """Install `wanted` where we can; return "" or the sentence that says how to get it."""

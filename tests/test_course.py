@@ -153,6 +153,17 @@ def test_setup_is_repeated_after_a_change(folder: Path, change: Callable[[Path],
     assert recorder.modules() == ["venv", "pip", "pip"]
 
 
+def test_setup_says_a_line_a_step_and_keeps_the_log(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    course = Course(folder, Recorder())
+    course.set_up()
+    assert capsys.readouterr().out.count("\n") == 4
+    pips = [step for step in course.setup_steps(test_tools=False) if "pip" in step[:3]]
+    assert all(step[step.index("--log") + 1] == str(course.log) for step in pips)
+    assert all("--quiet" in step for step in pips)
+
+
 def test_setup_is_repeated_where_the_folder_moved(folder: Path, tmp_path: Path) -> None:
     Course(folder, Recorder()).set_up()
     moved = folder.rename(tmp_path / "elsewhere")
@@ -370,7 +381,7 @@ def test_root_on_debian_gets_the_sandbox(folder: Path, tmp_path: Path) -> None:
     apt_get.touch(mode=0o755)
     recorder = Recorder()
     assert main(["grade"], Course(folder, recorder)) == 0
-    assert [command[2:4] for command in recorder.commands[:2]] == [
+    assert [command[6:8] for command in recorder.commands[:2]] == [
         ["apt-get", "update"],
         ["apt-get", "install"],
     ]
