@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from peakmem.labs.explore import explore
+from peakmem.show.explore import explore
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

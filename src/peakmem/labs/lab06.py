@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from peakmem.labs.explore import explore
+from peakmem.show.explore import explore
 from peakmem.plan.chain import Chain
 from peakmem.plan.simulator import Simulation, simulate
 from peakmem.plan.treatments import Treatment, treated

@@ -10,10 +10,10 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from peakmem.labs.explore import explore
 from peakmem.labs.lab04 import segment_sliders
 from peakmem.labs.lab06 import choice_sliders
 from peakmem.labs.lab07 import scale_slider
+from peakmem.show.explore import explore
 
 
 def draw(width: int, depth: str) -> tuple[Figure, str]:
@@ -56,7 +56,7 @@ def no_widgets(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_widgets")
 def test_without_ipywidgets_the_picture_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    monkeypatch.setattr("peakmem.labs.explore.show_figure", lambda figure, alt: seen.append(alt))
+    monkeypatch.setattr("peakmem.show.explore.show_figure", lambda figure, alt: seen.append(alt))
     assert explore(draw, width=[1, 2, 3], depth=["low"]) is None
     assert seen == ['a picture of "2" & low']
 
