@@ -8,9 +8,10 @@ from types import MappingProxyType
 from peakmem.specs import decoder_families as decoders
 from peakmem.specs import encoder_families as encoders
 from peakmem.specs.model_config import ModelConfig
+from peakmem.specs.models import ModelShape
 from peakmem.specs.parameter_table import Parameter, ParameterTable
 
-__all__ = ["FAMILIES", "read_parameters"]
+__all__ = ["FAMILIES", "llama_shape", "read_parameters"]
 
 #: By model_type: the class of transformers that is read, and the function that lists its
 #: parameters.
@@ -53,3 +54,38 @@ def read_parameters(config: ModelConfig) -> ParameterTable | None:
     if parameters_of is None or is_other or config.flag("add_cross_attention", default=False):
         return None
     return ParameterTable(config.model_type, class_name, tuple(parameters_of(config)))
+
+
+def llama_shape(config: ModelConfig, name: str, sequence: int) -> ModelShape | None:
+    """Return the config as a shape that `predict` has Llama's rules for; None for another.
+
+    These are Llama and Mistral without biases, with SiLU and without dropout. A sliding window
+    must be longer than the sequence: a shorter one needs a mask, which the rules leave out.
+    """
+    values = config.values
+    if config.model_type not in ("llama", "mistral") or read_parameters(config) is None:
+        return None
+    if any(config.flag(bias, default=False) for bias in ("attention_bias", "mlp_bias")):
+        return None
+    if values.get("hidden_act", "silu") != "silu" or values.get("attention_dropout"):
+        return None
+    has_window = config.model_type == "mistral" and values.get("sliding_window", 0) is not None
+    if has_window and config.size("sliding_window", default=4096) <= sequence:
+        return None
+    d, heads = config.size("hidden_size"), config.size("num_attention_heads")
+    return ModelShape(
+        name,
+        n_layers=config.size("num_hidden_layers"),
+        d_model=d,
+        n_heads=heads,
+        vocab=config.size("vocab_size"),
+        context=config.size("max_position_embeddings", default=sequence),
+        kv_heads=config.size("num_key_value_heads", default=heads),
+        d_head=config.size("head_dim", default=d // heads),
+        d_ff=config.size("intermediate_size"),
+        gated=True,
+        biases=False,
+        learned_positions=False,
+        tied=config.flag("tie_word_embeddings", default=False),
+        source=config.source,
+    )
