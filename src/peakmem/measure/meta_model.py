@@ -21,13 +21,17 @@ _GROUPS: tuple[tuple[Group, re.Pattern[str]], ...] = (
     ("experts", re.compile("Experts$")),
     ("router", re.compile("Router$")),
     ("attention", re.compile("Attention")),
-    ("mlp", re.compile("MLP|FeedForward|FFN|DenseActDense|DenseGatedActDense")),
+    (
+        "mlp",
+        re.compile("MLP|FeedForward|FFN|DenseActDense|DenseGatedActDense|Intermediate$|Output$"),
+    ),
     ("embedding", re.compile("Embedding")),
 )
-# Tried in this order where a config names no class.
+# Tried in this order where a config names no class. A causal class comes late: models with an
+# encoder have one too, without the encoder.
 _AUTO_CLASSES = (
-    *("AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoModelForMaskedLM"),
-    *("AutoModelForImageClassification", "AutoModel"),
+    *("AutoModelForSeq2SeqLM", "AutoModelForSpeechSeq2Seq", "AutoModelForMaskedLM"),
+    *("AutoModelForCausalLM", "AutoModel"),
 )
 
 
@@ -49,17 +53,17 @@ def built_parameters(config: ModelConfig) -> ParameterTable:
         with torch.device("meta"):
             model = _class_of(transformers, config, settings)._from_config(settings)
     except Exception as error:  # whatever a model's class raises for a config that it can't take
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = next(filter(None, str(error).splitlines()), type(error).__name__).strip()
         raise ValueError(
             f"{config.source}: transformers {transformers.__version__} can't build this "
-            f"{config.model_type} ({reason}); correct the config"
+            f"{config.model_type} ({reason}); correct the config, or install what is named"
         ) from error
     groups = _groups(model)
     found = tuple(Parameter(groups[name], tuple(p.shape)) for name, p in model.named_parameters())
-    has_experts = any(parameter.group in ("experts", "router") for parameter in found)
-    return ParameterTable(
-        config.model_type, type(model).__name__, found, knows_active=not has_experts
-    )
+    # Every mixture has an entry for its number of experts; which of its tensors are experts, and
+    # how many a token uses, each class knows by itself.
+    is_dense = "expert" not in str(settings)
+    return ParameterTable(config.model_type, type(model).__name__, found, knows_active=is_dense)
 
 
 def _transformers(config: ModelConfig) -> Any:

@@ -36,6 +36,8 @@ def config(values: dict[str, Any]) -> ModelConfig:
         "gemma3 without head_dim",
         "deepseek_v2 with biases",
         "vit, oblong",
+        "bert, untied",
+        "t5, unequal stacks",
     ],
 )
 def test_a_family_that_is_read_is_built_alike(name: str) -> None:
@@ -59,6 +61,15 @@ def test_other_classes_are_those_that_the_config_names() -> None:
     table = built_parameters(config(classifier | {"num_labels": 5}))
     assert table.class_name == "BertForSequenceClassification"
     assert table.by_group()["head"] == 5 * 32 + 5
+
+
+@pytest.mark.parametrize(
+    ("model_type", "class_name"),
+    [("whisper", "WhisperForConditionalGeneration"), ("roberta", "RobertaForMaskedLM")],
+)
+def test_a_model_with_an_encoder_is_built_with_it(model_type: str, class_name: str) -> None:
+    pytest.importorskip("transformers")
+    assert built_parameters(config({"model_type": model_type})).class_name == class_name
 
 
 def test_a_class_that_is_no_model_is_not_called() -> None:
