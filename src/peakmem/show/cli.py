@@ -15,6 +15,7 @@ from peakmem.labs.doctor import check_machine, labs_here
 from peakmem.predict.deepspeed import deepspeed_config
 from peakmem.predict.estimate import Estimate, estimate
 from peakmem.predict.suggestions import suggest
+from peakmem.show.config_report import ConfigReport
 from peakmem.specs.hardware import (
     ACCELERATORS,
     BOARDS,
@@ -72,7 +73,9 @@ def _parser() -> _Parser:
         commands.add_parser(
             "estimate",
             help="predict one training step's peak memory",
-            epilog="The exit status is 0 if the step fits, 1 if not, and 2 for wrong input.",
+            epilog="The exit status is 0 if the step fits, 1 if not, and 2 for wrong input. Of a "
+            "config whose activations are not predicted it is 1 only if the model's states alone "
+            "are too large.",
         )
     )
     doctor = commands.add_parser("doctor", help="say what this machine can run, lab by lab")
@@ -84,7 +87,13 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     recipe = {f.name: f.default for f in fields(Recipe)}
     add("--list", action="store_true", help="list models and GPUs, with their memory")
-    add("--model", help="such as gpt3-175b")
+    named = parser.add_mutually_exclusive_group()
+    named.add_argument("--model", help="such as gpt3-175b")
+    named.add_argument(
+        "--config",
+        metavar="PATH",
+        help="a Hugging Face config.json, its folder, or a model id in the local cache",
+    )
     add("--gpu", help="such as a100-80gb; without it, the smallest that fits is named")
     add("--memory", metavar="SIZE", help="of one device, such as 40GiB; also without --gpu")
     add("--precision", default=recipe["precision"], help="such as amp_fp16")
@@ -121,9 +130,16 @@ def _estimate(given: argparse.Namespace) -> int:
     if given.list:
         print("\n".join(_listing()))
         return 0
-    if given.model is None:
-        raise ValueError("expected --model, such as gpt2; `peakmem estimate --list` has all")
-    shape = model(given.model)
+    report = None
+    if given.config is not None:
+        report = ConfigReport.of(given.config, recipe, parallelism)
+        if report.shape is None:
+            return _print_states(given, report)
+    elif given.model is None:
+        raise ValueError(
+            "expected --model, such as gpt2, or --config; `peakmem estimate --list` has all models"
+        )
+    shape = report.shape if report and report.shape else model(given.model)
     if given.export is not None:
         if given.export != "deepspeed":
             raise ValueError(f"--export {given.export!r} is unknown; use deepspeed")
@@ -141,10 +157,28 @@ def _estimate(given: argparse.Namespace) -> int:
             for r in suggest(found)
         ]
         figures = found.as_json() | {"suggestions": others, "notes": notes}
-        print(json.dumps(figures, indent=2))
+        print(json.dumps((report.as_json() if report else {}) | figures, indent=2))
     else:
+        if report:
+            print("\n".join(report.parameter_lines()), end="\n\n")
         print("\n".join(_report(found, notes)))
     return 0 if found.fits else 1
+
+
+def _print_states(given: argparse.Namespace, report: ConfigReport) -> int:
+    """Print what is known of a model whose activations are not predicted."""
+    if given.export is not None:
+        raise ValueError(
+            f"--export {given.export} needs a model whose step is predicted, such as a Llama, but "
+            f"{given.config} is a {report.table.model_type}; leave it out"
+        )
+    device = _device(given)
+    memory_bytes = device.memory_bytes if device else None
+    if given.json:
+        print(json.dumps(report.as_json() | report.states_as_json(memory_bytes), indent=2))
+    else:
+        print("\n".join([*report.parameter_lines(), "", *report.state_lines(memory_bytes)]))
+    return 1 if report.is_too_large(memory_bytes) else 0
 
 
 def _device(given: argparse.Namespace) -> Accelerator | None:

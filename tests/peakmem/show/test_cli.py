@@ -159,6 +159,8 @@ def test_deepspeeds_file(capsys: pytest.CaptureFixture[str]) -> None:
         (f"{SMALL} --optimizer adamw8bit", "(did you mean 'adam8bit'?)"),
         ("estimate --model gpt2 --gpu m2-24gb --offload", "frees nothing on m2-24gb"),
         ("estimate --gpu a100-80gb", "expected --model"),
+        ("estimate --model gpt2 --config gpt2", "not allowed with argument"),
+        ("estimate --config missing.json", "no such file: missing.json"),
         ("", "command"),
     ],
 )

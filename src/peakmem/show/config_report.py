@@ -1,0 +1,138 @@
+"""What `peakmem estimate --config` prints: parameters by group, and what training them keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from peakmem.core.units import both
+from peakmem.predict.model_states import model_states
+from peakmem.specs.families import llama_shape, read_parameters
+from peakmem.specs.ledger import Owner
+from peakmem.specs.model_config import read_config
+from peakmem.specs.models import ModelShape
+from peakmem.specs.parameter_table import ParameterTable
+from peakmem.specs.recipes import Parallelism, Recipe
+
+__all__ = ["ConfigReport"]
+
+
+@dataclass(frozen=True)
+class ConfigReport:
+    """A model that is given by its config, and how it is trained."""
+
+    #: The config, as it was given.
+    name: str
+    table: ParameterTable
+    #: Whether the config's entries were enough; if not, transformers built the model.
+    was_read: bool
+    #: The shape that a training step can be predicted for; None if there is none.
+    shape: ModelShape | None
+    recipe: Recipe
+    #: Bytes by owner; empty where the step is predicted.
+    states: dict[Owner, int]
+
+    @classmethod
+    def of(cls, given: str, recipe: Recipe, parallelism: Parallelism) -> ConfigReport:
+        """Read the config; ValueError, with the remedy, where that is impossible."""
+        config = read_config(given)
+        shape = llama_shape(config, given, recipe.sequence)
+        read = table = read_parameters(config)
+        if table is None:
+            from peakmem.measure.meta_model import built_parameters  # here, as it loads torch
+
+            table = built_parameters(config)
+        states: dict[Owner, int] = {}
+        if shape is None:
+            _require_one_device(given, table, parallelism)
+            states = model_states(table, recipe)
+        return cls(given, table, read is not None, shape, recipe, states)
+
+    @property
+    def how(self) -> str:
+        """Where the counts come from, as a sentence."""
+        if self.was_read:
+            return f"Read from the config, as a {self.table.class_name}."
+        return f"Built by transformers on the meta device, as a {self.table.class_name}."
+
+    @property
+    def state_bytes(self) -> int:
+        """All states together."""
+        return sum(self.states.values())
+
+    def is_too_large(self, memory_bytes: int | None) -> bool:
+        """Whether the states alone are more than the memory; never without a memory."""
+        return memory_bytes is not None and self.state_bytes > memory_bytes
+
+    # For people.
+
+    def parameter_lines(self) -> Iterator[str]:
+        """Yield the parameters by group."""
+        table = self.table
+        yield f"{self.name}: {self.how}"
+        yield ""
+        yield f"{'parameters':<28}{'number':>20}"
+        for group, n in table.by_group().items():
+            yield f"  {group:<26}{n:>20,}  {n / table.total:6.1%}"
+        yield f"  {'total':<26}{table.total:>20,}"
+        if table.active is None:
+            yield "Which experts a token uses is not known for a model that is built."
+        elif table.active != table.total:
+            share = table.active / table.total
+            yield f"  {'active for one token':<26}{table.active:>20,}  {share:6.1%}"
+
+    def state_lines(self, memory_bytes: int | None) -> Iterator[str]:
+        """Yield what weights, gradients and optimizer state take."""
+        yield f"{f'{self.recipe.precision}, {self.recipe.optimizer}':<28}{'bytes':>20}"
+        for owner, n_bytes in self.states.items():
+            yield f"  {owner.replace('_', ' '):<26}{n_bytes:>20,}  {both(n_bytes)}"
+        yield f"  {'together':<26}{self.state_bytes:>20,}  {both(self.state_bytes)}"
+        yield ""
+        yield from self.notes(memory_bytes)
+
+    def notes(self, memory_bytes: int | None) -> Iterator[str]:
+        """Yield whether the states alone are too large, and what they leave out."""
+        if memory_bytes is not None and self.is_too_large(memory_bytes):
+            excess = both(self.state_bytes - memory_bytes)
+            yield f"It does not fit: even without activations {excess} too much."
+        elif memory_bytes is not None:
+            left = both(memory_bytes - self.state_bytes)
+            yield f"This leaves {left} for activations; whether they fit is not judged."
+        yield (
+            f"Activations and temporaries are not predicted for this {self.table.model_type}; "
+            "`peakmem.measure.trace.trace` can measure them, without a GPU."
+        )
+
+    # For programs.
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the parameters as plain data."""
+        return {
+            "model": self.name,
+            "model_type": self.table.model_type,
+            "class": self.table.class_name,
+            "counted_by": "config" if self.was_read else "transformers",
+            "parameters": self.table.total,
+            "active_parameters": self.table.active,
+            "by_group": self.table.by_group(),
+        }
+
+    def states_as_json(self, memory_bytes: int | None) -> dict[str, Any]:
+        """Return the states as plain data, in bytes; `fits` is null where nothing is judged."""
+        return {
+            "by_owner": self.states,
+            "state_bytes": self.state_bytes,
+            "peak_bytes": None,
+            "memory_bytes": memory_bytes,
+            "fits": False if self.is_too_large(memory_bytes) else None,
+            "notes": list(self.notes(memory_bytes)),
+        }
+
+
+def _require_one_device(given: str, table: ParameterTable, parallelism: Parallelism) -> None:
+    if parallelism.tensor > 1 or parallelism.pipeline > 1 or parallelism.zero:
+        raise ValueError(
+            f"{given}: a {table.model_type} is counted for one device; leave out --zero, "
+            "--tensor-parallel and --pipeline"
+        )

@@ -1,0 +1,91 @@
+"""Which model families are read from a config alone, and the parameters of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from peakmem.specs import decoder_families as decoders
+from peakmem.specs import encoder_families as encoders
+from peakmem.specs.model_config import ModelConfig
+from peakmem.specs.models import ModelShape
+from peakmem.specs.parameter_table import Parameter, ParameterTable
+
+__all__ = ["FAMILIES", "llama_shape", "read_parameters"]
+
+#: By model_type: the class of transformers that is read, and the function that lists its
+#: parameters.
+FAMILIES: Mapping[str, tuple[str, Callable[[ModelConfig], list[Parameter]]]] = MappingProxyType(
+    {
+        "gpt2": ("GPT2LMHeadModel", decoders.gpt2),
+        "gpt_neox": ("GPTNeoXForCausalLM", decoders.gpt_neox),
+        "opt": ("OPTForCausalLM", decoders.opt),
+        "phi": ("PhiForCausalLM", decoders.phi),
+        "llama": ("LlamaForCausalLM", decoders.llama),
+        "mistral": ("MistralForCausalLM", decoders.mistral),
+        "mixtral": ("MixtralForCausalLM", decoders.mixtral),
+        "qwen2": ("Qwen2ForCausalLM", decoders.qwen2),
+        "qwen2_moe": ("Qwen2MoeForCausalLM", decoders.qwen2_moe),
+        "qwen3": ("Qwen3ForCausalLM", decoders.qwen3),
+        "qwen3_moe": ("Qwen3MoeForCausalLM", decoders.qwen3_moe),
+        "gemma2": ("Gemma2ForCausalLM", decoders.gemma2),
+        "gemma3_text": ("Gemma3ForCausalLM", decoders.gemma3),
+        "deepseek_v2": ("DeepseekV2ForCausalLM", decoders.deepseek_v2),
+        "deepseek_v3": ("DeepseekV3ForCausalLM", decoders.deepseek_v3),
+        "bert": ("BertForMaskedLM", encoders.bert),
+        "t5": ("T5ForConditionalGeneration", encoders.t5),
+        "vit": ("ViTForImageClassification", encoders.vit),
+    }
+)
+
+
+def read_parameters(config: ModelConfig) -> ParameterTable | None:
+    """Return the parameters of a family that is known here; None for any other class.
+
+    A known family under another class, such as a classifier, is not known, nor is one with
+    cross-attention. Raises ValueError, with the entry's name, where the config lacks a size.
+
+    >>> sizes = dict(n_layer=12, n_embd=768, n_head=12, n_positions=1024, vocab_size=50257)
+    >>> read_parameters(ModelConfig("config.json", {"model_type": "gpt2", **sizes})).total
+    124439808
+    """
+    class_name, parameters_of = FAMILIES.get(config.model_type, ("", None))
+    is_other = config.class_name not in (None, class_name)
+    if parameters_of is None or is_other or config.flag("add_cross_attention", default=False):
+        return None
+    return ParameterTable(config.model_type, class_name, tuple(parameters_of(config)))
+
+
+def llama_shape(config: ModelConfig, name: str, sequence: int) -> ModelShape | None:
+    """Return the config as a shape that `predict` has Llama's rules for; None for another.
+
+    These are Llama and Mistral without biases, with SiLU and without dropout. A sliding window
+    must be longer than the sequence: a shorter one needs a mask, which the rules leave out.
+    """
+    values = config.values
+    if config.model_type not in ("llama", "mistral") or read_parameters(config) is None:
+        return None
+    if any(config.flag(bias, default=False) for bias in ("attention_bias", "mlp_bias")):
+        return None
+    if values.get("hidden_act", "silu") != "silu" or values.get("attention_dropout"):
+        return None
+    has_window = config.model_type == "mistral" and values.get("sliding_window", 0) is not None
+    if has_window and config.size("sliding_window", default=4096) <= sequence:
+        return None
+    d, heads = config.size("hidden_size"), config.size("num_attention_heads")
+    return ModelShape(
+        name,
+        n_layers=config.size("num_hidden_layers"),
+        d_model=d,
+        n_heads=heads,
+        vocab=config.size("vocab_size"),
+        context=config.size("max_position_embeddings", default=sequence),
+        kv_heads=config.size("num_key_value_heads", default=heads),
+        d_head=config.size("head_dim", default=d // heads),
+        d_ff=config.size("intermediate_size"),
+        gated=True,
+        biases=False,
+        learned_positions=False,
+        tied=config.flag("tie_word_embeddings", default=False),
+        source=config.source,
+    )

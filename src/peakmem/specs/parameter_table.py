@@ -1,0 +1,93 @@
+"""A model's parameters as a table: shapes by group, counted in total and for one token.
+
+A tied head is the embedding itself and counts once, as embedding. Of a mixture of experts, a token
+uses a few routed experts of each layer and everything else; shared experts count as MLP. Embedding
+tables count as used in full, as in the active counts that papers print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Literal, get_args
+
+__all__ = ["GROUPS", "Group", "Parameter", "ParameterTable", "layer_norm", "linear", "repeated"]
+
+Group = Literal["embedding", "attention", "mlp", "router", "experts", "norm", "head", "other"]
+GROUPS: tuple[Group, ...] = get_args(Group)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Parameters of one shape and purpose."""
+
+    group: Group
+    #: As torch has it.
+    shape: tuple[int, ...]
+    #: How many of them the model has, such as one a layer.
+    copies: int = 1
+    #: How many of the experts along the first dimension one token uses; None if it uses all.
+    used: int | None = None
+
+    @property
+    def elements(self) -> int:
+        """How many numbers all copies hold."""
+        return prod(self.shape) * self.copies
+
+    @property
+    def active(self) -> int:
+        """How many of them one token uses."""
+        return self.elements if self.used is None else self.elements // self.shape[0] * self.used
+
+
+@dataclass(frozen=True)
+class ParameterTable:
+    """All parameters of a model.
+
+    >>> table = ParameterTable("moe", "Moe", (Parameter("experts", (8, 10, 10), used=2),))
+    >>> table.total, table.active
+    (800, 200)
+    """
+
+    model_type: str
+    #: The class of the transformers library whose parameters these are.
+    class_name: str
+    parameters: tuple[Parameter, ...]
+    #: Whether it is known which parameters a token uses.
+    knows_active: bool = True
+
+    @property
+    def total(self) -> int:
+        """All parameters."""
+        return sum(parameter.elements for parameter in self.parameters)
+
+    @property
+    def active(self) -> int | None:
+        """Those that one token uses; None if that is not known."""
+        if not self.knows_active:
+            return None
+        return sum(parameter.active for parameter in self.parameters)
+
+    def by_group(self) -> dict[Group, int]:
+        """Return the number of parameters of each group that there is, in the order of GROUPS."""
+        sums = dict.fromkeys(GROUPS, 0)
+        for parameter in self.parameters:
+            sums[parameter.group] += parameter.elements
+        return {group: n for group, n in sums.items() if n}
+
+
+def linear(group: Group, wide: int, narrow: int, *, bias: bool) -> list[Parameter]:
+    """Return the weight (wide, narrow) of a linear layer, and its bias (wide,) if it has one."""
+    weight, offset = Parameter(group, (wide, narrow)), Parameter(group, (wide,))
+    return [weight, offset] if bias else [weight]
+
+
+def layer_norm(d: int) -> list[Parameter]:
+    """Return the weight (d,) and the bias (d,) of a layer norm."""
+    return [Parameter("norm", (d,)), Parameter("norm", (d,))]
+
+
+def repeated(parameters: Iterable[Parameter], layers: int) -> list[Parameter]:
+    """Return a layer's parameters as those of so many layers."""
+    return [replace(p, copies=p.copies * layers) for p in parameters if layers]
