@@ -331,8 +331,8 @@ score("lab02-inconsistent_rows", globals())
 # ## 2.4 What a layer keeps (core, 3 points, 12 minutes)
 #
 # Each operation keeps what its own backward needs: a linear layer its input, for its weight's gradient; a
-# softmax its output; dropout a *mask*, one byte per element. Korthikanti et al. (2022) added this up for one layer, everything but masks at 2 bytes: $s$ tokens per
-# sequence, $b$ sequences, $h$ = d_model, $a$ heads.
+# softmax its output; dropout a *mask*, one byte per element. Korthikanti et al. (2022) added this up for one
+# layer, everything but masks at 2 bytes: $s$ tokens per sequence, $b$ sequences, $h$ = d_model, $a$ heads.
 #
 # | part | what is kept | bytes |
 # |---|---|---|
@@ -528,9 +528,8 @@ if predicted(predicted_largest_trainable, question="which is the largest that ca
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-lifetimes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.6 How long a tensor lives (core, 3 points, 15 minutes)
 #
-# Training needs so much more than inference because of *when* it can free things. Number the steps: with
-# $n$ operations, operation $i$ (from 0) runs at step $i$. Its backward runs at step $2n - 1 - i$, since
-# the backward pass goes through the operations in reverse.
+# Training needs so much more than inference because of *when* it can free things. With $n$ operations,
+# operation $i$ (from 0) runs at step $i$. Backward goes in reverse, so its backward runs at step $2n - 1 - i$.
 #
 # Write `lifetimes(graph, training)`:
 # - `graph` is a list of operations in order, each a dict with `name` (of the operation and its output),
@@ -687,8 +686,8 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-lives-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the picture.** Inference needs two buffers, however deep the network. Training climbs with each
 # layer and comes down in reverse: the mountain of every training step. Each layer adds 2 MiB, since the
-# linear layer's output is kept as GELU's input. At the end, gradients (24 times 0.25 MiB) are left. Lab 4
-# flattens this mountain by computing twice.
+# linear layer's output is kept as GELU's input. At the end, gradients (24 times 0.25 MiB) are left; the
+# first one is what the meter sees above your 48. Lab 4 flattens this mountain by computing twice.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.8 In your own words (core, 2 points, 6 minutes)
@@ -977,7 +976,7 @@ if predicted(predicted_where_tokens, predicted_where_parameters, question="in wh
     print(f"you predicted {predicted_where_tokens} and {predicted_where_parameters}")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-predict_training-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **3. What is live there.** The lists show two points in time: the end of forward, and the optimizer's step.
+# **3. What is live there.** The lists show two points in time: the logits' gradient, and the optimizer's step.
 # Which components are there at each? How many tensors of the logits' size are live at the first, and how many
 # temporaries of which parameter's size at the second? (The end of backward never needs more: ignore it.)
 #
@@ -992,7 +991,7 @@ if predicted(predicted_where_tokens, predicted_where_parameters, question="in wh
 # | `logits` | what the loss keeps of them: one tensor |
 # | `peak` | the larger of the two points in time, for any shape |
 #
-# Let `end_of_forward` and `optimizer_step` be 0 until the others pass. Each is a sum of components and a few
+# Let `at_logits` and `in_step` be 0 until the others pass. Each is a sum of components and a few
 # equal tensors. Don't run the model. Mind which parameter tensor is the largest if the vocabulary is small.
 #
 # *Points:* components 2 (`saved_activations` within 1 %, the others exact), peak within 5 % of the meter 1,
@@ -1013,8 +1012,8 @@ def predict_training(shape: SimpleNamespace, batch: int, seq: int) -> dict[str, 
     saved = 4 * tokens * (16 * d * shape.n_layers + 2 * d)
     logits = 4 * tokens * shape.vocab
     largest = 4 * max(shape.vocab * d, 4 * d * d)
-    end_of_forward = parameters + optimizer + saved + 3 * logits
-    optimizer_step = parameters + gradients + optimizer + 2 * largest
+    at_logits = parameters + optimizer + saved + 3 * logits
+    in_step = parameters + gradients + optimizer + 2 * largest
     ### END SOLUTION
     return {
         "parameters": parameters,
@@ -1022,7 +1021,7 @@ def predict_training(shape: SimpleNamespace, batch: int, seq: int) -> dict[str, 
         "optimizer": optimizer,
         "saved_activations": saved,
         "logits": logits,
-        "peak": max(end_of_forward, optimizer_step),
+        "peak": max(at_logits, in_step),
     }
 
 
@@ -1079,7 +1078,7 @@ self_check(
                 (3, 128, 1000, 64),
                 8,
                 "measured",
-                "per layer, and after the layers: read picture 1",
+                "per layer, and after the layers: read the list under 1",
             ),
             (
                 "peak",
@@ -1087,7 +1086,7 @@ self_check(
                 (2, 128, 1000, 64),
                 8,
                 "many tokens",
-                "what is live at the end of forward?",
+                "what is live at the logits' gradient?",
             ),
             (
                 "peak",
@@ -1135,8 +1134,7 @@ if predicted(my_guess_gb, question="how many GB at the peak?"):
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What the stretch adds
 #
-# - On the CPU the ratio should be 1.00. On a GPU neither figure counts what CUDA itself takes and the
-#   allocator's rounding, some hundred MiB.
+# - The ratio should be 1.00. On a GPU neither figure counts what CUDA takes and the allocator's rounding.
 # - A step peaks at the logits' gradient if there are many tokens, in the optimizer's step if there are many
 #   parameters.
 # - A formula holds for one implementation: 34 bytes per $sbh$ on paper, 32 to 112 in reality.
