@@ -706,7 +706,7 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - GPT-3's weights take 350 GB in fp16; training needs 16 bytes per parameter, and activations.
+# - GPT-3's weights take 350 GB; training needs 16 bytes per parameter, and activations.
 # - A layer's parameters grow with the square of its width, stored scores with the square of the sequence.
 # - In inference a tensor dies with its last reader; in training it waits for the backward pass.
 #
@@ -946,7 +946,7 @@ lab02.show_kept()
 # small ones are token numbers, each norm's mean and deviation, and (8, 4, 64), one number per token and head.
 #
 # Some models write the function GELU out in simple operators: `0.5 * x * (1 + tanh(...))`. The paper's layer
-# (2.4, flash) keeps 34 bytes per $sbh$, at 2 bytes a number.
+# (2.4, flash) keeps 34 bytes per $sbh$.
 #
 # **Predict first.** In float32, how many bytes per $sbh$ does a layer keep with GELU written out?
 
