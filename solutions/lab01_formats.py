@@ -16,38 +16,37 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 1: how numbers are stored
 #
-# Training fits if its **peak memory is below the available memory**. What fills that memory is
-# numbers: weights, gradients, optimizer state, activations. So every byte count in this course is *how
-# many numbers* times *bytes per number*. This lab is about the second factor: what 4, 2, or 1 bytes can
-# hold, and what they lose.
+# Training fits if its **peak memory is below the available memory**. Numbers fill that memory: weights,
+# gradients, optimizer state, activations. So every byte count is *how many numbers* times *bytes per
+# number*. This lab is about the second factor: what 4, 2, or 1 bytes can hold, and what they lose.
 #
 # **You will be able to**
 # - read the bits of integers, fp32, bf16, and fp8, and say what a format can hold;
-# - predict when a weight's update is lost, and when a sum stops growing;
+# - predict when an update is lost, and when a sum stalls;
 # - spot a view that keeps memory alive.
 #
 # | exercise | part | minutes | points |
 # |---|---|---|---|
-# | 1.1 Integers, three ways | core | 8 | 2 |
+# | 1.1 Integers, three ways | core | 9 | 2 |
 # | 1.2 Fixed point | core | 4 | 1 |
-# | 1.3 From bits to a number: fp32 | core | 15 | 4 |
+# | 1.3 From bits to a number: fp32 | core | 14 | 4 |
 # | 1.4 What a format can hold | core | 8 | 2 |
 # | 1.5 A quarter of the memory: fp8 | core | 5 | 1 |
 # | 1.6 Half the memory: bf16 | core | 13 | 3 |
-# | 1.7 The lost update | core | 7 | 1 |
-# | 1.8 Find the leak | core | 10 | 2 |
-# | 1.9 In your own words | core | 5 | 2 |
+# | 1.7 The lost update | core | 8 | 1 |
+# | 1.8 Find the leak | core | 8 | 2 |
+# | 1.9 In your own words | core | 6 | 2 |
 # | 1.10 From a number to bits: fp32 | stretch | 18 | 4 |
 # | 1.11 When a sum stops growing | stretch | 14 | 3 |
 # | 1.12 A careful sum | stretch | 13 | 2 |
 # | **core** | | **75** | **18** |
 # | **stretch** | | **45** | **9** |
 #
-# The core stands alone. If bits are new to you, add twenty minutes.
+# The core stands alone; 1.1 includes two minutes for this page. If bits are new to you, add twenty.
 #
 # In each exercise you **predict** a number (not graded), **write** a function, **measure**, and
-# **explain** the difference to yourself. Measurements wait for your prediction. Self-checks try a few
-# cases; grading tries many more. You need no GPU.
+# **explain** the difference to yourself. Measurements wait for your prediction. Grading tries more cases
+# than self-checks. You need no GPU.
 
 # %% nbgrader={"grade": false, "grade_id": "lab01-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import importlib.util
@@ -74,10 +73,10 @@ from peakmem.probes.lab01 import Float16Adder
 peakmem.lab("lab01_formats")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-integer_value-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 1.1 Integers, three ways (core, 2 points, 8 minutes)
+# ## 1.1 Integers, three ways (core, 2 points, 9 minutes)
 #
-# Bits mean nothing by themselves: an *encoding* says what each one is worth. Weights quantized to int8
-# or int4 are stored as the integers below. With $n$ bits:
+# An *encoding* says what each bit is worth. Weights quantized to int8 or int4 are stored as such integers.
+# With $n$ bits:
 #
 # | encoding | what the bits are worth | range |
 # |---|---|---|
@@ -85,11 +84,11 @@ peakmem.lab("lab01_formats")
 # | sign-magnitude | the highest is the sign (1 is minus), the others $2^{n-2}, \dots, 2, 1$ | $-(2^{n-1} - 1) \dots 2^{n-1} - 1$ |
 # | two's complement | $-2^{n-1}$ for the highest, then $2^{n-2}, \dots, 2, 1$ | $-2^{n-1} \dots 2^{n-1} - 1$ |
 #
-# Sign-magnitude has two zeros. Two's complement has one, and plain addition works on it.
+# Sign-magnitude has two zeros, two's complement one.
 #
 # Write `integer_value(bits, width, encoding)`:
 # - `bits` is the pattern, an integer of `width` bits; any `width`.
-# - `encoding` is `"unsigned"`, `"sign-magnitude"`, or `"twos-complement"`; any other raises `ValueError`.
+# - `encoding` is `"unsigned"`, `"sign-magnitude"`, or `"twos-complement"`. The stub refuses any other.
 # - Return a Python integer. Both zeros are 0.
 #
 # *Python's tools for bits:* `bits >> k` drops the lowest $k$ bits, `bits & 0xFF` keeps the lowest 8,
@@ -107,15 +106,15 @@ predicted_bits_of_minus_one = None  # your prediction, such as 0b10000001
 # %% nbgrader={"grade": false, "grade_id": "lab01-integer_value-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def integer_value(bits: int, width: int, encoding: str) -> int:
     """Return the integer that `width` bits hold; ValueError for an unknown encoding."""
-    ### BEGIN SOLUTION
+    if encoding not in ("unsigned", "sign-magnitude", "twos-complement"):
+        raise ValueError(f"no encoding {encoding!r}: unsigned, sign-magnitude or twos-complement")
     half = 1 << (width - 1)  # what the highest bit is worth without a sign
-    if encoding == "unsigned":
+    ### BEGIN SOLUTION
+    if encoding == "unsigned" or bits < half:
         return bits
     if encoding == "sign-magnitude":
-        return -(bits - half) if bits >= half else bits
-    if encoding == "twos-complement":
-        return bits - 2 * half if bits >= half else bits
-    raise ValueError(f"no encoding {encoding!r}: unsigned, sign-magnitude or twos-complement")
+        return -(bits - half)
+    return bits - 2 * half
     ### END SOLUTION
 
 
@@ -155,8 +154,7 @@ score("lab01-integer_value", globals())
 # ## 1.2 Fixed point (core, 1 point, 4 minutes)
 #
 # To store fractions, move the binary point. With $f$ **fraction bits**, every bit is worth $2^f$ times
-# less; the bits stay an integer in two's complement. int8 weights work the same way: each group has a
-# unit of its own, its *scale*.
+# less; the bits stay an integer in two's complement.
 #
 # Write `fixed_point_value(bits, width, fraction_bits)`: `bits` and `width` as in 1.1, always two's
 # complement. Return a float.
@@ -203,15 +201,15 @@ score("lab01-fixed_point_value", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-number_line-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## From fixed to floating
 #
-# A fixed point has the same gap everywhere: near 1000 finer than anyone needs, near 0.001 too coarse. A
-# *floating* point moves with the number. Here are all numbers of FP4, the smallest format in use. From 2
-# on, the gap doubles at each power of two.
+# A fixed point has the same gap everywhere: too fine near 1000, too coarse near 0.001. A *floating* point
+# moves with the number. Here are all numbers of FP4, the smallest floating-point format in use. From 2 on,
+# the gap doubles at each power of two.
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab01-number_line", "locked": true, "schema_version": 3, "solution": false, "task": false}
 lab01.show_number_line()
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-decode_fp32-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 1.3 From bits to a number: fp32 (core, 4 points, 15 minutes)
+# ## 1.3 From bits to a number: fp32 (core, 4 points, 14 minutes)
 #
 # fp32 (IEEE 754 binary32, `torch.float32`) splits its 32 bits into three fields: a sign $S$ (bit 31), an
 # exponent $E$ (bits 30 to 23), and a fraction $F$ (bits 22 to 0). Here they hold 0.15625:
@@ -226,16 +224,16 @@ lab01.show_bit_fields()
 # | 0, subnormal (zero if $F = 0$) | $(-1)^S \cdot (F/2^{23}) \cdot 2^{-126}$ |
 # | 255 | $F = 0$: infinity with that sign; otherwise NaN, "not a number" |
 #
-# 23 stored bits give 24 bits of precision. With exponent field 0 there is no leading 1; otherwise no
-# pattern could be zero. The power there is $2^{-126}$, as for $E = 1$, so the gap stays the same and no
-# hole opens below the smallest normal number.
+# The 127 is the **bias**: it lets $E$ stand for negative powers too. With exponent field 0 there is no
+# leading 1, or no pattern could be zero. The power there is $2^{-126}$, as for $E = 1$, so the gap stays
+# the same below the smallest normal number.
 #
 # Write `decode_fp32(bits)`:
 # - Return the value of the 32 `bits` as a Python float, which holds every fp32 value exactly.
 # - $-0.0$ is not 0.0: keep the sign.
-# - Take the bits apart by arithmetic. You may not use, by any route: float16, float32, bfloat16, or
-#   float8 as a cast or a view; `struct`'s codes `e` and `f`; `float.hex` and `float.fromhex`; `torch`,
-#   `ml_dtypes`, and this lab's `rounded`. Integers, float64, and the code `d` are fine.
+# - Take the bits apart by arithmetic. You may not use: float16, float32, bfloat16, or float8 as a cast or
+#   a view; `struct`'s codes `e` and `f`; `float.hex` and `float.fromhex`; `torch`, `ml_dtypes`, and this
+#   lab's `rounded`. Integers, float64, and the code `d` are fine.
 #
 # *Points:* normal 1, subnormal 1, zeros 1, infinity and NaN 1.
 #
@@ -251,10 +249,10 @@ predicted_nan_patterns = None  # your prediction, a number
 # %% nbgrader={"grade": false, "grade_id": "lab01-decode_fp32-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def decode_fp32(bits: int) -> float:
     """Return the value of the fp32 number that these 32 bits hold."""
+    exponent = bits >> 23 & 0xFF  # E
+    fraction = (bits & 0x7FFFFF) / 2**23  # F / 2**23
     ### BEGIN SOLUTION
     sign = -1.0 if bits >> 31 else 1.0
-    exponent = bits >> 23 & 0xFF
-    fraction = (bits & 0x7FFFFF) / 2**23
     if exponent == 255:
         return math.nan if fraction else sign * math.inf
     if exponent == 0:
@@ -282,6 +280,15 @@ self_check(
             (0x7FC00000, math.nan, "exponent field 255 with another fraction"),
             (0xFF800001, math.nan, "NaN may have a sign bit"),
         ]
+    ]
+    + [
+        Case(
+            (decode_fp32,),
+            [],
+            "the rules of 1.3 forbid these, and grading reads your code for them",
+            label="nothing that the rules forbid",
+            function=lab01.not_allowed,
+        )
     ],
 )
 if predicted(predicted_nan_patterns, question="how many patterns are NaN?"):
@@ -299,8 +306,8 @@ score("lab01-decode_fp32", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-bit_flipper-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Play with it
 #
-# Click a bit to flip it; the value comes from your own `decode_fp32`. Which bit makes 0.15625 negative?
-# Which doubles it?
+# Click a bit to flip it; your `decode_fp32` gives the value. Which bit makes 0.15625 negative? Which
+# doubles it?
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab01-bit_flipper", "locked": true, "schema_version": 3, "solution": false, "task": false}
 lab01.bit_flipper(decode_fp32)
@@ -309,8 +316,8 @@ lab01.bit_flipper(decode_fp32)
 # ## 1.4 What a format can hold (core, 2 points, 8 minutes)
 #
 # fp32 is one of a family. With $e$ exponent bits and $m$ mantissa bits (the stored fraction), all else
-# follows: the bias is $2^{e-1} - 1$, exponent field 0 holds zero and the subnormal numbers, and all ones
-# hold infinity and NaN. Exponent bits buy **range**, mantissa bits buy **precision**.
+# follows: the bias is $2^{e-1} - 1$, and exponent field 0 and all ones mean what they mean in fp32. Exponent
+# bits buy **range**, mantissa bits buy **precision**.
 #
 # Write `format_limits(exponent_bits, mantissa_bits)`, with $e$ from 2 to 11 and $m$ from 1 to 52. Return a
 # dict of floats with exactly these keys:
@@ -336,8 +343,8 @@ predicted_ratio_of_largest = None  # your prediction, such as 1e3
 # %% nbgrader={"grade": false, "grade_id": "lab01-format_limits-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def format_limits(exponent_bits: int, mantissa_bits: int) -> dict[str, float]:
     """Return max, min_normal, min_subnormal and epsilon of an IEEE-like format."""
-    ### BEGIN SOLUTION
     bias = 2 ** (exponent_bits - 1) - 1
+    ### BEGIN SOLUTION
     return {
         "max": (2 - 2.0**-mantissa_bits) * 2.0**bias,
         "min_normal": 2.0 ** (1 - bias),
@@ -354,21 +361,34 @@ def limit_of(e, m, key):
     return format_limits(e, m)[key]
 
 
+hints = {
+    "max": "exponent field all ones belongs to infinity: the largest number has one less",
+    "min_normal": "exponent field 1 and fraction 0",
+    "min_subnormal": "exponent field 0: the last bit of the fraction alone",
+    "epsilon": "from 1 to the next number, the last bit of the fraction is added",
+}
 self_check(
     limit_of,
     [
-        Case((e, m, key), value, f"{key} of {name}", label=f"{key} of {name}: {value:.4g}")
-        for name, e, m in [("float16", 5, 10), ("bfloat16", 8, 7), ("float64", 11, 52)]
+        Case((e, m, key), value, hints[key], label=f"{key} of {name}: {value:.4g}")
+        for name, e, m in [("float16", 5, 10), ("bfloat16", 8, 7)]
         for key, value in lab01.limits_by_torch(name).items()
     ]
     + [
+        Case(
+            (11, 52),
+            lab01.limits_by_torch("float64"),
+            "the bias is 1023: 2.0**1024 is too large for a Python float, 2.0**1023 is not",
+            label="all four of float64",
+            function=format_limits,
+        ),
         Case(
             (5, 10),
             ["epsilon", "max", "min_normal", "min_subnormal"],
             "exactly these four keys",
             label="the keys",
             function=lambda e, m: sorted(format_limits(e, m)),
-        )
+        ),
     ],
 )
 if predicted(predicted_ratio_of_largest, question="how many times larger is bf16's largest?"):
@@ -387,16 +407,17 @@ score("lab01-format_limits", globals())
 lab01.show_relative_spacing()
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-relative_spacing-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the picture.** Lower is more precise, wider is more range. Each curve is flat over the normal
-# numbers: the *relative* precision is the same everywhere. On the left it rises, where subnormal numbers
-# give up one bit after another. fp16 spends its 2 bytes on precision, bf16 on range.
+# **Look at the picture.** Lower is more precise, wider is more range. The two kinds of fp8 are named by their
+# exponent and mantissa bits. Each curve is flat over the normal numbers: the *relative* gap is the same at
+# every power of two (in between it falls to half). On the left, subnormal numbers give up one bit after
+# another. fp16 spends its 2 bytes on precision, bf16 on range.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-decode_e4m3-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.5 A quarter of the memory: fp8 (core, 1 point, 5 minutes)
 #
-# With 8 bits every pattern counts. An IEEE-like format with 4 exponent bits would give 16 of its 256
-# patterns to infinity and NaN. **E4M3**, as the Open Compute Project (OCP) defines it, gives two: it has
-# no infinity, and only `S.1111.111` is NaN. The other patterns with exponent field 15 are numbers.
+# An IEEE-like format with 4 exponent bits would give 16 of its 256 patterns to infinity and NaN. **E4M3**,
+# as the Open Compute Project (OCP) defines it, gives two: only `S.1111.111` is NaN, and there is no
+# infinity. The other patterns with exponent field 15 are numbers.
 #
 # Write `decode_e4m3(bits)`:
 # - `bits` from 0 to 255: 1 sign bit, 4 exponent bits with bias 7, 3 mantissa bits. Return a float.
@@ -414,9 +435,9 @@ predicted_largest_e4m3 = None  # your prediction, a number
 # %% nbgrader={"grade": false, "grade_id": "lab01-decode_e4m3-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def decode_e4m3(bits: int) -> float:
     """Return the value of an FP8 E4M3 number (OCP)."""
+    exponent, mantissa = bits >> 3 & 0xF, bits & 0x7
     ### BEGIN SOLUTION
     sign = -1.0 if bits & 0x80 else 1.0
-    exponent, mantissa = bits >> 3 & 0xF, bits & 0x7
     if exponent == 15 and mantissa == 7:
         return math.nan
     if exponent == 0:
@@ -440,13 +461,21 @@ self_check(
             (0b0_1111_111, math.nan, "S.1111.111 is NaN"),
             (0b1_1111_111, math.nan, "S.1111.111 is NaN, with either sign"),
         ]
+    ]
+    + [
+        Case(
+            (decode_e4m3,),
+            [],
+            "the rules of 1.3 forbid these, and grading reads your code for them",
+            label="nothing that the rules forbid",
+            function=lab01.not_allowed,
+        )
     ],
 )
 if predicted(predicted_largest_e4m3, question="what is the largest finite number?"):
     largest = max(value for value in map(decode_e4m3, range(256)) if not math.isnan(value))
-    print(
-        f"{largest}, and with infinity {format_limits(4, 3)['max']}; you: {predicted_largest_e4m3}"
-    )
+    print(f"largest number of E4M3: {largest}; you predicted {predicted_largest_e4m3}")
+    print(f"with patterns set aside for infinity, it would be {format_limits(4, 3)['max']}")
 
 # %% nbgrader={"grade": true, "grade_id": "lab01-decode_e4m3", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 # Exercise 1.5, 1 point: hidden cases are run here when your instructor grades the lab.
@@ -459,16 +488,17 @@ score("lab01-decode_e4m3", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-to_bf16-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.6 Half the memory: bf16 (core, 3 points, 13 minutes)
 #
-# bf16 is the upper half of fp32: the same sign and 8 exponent bits, 7 bits of fraction instead of 23. So
-# it has fp32's range at half the memory. But cutting off the lower 16 bits rounds toward zero every time. The rule of nearly all hardware is **nearest, ties to even**: take the nearer neighbour;
-# exactly in the middle, take the one whose last bit is 0. Ties then go up and down equally often.
+# bf16 is the upper half of fp32: the same sign and 8 exponent bits, 7 bits of fraction instead of 23. But cutting off the lower 16 bits rounds toward zero every time. The rule of nearly
+# all hardware is **nearest, ties to even**: take the nearer neighbour; exactly in the middle, take the one
+# whose last bit is 0. Ties go up and down equally often.
 #
 # Write `to_bf16(x)`:
 # - `x` is a float32 array of any shape, maybe empty. Return the bf16 patterns in the same shape, as
-#   integers from 0 to 65535: `uint16` halves the memory, a wider integer type counts alike. Leave `x`
+#   integers from 0 to 65535: `uint16` halves the memory, a wider integer type is accepted too. Leave `x`
 #   unchanged.
 # - No Python loop, comprehension, `map`, or `np.vectorize`.
-# - Past the largest bf16 number comes infinity. NaN stays NaN (any NaN pattern), infinity stays infinity.
+# - Past the largest bf16 number comes infinity, and infinity stays infinity. NaN stays NaN: cutting and
+#   adding can both destroy one, so finish with `np.where(np.isnan(x), 0x7FC0, patterns)`.
 # - The rules of 1.3 hold. `x.view(np.uint32)` shows the bits of `x`. It shares memory with `x`, and
 #   uint32 wraps around without a warning.
 #
@@ -477,7 +507,7 @@ score("lab01-decode_e4m3", globals())
 # *Example:* $1 + 2^{-8}$ = `0x3F80_8000` is halfway from `0x3F80`, which is even and the answer, to
 # `0x3F81`.
 #
-# **Predict first.** What is the largest relative error that bf16 brings to a weight, in percent?
+# **Predict first.** What is bf16's largest relative error, in percent?
 
 # %%
 predicted_error_percent = None  # your prediction, a number
@@ -499,6 +529,8 @@ def to_bf16(x: np.ndarray) -> np.ndarray:
 def bf16_of(pattern):
     """Convert one fp32 number, given as its bits; every NaN is "NaN"."""
     bits = int(np.asarray(to_bf16(np.array([pattern], np.uint32).view(np.float32)))[0])
+    if not 0 <= bits <= 65535:
+        return f"{bits}: patterns are 0 to 65535"
     return "NaN" if bits & 0x7FFF > 0x7F80 else f"0x{bits:04X}"
 
 
@@ -522,6 +554,15 @@ self_check(
     + [
         Case((np.ones(shape, np.float32),), np.full(shape, 0x3F80), hint, function=to_bf16)
         for shape, hint in [((2, 3), "keep the shape"), ((2, 0, 3), "an empty array stays one")]
+    ]
+    + [
+        Case(
+            (to_bf16,),
+            [],
+            "the rules of 1.3 forbid these, and grading reads your code for them",
+            label="nothing that the rules forbid",
+            function=lab01.not_allowed,
+        )
     ],
     equal=whole(),
 )
@@ -539,38 +580,20 @@ from autograder.grading.stock import score
 score("lab01-to_bf16", globals())
 ### END HIDDEN TESTS
 
-# %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-gpu_number-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ### What it buys on a real GPU
-#
-# Half the bytes are half the time wherever you wait for memory. To write one *token*, a language model
-# reads each of its weights once. On an H200 we measured 4.3 TB per second.
-#
-# **Predict first.** A model of 7 billion weights in bf16: how many tokens per second at most?
-
-# %%
-predicted_tokens_per_second = None  # your prediction, a number
-
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab01-gpu_number", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if predicted(predicted_tokens_per_second, question="how many tokens per second in bf16?"):
-    for name, size in [("fp32", 4), ("bf16", 2), ("fp8", 1)]:
-        model_bytes = 7_000_000_000 * size
-        print(f"{name}: {model_bytes / 1e9:.0f} GB, at most {4.3e12 / model_bytes:.0f} tokens/s")
-    print(f"you predicted {predicted_tokens_per_second} in bf16")
-
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-update_lost-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 1.7 The lost update (core, 1 point, 7 minutes)
+# ## 1.7 The lost update (core, 1 point, 8 minutes)
 #
-# To train weights in 16 bits, you add to them, and sums are rounded. Above a weight of 1.0, bf16 has
-# gaps of $2^{-7}$, about 0.8 %. An update of less than half of that changes nothing, in this step and in
-# all later ones.
+# To train weights in 16 bits, you add to them, and sums are rounded. From 1 to 2, bf16's numbers are
+# $2^{-7}$ apart, 0.8 % of 1. Add less than half of that to one of them, and the sum rounds back, in this
+# step and in all later ones.
 #
-# This lab gives you `rounded(x, exponent_bits, mantissa_bits)`: the nearest number of a format of 1.4,
-# ties to even, infinity past the largest.
+# `rounded(x, exponent_bits, mantissa_bits)` is given: the nearest number of a format of 1.4, ties to even,
+# infinity past the largest.
 #
 # Write `update_lost(param, update, exponent_bits, mantissa_bits)`:
 # - Round `param` and `update` to the format, add them, round the sum. Return True if that is `param` (as
 #   rounded), and False if it moved.
-# - Inputs are finite, of either sign; formats have at most 23 mantissa bits.
+# - Inputs are finite; formats have at most 23 mantissa bits.
 #
 # *Example:* in fp16, $1 + 2^{-11}$ is a tie that goes back to 1: lost. But $1 - 2^{-11}$ is a number of
 # fp16, for below a power of two the gap is half as wide.
@@ -625,12 +648,15 @@ from autograder.grading.stock import score
 score("lab01-update_lost", globals())
 ### END HIDDEN TESTS
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-update_lost-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Look at the numbers.** From $2^{-8}$ on, about 0.004, half of bf16's gap is more than 0.00001. 86 % of
+# these weights are that large.
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 1.8 Find the leak (core, 2 points, 10 minutes)
+# ## 1.8 Find the leak (core, 2 points, 8 minutes)
 #
-# A colleague keeps 16-bit copies of fp32 tensors. The code below views each number as two 16-bit integers
-# and keeps the second, the upper half (the lower one comes first in memory). The values are right: bf16,
-# cut off instead of rounded. The memory is not.
+# This keeps 16-bit copies of fp32 tensors: it views each number as two 16-bit integers and keeps the
+# second, the upper half. The values are right (bf16, cut off instead of rounded). The memory is not.
 #
 # **Predict first.** 16 tensors take 1 MiB each in fp32. How many MiB should be live once only their
 # halves are left?
@@ -652,14 +678,15 @@ def wasteful_halves(load, count):
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab01-leak_measured", "locked": true, "schema_version": 3, "solution": false, "task": false}
 if predicted(predicted_halves_mib, question="how many MiB should the halves take?"):
     print(f"16 halves of 0.5 MiB are 8 MiB; you predicted {predicted_halves_mib} MiB")
-    print(f"the peak of wasteful_halves: {lab01.halves_peak(wasteful_halves)}")
+    print(f"wasteful_halves takes {lab01.halves_rise(wasteful_halves) / 2**20:.1f} MiB at its peak")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-find_the_leak-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Write `upper_halves(load, count)`, which returns the same without the waste:
 # - `load(i)` makes tensor $i$ anew, float32, one dimension. Call it once per tensor, in order.
-# - At its peak, your function may hold the halves (2 bytes per number) and three whole tensors.
+# - At its peak, your function may hold the halves (2 bytes per number) and three whole tensors: 11 MiB here.
 #
-# *Hint:* what does `kept[0].untyped_storage().nbytes()` say?
+# *Hint:* after `kept = wasteful_halves(lambda i: torch.rand(1000), 1)`, what does
+# `kept[0].untyped_storage().nbytes()` say?
 #
 # *Points:* all or nothing.
 
@@ -704,10 +731,10 @@ score("lab01-find_the_leak", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 1.9 In your own words (core, 2 points, 5 minutes)
+# ## 1.9 In your own words (core, 2 points, 6 minutes)
 #
-# A friend trains a model in bf16 and adds each update right to the weights. The loss falls for a while,
-# then stays where it is, though the gradients are not zero. In a sentence each: what happens to the
+# A friend trains in bf16 and adds each update right to the weights. The loss falls, then stays where it is,
+# though the gradients are not zero. In a sentence each: what happens to the
 # updates (1 point); why would fp16 have lost fewer of them (half a point); and what could your friend
 # keep in fp32, at how many more bytes per weight (half a point)?
 
@@ -721,18 +748,18 @@ score("lab01-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - Bytes per number are a choice: 4 (fp32), 2 (fp16, bf16), or 1 (fp8).
+# - Bytes per number are a choice: 4, 2, or 1.
 # - Exponent bits buy range, mantissa bits buy precision. bf16 is fp32 rounded to its upper half.
-# - The gap doubles at every power of two; the relative precision stays the same.
+# - The gap doubles at every power of two, and so the relative gap stays about the same.
 # - `param += update` can change nothing at all. Lab 7 keeps an fp32 copy of the weights for it.
 # - A view, however small, keeps its whole storage alive.
 #
-# The core ends here. The stretch asks what rounding does to bits, and to sums.
+# The core ends here. The stretch is about rounding.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-encode_fp32-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.10 From a number to bits: fp32 (stretch, 4 points, 18 minutes)
 #
-# Every real number goes to the nearest fp32 number, ties to even (1.6). The way there, for 0.1:
+# Every number goes to the nearest in fp32, ties to even (1.6). For 0.1:
 #
 # | step | with | 0.1 |
 # |---|---|---|
@@ -741,8 +768,8 @@ score("lab01-find_the_leak", globals())
 # | round | Python's `round` takes ties to even | 13421773 |
 # | build the pattern | the first $2^{23}$ gaps are the leading 1; $E = -4 + 127$ | $E = 123$, $F = 5033165$: `0x3DCCCCCD` |
 #
-# Positive patterns stand in the order of their numbers. So a count that rounds up to $2^{24}$ simply
-# carries into the exponent.
+# Positive patterns stand in the order of their numbers, so a count that rounds up to $2^{24}$ carries into
+# the exponent.
 #
 # Write `encode_fp32(x)`:
 # - `x` is any Python float. Return the pattern of the nearest fp32 number as an integer.
@@ -763,15 +790,15 @@ predicted_error_of_a_tenth = None  # your prediction, a number
 # %% nbgrader={"grade": false, "grade_id": "lab01-encode_fp32-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def encode_fp32(x: float) -> int:
     """Return the 32 bits of the fp32 number nearest to x, ties to even."""
-    ### BEGIN SOLUTION
     sign = 0x80000000 if math.copysign(1.0, x) < 0 else 0
+    exponent = max(math.frexp(x)[1] - 1, -126)  # the gap around x is 2**(exponent - 23)
+    ### BEGIN SOLUTION
     if math.isnan(x):
         return 0x7FC00000
     if math.isinf(x):
         return sign | 0x7F800000
     if x == 0:
         return sign
-    exponent = max(math.frexp(x)[1] - 1, -126)  # of the gap that x lies in
     if exponent > 127:
         return sign | 0x7F800000
     significand = round(math.ldexp(abs(x), 23 - exponent))  # in gaps, up to 2**24
@@ -812,6 +839,13 @@ self_check(
         Case((0.0,), "0x00000000", "zero has no leading 1 to look for"),
         Case((-0.0,), "0x80000000", "-0.0 has its own pattern, though -0.0 == 0.0"),
         Case((math.nan,), "NaN", "exponent field 255 and any fraction but 0"),
+        Case(
+            (encode_fp32,),
+            [],
+            "the rules of 1.3 forbid these, and grading reads your code for them",
+            label="nothing that the rules forbid",
+            function=lab01.not_allowed,
+        ),
     ],
 )
 if predicted(predicted_error_of_a_tenth, question="how far off is fp32's 0.1?"):
@@ -829,8 +863,8 @@ score("lab01-encode_fp32", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-stall_value-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.11 When a sum stops growing (stretch, 3 points, 14 minutes)
 #
-# The gap grows with a sum; the step you add doesn't. Once the step is less than half the gap, or exactly
-# half of it, while the sum's last bit is 0, it rounds away and the sum **stalls**. No error tells you.
+# The gap grows with a sum; the step you add doesn't. Once the step is less than half the gap (or exactly
+# half of it, while the sum's last bit is 0), it rounds away and the sum **stalls**.
 #
 # **Predict first.** Add 0.01 a thousand times in fp16. The exact sum is 10. What do you get?
 
@@ -843,17 +877,18 @@ if predicted(predicted_sum_in_fp16, question="what is a thousand times 0.01 in f
     print(f"you predicted {predicted_sum_in_fp16} after 1000 additions")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-stalling_sum-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the picture.** Between two powers of two the gap is the same, so each step is rounded to the
-# same multiple of it: between 4 and 8 to three gaps, 0.0117; between 8 and 16 to one gap, 0.0078; at 32
-# to nothing. These errors don't average out.
+# **Look at the picture.** Between two powers of two, each step is rounded to the same multiple of the gap:
+# from 4 to 8 to three gaps, 0.0117; from 8 to 16 to one, 0.0078; at 32 to nothing. These errors don't
+# average out.
 #
-# **Look at the table.** Compare each step with the gap where its sum stalled. What is the rule?
+# **Look at the table.** Compare each step with its last gap. What is the rule?
 #
 # Write `stall_value(step, exponent_bits, mantissa_bits)`:
 # - Start with $s = 0$. Add `step` exactly, round the sum to the format of 1.4, go on. Return the first $s$
 #   that rounds back to itself. `step` is positive and stays exact; only sums are rounded.
-# - Return 0.0 if even the first addition is lost, and `math.inf` if the sum passes the largest number.
-# - Simulating works for small formats only; in fp32, 0.01 takes millions of additions. Use your rule.
+# - If even the first addition is lost, the answer is 0.0; if the sum passes the largest number, `math.inf`.
+#   The stub has both. Find `stall` for a format without such limits.
+# - Don't simulate: in fp32, 0.01 takes millions of additions. Use your rule.
 #
 # *Example:* fp16's gap is $2^{-6} \approx 0.016$ up to 32, and $2^{-5} \approx 0.031$ from there on. 0.01 is
 # more than half of the first, less than half of the second: the answer is 32.0.
@@ -866,18 +901,18 @@ if predicted(predicted_sum_in_fp16, question="what is a thousand times 0.01 in f
 # %% nbgrader={"grade": false, "grade_id": "lab01-stall_value-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def stall_value(step: float, exponent_bits: int, mantissa_bits: int) -> float:
     """Return where a sum of equal steps stops growing."""
-    ### BEGIN SOLUTION
     limits = format_limits(exponent_bits, mantissa_bits)
     if step <= limits["min_subnormal"] / 2:
         return 0.0  # a tie goes to 0, which is even
+    ### BEGIN SOLUTION
     # From 2**k on the gap is 2**(k - m). The sum gets exactly to each power of two where the gap
     # below it is less than twice the step; it stalls at the first where the gap is twice the step.
     fraction, k = math.frexp(step)  # step <= 2**k
     if fraction == 0.5:
         k -= 1  # step is a power of two: the tie goes back to 2**k, which is even
     stall = math.ldexp(1.0, k + mantissa_bits + 1)
-    return stall if stall <= limits["max"] else math.inf
     ### END SOLUTION
+    return stall if stall <= limits["max"] else math.inf
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-stall_value-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
@@ -911,8 +946,8 @@ score("lab01-stall_value", globals())
 # ## 1.12 A careful sum (stretch, 2 points, 13 minutes)
 #
 # You have only float16 to add with, and want the sum of a thousand numbers. Suppose you compute
-# $t = s + y$. What $s$ really gained is $t - s$; it should have gained $y$. So two more additions tell you how much
-# too much arrived: subtract that from the next element *before* you add it. Some optimizers keep weights in 16 bits that way, without an fp32 copy.
+# $t = s + y$. What $s$ really gained is $t - s$; it should have gained $y$. So two more additions tell you
+# how much too much arrived: subtract that from the next element *before* you add it.
 #
 # Write `careful_sum(x, add)`:
 # - `x` is a one-dimensional float16 array with $\sum \lvert x_i \rvert < 65504$. Leave it unchanged.
@@ -921,7 +956,7 @@ score("lab01-stall_value", globals())
 #   and sorting are free.
 # - Return a number that `add` returned; 0.0 for an empty `x`. Call `add` at most 4 times per element.
 # - The error is at most $4 \cdot 2^{-11} \sum \lvert x_i \rvert + 2^{-25}$ on **every** array of up to 1000
-#   elements; good on average is not enough. All or nothing.
+#   elements. All or nothing.
 #
 # *Example:* `add(2048, 1)` is 2048.0, a tie. `add(2048.0, -2048)` is 0.0: that much arrived.
 # `add(0.0, -1)` is $-1.0$: one too little, which the next element makes up for.
@@ -968,16 +1003,17 @@ tree_numbers = [
     1024,
     *(0.498 if k in (1, 2, 4, 8, 16, 32, 64, 128, 256) else 0 for k in range(1, 512)),
 ]
+lost = "what an addition lost goes to the next element: try its sign with add(2048, 1)"
 self_check(
     verdict_on,
     [
         Case((numbers,), "right", hint, label=name)
         for name, numbers, hint in [
-            ("a thousand times 20.0", [20.0] * 1000, "carry over what each addition lost"),
-            ("a thousand times 0.3", [0.3] * 1000, "carry over what each addition lost"),
-            ("random ones", random_numbers, "carry over what each addition lost"),
-            ("one large, then small ones", [2048.0] + [1.0] * 500, "plain addition stays at 2048"),
-            ("one small one per level of a tree", tree_numbers, "adding in pairs loses them all"),
+            ("a thousand times 20.0", [20.0] * 1000, lost),
+            ("a thousand times 0.3", [0.3] * 1000, lost),
+            ("random ones", random_numbers, lost),
+            ("2048, where plain addition stays, then ones", [2048.0] + [1.0] * 500, lost),
+            ("small ones that adding in pairs loses", tree_numbers, lost),
             ("one element", [1.5], "add(1.5, 0) is a number that add returned"),
             ("none", [], "return 0.0"),
         ]
@@ -998,6 +1034,5 @@ score("lab01-careful_sum", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What the stretch adds
 #
-# - Positive patterns stand in the order of their values, so rounding up is adding 1.
-# - In fp16, steps of 0.01 get no further than 32.
-# - A compensated sum (Kahan, 1965) keeps what rounding takes away.
+# - Positive patterns stand in the order of their values.
+# - In fp16, steps of 0.01 get no further than 32; a compensated sum (Kahan, 1965) gets on.

@@ -25,28 +25,29 @@
 #
 # | exercise | part | minutes | points |
 # |---|---|---|---|
-# | 2.1 Bytes of the weights | core | 4 | 1 |
-# | 2.2 Where the parameters are | core | 15 | 4 |
-# | 2.3 Rows that do not add up | core | 4 | 1 |
+# | 2.1 Bytes of the weights | core | 6 | 1 |
+# | 2.2 Where the parameters are | core | 13 | 4 |
+# | 2.3 Rows that do not add up | core | 5 | 1 |
 # | 2.4 What a layer keeps | core | 12 | 3 |
 # | 2.5 The largest batch that fits | core | 10 | 2 |
-# | 2.6 How long a tensor lives | core | 18 | 3 |
-# | 2.7 The live bytes, step by step | core | 6 | 2 |
-# | 2.8 In your own words | core | 5 | 2 |
+# | 2.6 How long a tensor lives | core | 15 | 3 |
+# | 2.7 The live bytes, step by step | core | 7 | 2 |
+# | 2.8 In your own words | core | 6 | 2 |
 # | 2.9 What an operation puts out | stretch | 3 | 1 |
-# | 2.10 One tensor per layer | stretch | 2 | 1 |
-# | 2.11 Find the leak | stretch | 8 | 2 |
+# | 2.10 One tensor per layer | stretch | 3 | 1 |
+# | 2.11 Find the leak | stretch | 7 | 2 |
 # | 2.12 A real step, predicted | stretch | 30 | 4 |
 # | **core** | | **74** | **18** |
 # | **stretch** | | **43** | **8** |
 #
-# The core stands alone. In each exercise you **predict** (not graded), **write** a function, **measure**,
+# The core stands alone; 2.1 includes two minutes for this page. In each exercise you **predict** (not graded), **write** a function, **measure**,
 # and **explain** the difference to yourself. Measurements wait for your prediction.
 #
 # All functions return whole **bytes**, never GB. 1 GB is $10^9$ bytes; 1 GiB is $2^{30}$, 7.4 % more. If
 # there is a GPU, "this machine" is its memory.
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import math
 from types import SimpleNamespace
 
 import torch
@@ -57,9 +58,10 @@ from peakmem.labs import Case, close, lab02, predicted, self_check, whole
 from peakmem.units import GB, both
 
 peakmem.lab("lab02_sizing")
+print(f"This machine has {both(lab02.machine_bytes())} of memory.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-weight_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.1 Bytes of the weights (core, 1 point, 4 minutes)
+# ## 2.1 Bytes of the weights (core, 1 point, 6 minutes)
 #
 # To *use* a model you need at least its weights. Their format says how many bits each one takes:
 #
@@ -67,8 +69,8 @@ peakmem.lab("lab02_sizing")
 # |---|---|---|---|---|
 # | 64 | 32 | 16 | 8 | 4 |
 #
-# Write `weight_bytes(n_params, dtype)`: bytes, rounded up to a whole number; an unknown dtype raises
-# `ValueError`. Use `//`: a float has 53 bits, and a byte count may have more.
+# Write `weight_bytes(n_params, dtype)`: bytes, rounded up to a whole number. Use `//`: a float has 53 bits,
+# and a byte count may have more.
 #
 # *Example:* 3 weights of int4 are 12 bits, which take 2 bytes.
 #
@@ -83,10 +85,10 @@ predicted_machines = None  # your prediction, a number
 # %% nbgrader={"grade": false, "grade_id": "lab02-weight_bytes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def weight_bytes(n_params: int, dtype: str) -> int:
     """Return the bytes that this many numbers take; ValueError for an unknown dtype."""
-    ### BEGIN SOLUTION
     bits = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
     if dtype not in bits:
         raise ValueError(f"no dtype {dtype!r}: expected one of {', '.join(bits)}")
+    ### BEGIN SOLUTION
     return -(-n_params * bits[dtype] // 8)  # rounded up
     ### END SOLUTION
 
@@ -101,7 +103,9 @@ self_check(
         Case((4, "int4"), 2, "two numbers share a byte"),
         Case((10, "fp8"), 10, "8 bits are 1 byte"),
         Case((10, "fp64"), 80, "64 bits are 8 bytes"),
-        Case((10**15 + 1, "fp16"), 2 * 10**15 + 2, "whole numbers all the way"),
+        Case(
+            (10**17 + 1, "fp16"), 2 * 10**17 + 2, "whole numbers all the way: no float holds this"
+        ),
         Case((1, "float32"), raises=ValueError, hint="'float32' is none of the seven names"),
     ],
     equal=whole(),
@@ -124,10 +128,9 @@ score("lab02-weight_bytes", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-gpt_parameters-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.2 Where the parameters are (core, 4 points, 15 minutes)
+# ## 2.2 Where the parameters are (core, 4 points, 13 minutes)
 #
-# "175 billion" is rounded. The exact number follows from the model's shape, and its components tell you
-# which part grows with the vocabulary and which with the square of the width:
+# "175 billion" is rounded. The exact number follows from the model's shape:
 #
 # | component | what it consists of |
 # |---|---|
@@ -200,7 +203,7 @@ self_check(
             ("layer_norms", 8, "two norms with 2 weights and 2 biases each"),
             ("final_norm", 4, "2 weights and 2 biases"),
             ("head", 0, "tied: counted as the token embedding"),
-            ("", 108, "exactly seven keys"),
+            ("", 108, "the sum of all seven"),
         ]
     ]
     + [
@@ -235,20 +238,11 @@ score("lab02-gpt_parameters", globals())
 # nothing in the large one. 174.6 billion is what "175B" stands for, and 350 GB is exactly 349.2.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.3 Rows that do not add up (core, 1 point, 4 minutes)
+# ## 2.3 Rows that do not add up (core, 1 point, 5 minutes)
 #
-# Before you compute from a table, check it against itself. Attention shares out a token's `d_model` numbers
-# among `n_heads` heads of `d_head` numbers each, so `n_heads * d_head` should be `d_model`. Below is the
-# table of GPT-3's paper (Brown et al. 2020, table 2.1).
-#
-# Write `inconsistent_rows(table)`: the set of **names** of the rows where it isn't.
-#
-# *Example:* 12 heads of 64 are 768 wide. With d_model 770, that row is inconsistent.
-#
-# **Predict first.** How many of the eight rows do not add up?
-
-# %%
-predicted_inconsistent_rows = None  # your prediction, a number
+# Attention shares out a token's `d_model` numbers
+# among `n_heads` heads of `d_head` numbers each, so `n_heads * d_head` should be `d_model`. This is the
+# table of GPT-3's paper (Brown et al. 2020, table 2.1):
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-gpt3_table", "locked": true, "schema_version": 3, "solution": false, "task": false}
 KEYS = ("name", "n_layers", "d_model", "n_heads", "d_head")
@@ -265,6 +259,16 @@ GPT3_TABLE = [
         ("GPT-3 175B", 96, 12288, 96, 128),
     ]
 ]
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# Write `inconsistent_rows(table)`: the set of **names** of the rows where it isn't.
+#
+# *Example:* 12 heads of 64 are 768 wide. With d_model 770, that row is inconsistent.
+#
+# **Predict first.** How many of the eight rows do not add up?
+
+# %%
+predicted_inconsistent_rows = None  # your prediction, a number
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -320,16 +324,15 @@ score("lab02-inconsistent_rows", globals())
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the numbers.** The paper calls them 1.3B and 13.0B. For XL only d_model gives that, so its heads
-# are the slip. For 13B both widths give 12.9 to 13.0 billion, and the paper's decimal proves little: its
-# 175.0B is 174.6. But 40 heads cannot share 5140 equally; 5120 is likely.
+# are the slip. For 13B both widths give 12.9 to 13.0 billion. But 40 heads cannot share 5140 equally; 5120 is
+# likely.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.4 What a layer keeps (core, 3 points, 12 minutes)
 #
-# Training runs backward too, and each operation keeps what its own backward needs. A linear layer needs
-# its input, for its weight's gradient; a softmax its output; dropout a *mask*, one byte per element.
-# Korthikanti et al. (2022) added this up for one layer, everything but masks at 2 bytes: $s$ tokens per
-# sequence, $b$ sequences, $h$ = d_model, $a$ heads.
+# Each operation keeps what its own backward needs: a linear layer its input, for its weight's gradient; a
+# softmax its output; dropout a *mask*, one byte per element. Korthikanti et al. (2022) added this up for one
+# layer, everything but masks at 2 bytes: $s$ tokens per sequence, $b$ sequences, $h$ = d_model, $a$ heads.
 #
 # | part | what is kept | bytes |
 # |---|---|---|
@@ -337,10 +340,10 @@ score("lab02-inconsistent_rows", globals())
 # | | queries, keys, values | $6sbh$ |
 # | | input of the output layer | $2sbh$ |
 # | | dropout mask after it | $sbh$ |
-# | | softmax's output, $s \times s$ per head | $2as^2b$ |
+# | | softmax's output (the *scores*), $s \times s$ per head | $2as^2b$ |
 # | | its dropout: mask and output | $as^2b + 2as^2b$ |
 # | mlp | input of the first layer | $2sbh$ |
-# | | input of GELU, $4h$ wide | ? |
+# | | input of GELU (the activation function), $4h$ wide | ? |
 # | | input of the second layer, $4h$ wide | ? |
 # | | dropout mask after it | $sbh$ |
 # | norms | input of each of the two | ? |
@@ -396,7 +399,7 @@ self_check(
         Case(("attention", 2, 1, 4, 2), 128, "11sbh + 5as^2b"),
         Case(("mlp", 2, 1, 4, 2), 152, "two inputs of 4h numbers at 2 bytes: 8sbh each"),
         Case(("layer_norms", 2, 1, 4, 2), 32, "two inputs of 2 bytes per element"),
-        Case(("", 2, 1, 4, 2), 312, "exactly three keys"),
+        Case(("", 2, 1, 4, 2), 312, "the sum of all three"),
         Case(("attention", 2, 3, 4, 2), 384, "both terms grow with the batch"),
         Case(("attention", 3, 1, 4, 2), 222, "the scores grow with the square of s"),
         Case(("attention", 2, 1, 4, 2), 88, "11sbh", kwargs={"attention": "flash"}),
@@ -420,15 +423,15 @@ score("lab02-layer_activation_bytes", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the numbers.** A single sequence keeps 275 GB, nearly as much as the weights. In tensors of
+# **Look at the numbers.** A single sequence keeps 275 GB, beside 350 GB of weights. In tensors of
 # $2sbh$ that is 57 per layer, and 17 with flash.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-largest_batch-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.5 The largest batch that fits (core, 2 points, 10 minutes)
 #
-# Training with Adam in mixed precision takes **16 bytes per parameter** before the first activation: weights
-# 2, gradients 2, and in fp32 a copy of the weights 4 and Adam's two moments 4 + 4. The rest is
-# for activations.
+# Training with Adam in **mixed precision** (compute in 2 bytes, update in fp32) takes **16 bytes per
+# parameter** before the first activation: weights 2, gradients 2, and in fp32 a copy of the weights 4 and
+# Adam's two moments 4 + 4. The rest is for activations.
 #
 # Write `largest_batch(seq, shape, budget_bytes)`:
 # - `shape` has the attributes `n_layers`, `d_model`, `n_heads`, `vocab`, `context`.
@@ -506,12 +509,6 @@ score("lab02-largest_batch", globals())
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-memory_over_length", "locked": true, "schema_version": 3, "solution": false, "task": false}
 lab02.show_memory_over_length(gpt_parameters, layer_activation_bytes)
 
-# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-sliders-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Play with it.** These sliders call your functions. When the sequence doubles, does half the batch fit?
-
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-sliders", "locked": true, "schema_version": 3, "solution": false, "task": false}
-lab02.memory_sliders(gpt_parameters, layer_activation_bytes)
-
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-eight-models-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Predict first.** Which is the largest of the eight GPT-3 models that an H100 of 80 GB can train, with
 # one sequence of 2048 tokens?
@@ -529,11 +526,10 @@ if predicted(predicted_largest_trainable, question="which is the largest that ca
 # 100 GB to *train*.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-lifetimes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.6 How long a tensor lives (core, 3 points, 18 minutes)
+# ## 2.6 How long a tensor lives (core, 3 points, 15 minutes)
 #
-# Training needs so much more than inference because of *when* it can free things. Number the steps: with
-# $n$ operations, operation $i$ (from 0) runs at step $i$. Its backward runs at step $2n - 1 - i$, since
-# the backward pass goes through the operations in reverse.
+# Training needs so much more than inference because of *when* it can free things. With $n$ operations,
+# operation $i$ (from 0) runs at step $i$. Backward goes in reverse, so its backward runs at step $2n - 1 - i$.
 #
 # Write `lifetimes(graph, training)`:
 # - `graph` is a list of operations in order, each a dict with `name` (of the operation and its output),
@@ -541,6 +537,7 @@ if predicted(predicted_largest_trainable, question="which is the largest that ca
 # - Return a tuple (name, first step, last step) per operation, in order. An output lives from step $i$ to
 #   the latest of: $i$; the steps of operations that list it in `inputs`; in training, also the backward
 #   steps of operations that list it in `saves`. Leave out names that no operation makes.
+# - The stub keeps `last`, each output's last step so far. Raise it where something needs the output later.
 #
 # *Points:* inference 1, training 2.
 #
@@ -564,9 +561,9 @@ predicted_live_training = None  # your prediction, a number
 # %% nbgrader={"grade": false, "grade_id": "lab02-lifetimes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def lifetimes(graph: list[dict], training: bool) -> list[tuple[str, int, int]]:
     """Return (name, first step, last step) of each operation's output."""
-    ### BEGIN SOLUTION
     n = len(graph)
-    last = {op["name"]: i for i, op in enumerate(graph)}
+    last = {op["name"]: i for i, op in enumerate(graph)}  # its own step, until something needs it
+    ### BEGIN SOLUTION
     for i, op in enumerate(graph):
         reads = [(name, i) for name in op["inputs"]]
         if training:
@@ -574,8 +571,8 @@ def lifetimes(graph: list[dict], training: bool) -> list[tuple[str, int, int]]:
         for name, step in reads:
             if name in last:  # the network's input is made by no operation
                 last[name] = max(last[name], step)
-    return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]
     ### END SOLUTION
+    return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-lifetimes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
@@ -599,7 +596,10 @@ self_check(
     [
         Case((residual, False), in_inference, "saves count in training only", label="inference"),
         Case(
-            (residual, True), in_training, "h's backward readers are at 7 and 6", label="training"
+            (residual, True),
+            in_training,
+            "h waits for a's backward, at step 6 (its own, at 7, needs x); nobody saves a",
+            label="training",
         ),
         Case((relu, True), [("y", 0, 1)], "an operation may save its own output", label="relu"),
         Case((relu, False), [("y", 0, 0)], "x is not listed: nobody makes it", label="one step"),
@@ -620,7 +620,7 @@ score("lab02-lifetimes", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-live_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.7 The live bytes, step by step (core, 2 points, 6 minutes)
+# ## 2.7 The live bytes, step by step (core, 2 points, 7 minutes)
 #
 # At each step, add up the bytes of the tensors that live then. The largest sum is the **peak**, which has to
 # fit.
@@ -675,16 +675,22 @@ score("lab02-live_bytes", globals())
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-real-lives", "locked": true, "schema_version": 3, "solution": false, "task": false}
 if predicted(predicted_inference_mib, predicted_training_mib, question="how many MiB at most?"):
     lab02.show_lives()
+    chain = [operation_of(f"t{i}", [f"t{i - 1}"], [f"t{i - 1}"]) for i in range(48)]
+    for trains in (False, True):
+        tensors = [(2**20, first, last) for _, first, last in lifetimes(chain, trains)]
+        print(
+            f"by your functions, training={trains}: {max(live_bytes(tensors, 96)) / 2**20:.2f} MiB"
+        )
     print(f"you predicted {predicted_inference_mib} and {predicted_training_mib}")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-lives-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the picture.** Inference needs two buffers, however deep the network. Training climbs with each
 # layer and comes down in reverse: the mountain of every training step. Each layer adds 2 MiB, since the
-# linear layer's output is kept as GELU's input. At the end, gradients (24 times 0.25 MiB) have taken the
-# place of activations. Lab 4 flattens this mountain by computing twice.
+# linear layer's output is kept as GELU's input. At the end, gradients (24 times 0.25 MiB) are left; the
+# first one is what the meter sees above your 48. Lab 4 flattens this mountain by computing twice.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.8 In your own words (core, 2 points, 5 minutes)
+# ## 2.8 In your own words (core, 2 points, 6 minutes)
 #
 # A colleague reads "175B parameters, fp16, 350 GB" and plans to train on eight GPUs of 80 GB, 640 GB in
 # all. In two or three sentences: what do the 350 GB hold, what else has to be in memory during training,
@@ -700,11 +706,18 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - GPT-3's weights take 350 GB in fp16; training needs 16 bytes per parameter, and activations.
+# - GPT-3's weights take 350 GB; training needs 16 bytes per parameter, and activations.
 # - A layer's parameters grow with the square of its width, stored scores with the square of the sequence.
 # - In inference a tensor dies with its last reader; in training it waits for the backward pass.
 #
-# The core ends here. The stretch measures real steps, and predicts them.
+# The core ends here. The stretch predicts real steps.
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-sliders-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Play with it,** if you have a minute left. These sliders call your functions. When the sequence doubles,
+# does half the batch fit?
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-sliders", "locked": true, "schema_version": 3, "solution": false, "task": false}
+lab02.memory_sliders(gpt_parameters, layer_activation_bytes)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-activation_elements-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.9 What an operation puts out (stretch, 1 point, 3 minutes)
@@ -738,10 +751,7 @@ def activation_elements(op: str, **dims: int) -> int:
     }
     if op not in output:
         raise ValueError(f"no op {op!r}: expected one of {', '.join(output)}")
-    elements = 1
-    for name in output[op]:
-        elements *= dims[name]
-    return elements
+    return math.prod(dims[name] for name in output[op])
     ### END SOLUTION
 
 
@@ -783,7 +793,7 @@ score("lab02-activation_elements", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-boundary_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.10 One tensor per layer (stretch, 1 point, 2 minutes)
+# ## 2.10 One tensor per layer (stretch, 1 point, 3 minutes)
 #
 # GPT-3 was trained on batches of 3.2 million tokens. Suppose you keep one tensor per layer, at the
 # **boundary** to the next: d_model numbers per token.
@@ -836,11 +846,11 @@ score("lab02-boundary_bytes", globals())
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-boundary_bytes-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the numbers.** Cut one layer's 78.64 GB to 78, and 96 layers lose 62 GB: round last. No GPU holds
-# 7.5 TB; it fills 94 H100s. So real training cuts the batch into micro-batches (lab 5), keeps less
+# 7.5 TB; it fills 94 H100s of 80 GB. So real training cuts the batch into micro-batches (lab 5), keeps less
 # (lab 4), and spreads the rest over many devices.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.11 Find the leak (stretch, 2 points, 8 minutes)
+# ## 2.11 Find the leak (stretch, 2 points, 7 minutes)
 #
 # This evaluates a model batch by batch. Its losses are right, and yet its memory grows with every batch.
 #
@@ -863,7 +873,7 @@ def wasteful_evaluate(model, batches):
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-leak_measured", "locked": true, "schema_version": 3, "solution": false, "task": false}
 if predicted(predicted_evaluation_mib, question="how many MiB should evaluation need?"):
     print(f"you predicted {predicted_evaluation_mib} MiB")
-    print(f"the peak of wasteful_evaluate: {lab02.evaluation_peak(wasteful_evaluate)}")
+    print(f"it takes {lab02.evaluation_rise(wasteful_evaluate) / 2**20:.1f} MiB at its peak")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-find_the_leak-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Write `evaluate(model, batches)`, which returns the same losses, as numbers or tensors:
@@ -871,7 +881,8 @@ if predicted(predicted_evaluation_mib, question="how many MiB should evaluation 
 # - At its peak, your function may hold the model and two batches with all activations: 6.3 MiB here.
 # - Leave the model as it was: no gradients, the same mode.
 #
-# *Hint:* what does `losses[0].grad_fn` hold on to? All or nothing.
+# *Hint:* after `losses = wasteful_evaluate(torch.nn.Linear(2, 2), [(torch.ones(1, 2), torch.tensor([0]))])`,
+# what does `losses[0].grad_fn` hold on to? All or nothing.
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-find_the_leak-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 from collections.abc import Iterable
@@ -929,28 +940,27 @@ score("lab02-find_the_leak", globals())
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-real-block", "locked": true, "schema_version": 3, "solution": false, "task": false}
 lab02.show_kept()
-for n_layers in (1, 2):
-    print(f"{n_layers} layers have {lab02.state_tensors(n_layers)} parameter tensors")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-variants-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# How many d per token does a layer keep? How many come after the layers? Leave out
-# means, deviations, and token numbers.
+# How many d per token does a layer keep? How many come after the layers? Count the rows in d alone. The
+# small ones are token numbers, each norm's mean and deviation, and (8, 4, 64), one number per token and head.
 #
-# Your count holds for this implementation. Some models write GELU out in simple operators: `0.5 * x * (1 +
-# tanh(...))`. The paper's 34 $sbh$ (2.4, flash) are at 2 bytes.
+# Some models write the function GELU out in simple operators: `0.5 * x * (1 + tanh(...))`. The paper's layer
+# (2.4, flash) keeps 34 bytes per $sbh$.
 #
-# **Predict first.** In float32, how many $sbh$ does a layer keep with GELU written out?
+# **Predict first.** In float32, how many bytes per $sbh$ does a layer keep with GELU written out?
 
 # %%
-predicted_written_out = None  # your prediction, in sbh
+predicted_written_out = None  # your prediction, in bytes per sbh
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-real-variants", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if predicted(predicted_written_out, question="how many sbh with GELU written out?"):
+if predicted(predicted_written_out, question="how many bytes per sbh?"):
     lab02.show_variants()
-    print(f"you predicted {predicted_written_out} sbh")
+    print(f"you predicted {predicted_written_out} bytes per sbh, GELU written out in float32")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-two-steps-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# A factor of three for the same mathematics. *Ask of any formula which implementation it counted.*
+# Writing GELU out costs a factor of 1.75 (56 to 32, 112 to 64), for the same mathematics. *Ask of any formula
+# which implementation it counted.*
 #
 # **2. When it peaks.** Two real steps, one with many tokens, one with many parameters.
 #
@@ -966,23 +976,23 @@ if predicted(predicted_where_tokens, predicted_where_parameters, question="in wh
     print(f"you predicted {predicted_where_tokens} and {predicted_where_parameters}")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-predict_training-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **3. What is live there.** Read the lists. Which components are there at each of the two moments? How many tensors of the logits' size are live at the first, and how many temporaries of
-# which parameter's size at the second? (At the end of backward, the tied embedding's two gradients and
-# their sum are live together. That is never more than the second moment, so ignore it.)
+# **3. What is live there.** The lists show two points in time: the logits' gradient, and the optimizer's step.
+# Which components are there at each? How many tensors of the logits' size are live at the first, and how many
+# temporaries of which parameter's size at the second? (The end of backward never needs more: ignore it.)
 #
-# Write `predict_training(shape, batch, seq)`: a dict with exactly these keys, in bytes.
+# Write `predict_training(shape, batch, seq)`. The stub makes a dict of these, in bytes:
 #
 # | key | what counts |
 # |---|---|
 # | `parameters` | as in 2.2, this shape's vocab and context |
 # | `gradients` | at the end of backward |
-# | `optimizer` | two moments; one step counter of 4 bytes per parameter tensor |
+# | `optimizer` | Adam's two moments; a counter of 4 bytes per parameter tensor: 12 in a layer, 4 others |
 # | `saved_activations` | at the end of forward, without logits |
 # | `logits` | what the loss keeps of them: one tensor |
-# | `peak` | the larger of the two moments, for any shape |
+# | `peak` | the larger of the two points in time, for any shape |
 #
-# Begin with the first five, and let `peak` be 0 until they pass. Don't run the model in your function. Mind
-# which parameter tensor is the largest if the vocabulary is small.
+# Let `at_logits` and `in_step` be 0 until the others pass. Each is a sum of components and a few
+# equal tensors. Don't run the model. Mind which parameter tensor is the largest if the vocabulary is small.
 #
 # *Points:* components 2 (`saved_activations` within 1 %, the others exact), peak within 5 % of the meter 1,
 # within 1 % another 1.
@@ -994,25 +1004,25 @@ if predicted(predicted_where_tokens, predicted_where_parameters, question="in wh
 # %% nbgrader={"grade": false, "grade_id": "lab02-predict_training-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def predict_training(shape: SimpleNamespace, batch: int, seq: int) -> dict[str, int]:
     """Return the bytes of one training step by component, and its peak."""
-    ### BEGIN SOLUTION
     d, tokens = shape.d_model, batch * seq
     counted = gpt_parameters(shape.n_layers, d, shape.vocab, shape.context)
-    parameters = 4 * sum(counted.values())
+    ### BEGIN SOLUTION
+    parameters = gradients = 4 * sum(counted.values())
     optimizer = 2 * parameters + 4 * (12 * shape.n_layers + 4)
     saved = 4 * tokens * (16 * d * shape.n_layers + 2 * d)
     logits = 4 * tokens * shape.vocab
     largest = 4 * max(shape.vocab * d, 4 * d * d)
     at_logits = parameters + optimizer + saved + 3 * logits
-    in_step = 2 * parameters + optimizer + 2 * largest
+    in_step = parameters + gradients + optimizer + 2 * largest
+    ### END SOLUTION
     return {
         "parameters": parameters,
-        "gradients": parameters,
+        "gradients": gradients,
         "optimizer": optimizer,
         "saved_activations": saved,
         "logits": logits,
         "peak": max(at_logits, in_step),
     }
-    ### END SOLUTION
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-predict_training-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
@@ -1041,7 +1051,7 @@ self_check(
         for key, value, hint in [
             ("parameters", 432, "108 parameters of 4 bytes"),
             ("gradients", 432, "one number per parameter"),
-            ("optimizer", 928, "two moments, and 16 counters of 4 bytes"),
+            ("optimizer", 928, "Adam's two moments, and 16 counters of 4 bytes"),
             ("logits", 120, "3 tokens, 10 numbers each; one tensor"),
         ]
     ]
@@ -1068,7 +1078,7 @@ self_check(
                 (3, 128, 1000, 64),
                 8,
                 "measured",
-                "per layer, and after the layers: read picture 1",
+                "per layer, and after the layers: read the list under 1",
             ),
             (
                 "peak",
@@ -1076,7 +1086,7 @@ self_check(
                 (2, 128, 1000, 64),
                 8,
                 "many tokens",
-                "what is live at the first moment?",
+                "what is live at the logits' gradient?",
             ),
             (
                 "peak",
@@ -1084,7 +1094,7 @@ self_check(
                 (2, 128, 4000, 64),
                 1,
                 "many parameters",
-                "what is live at the second moment?",
+                "what is live in the optimizer's step?",
             ),
             (
                 "peak",
@@ -1109,8 +1119,7 @@ score("lab02-predict_training", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## Does it fit? A prediction, and the meter
 #
-# Choose a step, guess its peak, and see. If there is a GPU, the
-# cell measures on it.
+# Choose a step, guess its peak, and see.
 
 # %%
 my_shape = SimpleNamespace(n_layers=6, d_model=384, n_heads=6, vocab=50257, context=1024)
@@ -1125,9 +1134,8 @@ if predicted(my_guess_gb, question="how many GB at the peak?"):
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What the stretch adds
 #
-# - On the CPU the ratio should be 1.00. On a GPU neither figure counts the context and the allocator's
-#   rounding, some hundred MiB.
+# - The ratio should be 1.00. On a GPU neither figure counts what CUDA takes and the allocator's rounding.
 # - A step peaks at the logits' gradient if there are many tokens, in the optimizer's step if there are many
 #   parameters.
-# - A formula holds for one implementation: 34 $sbh$ on paper, 32 to 112 in reality.
+# - A formula holds for one implementation: 34 bytes per $sbh$ on paper, 32 to 112 in reality.
 # - A tensor with a graph keeps all that its graph has saved.

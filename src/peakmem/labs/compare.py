@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["close", "same", "show", "whole"]
+__all__ = ["close", "differing", "same", "show", "whole"]
 
 _EQUAL = {bool, int, str}  # of two of these, == says all; most answers are such
 
@@ -79,6 +79,21 @@ def close(relative: float, absolute: float = 0.0) -> Callable[[Any, Any], bool]:
         return same(expected, got)
 
     return equal
+
+
+def differing(expected: Any, got: Any, equal: Callable[[Any, Any], bool] = same) -> tuple[Any, Any]:
+    """Return two dicts' items that aren't equal; two values of another kind as they are.
+
+    >>> differing({"a": 1, "b": 2}, {"a": 1, "b": 3})
+    ({'b': 2}, {'b': 3})
+    """
+    if not (isinstance(expected, dict) and isinstance(got, dict)):
+        return expected, got
+    alike = {key for key in expected.keys() & got.keys() if equal(expected[key], got[key])}
+    return (
+        {key: value for key, value in expected.items() if key not in alike},
+        {key: value for key, value in got.items() if key not in alike},
+    )
 
 
 def _has_float_for_int(expected: Any, got: Any) -> bool:

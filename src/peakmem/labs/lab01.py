@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Callable
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,9 @@ __all__ = [
     "float16_sums",
     "halves_of_three",
     "halves_peak",
+    "halves_rise",
     "limits_by_torch",
+    "not_allowed",
     "rounded",
     "show_bit_fields",
     "show_number_line",
@@ -32,6 +35,14 @@ __all__ = [
 ]
 
 _EXAMPLE = 0x3E200000  # 0.15625
+_HALVES = {"count": 16, "numbers": 2**18, "seed": 1}
+# Names and dtype strings that take the bits apart, or put them together, for a student.
+_FORBIDDEN = frozenset(
+    {"float16", "float32", "bfloat16", "float8_e4m3fn", "float8_e4m3", "fromhex", "c_float"}
+    | {order + kind for order in ("", "<", ">", "=") for kind in ("f2", "f4")}
+    | {"torch", "ml_dtypes", "rounded"}
+)
+_STRUCT_CODES = frozenset(order + kind for order in ("", *"<>=!@") for kind in "ef")
 # Sign, exponent, fraction: pale enough for dark digits, and distinct for colour-blind readers.
 _FIELDS = (("sign", "#f4b183"), ("exponent", "#9fd8c4"), ("fraction", "#b7dcf5"))
 
@@ -59,6 +70,23 @@ def fields(bits: int) -> str:
     """
     text = f"{bits:032b}"
     return f"{text[0]} {text[1:9]} {text[9:]}"
+
+
+def not_allowed(function: Callable[..., Any]) -> list[str]:
+    """Return what a function's own code uses and the rules of exercise 1.3 forbid.
+
+    Grading reads the code more closely, and that of its helpers too.
+
+    >>> not_allowed(lambda bits: np.uint32(bits).view(np.float32))
+    ['float32']
+    """
+    codes = [function.__code__] if hasattr(function, "__code__") else []
+    used: set[str] = set()
+    for code in codes:  # grows: a comprehension or an inner function has code of its own
+        codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+        used.update(code.co_names)
+        used.update(text for text in code.co_consts if isinstance(text, str))
+    return sorted(used & (_FORBIDDEN | (_STRUCT_CODES if "struct" in used else frozenset())))
 
 
 def limits_by_torch(name: str) -> dict[str, float]:
@@ -91,7 +119,7 @@ def float16_sums(step: float, count: int) -> NDArray[np.float16]:
 
 
 def show_number_line() -> None:
-    """Show all numbers of FP4, the smallest format in use, and the gaps between them."""
+    """Show all numbers of FP4, the smallest floating-point format in use, and the gaps between them."""
     from peakmem.show.plots import number_line
 
     positive = [0, 0.5, 1, 1.5, 2, 3, 4, 6]
@@ -183,11 +211,15 @@ def halves_of_three(function: Callable[..., Any]) -> dict[str, Any]:
     return keep_halves(function, count=3, numbers=5, seed=1)
 
 
+def halves_rise(function: Callable[..., Any]) -> int:
+    """Return the bytes that `function(load, count)` takes at its peak, on 16 tensors of 1 MiB."""
+    answer = find_the_leak(Namespace({"upper_halves": function}), metered=True, **_HALVES)
+    return int(answer["rise_bytes"] + answer["numpy_rise_bytes"])
+
+
 def halves_peak(function: Callable[..., Any]) -> str:
     """Return how the peak on 16 tensors of 1 MiB compares with the bound of exercise 1.8."""
-    sizes = {"count": 16, "numbers": 2**18, "seed": 1}
-    answer = find_the_leak(Namespace({"upper_halves": function}), metered=True, **sizes)
-    peak, bound = answer["rise_bytes"] + answer["numpy_rise_bytes"], halves_bound(sizes)
+    peak, bound = halves_rise(function), halves_bound(_HALVES)
     allowed = f"the {bound / 2**20:.1f} MiB allowed"
     return f"within {allowed}" if peak <= bound else f"{peak / 2**20:.1f} MiB, above {allowed}"
 

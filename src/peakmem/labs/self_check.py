@@ -13,7 +13,7 @@ from typing import Any
 
 from peakmem.core import serialization
 from peakmem.core.errors import PeakmemError
-from peakmem.labs.compare import same, show
+from peakmem.labs.compare import differing, same, show
 from peakmem.probes import as_sent, describe
 
 __all__ = ["Case", "SelfCheckFailed", "self_check"]
@@ -128,7 +128,11 @@ def _failure(
     if equal(expected, got):
         return None
     hint = next((text for value, text in case.wrong.items() if same(value, got)), case.hint)
-    return _Failure(hint, f"Expected {show(expected)}, but got {show(got)}.")
+    asked, answered = differing(expected, got, equal)
+    others = (
+        "" if asked is expected or len(asked) == len(expected) else " The other keys are right."
+    )
+    return _Failure(hint, f"Expected {show(asked)}, but got {show(answered)}.{others}")
 
 
 def _bytes(argument: Any) -> bytes | None:

@@ -57,6 +57,17 @@ def test_a_result_that_a_mistake_leads_to_has_its_own_hint(capsys):
     assert printed(capsys, lambda a, b: 7, [case])[1].startswith("In general. ")
 
 
+def test_of_two_dicts_only_the_keys_that_differ_are_shown(capsys):
+    right = {"values": "1 2 3 " * 40, "grad_enabled": True}
+    message = printed(capsys, lambda: right | {"grad_enabled": False}, [Case((), right)])[1]
+    assert "Expected {'grad_enabled': True}, but got {'grad_enabled': False}." in message
+    assert "The other keys are right." in message
+    message = printed(capsys, lambda: {"values": right["values"], "extra": 1}, [Case((), right)])[1]
+    assert "Expected {'grad_enabled': True}, but got {'extra': 1}. The other keys" in message
+    message = printed(capsys, lambda: {"a": 2}, [Case((), {"a": 1})])[1]
+    assert "other keys" not in message
+
+
 def test_what_is_not_written_is_said_once_and_the_rest_is_not_reached(capsys):
     cases = [Case((1, 2), 3), Case((2, 2), 4), Case((1, 1), 2, function=total)]
     lines, message = printed(capsys, not_there, cases)

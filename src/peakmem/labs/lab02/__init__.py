@@ -6,18 +6,19 @@ from peakmem.labs.lab02.pictures import memory_sliders, show_memory_over_length,
 from peakmem.labs.lab02.steps import (
     evaluation_losses,
     evaluation_peak,
+    evaluation_rise,
     measured_peak,
     measured_saved,
     measured_step,
     show_lives,
     show_real_step,
     show_two_steps,
-    state_tensors,
 )
 
 __all__ = [
     "evaluation_losses",
     "evaluation_peak",
+    "evaluation_rise",
     "machine_bytes",
     "measured_peak",
     "measured_saved",
@@ -31,5 +32,4 @@ __all__ = [
     "show_real_step",
     "show_two_steps",
     "show_variants",
-    "state_tensors",
 ]

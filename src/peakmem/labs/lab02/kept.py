@@ -44,7 +44,6 @@ def show_variants() -> None:
         "paper, 2 bytes": {"norms": 4, "attention": 10, "mlp": 10, "GELU": 8, "dropout masks": 2},
         "bfloat16": _in_sbh(_layer(fused, half), half),
         "bfloat16, GELU written out": _in_sbh(_layer(_WrittenOutGELU(), half), half),
-        "autocast, GELU written out": _in_sbh(_layer(_WrittenOutGELU()), autocast=True),
         "float32": _in_sbh(_layer(fused)),
         "float32, GELU written out": _in_sbh(_layer(_WrittenOutGELU())),
     }
@@ -101,23 +100,16 @@ def _layer(gelu: nn.Module, dtype: torch.dtype = torch.float32) -> nn.Module:
     return layer.to(dtype)  # type: ignore[no-any-return]
 
 
-def _in_sbh(
-    layer: nn.Module, dtype: torch.dtype = torch.float32, autocast: bool = False
-) -> dict[str, float]:
+def _in_sbh(layer: nn.Module, dtype: torch.dtype = torch.float32) -> dict[str, float]:
     x = torch.randn(_BATCH, _SEQ, _D_MODEL, dtype=dtype, requires_grad=True)
-    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-        kept = _kept_tensors(layer, x)
     sizes = dict.fromkeys(("norms", "attention", "mlp", "GELU"), 0.0)
-    for name, size, n_bytes in kept:
-        part = _part(name, size)
-        sizes[part] = sizes.get(part, 0.0) + n_bytes / _SBH
+    for name, _, n_bytes in _kept_tensors(layer, x):
+        sizes[_part(name)] += n_bytes / _SBH
     return sizes
 
 
-def _part(name: str, size: tuple[int, ...]) -> str:
+def _part(name: str) -> str:
     """Which piece of the bar a kept tensor belongs to."""
-    if size[0] not in (_BATCH, _BATCH * _SEQ):
-        return "copies of weights"
     if name.startswith("mlp.gelu"):
         return "GELU"
     return "norms" if name.startswith("norm") else name.partition(".")[0]

@@ -6,7 +6,6 @@ import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from peakmem.specs.hardware import accelerator
 from peakmem.labs.figures import show_figure
 from peakmem.core.units import GB, both
 
@@ -14,6 +13,8 @@ __all__ = ["memory_sliders", "show_memory_over_length", "show_models"]
 
 Count = Callable[..., Mapping[str, int]]
 _GPT2 = (12, 768, 12, 1024)  # layers, d_model, heads, context
+_V100 = 16 * GB
+_H100 = 80 * GB
 
 
 def show_memory_over_length(parameters: Count, activations: Count) -> None:
@@ -32,9 +33,9 @@ def show_memory_over_length(parameters: Count, activations: Count) -> None:
         ]
         for kind in ("standard", "flash")
     }
-    limit = accelerator("v100-16gb").memory_bytes / GB
     figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    memory_over_length(ax, lengths, curves, limit_gb=limit, limit_name="V100-16GB")
+    memory_over_length(ax, lengths, curves, limit_gb=_V100 / GB, limit_name="V100, 16 GB")
+    ax.set_title("Training GPT-2, a batch of one sequence")
     show_figure(
         figure,
         "Memory of training GPT-2 on one sequence, over its length. Both curves begin at 2 GB. "
@@ -49,7 +50,7 @@ def show_models(table: Sequence[Mapping[str, Any]], parameters: Count, activatio
 
     from peakmem.show.plots import stacked_bars
 
-    limit = accelerator("h100-80gb").memory_bytes / GB
+    limit = _H100 / GB
     bars = {row["name"]: _bar(row, parameters, activations) for row in table}
     largest = {table[-1]["name"]: bars[table[-1]["name"]]}
     others = {name: bar for name, bar in bars.items() if name not in largest}
@@ -113,9 +114,8 @@ def _in_words(parameters: Count, activations: Count, batch: int, seq: int, kind:
         return "Write <code>gpt_parameters</code> and <code>layer_activation_bytes</code> first."
     except Exception as error:  # a student's code may raise anything
         return f"Your functions raise {type(error).__name__} here."
-    limit = accelerator("v100-16gb").memory_bytes
-    verdict = "fits" if state + kept <= limit else "does not fit"
+    verdict = "fits" if state + kept <= _V100 else "does not fit"
     return (
         f"16 bytes per parameter: {both(state)}; activations: {both(kept)}.<br>"
-        f"<b>{both(state + kept)}</b> {verdict} on a V100 of {both(limit)}."
+        f"<b>{both(state + kept)}</b> {verdict} on a V100 of {both(_V100)}."
     )

@@ -23,13 +23,13 @@ from peakmem.core.units import both
 __all__ = [
     "evaluation_losses",
     "evaluation_peak",
+    "evaluation_rise",
     "measured_peak",
     "measured_saved",
     "measured_step",
     "show_lives",
     "show_real_step",
     "show_two_steps",
-    "state_tensors",
 ]
 
 _SHAPES = {
@@ -40,6 +40,7 @@ _SHAPES = {
     ),
 }
 _SEQ = 32
+_EVALUATION = {"count": 12, "rows": 512, "width": 128, "seed": 1}
 
 
 def measured_step(shape: Any, batch: int, seq: int, device: str = "cpu") -> Ledger:
@@ -66,12 +67,6 @@ def measured_saved(shape: Any, batch: int, seq: int) -> int:
     ledger = measured_step(shape, batch, seq)
     phases = [event.phase for event in ledger.events]
     return ledger.by_owner(phases.index("backward") - 1)["activation"]
-
-
-def state_tensors(n_layers: int) -> int:
-    """Return how many parameter tensors a GPT has, each with a step counter of its own."""
-    shape = SimpleNamespace(n_layers=n_layers, d_model=8, n_heads=1, vocab=8, context=8)
-    return len(list(GPT(shape).parameters()))
 
 
 def show_two_steps() -> None:
@@ -169,10 +164,14 @@ def evaluation_losses(function: Callable[..., Any]) -> dict[str, Any]:
     return evaluate_batches(function, count=3, rows=4, width=8, seed=1)
 
 
+def evaluation_rise(function: Callable[..., Any]) -> int:
+    """Return the bytes that `function(model, batches)` takes at its peak, on 12 batches."""
+    answer = find_the_leak(Namespace({"evaluate": function}), metered=True, **_EVALUATION)
+    return int(answer["rise_bytes"] + answer["numpy_rise_bytes"])
+
+
 def evaluation_peak(function: Callable[..., Any]) -> str:
     """Return how the peak on 12 batches compares with the bound of the exercise."""
-    sizes = {"count": 12, "rows": 512, "width": 128, "seed": 1}
-    answer = find_the_leak(Namespace({"evaluate": function}), metered=True, **sizes)
-    peak, bound = answer["rise_bytes"] + answer["numpy_rise_bytes"], losses_bound(sizes)
+    peak, bound = evaluation_rise(function), losses_bound(_EVALUATION)
     allowed = f"the {bound / 2**20:.1f} MiB allowed"
     return f"within {allowed}" if peak <= bound else f"{peak / 2**20:.1f} MiB, above {allowed}"
