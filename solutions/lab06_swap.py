@@ -619,7 +619,7 @@ def makespan(stages, budget, link):
         return simulate(stages, budget, link, copies).makespan
     except peakmem.Infeasible as error:
         print(f"simulate says of the schedule that you returned: {error}")
-        return "a schedule that never finishes"
+        return NEVER
 
 
 def at_most(limit, *problem):
@@ -629,17 +629,46 @@ def at_most(limit, *problem):
 
 
 large = [Stage(3, 2, 10), Stage(1, 2, 30), Stage(2, 4, 60), Stage(1, 4, 10), Stage(1, 6, 30)]
+NEVER = "a schedule that never finishes"
+STUCK = {NEVER: "read above what simulate says: which step or copy waits, and for what?"}
 SLOW = "what goes out without need makes backward wait for it"
 ALONE = "one stage at a time on the device: 22 is the least"
 self_check(
     makespan,
     [
-        Case((three, 300, 100), 18, "all fits: an empty list is best", label="room for all"),
-        Case((three, 300, 1), 18, SLOW, label="room for all, slow link"),
-        Case((20, three, 200, 100), True, "fetch early", label="room for two", function=at_most),
-        Case((27.5, three, 100, 100), True, ALONE, label="room for one", function=at_most),
+        Case(
+            (three, 300, 100),
+            18,
+            "all fits: an empty list is best",
+            label="room for all",
+            wrong=STUCK,
+        ),
+        Case((three, 300, 1), 18, SLOW, label="room for all, slow link", wrong=STUCK),
+        Case(
+            (20, three, 200, 100),
+            True,
+            "fetch early",
+            label="room for two",
+            function=at_most,
+            wrong=STUCK,
+        ),
+        Case(
+            (27.5, three, 100, 100),
+            True,
+            ALONE,
+            label="room for one",
+            function=at_most,
+            wrong=STUCK,
+        ),
         Case((three, 99, 100), raises=ValueError, hint="100 bytes never fit into 99", label="none"),
-        Case((36.25, large, 90, 10), True, "29 is the least", label="5 stages", function=at_most),
+        Case(
+            (36.25, large, 90, 10),
+            True,
+            "29 is the least",
+            label="5 stages",
+            function=at_most,
+            wrong=STUCK,
+        ),
     ],
 )
 found = makespan(large, 90, 10)
