@@ -610,7 +610,10 @@ def schedule(stages: list, budget_bytes: int, link_bytes_per_s: float) -> list[t
 def makespan(stages, budget, link):
     """Play the student's schedule; return its makespan, or what is wrong with it."""
     given = list(stages)
-    copies = schedule(given, budget, link)
+    try:
+        copies = schedule(given, budget, link)
+    except peakmem.Infeasible as error:
+        raise ValueError(f"Infeasible, {error}") from None  # an Infeasible is a ValueError
     if copies is None:
         return "None: did nothing that you tried finish? Print the Infeasible message of one try"
     if given != stages:
@@ -1094,7 +1097,10 @@ mixed = [
 
 def makespan_of(*problem):
     """Play the student's plan; one that doesn't fit raises, and says why."""
-    return simulate_plan(problem[0], plan_joint(*problem), *problem[1:]).makespan
+    try:
+        return simulate_plan(problem[0], plan_joint(*problem), *problem[1:]).makespan
+    except peakmem.Infeasible as error:
+        raise ValueError(f"Infeasible, {error}") from None  # an Infeasible is a ValueError
 
 
 self_check(

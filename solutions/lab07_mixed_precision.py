@@ -1015,6 +1015,14 @@ class Residual(nn.Module):
         return x + self.up(self.norm(x))
 
 
+def trace_of(module, x, dtype):
+    """Return the trace; a dtype may be named "torch.bfloat16", too."""
+    return [
+        (name, found.removeprefix("torch.") if isinstance(found, str) else found)
+        for name, found in dtype_trace(module, x, dtype)
+    ]
+
+
 def left_behind(module, x):
     """Return what a call leaves: hooks, changed buffers, and whether random numbers go on."""
     before = copy.deepcopy(module.state_dict())
@@ -1033,7 +1041,7 @@ trace = [("norm", high), ("up", low)] * 2
 batch_norm = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 4), nn.Dropout())
 TWICE = "note each run in its hook: order, and modules that run twice, come by themselves"
 self_check(
-    dtype_trace,
+    trace_of,
     [
         Case(
             (nn.Linear(4, 2), rows, torch.bfloat16),
