@@ -32,16 +32,16 @@
 #
 # | exercise | | minutes | points |
 # |---|---|---|---|
-# | 5.1 Accumulate gradients | core | 23 | 4 |
-# | 5.2 Find the leak | core | 8 | 2 |
-# | 5.3 The mean over tokens | core | 18 | 3 |
+# | 5.1 Accumulate gradients | core | 21 | 4 |
+# | 5.2 Find the leak | core | 7 | 2 |
+# | 5.3 The mean over tokens | core | 15 | 3 |
 # | 5.4 A whole epoch | core | 22 | 4 |
-# | 5.5 In your own words | core | 4 | 2 |
-# | 5.6 The memory line | stretch | 14 | 2 |
-# | 5.7 The largest micro-batch | stretch | 15 | 4 |
-# | 5.8 The layer that sees the batch | stretch | 14 | 2 |
-# | **core** | | **75** | **15** |
-# | **stretch** | | **43** | **8** |
+# | 5.5 In your own words | core | 5 | 2 |
+# | 5.6 The memory line | stretch | 10 | 2 |
+# | 5.7 The largest micro-batch | stretch | 11 | 4 |
+# | 5.8 The layer that sees the batch | stretch | 10 | 2 |
+# | **core** | | **70** | **15** |
+# | **stretch** | | **31** | **8** |
 
 # %% nbgrader={"grade": false, "grade_id": "lab05-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import copy
@@ -58,6 +58,7 @@ import peakmem
 from peakmem import plots
 from peakmem.labs import Case, close, lab05, predicted, self_check, show_figure, whole
 from peakmem.labs.lab05 import BATCH, BUDGET, MIB, mean_loss, measured_peak
+from peakmem.meter import MemoryMeter
 
 peakmem.lab("lab05_accumulation")
 if lab05.device() == "cuda":
@@ -83,7 +84,7 @@ except peakmem.OutOfMemory as error:
     print("OutOfMemory:", error)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-accumulate_gradients-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 5.1 Accumulate gradients (core, 4 points, 23 minutes)
+# ## 5.1 Accumulate gradients (core, 4 points, 21 minutes)
 #
 # The batch's mean loss is $L = \frac{1}{B} \sum_i \ell_i$. Cut it into micro-batches of $n_1, n_2, \dots$
 # samples with mean losses $L_1, L_2, \dots$ Then
@@ -99,10 +100,10 @@ except peakmem.OutOfMemory as error:
 # - `loss_fn(outputs, targets)` is the *mean* loss of the samples it gets.
 # - The model gets at most `micro_batch` samples at a time. The last micro-batch may be shorter.
 # - `.grad` may hold something already: it stays, and yours is added.
-# - Return a plain number: a loss that stays a tensor keeps its graph.
+# - Return a plain number: a loss that stays a tensor keeps its graph, unless backward has run on it.
 #
-# **Convention:** no optimizer step, no clearing; model, mode and data stay as they are. Live memory may rise
-# by at most twice what forward and backward of one micro-batch alone make it rise.
+# **Convention:** no optimizer step, no clearing; model, mode and data stay as they are. The peak above the start
+# may be at most twice that of one micro-batch.
 #
 # *Points:* gradients and memory with equal micro-batches 2, a short last one 1, existing gradients and the loss 1.
 #
@@ -219,8 +220,8 @@ score("lab05-accumulate_gradients", globals())
 # Now the batch of 32 under the budget that stopped it. `accumulate_gradients` leaves weights, gradients and Adam's
 # moments as they are and cuts the activations.
 #
-# **Predict first.** Weights take 1.7 MiB, so weights, gradients and moments take 6.7. How many times smaller is the
-# *whole* peak by 1 than by 8?
+# **Predict first.** Weights take 1.67 MiB, so weights, gradients and moments take 6.7; all 32 samples at once took
+# about 47. How many times smaller is the *whole* peak by 1 than by 8?
 
 # %%
 predicted_fall = None  # your prediction, a number
@@ -289,7 +290,7 @@ if predicted(predicted_slowdown, question="one by one over all at once?"):
 # smaller device, and the curve flattens sooner. A GPU wants far more work per piece than a CPU.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 5.2 Find the leak (core, 2 points, 8 minutes)
+# ## 5.2 Find the leak (core, 2 points, 7 minutes)
 #
 # After an update you look at validation data, in micro-batches too. `leaky_validation` returns the right mean loss.
 #
@@ -316,7 +317,7 @@ if predicted(predicted_rise, question="the peak for twice as many micro-batches?
     curves = {}
     for count in (8, 16):
         data = torch.randn(2, 32 * count, 64)
-        with peakmem.meter.MemoryMeter("cpu").track(model, data) as meter:
+        with MemoryMeter("cpu").track(model, data) as meter:
             leaky_validation(model, F.mse_loss, *data, 32)
         curves[f"{count} micro-batches"] = [
             (live - meter.baseline_bytes) / 1024 for _, live in meter.timeline
@@ -352,8 +353,15 @@ def validation_loss(model, loss_fn, inputs, targets, micro_batch) -> float:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab05-find_the_leak-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 5.2, find the leak
+def in_evaluation(model, *rest):
+    """Switch to evaluation mode, as some do before validation; it isn't asked for here."""
+    model.eval()
+    return leaky_validation(model, *rest)
+
+
 loss, there, mode, peak = lab05.validation_of(leaky_validation)()
-bound = "within 6.1 MiB"
+other_loss, _, other_mode, _ = lab05.validation_of(in_evaluation)()
+bound = "within 6.1 MiB"  # data, model and gradients 3.1, three micro-batches' outputs 3
 self_check(
     lab05.validation_of(validation_loss),
     [
@@ -376,6 +384,18 @@ self_check(
                     bound,
                 ): "backward frees graphs, but adds gradients",
                 (loss, "gradients gone", mode, bound): "the gradients are the caller's: keep them",
+                (
+                    other_loss,
+                    there,
+                    other_mode,
+                    bound,
+                ): "eval() stays on after your function: leave the model's mode alone",
+                (
+                    other_loss,
+                    there,
+                    mode,
+                    bound,
+                ): "evaluation mode gives another loss: no eval() in here",
             },
         )
     ],
@@ -391,7 +411,7 @@ score("lab05-find_the_leak", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-accumulate_token_mean-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 5.3 The mean over tokens (core, 3 points, 18 minutes)
+# ## 5.3 The mean over tokens (core, 3 points, 15 minutes)
 #
 # A language model's loss is a mean over *tokens*, and not all of them count: padding, or the question in
 # front of an answer, has the label `ignore_index`. Two micro-batches of as many samples may count 10
@@ -404,7 +424,7 @@ score("lab05-find_the_leak", globals())
 # {\text{number of counted tokens in the batch}}$$
 #
 # Write `accumulate_token_mean`: it adds the gradient of $L$ to `.grad` and returns $L$.
-# - `model(tokens)` gives logits of shape (samples, length, vocabulary). `labels[i, t]` is the right answer
+# - `model(tokens)` gives logits, the scores before the softmax, of shape (samples, length, vocabulary). `labels[i, t]` is the right answer
 #   for `logits[i, t]`: labels are shifted already.
 # - All labels are there before the first micro-batch runs, and counting is cheap.
 # - If no token of the batch counts, return 0.0 and change no gradient. A micro-batch in which none counts
@@ -585,7 +605,8 @@ def train_epoch(
 # Self-check of 5.4, a whole epoch
 two, three = "update update", "update schedule update schedule update schedule"
 self_check(
-    lab05.epoch_of(train_epoch),  # (updates, gradients that the optimizer saw, events)
+    # (updates, gradients that the optimizer saw, events); "dirty": gradients are left at the end
+    lab05.epoch_of(train_epoch),
     [
         Case(
             ([1.0, 2.0, 6.0, 1.0, 1.0, 1.0], 3),
@@ -670,11 +691,18 @@ score("lab05-train_epoch", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-mistakes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Five mistakes, measured
 #
-# Each classic mistake, on a small model and sorted data (the worst case, and a common one): the length of the
-# difference to the right gradient, over that gradient's length.
+# On a small model and sorted data (the worst case, and a common one), with four micro-batches of 5 samples and one
+# of 3:
+# 1. no division at all;
+# 2. the short last micro-batch counts as much as the others;
+# 3. a mean of means over tokens;
+# 4. each micro-batch clipped;
+# 5. batch norm, a layer that subtracts the mean of the batch it sees: no weighting mends that (5.8).
 #
-# **Predict first.** Batch norm is the only mistake you can't mend by weighing. How large is the smallest of the five, in
-# percent of the gradient?
+# A mistake's size is the length of its *difference* to the right gradient, over that gradient's length. So a
+# gradient 5 times too large is off by 4 times the right one.
+#
+# **Predict first.** How large is the smallest of the five, in percent of the gradient?
 
 # %%
 predicted_percent = None  # your prediction, a number
@@ -686,9 +714,9 @@ if predicted(predicted_percent, question="the smallest mistake, in percent?"):
     plots.gradient_errors(ax, errors)
     show_figure(
         figure,
-        "Relative error of the gradient on a logarithmic axis. Yours is at the rounding error of float64, "
-        "some fifteen orders of magnitude below the five mistakes; a missing division is the largest, at "
-        "four times the gradient.",
+        "Relative error of the gradient on a logarithmic axis. A right function is at the rounding error "
+        "of float64, some fifteen orders of magnitude below the five mistakes; a missing division is the "
+        "largest, off by more than four times the gradient.",
     )
     smallest = min(size for name, size in errors.items() if name != "yours")
     print(f"The smallest is {100 * smallest:.0f} %; you predicted {predicted_percent}.")
@@ -707,7 +735,7 @@ if predicted(predicted_percent, question="the smallest mistake, in percent?"):
 # logs are updates.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 5.5 In your own words (core, 2 points, 4 minutes)
+# ## 5.5 In your own words (core, 2 points, 5 minutes)
 #
 # A friend says: "I use micro-batches of one sample, so my model of any size fits." In two or three
 # sentences: what does accumulation make smaller, and what does it leave as it was (1 point)? What does a
@@ -725,7 +753,7 @@ if predicted(predicted_percent, question="the smallest mistake, in percent?"):
 #
 # How large may the micro-batch be? First from a line, then by a search; and where accumulation changes the model.
 #
-# ## 5.6 The memory line (stretch, 2 points, 14 minutes)
+# ## 5.6 The memory line (stretch, 2 points, 10 minutes)
 #
 # All samples keep the same bytes for backward; weights, gradients and the optimizer's state are there whatever
 # the batch. So the peak is a line:
@@ -744,7 +772,7 @@ if predicted(predicted_percent, question="the smallest mistake, in percent?"):
 #
 # *Points:* all or nothing. *Example:* sizes 1, 2, 4 with peaks 30, 40, 60: (20, 10).
 #
-# **Predict first.** The weights of the model above take 1.7 MiB. How many MiB are fixed?
+# **Predict first.** The weights of the model above take 1.67 MiB. How many MiB are fixed?
 
 # %%
 predicted_fixed_mib = None  # your prediction, a number
@@ -836,12 +864,13 @@ if predicted(predicted_fixed_mib, question="MiB that are fixed?"):
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-calculator-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Play
 #
-# The same for GPT-2 on real GPUs: which micro-batch fits, and what does a smaller one cost?
+# Which micro-batch fits, and what does a smaller one cost?
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab05-calculator", "locked": true, "schema_version": 3, "solution": false, "task": false}
 try:
     from peakmem.show.widgets import accumulation
-except ImportError:  # without ipywidgets, a still picture
+except ImportError:
+    print("Without ipywidgets, a still picture of this lab's model instead of GPT-2 on real GPUs.")
     peaks = {f"micro-batch {m}": {"fixed": 6.7, "activations": 1.26 * m} for m in (1, 4, 16, 32)}
     figure, ax = plt.subplots(figsize=(8, 3), layout="constrained")
     plots.stacked_bars(ax, peaks, label="MiB of this lab's model", limit=BUDGET / MIB)
@@ -853,7 +882,7 @@ else:
     display(accumulation())
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-largest_micro_batch-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 5.7 The largest micro-batch (stretch, 4 points, 15 minutes)
+# ## 5.7 The largest micro-batch (stretch, 4 points, 11 minutes)
 #
 # The only sure way to know whether `m` samples fit is to run them. Write `largest_micro_batch(run, upper)`:
 # - `run(m)` runs `m` samples, `m` from 1 to `upper`, and raises `peakmem.OutOfMemory` if they don't fit. If
@@ -977,7 +1006,7 @@ if predicted(predicted_runs, question="runs for 1024 sizes, at most?"):
     print(f"The largest micro-batch is {largest_micro_batch(run, BATCH)} samples.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-batch_norm_gap-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 5.8 The layer that sees the batch (stretch, 2 points, 14 minutes)
+# ## 5.8 The layer that sees the batch (stretch, 2 points, 10 minutes)
 #
 # 5.1 assumed that a sample's loss doesn't depend on the other samples. *Batch norm* breaks that: in training it
 # subtracts the mean over the batch's samples and divides by their standard deviation. A
@@ -1083,7 +1112,9 @@ if predicted(predicted_gap, question="the gap of 0, 1, 0, 1?"):
     for m in (2, 5, 25):
         gaps = [batch_norm_gap(torch.nn.BatchNorm1d(1), data, m) for data in (values, mixed)]
         print(f"100 values by {m:2}: gap {gaps[0]:.2f} sorted, {gaps[1]:.2f} shuffled")
-    print("Mixed data and larger micro-batches together make it small.")
+    print(
+        "On sorted data a larger micro-batch alone doesn't help. On mixed data it makes the gap small."
+    )
 
 # %% nbgrader={"grade": true, "grade_id": "lab05-batch_norm_gap", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 5.8, 2 points: hidden cases are run here when your instructor grades the lab.
@@ -1099,7 +1130,7 @@ score("lab05-batch_norm_gap", globals())
 # - Micro-batches weigh by their samples, or by their counted tokens: divide before backward, and by what the
 #   whole batch has.
 # - Clipping, schedule, step and clearing belong to the update.
-# - A loss that stays a tensor keeps its micro-batch in memory.
+# - A loss that stays a tensor keeps its micro-batch in memory until backward has run on it.
 # - The peak is a line over the micro-batch, and accumulation saves nothing of what it starts at.
 # - Only *out of memory* means "smaller, please". Every other error is a bug.
 # - Batch norm makes a micro-batch another function; layer norm doesn't.

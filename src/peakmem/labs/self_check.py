@@ -66,6 +66,8 @@ class _Failure:
     said: str
     #: The function that isn't written yet; empty if all are.
     missing: str = ""
+    #: Whether the result is that of a known mistake, which the hint names.
+    known: bool = False
 
 
 def self_check(
@@ -75,6 +77,9 @@ def self_check(
     equal: Callable[[Any, Any], bool] = same,
 ) -> None:
     """Print for each case whether `function` passes it, with a hint where it doesn't.
+
+    After the first failure a hint is given as a mere possibility, unless the result is one of the
+    case's `wrong` ones.
 
     `equal(expected, got)` compares two values, as in the exercise's judge: `same`, `whole()` where
     whole numbers are asked for, `close(...)`. A function that isn't written yet is called once.
@@ -97,10 +102,13 @@ def self_check(
         if failure is None:
             print(f"✔ {call}{_outcome(case)}", flush=True)
             continue
+        # A mistake that one case has shown may well fail the next ones, whatever those are about.
+        unsure = bool(failures) and bool(failure.hint) and not failure.known
+        hint = f"Perhaps the same cause. If not: {failure.hint}" if unsure else failure.hint
         failures.append((call, failure))
         if failure.missing:
             unwritten |= {target, failure.missing}
-        print("\n    ".join(part for part in (f"✘ {call}", failure.hint, failure.said) if part))
+        print("\n    ".join(part for part in (f"✘ {call}", hint, failure.said) if part))
     if failures:
         raise SelfCheckFailed(_summary(failures, len(cases))) from None
 
@@ -127,12 +135,12 @@ def _failure(
     expected = as_sent(case.expected)
     if equal(expected, got):
         return None
-    hint = next((text for value, text in case.wrong.items() if same(value, got)), case.hint)
+    known = next((text for value, text in case.wrong.items() if same(value, got)), "")
     asked, answered = differing(expected, got, equal)
-    others = (
-        "" if asked is expected or len(asked) == len(expected) else " The other keys are right."
-    )
-    return _Failure(hint, f"Expected {show(asked)}, but got {show(answered)}.{others}")
+    said = f"Expected {show(asked)}, but got {show(answered)}."
+    if asked is not expected and len(asked) < len(expected):
+        said += " The other keys are right."
+    return _Failure(known or case.hint, said, known=bool(known))
 
 
 def _bytes(argument: Any) -> bytes | None:

@@ -68,6 +68,18 @@ def test_of_two_dicts_only_the_keys_that_differ_are_shown(capsys):
     assert "other keys" not in message
 
 
+def test_after_a_failure_only_the_hints_of_known_mistakes_are_sure(capsys):
+    cases = [
+        Case((2, 2), 5, "Mind the carry."),
+        Case((2, 3), 6, "Add both."),
+        Case((3, 3), 7, "In general.", wrong={6: "In particular."}),
+    ]
+    lines, message = printed(capsys, total, cases)
+    hints = [line.strip() for line in lines[1::3]]
+    assert hints == ["Mind the carry.", "Perhaps the same cause. If not: Add both.", "In particular."]
+    assert message.startswith("Mind the carry. total(2, 2): ")
+
+
 def test_what_is_not_written_is_said_once_and_the_rest_is_not_reached(capsys):
     cases = [Case((1, 2), 3), Case((2, 2), 4), Case((1, 1), 2, function=total)]
     lines, message = printed(capsys, not_there, cases)

@@ -96,7 +96,10 @@ def validation_of(validate: Function) -> Callable[[], tuple[Any, ...]]:
         peak, most = found["rise_bytes"] + found["numpy_rise_bytes"], most_bytes(**large)
         said = f"within {most / _MIB:.1f} MiB" if peak <= most else f"{peak / _MIB:.1f} MiB"
         mode = "training mode" if results["training"] else "evaluation mode"
-        return results["loss"], f"gradients {results['gradients']}", mode, said
+        loss = results["loss"]
+        if isinstance(loss, float):  # rounded, so that a mistake's loss is known however it is summed
+            loss = round(loss, _DIGITS)
+        return loss, f"gradients {results['gradients']}", mode, said
 
     return run
 

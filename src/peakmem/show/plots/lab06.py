@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from peakmem.show.plots.style import TICK_SIZE, labelled
 from peakmem.show.plots.time import break_even, gantt
@@ -37,6 +38,7 @@ def draw_runs(runs: Mapping[str, Any], factor: float = 1.0, unit: str = "s") -> 
             ax.get_legend().remove()
         if ax is not axes[-1, 0]:
             ax.set_xlabel("")
+    axes[0, 0].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0, 0].set_xlim(0, 1.03 * factor * max(run.makespan for run in runs.values()))
     return figure
 
