@@ -114,7 +114,7 @@ def _one(page: Page, place: int, name: str, changes: int) -> list[Delay]:
         "list": [partial(choices.press, "ArrowDown")] * entries,
     }
     if name == "float_explorer":
-        acts = {"bit": [bit.click] * changes}
+        acts = {"bit": [partial(bit.click)] * changes}
     calculator.evaluate(_WATCH)
     found = []
     for control, each in acts.items():

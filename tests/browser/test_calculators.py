@@ -19,6 +19,11 @@ from tests.browser.test_student import InstalledCourse
 _SIZE_PX = 18
 _CONTRAST = 4.5  # WCAG 2, level AA, for text of any size
 _SCREEN = {"width": 1280, "height": 720}
+# What stands on the right once it is drawn; the button is of a view that has no picture.
+_DRAWN = (
+    ".peakmem-right svg:visible, .peakmem-bits:visible, "
+    ".peakmem-right button:has-text('Look for cheap changes'):visible"
+)
 _PATIENCE = 600_000  # milliseconds: the machine may be busy with other tests
 
 # Each text on the page with its size in pixels, its contrast with what is painted behind its
@@ -136,10 +141,13 @@ def faults_with_a_guess(calculator: Locator) -> list[str]:
         calculator.locator(".peakmem-guess input").nth(place).fill(number)
     calculator.get_by_role("button", name="Show the answer").click()
     calculator.get_by_text(re.compile("You said")).wait_for()
+    calculator.locator(_DRAWN).first.wait_for()
     found += look_at(calculator).faults()
     for button in calculator.locator(".widget-toggle-buttons button").all()[1:]:
         button.click()
-        calculator.locator(".widget-toggle-buttons .mod-active", has_text=button.inner_text())
+        active = calculator.locator(".widget-toggle-buttons .mod-active")
+        active.filter(has_text=button.inner_text()).wait_for()
+        calculator.locator(_DRAWN).first.wait_for()
         found += look_at(calculator).faults()
     return found
 
@@ -157,9 +165,7 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def served(
-    repository: Path, voila: Voila, notebook: Path, monkeypatch: pytest.MonkeyPatch
-) -> str:
+def served(repository: Path, voila: Voila, notebook: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Where that page is served as a lecture is."""
     monkeypatch.setenv("JUPYTER_PATH", str(repository / "lectures" / "share"))
     command = InstalledCourse(repository, voila.run)

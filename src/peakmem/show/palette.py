@@ -45,7 +45,7 @@ def ink_on(fill: str) -> str:
     >>> ink_on("#0072B2"), ink_on("#E69F00")
     ('#ffffff', '#000000')
     """
-    # Contrast with black exceeds that with white from this luminance on: (L + 0.05)^2 = 1.05 * 0.05.
+    # From this luminance on black has more contrast: (L + 0.05)^2 = 1.05 * 0.05.
     return "#000000" if _luminance(fill) > (1.05 * 0.05) ** 0.5 - 0.05 else "#ffffff"
 
 

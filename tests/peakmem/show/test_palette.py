@@ -49,7 +49,7 @@ def test_ink_can_be_read_on_every_fill(fill: str) -> None:
     def luminance(colour: str) -> float:
         red, green, blue = (
             c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
-            for c in (int(colour[1:3], 16) / 255, int(colour[3:5], 16) / 255, int(colour[5:], 16) / 255)
+            for c in (value / 255 for value in bytes.fromhex(colour[1:]))
         )
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 

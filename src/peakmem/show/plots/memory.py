@@ -64,8 +64,8 @@ def stacked_bars(
     """Draw a lying bar for each name, made of its parts from left to right, its sum at its end.
 
     `bars` is name -> part -> size, the first on top; a part that a bar lacks has size 0. `label`
-    names the axis with its unit; owners of memory have their colours of `palette`. `limit`, where given, is a line that bars may cross; `limit_name`
-    says whose it is.
+    names the axis with its unit; owners of memory have their colours of `palette`. `limit`, where
+    given, is a line that bars may cross; `limit_name` says whose it is.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()

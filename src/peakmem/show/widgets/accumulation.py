@@ -56,7 +56,9 @@ class _Accumulation(Calculator):
                 ),
                 "sequence": ipywidgets.IntSlider(1024, 64, 1024, step=64, description="tokens"),
             },
-            question="How many sequences may the micro-batch have on this GPU?" if predict else None,
+            question="How many sequences may the micro-batch have on this GPU?"
+            if predict
+            else None,
             presets={"Long sequences": {"sequence": 1024}, "Short sequences": {"sequence": 64}},
             subject=["model", "gpu"],
             views={"all micro-batches": [self._all]},

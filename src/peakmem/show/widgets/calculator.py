@@ -288,9 +288,7 @@ def _with_unit(number: str, unit: str) -> str:
 
 def sentence(words: str) -> str:
     """Return a message as HTML that stands out and that a screen reader speaks."""
-    return (
-        f'<div role="alert">{escape(words)}</div>'
-    )
+    return f'<div role="alert">{escape(words)}</div>'
 
 
 def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
@@ -305,7 +303,7 @@ def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
 
     top = f"<tr>{cells(head, 'th')}</tr>" if head else ""
     body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
-    return f'<table>{top}{body}</table>'
+    return f"<table>{top}{body}</table>"
 
 
 def _short(value: Any) -> str:

@@ -21,8 +21,8 @@ def scaling(*, predict: bool = False) -> Calculator:
     """Return a calculator of scaling laws: compute -> parameters and tokens; time, cost, CO2.
 
     Traits: flops (operations, 1e18 to 1e28), approach, gpu, devices (1 to 100,000), utilisation
-    (percent), price (US$ a device hour), watts (a device), grid (g of CO2 a kWh). With `predict` the
-    result is hidden until the viewer has guessed the days.
+    (percent), price (US$ a device hour), watts (a device), grid (g of CO2 a kWh). With `predict`
+    the result is hidden until the viewer has guessed the days.
     """
     return _Scaling(predict)
 

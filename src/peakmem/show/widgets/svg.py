@@ -2,8 +2,8 @@
 
 A string is on the screen in milliseconds, where a new matplotlib figure takes a tenth of a second.
 Pictures are 480 units wide and scale with the page. On a projector of 1280 by 720 they are 660
-pixels wide, so text of 14 units is 19 pixels high, and 390 units of height leave room for the guess.
-They are white in JupyterLab's dark theme too, as matplotlib's are.
+pixels wide, so text of 14 units is 19 pixels high, and 390 units of height leave room for the
+guess. They are white in JupyterLab's dark theme too, as matplotlib's are.
 """
 
 from __future__ import annotations
