@@ -53,10 +53,9 @@ def calculator(page: Page, place: int) -> Locator:
 
 
 def guess(on: Locator, number: str) -> None:
-    """Enter a guess with the keyboard, as a person does."""
-    field = on.locator(".peakmem-guess input")
-    field.fill(number)
-    field.press("Enter")
+    """Enter a guess and ask for the answer, as a person does."""
+    on.locator(".peakmem-guess input").first.fill(number)
+    on.get_by_role("button", name="Show the answer").click()
 
 
 def slider(on: Locator, label: str) -> Locator:
@@ -71,7 +70,7 @@ def test_a_lecture_answers_in_voila(open_lecture: Open, page: Page) -> None:
     expect(film.get_by_text("more time")).to_be_hidden()
 
     guess(film, "16")
-    expect(film).to_contain_text("You said 16 forwards; it is 12 forwards, 1.33 times it.")
+    expect(film).to_contain_text("You said 16 forwards (1.33 times it); it is 12 forwards.")
     slider(film, "K, a segment").press("ArrowRight")
     chain = Chain((Stage(1, 2, 1, 1),) * 16)
     run = simulate(chain, every_k(chain, 5))
@@ -96,7 +95,8 @@ def test_a_lecture_answers_in_voila(open_lecture: Open, page: Page) -> None:
     expect(mixed).to_contain_text("in bf16, scale 1")
     expect(mixed).to_contain_text(f"it is {library.answer().figure[0]:.4g} percent")  # type: ignore[index]
     mixed.get_by_role("button", name="Reset").click()
-    expect(mixed).to_contain_text("in fp16, scale 1")
+    expect(mixed.locator(".peakmem-guess input").first).to_have_value("")
+    expect(mixed.get_by_text("in fp16, scale 1")).to_be_hidden()
 
 
 def test_a_calculator_fits_a_phone(open_lecture: Open, page: Page) -> None:
@@ -124,12 +124,11 @@ def test_every_calculator_of_a_lecture_answers(
 ) -> None:
     open_lecture(notebook.stem)
     wanted = len(re.findall(r"predict=True", notebook.read_text(encoding="utf-8")))
-    guesses = page.locator(".peakmem-guess input")
-    expect(guesses).to_have_count(wanted)
+    asking = page.locator(".peakmem-calculator", has=page.locator(".peakmem-guess"))
+    expect(asking).to_have_count(wanted)
     for place in range(wanted):
-        guesses.nth(place).fill("10")
-        guesses.nth(place).press("Enter")
-        on = page.locator(".peakmem-calculator", has=page.locator(".peakmem-guess")).nth(place)
+        on = asking.nth(place)
+        guess(on, "10")
         expect(on).to_contain_text("You said 10")
         expect(on.locator("svg, .peakmem-number").first).to_be_visible()
         expect(on.get_by_role("alert")).to_have_count(0)
@@ -153,7 +152,7 @@ def test_a_lecture_runs_in_jupyterlab(
     film = calculator(page, 0)
     film.scroll_into_view_if_needed()
     guess(film, "12")
-    expect(film).to_contain_text("You said 12 forwards; it is 12 forwards")
+    expect(film).to_contain_text("You said 12 forwards (1.00 times it); it is 12 forwards")
     slider(film, "K, a segment").press("ArrowLeft")
     chain = Chain((Stage(1, 2, 1, 1),) * 16)
     run = simulate(chain, every_k(chain, 3))

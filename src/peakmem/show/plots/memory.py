@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 
+from peakmem.show.palette import colours_of
 from peakmem.show.plots.style import COLOURS, TICK_SIZE, Numbers, labelled, line_look
 
 __all__ = [
@@ -63,8 +64,8 @@ def stacked_bars(
     """Draw a lying bar for each name, made of its parts from left to right, its sum at its end.
 
     `bars` is name -> part -> size, the first on top; a part that a bar lacks has size 0. `label`
-    names the axis with its unit. `limit`, where given, is a line that bars may cross; `limit_name`
-    says whose it is.
+    names the axis with its unit; owners of memory have their colours of `palette`. `limit`, where
+    given, is a line that bars may cross; `limit_name` says whose it is.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()
@@ -72,11 +73,10 @@ def stacked_bars(
     >>> stacked_bars(ax, sizes, label="bytes a parameter", limit=6).get_xlabel()
     'bytes a parameter'
     """
-    parts = list(dict.fromkeys(part for bar in bars.values() for part in bar))
+    colours = colours_of(part for bar in bars.values() for part in bar)
     left = [0.0] * len(bars)
-    for index, part in enumerate(parts):
+    for part, colour in colours.items():
         sizes = [bar.get(part, 0.0) for bar in bars.values()]
-        colour = COLOURS[index % len(COLOURS)]
         ax.barh(list(bars), sizes, left=left, label=part, color=colour, edgecolor="white")
         left = [start + size for start, size in zip(left, sizes, strict=True)]
     for name, end in zip(bars, left, strict=True):

@@ -1,4 +1,4 @@
-"""The look that all plots share: colours, dashes, sizes of text, and how axes are labelled."""
+"""The look that all plots share: dashes, sizes of text, and how axes are labelled."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
+from peakmem.show.palette import COLOURS
+
 __all__ = ["COLOURS", "LABEL_SIZE", "TICK_SIZE", "Numbers", "labelled", "line_look"]
 
-# Okabe and Ito (2008), without the yellow that a projector washes out.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (3, 1)), (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)))
 LABEL_SIZE, TICK_SIZE = 13, 11  # points: legible in a notebook at 8 inches, and on a projector
 

@@ -56,11 +56,13 @@ class _Accumulation(Calculator):
                 ),
                 "sequence": ipywidgets.IntSlider(1024, 64, 1024, step=64, description="tokens"),
             },
-            question="How large may the micro-batch be on this GPU?" if predict else None,
+            question="How many sequences may the micro-batch have on this GPU?"
+            if predict
+            else None,
             presets={"Long sequences": {"sequence": 1024}, "Short sequences": {"sequence": 64}},
+            subject=["model", "gpu"],
+            views={"all micro-batches": [self._all]},
         )
-
-        self._result.children = (*self._result.children, self._all)
 
     def answer(self) -> Result:
         mine = 2**self.micro_doublings
@@ -78,8 +80,8 @@ class _Accumulation(Calculator):
             ("least time a sequence", f"{1000 * _seconds(one):.3g} ms"),
         ]
         what = "Weights, gradients and state stay, however small the micro-batch."
-        guessed = self._guess is not None and self._guess.entered
-        figure = (self.largest(), "sequences") if guessed else None
+        asked = self._guess is not None and self.shown
+        figure = (self.largest(), "sequences") if asked else None
         return Result(f"{table(rows)}<p>{what}</p>", figure=figure)
 
     def cut(self, micro: int) -> Estimate:
@@ -131,7 +133,7 @@ def _draw(found: dict[int, Estimate], mine: int) -> str:
     gpu = found[mine].device
     seconds = {micro: _seconds(one) for micro, one in found.items()}
     most = max(*(one.peak_bytes for one in found.values()), gpu.memory_bytes) / GB
-    up, down = svg.Scale(0, most, 190, 30), svg.Scale(0, 1000 * max(seconds.values()), 350, 250)
+    up, down = svg.Scale(0, most, 172, 30), svg.Scale(0, 1000 * max(seconds.values()), 330, 230)
     parts = [
         svg.axis_y(up, 52, "peak in GB over the micro-batch"),
         svg.axis_y(down, 52, "least time a sequence, ms"),
@@ -143,14 +145,14 @@ def _draw(found: dict[int, Estimate], mine: int) -> str:
         more = f'stroke="{svg.INK}" stroke-width="3"' if micro == mine else ""
         y = up(one.peak_bytes / GB)
         parts.append(
-            svg.rect(x, y, wide - 8, 190 - y, colour, title=both(one.peak_bytes), more=more)
+            svg.rect(x, y, wide - 8, 172 - y, colour, title=both(one.peak_bytes), more=more)
         )
         y = down(1000 * seconds[micro])
-        parts.append(svg.rect(x, y, wide - 8, 350 - y, svg.COLOURS[2], more=more))
-        for line in (208, 368):
+        parts.append(svg.rect(x, y, wide - 8, 330 - y, svg.COLOURS[2], more=more))
+        for line in (190, 348):
             parts.append(svg.text(x + (wide - 8) / 2, line, f"{micro}", anchor="middle"))
     y = up(gpu.memory_bytes / GB)
     parts.append(svg.line(52, y, svg.WIDTH - 8, y, width=2, dash="6 3"))
     parts.append(svg.text(58, y - 5, gpu.name))
-    parts.append(svg.text(4, 392, "blue: fits; orange: does not; framed: the chosen micro-batch"))
-    return svg.picture(402, parts, f"Peak and time a sequence over the micro-batch on {gpu.name}")
+    parts.append(svg.text(4, 370, "blue: fits; orange: does not; framed: the chosen micro-batch"))
+    return svg.picture(378, parts, f"Peak and time a sequence over the micro-batch on {gpu.name}")

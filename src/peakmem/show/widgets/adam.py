@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import accumulate
-from typing import get_args
 
 import ipywidgets
 import traitlets
 
 from peakmem.core.units import GB, both
 from peakmem.predict.step_ledger import build_ledger
+from peakmem.show.palette import colours_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result, table
 from peakmem.specs.ledger import Ledger, Owner
@@ -64,9 +64,9 @@ class _AdamState(Calculator):
                 "mixed Adam": {"precision": "mixed", "optimizer": "adam"},
                 "8-bit Adam": {"precision": "fp32", "optimizer": "adam8bit"},
             },
+            subject=["model"],
+            views={"bytes a parameter": [], "one step": [self._curves]},
         )
-
-        self._result.children = (*self._result.children, self._curves)
 
     def answer(self) -> Result:
         per_parameter = _bytes_per_parameter(self.model, self.precision, self.optimizer)
@@ -116,20 +116,16 @@ def _bytes_per_parameter(name: str, precision: str, optimizer: str) -> dict[str,
 def _bar(per_parameter: dict[str, float]) -> str:
     """A stacked bar of bytes a parameter."""
     across = svg.Scale(0, max(20.0, sum(per_parameter.values())), 14, svg.WIDTH - 14)
-    parts = []
+    colours, parts = colours_of(per_parameter), []
     for n, ((owner, size), end) in enumerate(
         zip(per_parameter.items(), accumulate(per_parameter.values()), strict=True)
     ):
         x = across(end - size)
-        parts.append(svg.rect(x, 8, across(end) - x, 30, _colour(owner)))
-        parts.append(svg.rect(14 + 116 * n, 84, 14, 14, _colour(owner)))
+        parts.append(svg.rect(x, 8, across(end) - x, 30, colours[owner]))
+        parts.append(svg.rect(14 + 116 * n, 84, 14, 14, colours[owner]))
         parts.append(svg.text(32 + 116 * n, 96, owner.replace("optimizer_", "").replace("_", " ")))
     parts.append(svg.axis_x(across, 40, "bytes a parameter"))
     return svg.picture(108, parts, "Bytes a parameter by owner")
-
-
-def _colour(owner: str) -> str:
-    return svg.COLOURS[get_args(Owner).index(owner) if owner != "master" else 6]
 
 
 def _curves(ledgers: dict[str, Ledger]) -> str:

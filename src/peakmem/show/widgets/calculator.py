@@ -7,7 +7,8 @@ in `later()`, piece by piece, and the next change ends it. A value that its cont
 put back, with a sentence. What the library refuses (a ValueError) is shown as its sentence; the
 result before it stays where it is.
 
-With `predict=True` the result is hidden until the viewer has entered a guess.
+With `predict=True` the result is hidden until a guess or two are entered and shown. A preset, Reset
+and a change of the calculator's subject, such as another model, ask anew.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -24,9 +25,9 @@ from typing import Any
 import ipywidgets
 import traitlets
 
-__all__ = ["Calculator", "Result", "sentence", "table"]
+from peakmem.show.widgets.look import MANY, STYLE
 
-_TEXT = "font-size:16px;line-height:1.45;color:#222222"
+__all__ = ["Calculator", "Result", "sentence", "table"]
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,17 @@ class Result:
 
 
 class Calculator(ipywidgets.VBox):  # type: ignore[misc]
-    """Controls above a result. A subclass declares traits, makes controls and answers.
+    """Controls beside a result. A subclass declares traits, makes controls and answers.
 
     Args:
         controls: one for each trait of the same name; the order is that on the page.
         question: what a viewer guesses first; None shows the result at once.
         presets: name -> values of traits, a button each.
         more: traits of the state that have no control of this kind.
+        subject: traits that the question is about; a change of one hides the result again.
+        below: widgets that belong to the controls.
+        above: widgets above the result that are never hidden.
+        views: name -> what is shown in the picture's place; the first is the picture's own name.
 
     `at_once` is for a program that keeps what is shown when a cell is done: no piece comes later.
     """
@@ -62,6 +67,10 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         question: str | None = None,
         presets: dict[str, dict[str, Any]] | None = None,
         more: Sequence[str] = (),
+        subject: Sequence[str] = (),
+        below: Sequence[ipywidgets.Widget] = (),
+        above: Sequence[ipywidgets.Widget] = (),
+        views: Mapping[str, Sequence[ipywidgets.Widget]] | None = None,
     ) -> None:
         super().__init__()
         self.add_class("peakmem-calculator")
@@ -72,21 +81,32 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         self._pieces: asyncio.Task[None] | None = None
         self._message = ipywidgets.HTML()
         self._text, self._picture = ipywidgets.HTML(), ipywidgets.HTML()
-        self._result = ipywidgets.VBox([self._text, self._picture])
         for name, control in controls.items():
             control.value = getattr(self, name)
             control.observe(partial(self._moved, name), names="value")
-            _lay_out(control)
         self._guess = _Guess(question, self._show) if question else None
+        self._subject = frozenset(subject)
         self.observe(self._changed, names=list(self._first))
-        row = ipywidgets.Layout(display="flex", flex_flow="row wrap", width="100%")
-        boxes = [ipywidgets.Box(list(controls.values()), layout=row)]
-        buttons = [self._button(name, values) for name, values in (presets or {}).items()]
-        buttons.append(self._button("Reset", self._first))
-        boxes.append(ipywidgets.Box(buttons, layout=row))
-        guess = [self._guess.box] if self._guess else []
-        self.children = (*boxes, *guess, self._message, self._result)
+        buttons = [_button(name, partial(self._ask_anew, v)) for name, v in (presets or {}).items()]
+        self._buttons_row = _row([*buttons, _button("Reset", partial(self._ask_anew, self._first))])
+        # A box each, for a still page shows what boxes hide.
+        self._words = ipywidgets.VBox([self._text])
+        self._result = ipywidgets.VBox(_views(self._picture, views or {}))
+        self._put_beside([_grid(controls.values()), self._buttons_row, *below], above)
         self._show()
+
+    def _put_beside(
+        self, controls: Sequence[ipywidgets.Widget], above: Sequence[ipywidgets.Widget]
+    ) -> None:
+        """Put controls and words on the left; the guess and the picture on the right."""
+        guess = [self._guess.box] if self._guess else []
+        left = ipywidgets.VBox([*controls, self._message, self._words])
+        right = ipywidgets.VBox([*above, *guess, self._result])
+        for side, name in ((left, "peakmem-left"), (right, "peakmem-right")):
+            side.add_class(name)
+        sides = ipywidgets.Box([left, right])
+        sides.add_class("peakmem-sides")
+        self.children = (ipywidgets.HTML(STYLE), sides)
 
     def answer(self) -> Result:
         """Ask the library about the present state; ValueError for what it refuses."""
@@ -119,6 +139,16 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         """The sentence about input that was refused; "" where all is well."""
         return str(self._message.value)
 
+    @property
+    def shown(self) -> bool:
+        """Whether the result is on the page; False while a guess is waited for."""
+        return self._guess is None or self._guess.shown
+
+    def _ask_anew(self, values: dict[str, Any]) -> None:
+        if self._guess is not None:
+            self._guess.clear()
+        self.set(**values)
+
     def _moved(self, name: str, change: Any) -> None:
         setattr(self, name, change["new"])
 
@@ -127,6 +157,8 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         try:
             self._hand_to_control(name, new)
             self.accept(name, old, new)
+            if name in self._subject and self._guess is not None:
+                self._guess.clear()
         except (ValueError, traitlets.TraitError) as error:
             self._refused = str(error)
             was, self._setting = self._setting, True
@@ -154,10 +186,10 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         except ValueError as error:
             self._message.value = sentence(str(error))
             return
-        hidden = self._guess is not None and not self._guess.entered
-        self._result.layout.display = "none" if hidden else ""
+        for part in (self._words, self._result):
+            part.layout.display = "" if self.shown else "none"
         guessed = self._guess.beside(result) if self._guess else ""
-        self._text.value = f'<div style="{_TEXT}">{guessed}{result.text}</div>'
+        self._text.value = f"<div>{guessed}{result.text}</div>"
         self._picture.value = result.picture
         self._go_on_later()
 
@@ -179,57 +211,84 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         for _ in self.later():
             await asyncio.sleep(0.001)  # let a slider's next message through
 
-    def _button(self, name: str, values: dict[str, Any]) -> ipywidgets.Button:
-        button = ipywidgets.Button(description=name, layout=ipywidgets.Layout(width="auto"))
-        button.on_click(lambda _: self.set(**values))
-        return button
-
 
 class _Guess:
-    """A field for the viewer's guess, and the guess beside the answer."""
+    """Fields for two guesses of the viewers, a button that shows the answer, and one for more."""
 
-    def __init__(self, question: str, entered: Any) -> None:
-        self._field = ipywidgets.Text(placeholder="your guess, a number", continuous_update=False)
-        self._field.add_class("peakmem-guess")
-        self._field.observe(lambda _: self._typed(entered), names="value")
+    def __init__(self, question: str, change: Callable[[], None]) -> None:
+        self.shown = False
+        self._change = change
+        self.fields = [
+            ipywidgets.Text(placeholder=words, continuous_update=False)
+            for words in ("a guess", "another")
+        ]
+        for field in self.fields:
+            field.add_class("peakmem-guess")
+            field.observe(lambda _: self._typed(), names="value")
         self._problem = ipywidgets.HTML()
-        words = ipywidgets.HTML(
-            f'<div style="{_TEXT}"><b>Predict first.</b> {escape(question)}</div>'
+        words = ipywidgets.HTML(f"<div><b>Predict first.</b> {escape(question)}</div>")
+        self.show = _button("Show the answer", self._pressed)
+        self.again = _button("Guess again", self._emptied)
+        self.box = ipywidgets.VBox([words, _row([*self.fields, self.show, self.again])])
+        self.box.children = (*self.box.children, self._problem)
+
+    def clear(self) -> None:
+        """Empty the fields, and hide the answer with the next result."""
+        self.shown = False
+        for field in self.fields:
+            field.value = ""
+
+    def _emptied(self) -> None:
+        self.clear()
+        self._change()
+
+    def _pressed(self) -> None:
+        self._typed()
+        if not self._values() and not self._problem.value:
+            self._problem.value = sentence("No guess yet; type a number such as 12 or 0.5")
+        self.shown = bool(self._values())
+        self._change()
+
+    def _typed(self) -> None:
+        wrong = [field.value for field in self.fields if field.value and _number(field) is None]
+        words = " and ".join(repr(value) for value in wrong)
+        self._problem.value = (
+            sentence(f"{words} is no number; type one such as 12 or 0.5") if wrong else ""
         )
-        self.box = ipywidgets.VBox([words, self._field, self._problem])
-
-    def _typed(self, entered: Any) -> None:
-        wrong = bool(self._field.value) and not self.entered
-        words = f"{self._field.value!r} is no number; type one such as 12 or 0.5"
-        self._problem.value = sentence(words) if wrong else ""
-        entered()
-
-    @property
-    def entered(self) -> bool:
-        return self._value() is not None
+        if self.shown:
+            self._change()  # a guess that was mended
 
     def beside(self, result: Result) -> str:
-        guess = self._value()
-        if guess is None or result.figure is None:
+        """Return the guesses beside the answer, as HTML; "" while there are none."""
+        if not self._values() or result.figure is None:
             return ""
         value, unit = result.figure
-        ratio = f", {guess / value:.2f} times it" if value else ""
-        return f"<p>You said <b>{guess:g} {unit}</b>; it is <b>{value:.4g} {unit}</b>{ratio}.</p>"
+        guesses = " and ".join(
+            f"<b>{_with_unit(f'{guess:g}', unit)}</b>"
+            + (f" ({guess / value:.2f} times it)" if value else "")
+            for guess in self._values()
+        )
+        return f"<p>You said {guesses}; it is <b>{_with_unit(f'{value:.4g}', unit)}</b>.</p>"
 
-    def _value(self) -> float | None:
-        try:
-            value = float(str(self._field.value).replace(",", "."))
-        except ValueError:
-            return None
-        return value if math.isfinite(value) else None
+    def _values(self) -> list[float]:
+        return [value for value in map(_number, self.fields) if value is not None]
+
+
+def _number(field: ipywidgets.Text) -> float | None:
+    try:
+        value = float(str(field.value).replace(",", "."))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _with_unit(number: str, unit: str) -> str:
+    return f"{number} {unit}".rstrip()
 
 
 def sentence(words: str) -> str:
     """Return a message as HTML that stands out and that a screen reader speaks."""
-    return (
-        f'<div role="alert" style="{_TEXT};border-left:6px solid #D55E00;padding:4px 10px">'
-        f"{escape(words)}</div>"
-    )
+    return f'<div role="alert">{escape(words)}</div>'
 
 
 def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
@@ -237,15 +296,14 @@ def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
 
     def cells(row: tuple[str, ...], tag: str) -> str:
         sides = ["left", *["right"] * (len(row) - 1)]
-        style = "padding:2px 12px 2px 0;font-size:16px"
         return "".join(
-            f'<{tag} style="text-align:{side};{style}">{escape(cell)}</{tag}>'
+            f'<{tag} style="text-align:{side}">{escape(cell)}</{tag}>'
             for side, cell in zip(sides, row, strict=True)
         )
 
     top = f"<tr>{cells(head, 'th')}</tr>" if head else ""
     body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
-    return f'<table style="border-collapse:collapse">{top}{body}</table>'
+    return f"<table>{top}{body}</table>"
 
 
 def _short(value: Any) -> str:
@@ -260,9 +318,41 @@ def _range_of(control: Any) -> str:
     return f"choose one of {', '.join(str(label) for label in control._options_labels)}"
 
 
-def _lay_out(control: ipywidgets.Widget) -> None:
-    """Give a control room for its label, on a projector and on a phone."""
-    control.layout.width = "340px"
-    control.layout.max_width = "100%"
-    if hasattr(control.style, "description_width"):
-        control.style.description_width = "130px"
+def _button(name: str, press: Callable[[], None]) -> ipywidgets.Button:
+    button = ipywidgets.Button(description=name)
+    button.on_click(lambda _: press())
+    return button
+
+
+def _row(widgets: Sequence[ipywidgets.Widget]) -> ipywidgets.Box:
+    row = ipywidgets.Box(list(widgets))
+    row.add_class("peakmem-row")
+    return row
+
+
+def _grid(controls: Iterable[ipywidgets.Widget]) -> ipywidgets.Box:
+    grid = ipywidgets.Box(list(controls))
+    grid.add_class("peakmem-controls")
+    if len(grid.children) >= MANY:
+        grid.add_class("peakmem-many")
+    return grid
+
+
+def _views(
+    picture: ipywidgets.HTML, views: Mapping[str, Sequence[ipywidgets.Widget]]
+) -> list[ipywidgets.Widget]:
+    """The picture; with several views, buttons that choose which of them stands in its place."""
+    boxes = {name: ipywidgets.VBox(list(inside)) for name, inside in views.items()}
+    if len(boxes) < 2:
+        return [picture, *boxes.values()]
+    first = next(iter(boxes.values()))
+    first.children = (picture, *first.children)
+    choice = ipywidgets.ToggleButtons(options=list(boxes))
+
+    def choose(_: Any = None) -> None:
+        for name, box in boxes.items():
+            box.layout.display = "" if name == choice.value else "none"
+
+    choice.observe(choose, names="value")
+    choose()
+    return [choice, *boxes.values()]

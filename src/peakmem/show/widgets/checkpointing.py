@@ -19,6 +19,7 @@ from peakmem.plan.plan import Plan
 from peakmem.plan.rotor import optimal
 from peakmem.plan.segments import every_k, keep_all
 from peakmem.plan.simulator import simulate
+from peakmem.show.palette import ink_on
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result, table
 from peakmem.show.widgets.frames import Frame, frames
@@ -55,6 +56,9 @@ class _Checkpointing(Calculator):
         self._curve = ipywidgets.HTML()
         slider = ipywidgets.IntSlider
         step = slider(0, 0, 39, description="step of the film")
+        play = ipywidgets.Play(min=0, max=step.max, interval=400, description="play")
+        ipywidgets.jslink((step, "value"), (play, "value"))  # a page begins where the slider is
+        ipywidgets.jslink((step, "max"), (play, "max"))
         super().__init__(
             {
                 "chain": ipywidgets.Dropdown(options=_CHAINS, description="chain"),
@@ -69,12 +73,10 @@ class _Checkpointing(Calculator):
                 "16 stages, K = 4": {"chain": _CHAINS[0], "plan": "every K", "stages": 16},
                 "VGG-16 in 60 %": {"chain": _CHAINS[1], "plan": "optimal", "budget": 60},
             },
+            subject=["chain"],
+            below=[play],
+            views={"film": [], "time against memory": [self._curve]},
         )
-        play = ipywidgets.Play(min=0, max=step.max, interval=400, description="play")
-        ipywidgets.jslink((step, "value"), (play, "value"))  # a page begins where the slider is
-        ipywidgets.jslink((step, "max"), (play, "max"))
-        self.children = (*self.children[:2], play, *self.children[2:])
-        self._result.children = (*self._result.children, self._curve)
 
     def answer(self) -> Result:
         self._controls["stages"].disabled = self.chain != _CHAINS[0]
@@ -206,7 +208,7 @@ def _cells(frame: Frame, n: int) -> list[str]:
         parts.append(svg.rect(x + 1, 28, wide - 2, 34, _FILL[held], title=title, more=more))
     letter = "B" if frame.step.kind == "backward" else "R" if frame.again else "F"
     x = 10 + (frame.step.stage + 0.5) * wide
-    colour = "#ffffff" if frame.held[frame.step.stage] == "all" else svg.INK
+    colour = ink_on(_FILL[frame.held[frame.step.stage]])
     parts.append(svg.text(x, 51, letter, anchor="middle", bold=True, colour=colour))
     for n_th, (what, fill) in enumerate(_FILL.items()):
         x = 10 + 130 * n_th

@@ -48,6 +48,8 @@ class _Floats(Calculator):
         self._number.add_class("peakmem-number")
         self._number.observe(self._typed, names="value")
         self._buttons = [self._bit_button(place) for place in range(_WIDEST)]
+        places = ipywidgets.Box([*reversed(self._buttons)])
+        places.add_class("peakmem-bits")
         super().__init__(
             {
                 "format": ipywidgets.Dropdown(options=list(FORMATS), description="format"),
@@ -61,12 +63,9 @@ class _Floats(Calculator):
                 "infinity": {"format": "fp32", "bits": FORMATS["fp32"].largest_pattern + 1},
             },
             more=["bits"],
+            below=[self._number],
+            above=[places],
         )
-        self._number.layout.width, self._number.layout.max_width = "340px", "100%"
-        self._number.style.description_width = "130px"
-        row = ipywidgets.Layout(display="flex", flex_flow="row wrap", width="100%")
-        places = ipywidgets.Box([*reversed(self._buttons)], layout=row)
-        self.children = (*self.children[:2], self._number, places, *self.children[2:])
 
     def answer(self) -> Result:
         fmt, other = FORMATS[self.format], FORMATS[self.other]
@@ -85,6 +84,8 @@ class _Floats(Calculator):
             decode(FORMATS[self.format], new)  # which refuses what is no pattern
 
     def _typed(self, change: Any) -> None:
+        if not change["new"]:
+            return  # a question hides it
         try:
             value = float(change["new"])
         except ValueError:
@@ -105,12 +106,10 @@ class _Floats(Calculator):
             colour, part = _part(fmt, place)
             button.style.button_color = colour
             button.tooltip = f"bit {place}, {part}"
-        if self._guess is None or self._guess.entered:
-            self._number.value = f"{value!r}"
+        self._number.value = f"{value!r}" if self.shown else ""
 
     def _bit_button(self, place: int) -> ipywidgets.Button:
-        layout = ipywidgets.Layout(width="27px", height="34px", margin="1px", padding="0")
-        button = ipywidgets.Button(layout=layout)
+        button = ipywidgets.Button(style={"text_color": "#000000"})  # on its pale colour
         button.add_class(f"peakmem-bit-{place}")
         button.on_click(lambda _: setattr(self, "bits", self.bits ^ 1 << place))
         return button

@@ -21,25 +21,15 @@ from peakmem.core.units import GB, both
 from peakmem.predict.deepspeed import deepspeed_config
 from peakmem.predict.estimate import Estimate, estimate
 from peakmem.predict.suggestions import suggest
+from peakmem.show.palette import colours_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result, table
 from peakmem.specs.hardware import ACCELERATORS, accelerator
-from peakmem.specs.ledger import Owner
 from peakmem.specs.models import MODELS, ModelShape, model, parameter_count
 from peakmem.specs.recipes import OPTIMIZERS, PRECISIONS, Parallelism, Recipe
 
 __all__ = ["memory"]
 
-_COLOURS: dict[Owner, str] = {
-    "parameter": svg.COLOURS[0],
-    "gradient": svg.COLOURS[1],
-    "master": svg.COLOURS[6],
-    "optimizer_state": svg.COLOURS[2],
-    "activation": svg.COLOURS[3],
-    "logits": svg.COLOURS[5],
-    "temporary": svg.COLOURS[4],
-    "communication": svg.INK,
-}
 _OWN = "own shape"
 _OWN_SIZES = ("layers", "d_model", "heads", "vocab", "context")
 _BATCHES = (1, 2, 4, 8, 16, 32)
@@ -81,6 +71,10 @@ class _Memory(Calculator):
     def __init__(self, predict: bool) -> None:
         self._map = ipywidgets.HTML()
         self._more = ipywidgets.HTML()
+        button = ipywidgets.Button(description="Look for cheap changes")
+        button.on_click(lambda _: self.find_suggestions())
+        long = ipywidgets.VBox([self._more])
+        long.add_class("peakmem-long")
         super().__init__(
             _controls(),
             question="How many GB is the peak on one device?" if predict else None,
@@ -88,10 +82,9 @@ class _Memory(Calculator):
                 "GPT-2 on one RTX 3090": {"model": "gpt2", "gpu": "rtx3090-24gb"},
                 "GPT-3 on one A100": {"model": "gpt3-175b", "gpu": "a100-80gb", "batch": 1},
             },
+            subject=["model"],
+            views={"by owner": [], "what fits": [self._map], "make it fit": [button, long]},
         )
-        button = ipywidgets.Button(description="What would make it fit?", layout={"width": "auto"})
-        button.on_click(lambda _: self.find_suggestions())
-        self._result.children = (*self._result.children, button, self._more, self._map)
 
     def answer(self) -> Result:
         for name in _OWN_SIZES:
@@ -233,6 +226,7 @@ def _deepspeed(found: Estimate) -> str:
 def _draw(found: Estimate) -> str:
     """One stacked bar of what is live at the peak, and the GPU's memory as a line."""
     by_owner = found.ledger.by_owner()
+    colours = colours_of(by_owner)
     most = max(found.peak_bytes, found.device.memory_bytes) / GB
     across = svg.Scale(0, most, 14, svg.WIDTH - 14)
     parts = []
@@ -240,7 +234,7 @@ def _draw(found: Estimate) -> str:
     for (owner, n_bytes), end in zip(by_owner.items(), accumulate(sizes), strict=True):
         x = across(end - n_bytes / GB)
         title = f"{owner.replace('_', ' ')}: {both(n_bytes)}"
-        parts.append(svg.rect(x, 34, across(end) - x, 44, _COLOURS[owner], title=title))
+        parts.append(svg.rect(x, 34, across(end) - x, 44, colours[owner], title=title))
     limit = across(found.device.memory_bytes / GB)
     parts.append(svg.line(limit, 24, limit, 84, width=3, dash="6 3"))
     anchor = "end" if limit > svg.WIDTH / 2 else "start"
@@ -248,7 +242,7 @@ def _draw(found: Estimate) -> str:
     parts.append(svg.axis_x(across, 86, "GB live at the peak, by owner"))
     for n, (owner, n_bytes) in enumerate(by_owner.items()):
         x, y = 14 + 232 * (n % 2), 138 + 22 * (n // 2)
-        parts.append(svg.rect(x, y, 16, 16, _COLOURS[owner]))
+        parts.append(svg.rect(x, y, 16, 16, colours[owner]))
         parts.append(svg.text(x + 22, y + 13, f"{owner.replace('_', ' ')} {n_bytes / GB:.2f} GB"))
     label = f"Peak memory of {found.model.name} by owner: {both(found.peak_bytes)}"
     return svg.picture(142 + 22 * ((len(by_owner) + 1) // 2), parts, label)
@@ -262,7 +256,7 @@ def _draw_map(
     parts = [svg.text(4, 16, "peak in GB over sequence and batch (no micro-batches)")]
     for row, sequence in enumerate(sequences):
         y = top + high * row
-        parts.append(svg.text(left - 8, y + 20, f"{sequence} tokens", anchor="end", size=13))
+        parts.append(svg.text(left - 8, y + 20, f"{sequence} tokens", anchor="end"))
         for column, batch in enumerate(_BATCHES):
             if (sequence, batch) not in cells:
                 continue

@@ -66,9 +66,9 @@ def _draw(found: Schedule) -> str:
             x, wide = left + o.start * width, (o.end - o.start) * width
             what = f"stage {stage + 1}, slot {o.start}: {_MEANS[o.kind]} of {o.micro_batch + 1}"
             parts.append(svg.rect(x + 0.5, y, wide - 1, row - 3, _COLOURS[o.kind], title=what))
-            if wide >= 17:
-                name, size = f"{o.kind}{o.micro_batch + 1}", min(14, wide * 0.6)
-                parts.append(svg.text(x + wide / 2, y + 18, name, anchor="middle", size=size))
+            name = f"{o.kind}{o.micro_batch + 1}"
+            if wide >= 9 * len(name):  # smaller letters could not be read from the last row
+                parts.append(svg.text(x + wide / 2, y + 18, name, anchor="middle"))
     y = 14 + found.stages * row
     for n, (kind, colour) in enumerate(_COLOURS.items()):
         parts.append(svg.rect(left + 140 * n, y, 16, 16, colour))

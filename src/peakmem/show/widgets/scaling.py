@@ -21,8 +21,8 @@ def scaling(*, predict: bool = False) -> Calculator:
     """Return a calculator of scaling laws: compute -> parameters and tokens; time, cost, CO2.
 
     Traits: flops (operations, 1e18 to 1e28), approach, gpu, devices (1 to 100,000), utilisation
-    (percent), price (a device hour), watts (a device), grid (g of CO2 a kWh). With `predict` the
-    result is hidden until the viewer has guessed the days.
+    (percent), price (US$ a device hour), watts (a device), grid (g of CO2 a kWh). With `predict`
+    the result is hidden until the viewer has guessed the days.
     """
     return _Scaling(predict)
 
@@ -48,7 +48,7 @@ class _Scaling(Calculator):
                 "gpu": ipywidgets.Dropdown(options=list(ACCELERATORS), description="GPU"),
                 "devices": ipywidgets.BoundedIntText(1024, 1, 100_000, description="devices"),
                 "utilisation": ipywidgets.IntSlider(45, 1, 100, description="utilisation, %"),
-                "price": field(2, min=0, max=1e4, description="price, a GPU hour"),
+                "price": field(2, min=0, max=1e4, description="US$ a GPU hour"),
                 "watts": ipywidgets.BoundedIntText(400, 1, 10_000, description="watts, a GPU"),
                 "grid": ipywidgets.BoundedIntText(447, 0, 2000, description="g CO2 a kWh"),
             },
@@ -71,7 +71,7 @@ class _Scaling(Calculator):
             ("best data", f"{tokens / 1e9:.4g}B tokens, {tokens / n_parameters:.1f} a parameter"),
             (f"time on {devices:,} x {gpu.name}", f"{run.days:,.1f} days"),
             ("GPU hours", f"{run.device_hours:,.0f}"),
-            ("cost", f"{run.cost(self.price):,.0f}"),
+            ("cost", f"US$ {run.cost(self.price):,.0f}"),
             ("energy", f"{run.energy_kwh(self.watts) / 1000:,.1f} MWh"),
             ("CO2", f"{run.co2_kg(self.watts, self.grid) / 1000:,.1f} t"),
         ]

@@ -1,8 +1,9 @@
 """Pictures of the calculators as SVG text: strings in, a string out, no arithmetic of the course.
 
 A string is on the screen in milliseconds, where a new matplotlib figure takes a tenth of a second.
-Pictures are 480 units wide and scale with the page, so that text of 14 units can be read on a
-phone of 375 pixels and on a projector alike.
+Pictures are 480 units wide and scale with the page. On a projector of 1280 by 720 they are 660
+pixels wide, so text of 14 units is 19 pixels high, and 390 units of height leave room for the
+guess. They are white in JupyterLab's dark theme too, as matplotlib's are.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
+
+from peakmem.show.palette import COLOURS, INK
 
 __all__ = [
     "COLOURS",
@@ -28,9 +31,7 @@ __all__ = [
 ]
 
 WIDTH = 480
-INK, PALE = "#222222", "#d9d9d9"
-# Okabe and Ito (2008), without the yellow that a projector washes out.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#999999")
+PALE = "#d9d9d9"
 
 
 class Scale:
@@ -54,7 +55,7 @@ def picture(height: float, parts: Iterable[str], label: str) -> str:
     body = "".join(parts)
     return (
         f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(label)}" '
-        'style="display:block;width:100%;max-width:800px;font-family:sans-serif;'
+        'style="display:block;width:100%;max-width:660px;font-family:sans-serif;'
         f'background:#ffffff">{body}</svg>'
     )
 
@@ -100,13 +101,12 @@ def text(
     words: str,
     *,
     anchor: str = "start",
-    size: float = 14,
     colour: str = INK,
     bold: bool = False,
 ) -> str:
     """Return words; `anchor` is start, middle or end."""
     weight = ' font-weight="bold"' if bold else ""
-    where = f'x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="{size:g}"'
+    where = f'x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="14"'
     return f'<text {where} fill="{colour}"{weight}>{escape(words)}</text>'
 
 
@@ -131,7 +131,7 @@ def axis_x(scale: Scale, y: float, label: str, marks: Sequence[float] | None = N
     parts = [line(scale.start, y, scale.end, y)]
     for value in ticks(scale.low, scale.high) if marks is None else marks:
         x = scale(value)
-        parts += [line(x, y, x, y + 5), text(x, y + 19, f"{value:g}", anchor="middle", size=13)]
+        parts += [line(x, y, x, y + 5), text(x, y + 19, f"{value:g}", anchor="middle")]
     middle = (scale.start + scale.end) / 2
     return "".join([*parts, text(middle, y + 37, label, anchor="middle")])
 
@@ -142,6 +142,6 @@ def axis_y(scale: Scale, x: float, label: str, marks: Sequence[float] | None = N
     for value in ticks(scale.low, scale.high, 4) if marks is None else marks:
         y = scale(value)
         parts.append(line(x, y, WIDTH - 8, y, colour=PALE))
-        parts.append(text(x - 6, y + 5, f"{value:g}", anchor="end", size=13))
+        parts.append(text(x - 6, y + 5, f"{value:g}", anchor="end"))
     parts.append(line(x, scale.start, x, scale.end))
     return "".join([*parts, text(4, min(scale.start, scale.end) - 8, label)])

@@ -15,6 +15,7 @@ from peakmem.plan.plan import Plan
 from peakmem.plan.rotor import optimal
 from peakmem.plan.segments import keep_all
 from peakmem.plan.simulator import Simulation, simulate
+from peakmem.show.palette import ink_on
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result, table
 
@@ -142,7 +143,7 @@ def _draw(run: Simulation, budget_bytes: int, name: str) -> str:
         y = 48 if copy else 12
         parts.append(svg.rect(x, y, max(wide - 0.6, 0.6), 32, fill, title=title))
         if wide >= 14:
-            middle, ink = x + wide / 2, "#ffffff" if copy else svg.INK
+            middle, ink = x + wide / 2, ink_on(fill)
             parts.append(svg.text(middle, y + 21, f"{span.stage + 1}", anchor="middle", colour=ink))
     parts += _memory(run, budget_bytes, across)
     legend = (("forward", 4), ("again", 3), ("backward", 5), ("out", 2), ("in", 1))

@@ -9,6 +9,7 @@ import traitlets
 
 from peakmem.core.units import GB, both
 from peakmem.scale.parallelism import ZeroStates, zero_communicated_bytes, zero_states
+from peakmem.show.palette import colours_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result, table
 from peakmem.specs.hardware import ACCELERATORS, accelerator
@@ -45,6 +46,7 @@ class _Zero(Calculator):
                 ),
             },
             question=question if predict else None,
+            subject=["model"],
             presets={"GPT-3 on 1024": {"model": "gpt3-175b", "doublings": 10}},
         )
 
@@ -71,13 +73,14 @@ def _draw(states: list[ZeroStates], memory_bytes: int, devices: int) -> str:
     """A stacked bar a stage, and the memory of one device as a line."""
     most = max(*(state.total for state in states), memory_bytes) / GB
     across = svg.Scale(0, most, 74, svg.WIDTH - 14)
+    colours = colours_of(_PARTS)
     parts = []
     for row, state in enumerate(states):
         y = 30 + 34 * row
         parts.append(svg.text(6, y + 18, f"stage {row}"))
         sizes = [getattr(state, name) / GB for name in _PARTS]
-        for name, colour, size, end in zip(
-            _PARTS, svg.COLOURS, sizes, accumulate(sizes), strict=False
+        for (name, colour), size, end in zip(
+            colours.items(), sizes, accumulate(sizes), strict=True
         ):
             x = across(end - size)
             title = f"{name}: {size:.2f} GB"
@@ -88,6 +91,6 @@ def _draw(states: list[ZeroStates], memory_bytes: int, devices: int) -> str:
     parts.append(svg.text(limit, 16, "one device's memory", anchor=anchor))
     parts.append(svg.axis_x(across, 168, f"GB of model states on each of {devices} devices"))
     for n, name in enumerate(_PARTS):
-        parts.append(svg.rect(74 + 130 * n, 218, 16, 16, svg.COLOURS[n]))
+        parts.append(svg.rect(74 + 130 * n, 218, 16, 16, colours[name]))
         parts.append(svg.text(96 + 130 * n, 231, name))
     return svg.picture(242, parts, f"Model states under ZeRO 0 to 3 on {devices} devices")

@@ -9,20 +9,23 @@ import ipywidgets
 import pytest
 import traitlets
 
-from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.show.widgets.calculator import Calculator, Result, _views, table
 
 
 class Square(Calculator):
     """Squares a number, and shows its cube later."""
 
     side = traitlets.Int(3)
+    kind = traitlets.Unicode("square")
 
     def __init__(self, *, predict: bool = False) -> None:
-        self.shown: list[int] = []
+        self.cubes: list[int] = []
         super().__init__(
             {"side": ipywidgets.IntSlider(3, 0, 10, description="side")},
             question="How large is <it>?" if predict else None,
             presets={"four": {"side": 4}},
+            more=["kind"],
+            subject=["kind"],
         )
 
     def answer(self) -> Result:
@@ -34,11 +37,11 @@ class Square(Calculator):
         side = self.side
         for part in range(3):
             yield
-            self.shown.append(100 * side + part)
+            self.cubes.append(100 * side + part)
 
 
 def button(calculator: Calculator, name: str) -> ipywidgets.Button:
-    (found,) = (b for b in calculator.children[1].children if b.description == name)
+    (found,) = (b for b in calculator._buttons_row.children if b.description == name)
     return found
 
 
@@ -86,20 +89,81 @@ def test_reset_comes_back_to_where_it_began() -> None:
     assert square.side == 5
 
 
+def hidden(calculator: Calculator) -> bool:
+    found = {part.layout.display == "none" for part in (calculator._words, calculator._result)}
+    assert len(found) == 1, "words and picture are hidden together"
+    return found == {True}
+
+
+def guessed(*words: str) -> Square:
+    square = Square(predict=True)
+    assert square._guess is not None
+    for field, text in zip(square._guess.fields, words, strict=False):
+        field.value = text
+    square._guess.show.click()
+    return square
+
+
 def test_a_guess_comes_before_the_result() -> None:
     square = Square(predict=True)
     guess = square._guess
     assert guess is not None
     assert "How large is &lt;it&gt;?" in guess.box.children[0].value
-    assert square._result.layout.display == "none"
+    assert hidden(square)
     for words in ("many", "nan", "1e999"):
-        guess._field.value = words
-        assert square._result.layout.display == "none"
+        guess.fields[0].value = words
+        guess.show.click()
+        assert hidden(square)
         assert "is no number" in guess._problem.value
-    guess._field.value = "4,5"
+    guess.fields[0].value = "4,5"
     assert guess._problem.value == ""
-    assert square._result.layout.display == ""
-    assert "You said <b>4.5 units</b>; it is <b>9 units</b>, 0.50 times it" in square._text.value
+    assert hidden(square), "a second guess can come before the answer"
+    guess.show.click()
+    assert not hidden(square)
+    assert "You said <b>4.5 units</b> (0.50 times it); it is <b>9 units</b>" in square._text.value
+
+
+def test_two_guesses_stand_beside_the_answer() -> None:
+    words = "<b>18 units</b> (2.00 times it) and <b>9 units</b> (1.00 times it); it is"
+    assert words in guessed("18", "9")._text.value
+
+
+def test_no_guess_shows_nothing() -> None:
+    square = guessed()
+    assert hidden(square)
+    assert square._guess is not None
+    assert "No guess yet" in square._guess._problem.value
+
+
+@pytest.mark.parametrize("what", ["again", "Reset", "four", "subject"])
+def test_a_new_question_clears_the_guess(what: str) -> None:
+    square = guessed("4", "5")
+    assert square._guess is not None
+    if what == "again":
+        square._guess.again.click()
+    elif what == "subject":
+        square.kind = "another"
+    else:
+        button(square, what).click()
+    assert hidden(square)
+    assert [field.value for field in square._guess.fields] == ["", ""]
+    assert "You said" not in square._text.value
+
+
+def test_a_slider_keeps_the_guess_and_the_answer() -> None:
+    square = guessed("4")
+    square.side = 2
+    assert not hidden(square)
+    assert "You said <b>4 units</b> (1.00 times it)" in square._text.value
+
+
+def test_views_take_turns_in_the_pictures_place() -> None:
+    picture, later = ipywidgets.HTML(), ipywidgets.HTML()
+    choice, first, second = _views(picture, {"film": [], "curve": [later]})
+    assert (first.children, second.children) == ((picture,), (later,))
+    assert (first.layout.display, second.layout.display) == ("", "none")
+    choice.value = "curve"
+    assert (first.layout.display, second.layout.display) == ("none", "")
 
 
 def test_what_takes_longer_comes_in_pieces_that_a_change_ends() -> None:
@@ -111,7 +175,7 @@ def test_what_takes_longer_comes_in_pieces_that_a_change_ends() -> None:
         assert "square 25" in square._text.value, "the answer waits for nothing"
         while square._pieces is not None and not square._pieces.done():
             await asyncio.sleep(0.001)
-        return square.shown
+        return square.cubes
 
     shown = asyncio.run(drag())
     assert shown[-3:] == [500, 501, 502]

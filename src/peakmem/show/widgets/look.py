@@ -1,0 +1,76 @@
+"""The look of all calculators: one style sheet, for a projector, a phone and JupyterLab's themes.
+
+Controls and words stand on the left, the guess and the picture on the right; where both have no
+room side by side, the picture comes below. Colours are the theme's, and where a page has no theme
+(VS Code, a still page) dark on white.
+"""
+
+from __future__ import annotations
+
+__all__ = ["MANY", "STYLE"]
+
+#: From so many controls on they stand in two columns.
+MANY = 9
+
+STYLE = """<style>
+.peakmem-calculator {
+  --jp-widgets-font-size: 18px;
+  --jp-widgets-inline-height: 32px;
+  --jp-widgets-margin: 2px;
+  color: var(--jp-ui-font-color0, #222222);
+  background: var(--jp-layout-color0, #ffffff);
+  font-size: 18px;
+  line-height: 1.35;
+}
+.peakmem-calculator .peakmem-sides {
+  display: flex; flex-flow: row wrap; align-items: flex-start; gap: 4px 24px; overflow: visible;
+}
+.peakmem-calculator .peakmem-left { flex: 1 1 min(420px, 100%); min-width: 0; }
+.peakmem-calculator .peakmem-right { flex: 0 1 660px; min-width: min(630px, 100%); }
+.peakmem-calculator .peakmem-controls { display: grid; grid-template-columns: 1fr; gap: 0 12px; }
+@media (min-width: 600px) {
+  .peakmem-calculator .peakmem-many { grid-template-columns: 1fr 1fr; }
+}
+.peakmem-calculator .peakmem-row { display: flex; flex-flow: row wrap; overflow: visible; }
+.peakmem-calculator .widget-inline-hbox:not(.widget-html) {
+  width: auto; max-width: 460px; min-width: 0;
+}
+.peakmem-calculator .widget-inline-hbox > .widget-label {
+  flex: 0 0 auto; width: 186px; text-align: left;
+}
+.peakmem-calculator .peakmem-many .widget-inline-hbox > .widget-label {
+  width: auto; min-width: 90px;
+}
+.peakmem-calculator .widget-checkbox > .widget-label { display: none; }
+.peakmem-calculator td:first-child { white-space: nowrap; }
+.peakmem-calculator .widget-inline-hbox > .widget-label,
+.peakmem-calculator .widget-label-basic, .peakmem-calculator .widget-readout,
+.peakmem-calculator .widget-html-content {
+  color: inherit; font-size: 18px;
+}
+.peakmem-calculator .widget-html-content { line-height: inherit; }
+.peakmem-calculator .widget-readout { min-width: 52px; }
+.peakmem-calculator select, .peakmem-calculator input[type] {
+  min-width: 0; font-size: 18px;
+  color: var(--jp-ui-font-color0, #222222);
+  background-color: var(--jp-layout-color0, #ffffff);
+}
+.peakmem-calculator input::placeholder { color: inherit; opacity: 0.75; }
+.peakmem-calculator .jupyter-button {
+  width: auto; padding: 0 10px; font-size: 18px;
+  color: var(--jp-ui-font-color0, #222222);
+  background-color: var(--jp-layout-color2, #eeeeee);
+}
+.peakmem-calculator .jupyter-button.mod-active {
+  text-decoration: underline; font-weight: bold;
+}
+.peakmem-calculator .peakmem-row .peakmem-guess.widget-text { width: 130px; }
+.peakmem-calculator .peakmem-bits { display: grid; grid-template-columns: repeat(16, 1fr); }
+.peakmem-calculator .peakmem-bits .jupyter-button { height: 38px; padding: 0; margin: 1px; }
+.peakmem-calculator p { margin: 4px 0; }
+.peakmem-calculator pre { font-size: 18px; color: inherit; background: transparent; }
+.peakmem-calculator table { border-collapse: collapse; margin: 4px 0; color: inherit; }
+.peakmem-calculator th, .peakmem-calculator td { padding: 1px 12px 1px 0; font-size: 18px; }
+.peakmem-calculator .peakmem-long { max-height: 480px; overflow: auto; }
+.peakmem-calculator [role=alert] { border-left: 6px solid #D55E00; padding: 4px 10px; }
+</style>"""
