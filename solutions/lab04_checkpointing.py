@@ -83,8 +83,8 @@ if DEVICE == "cuda":
 # - After forward, at most 8 KiB more is live than before, the result not counted.
 # - A dropout must drop the same values in both calls. What others draw after your forward and after your
 #   backward must be what it would be without a checkpoint.
-# - `args` are tensors, numbers, None or modules; a tensor may come from another checkpoint. The result is a tensor or a tuple of tensors: some may be
-#   integers, some never used.
+# - `args` are tensors, numbers, None or modules; a tensor may come from another checkpoint. The
+#   result is a tensor or a tuple of tensors: some may be integers, some never used.
 # - Not allowed: `torch.utils.checkpoint`. You are writing it.
 #
 # *Points:* gradients 2, kept bytes and calls 2, random numbers 1, several tensors 1.
@@ -92,9 +92,9 @@ if DEVICE == "cuda":
 # *Example:* `y = checkpoint(torch.exp, x); y.sum().backward()` gives `x.grad == exp(x)` and calls `exp` twice.
 #
 # The stub is a `torch.autograd.Function`: torch calls its `forward`, and later its `backward` with one gradient
-# for each result. `checkpoint` returns
-# `Recompute.apply(fn, *args)`. Arguments and `backward`'s return values are done for you. `kept_arguments` returns tensors that start a
-# new graph, so that their `.grad` is what you look for. Your steps:
+# for each result. `checkpoint` returns `Recompute.apply(fn, *args)`. Arguments and `backward`'s return values are
+# done for you: the tensors of `kept_arguments` start a new graph, so their `.grad` is what arrives at them. Your
+# steps:
 # 1. In `forward`, put the RNG state on `ctx`, and call `fn`. `torch.get_rng_state()` returns the CPU's, 5 KiB.
 # 2. In `backward`, go back to that state with `torch.set_rng_state(state)`. After the second call, set the state
 #    to what it was when `backward` began.
