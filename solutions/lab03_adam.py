@@ -29,18 +29,18 @@
 #
 # | exercise | | minutes | points |
 # |---|---|---|---|
-# | 3.1 Adam's step | core | 22 | 5 |
-# | 3.2 Bytes per parameter | core | 6 | 1 |
+# | 3.1 Adam's step | core | 25 | 5 |
+# | 3.2 Bytes per parameter | core | 8 | 1 |
 # | 3.3 The largest model that fits | core | 4 | 1 |
 # | 3.4 Measure the state | core | 12 | 2 |
-# | 3.5 What is live, and when | core | 12 | 2 |
-# | 3.6 Find the leak | core | 10 | 2 |
-# | 3.7 In your own words | core | 6 | 2 |
-# | 3.8 Bytes of state | stretch | 8 | 2 |
-# | 3.9 The peak of a training step | stretch | 12 | 3 |
-# | 3.10 Adam on a memory diet | stretch | 15 | 4 |
-# | 3.11 A step inside backward | stretch | 10 | 3 |
-# | **core** | | **72** | **15** |
+# | 3.5 What is live, and when | core | 11 | 2 |
+# | 3.6 Find the leak | core | 8 | 2 |
+# | 3.7 In your own words | core | 7 | 2 |
+# | 3.8 Bytes of state | stretch | 9 | 2 |
+# | 3.9 The peak of a training step | stretch | 13 | 3 |
+# | 3.10 Adam on a memory diet | stretch | 14 | 4 |
+# | 3.11 A step inside backward | stretch | 9 | 3 |
+# | **core** | | **75** | **15** |
 # | **stretch** | | **45** | **12** |
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -59,7 +59,7 @@ peakmem.lab("lab03_adam")
 print("This lab measures on the CPU, even if you have a GPU: the bytes are the same.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-adam_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.1 Adam's step (core, 5 points, 22 minutes)
+# ## 3.1 Adam's step (core, 5 points, 25 minutes)
 #
 # Plain gradient descent moves each parameter by `lr` times its gradient: it leaps where gradients are
 # large and crawls where they are small. Adam wants steps of about the same length, `lr`, everywhere. So
@@ -144,7 +144,7 @@ self_check(
         Case(
             (1.0, [0.5]),
             (0.900000002,),  # eps is the 2 at the end
-            "work it out by hand with t = 1: both hats are exact there",
+            "work it out by hand with t = 1, where both hats are exact; update under torch.no_grad()",
             fast,
             label="the example: 0.5",
             wrong=changed
@@ -265,7 +265,7 @@ if predicted(predicted_steps, question="Adam's steps to a loss below 1?"):
 # 8 bytes per parameter buy.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-bytes_per_parameter-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.2 Bytes per parameter (core, 1 point, 6 minutes)
+# ## 3.2 Bytes per parameter (core, 1 point, 8 minutes)
 #
 # Each kind of memory that grows with the model counts per parameter: **weights**, **gradients**, **first
 # moment** and **second moment**; and sometimes **master weights**. A step of Adam is often smaller than
@@ -393,8 +393,8 @@ if predicted(predicted_saving, question="bytes per parameter that mixed precisio
 #
 # Now turn it round: activations take their share of a budget, and parameters fill the rest. Write
 # `largest_model(recipe, budget_bytes, activation_bytes)`: the largest whole number of parameters whose
-# training fits. Exactly full fits. If not even the activations fit, the answer is 0; an unknown recipe
-# raises `ValueError`.
+# training fits. Exactly full fits. If not even the activations fit, the answer is 0. An unknown
+# recipe raises an error, as in 3.2.
 #
 # *Example:* 1000 bytes with 100 of activations, `"fp32"`: 900 bytes hold 56 parameters of 16 bytes.
 #
@@ -463,9 +463,9 @@ score("lab03-largest_model", globals())
 # whole matrix alive, and several tensors may share one storage. Some optimizers also nest tensors in
 # dicts, lists and tuples, to any depth.
 #
-# **Convention:** count each storage that the state reaches once, whole. Step counters that are tensors
-# count; Python numbers, parameters and gradients don't. Leave the optimizer unchanged: reading
-# `optimizer.state[param]` adds an entry if there is none, so go through `.values()`.
+# **Convention:** count each storage that the state's values reach once, whole. Step counters
+# that are tensors count; Python numbers and the dict's keys, the parameters, don't. Leave the
+# optimizer unchanged: reading `optimizer.state[param]` adds an entry if there is none, so go through `.values()`.
 #
 # *Points:* all or nothing. *Example:* a state `{"m": t[:2], "history": [t[2:], 7]}`, with `t` of five float32
 # values, holds 20 bytes.
@@ -565,10 +565,10 @@ score("lab03-measured_state_bytes", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-step_timeline-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.5 What is live, and when (core, 2 points, 12 minutes)
+# ## 3.5 What is live, and when (core, 2 points, 11 minutes)
 #
-# Bytes per parameter say how much, not *when*. Training runs out of memory at one moment: in the first
-# backward, the first step, or the second forward. So follow the live bytes.
+# Bytes per parameter say how much, not *when*. Training runs out of memory at one moment: in the
+# first or second backward, or in the first step. So follow the live bytes from event to event; 3.9 looks inside.
 #
 # Write `step_timeline(param_bytes, activation_bytes, events)`: the bytes live just after each event of
 # float32 training with Adam. With $P$ of parameters and $A$ of activations per forward:
@@ -674,7 +674,13 @@ try:
 
         display(adam_state())
 except ImportError:  # without ipywidgets, a still picture
-    gb = {r: {part: 0.124 * n for part, n in bytes_per_parameter(r).items()} for r in RECIPES}
+    print("Without ipywidgets, a picture: which saves more here, another precision or plain SGD?")
+    gb = {
+        recipe: {
+            part.replace("_", " "): 0.124 * n for part, n in bytes_per_parameter(recipe).items()
+        }
+        for recipe in RECIPES
+    }
     figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
     plots.stacked_bars(ax, gb, label="GB of GPT-2, 124 million parameters")
     show_figure(
@@ -683,15 +689,15 @@ except ImportError:  # without ipywidgets, a still picture
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.6 Find the leak (core, 2 points, 10 minutes)
+# ## 3.6 Find the leak (core, 2 points, 8 minutes)
 #
 # `two_stages` below trains half of the batches at a rate of 0.1 and the rest at 0.01. Its results are right.
-# Its optimizer, SGD with momentum, keeps one velocity per parameter, $P$ in all, made in its first step.
-# Activations are tiny.
+# `make_optimizer(lr=...)` returns SGD with momentum, which keeps one velocity per parameter, $P$ in all, made in
+# its first step. It has `step()` and `zero_grad()`, and no `param_groups`. Activations are tiny.
 #
 # The *meter* runs code and counts the live bytes after each operator.
 #
-# **Predict first.** Parameters, gradients and velocity: how many $P$ should the peak be?
+# **Predict first.** What is the peak of `two_stages`, in $P$?
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-two_stages", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -776,7 +782,7 @@ score("lab03-find_the_leak", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.7 In your own words (core, 2 points, 6 minutes)
+# ## 3.7 In your own words (core, 2 points, 7 minutes)
 #
 # A friend's model fits with SGD to the last GB. With Adam it runs out of memory in the first step, although
 # forward and backward still go through. In two or three sentences: what came in addition, when, and does a smaller
@@ -801,7 +807,7 @@ score("lab03-find_the_leak", globals())
 # The core says what is kept. From here on you keep less: other optimizers, smaller temporaries, no gradients.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.8 Bytes of state (stretch, 2 points, 8 minutes)
+# ## 3.8 Bytes of state (stretch, 2 points, 9 minutes)
 #
 # Optimizers that remember less need the *shapes* of the parameters. Write `state_bytes(shapes, optimizer)`: the
 # bytes of state, summed over tensors of $n$ values each.
@@ -813,7 +819,7 @@ score("lab03-find_the_leak", globals())
 # - `"adam8bit"` keeps both moments at 1 byte per value, in blocks of 256. Each block, a short last one
 #   too, has one float32 scale per moment.
 #
-# **Convention:** step counters and code tables don't count.
+# **Convention:** step counters and tables of what 8-bit codes stand for don't count.
 #
 # *Points:* all or nothing. *Example:* (100, 30) takes 12,000 bytes under momentum, 24,000 under Adam,
 # 4 (100 + 30) = 520 under Adafactor and 2 (3000 + 4 · 12) = 6096 in 8 bits. (2, 100, 30) takes 1040 under
@@ -930,37 +936,37 @@ for name, make in (
     real = measured_state_bytes(after_a_step(make))
     print(f"{name:10} {ours:6} bytes by your formula, {real:6} in torch, {real - ours} more")
 
-ours = state_bytes([(4096, 4096)], "adam8bit")  # torchao 0.18.0's states were measured for this lab
+ours = state_bytes([(4096, 4096)], "adam8bit")  # measured for this lab with torchao 0.18.0
 for name, real in (("AdamW8bit", 34_080_768), ("AdamWFp8", 34_078_720), ("AdamW4bit", 17_825_920)):
     print(f"torchao's {name:10} {real:11,} bytes for 4096 x 4096, {real - ours:+,} to adam8bit")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# torch's 8 bytes more are two step counters. AdamW8bit adds two tables of 256 float32 codes; AdamWFp8 needs no
-# table and is your formula to the byte; AdamW4bit packs two values into a byte.
+# torch's 8 bytes more are two step counters. In torchao, PyTorch's library for low precision, AdamW8bit adds
+# two tables of 256 float32 codes; AdamWFp8 is your formula to the byte; AdamW4bit packs two
+# values into a byte.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-timelines-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.9 The peak of a training step (stretch, 3 points, 12 minutes)
+# ## 3.9 The peak of a training step (stretch, 3 points, 13 minutes)
 #
 # Between steps, parameters, gradients and moments take $4P$. *During* a step there are temporaries too. The
 # cell below measures the second training step on eight matrices of 1 MiB under torch's Adam, three ways: a
-# for-loop over parameters, `foreach`, which treats all of them together, and one *fused* kernel.
+# for-loop over parameters; `foreach`, each operation on all of them at once; `fused`, the whole step in one
+# function, value by value.
 #
-# **Predict first.** The for-loop peaks at $4.375\,P$. How many times does its curve touch that height? And how high
-# does fused go?
+# **Predict first.** The for-loop peaks at $4.375\,P$. How high does fused go?
 
 # %%
-predicted_touches = None  # your prediction, a number
 predicted_fused_peak = None  # your prediction, in P
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-timelines", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if predicted(predicted_touches, predicted_fused_peak, question="touches, and fused's peak in P?"):
+if predicted(predicted_fused_peak, question="fused's peak in P?"):
     ways = {"for-loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
     figure, panels = plt.subplots(1, 3, figsize=(10, 4), layout="constrained", sharey=True)
     for ax, (name, options) in zip(panels, ways.items(), strict=True):
         curve, stepped_from = lab03.step_curve(**options)
         plots.live_timelines(ax, {name: curve}, unit="P")
         ax.axvspan(stepped_from, len(curve) - 1, color="0.9", zorder=0)
-        print(f"{name:8} peaks at {max(curve):.3f} P, {lab03.peaks_touched(curve)} times")
+        print(f"{name:8} peaks at {max(curve):.3f} P")
     for ax in panels[1:]:
         ax.set_ylabel("")
     panels[0].set_ylim(0, 5.6)
@@ -970,7 +976,7 @@ if predicted(predicted_touches, predicted_fused_peak, question="touches, and fus
         "eight stairs during backward. In the step, the for-loop makes eight teeth, seven of them up to "
         "4.38 P; foreach one block up to 5 P; fused stays at 4 P.",
     )
-    print(f"You predicted {predicted_touches} touches and {predicted_fused_peak} P.")
+    print(f"You predicted {predicted_fused_peak} P for fused.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-peak_of_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Why? torch's for-loop does this for one parameter after the other; only the third line makes new tensors:
@@ -1068,7 +1074,7 @@ score("lab03-peak_of_step", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-lean_adam_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.10 Adam on a memory diet (stretch, 4 points, 15 minutes)
+# ## 3.10 Adam on a memory diet (stretch, 4 points, 14 minutes)
 #
 # A whole-tensor temporary of an embedding can take a gigabyte. But Adam treats each value by itself, so a
 # step never needs more than a few values at a time.
@@ -1078,8 +1084,8 @@ score("lab03-peak_of_step", globals())
 # - **Between calls**, at most `2P + 64 KiB` besides `params` and `grads`: the moments, and counters. All that
 #   you keep counts, in `state`, globals or elsewhere. Numpy's memory counts, too.
 #
-# `pieces(tensor)` below cuts a tensor into *views*: writing into a piece writes into the tensor, and no
-# memory is copied. Parameter, gradient and moments of one shape give pieces that match. In-place operators end in an underscore:
+# `pieces(tensor)` below cuts a tensor into *views*: writing into a piece writes into the tensor. Tensors of one shape
+# give pieces that match. In-place operators end in an underscore:
 # `m.mul_(beta1).add_(grad, alpha=x)` makes no tensor, `beta1 * m + x * grad` makes three.
 #
 # *Points:* equal results 2, under the measured budget 2.
@@ -1087,8 +1093,8 @@ score("lab03-peak_of_step", globals())
 # *Example:* a parameter of 1,000,000 values takes 16 MB with gradient and moments. The whole quotient
 # $\hat m / (\sqrt{\hat v} + \epsilon)$ would be 4 MB more; a piece of it is at most 128 KiB.
 #
-# **Predict first.** How many MiB above $4P$ does a step reach on the eight 1 MiB matrices, if it makes four values of a
-# whole matrix at a time?
+# **Predict first.** How many MiB above $4P$ does your `adam_step` reach on the eight 1 MiB matrices? Count the
+# temporaries that are live together.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-pieces", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -1148,6 +1154,13 @@ self_check(
             label="one step",
         ),
         Case(
+            (1.0, [0.5, -2.0]),
+            (0.900000002, 0.955950351),
+            "the second step: `m = beta1 * m + ...` makes a tensor that state doesn't have; m.mul_ works in place",
+            {"lr": 0.1},
+            label="gradients 0.5, -2",
+        ),
+        Case(
             (1.0, [0.5, None, -2.0]),
             (0.900000002, 0.900000002, 0.955950351),
             "None leaves the parameter, its moments and its count alone",
@@ -1195,12 +1208,10 @@ if predicted(predicted_mib, question="MiB above 4 P?"):
         ("lean_adam_step", lab03.metered_step(lean_adam_step)),
     ):
         print(f"{name:16} {(found.peak_bytes - 4 * P) / 2**20:6.2f} MiB above 4 P")
-    print(
-        f"Four values of a whole matrix are {4 * P / 8 / 2**20:g} MiB; you predicted {predicted_mib}."
-    )
+    print(f"You predicted {predicted_mib} for adam_step.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-step_in_backward-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 3.11 A step inside backward (stretch, 3 points, 10 minutes)
+# ## 3.11 A step inside backward (stretch, 3 points, 9 minutes)
 #
 # Parameters and moments have to stay. Do gradients? Backward makes them one after another. Update each
 # parameter as soon as its gradient is there, free the gradient, and hardly any two are live at once.
@@ -1218,10 +1229,10 @@ if predicted(predicted_mib, question="MiB above 4 P?"):
 #
 # *Example:* parameter 1.0, `lr=0.1`, loss `3 * param`: backward leaves 0.7.
 #
-# **Predict first.** Eight weights of 1 MiB each: how many MiB of gradients are live at once, at most?
+# **Predict first.** Eight weights of 1 MiB each: by how many MiB does memory rise in your backward?
 
 # %%
-predicted_gradients_mib = None  # your prediction, a number
+predicted_rise_mib = None  # your prediction, a number
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-step_in_backward-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -1280,12 +1291,12 @@ self_check(
         ),
     ],
 )
-if predicted(predicted_gradients_mib, question="MiB of gradients live at once?"):
+if predicted(predicted_rise_mib, question="MiB by which memory rises in backward?"):
     for name, hooked in (("plain backward", None), ("step in backward", step_in_backward)):
         print(
             f"{name:17} {lab03.metered_backward(hooked) / 2**20:.2f} MiB above what was live before"
         )
-    print(f"You predicted {predicted_gradients_mib}.")
+    print(f"You predicted {predicted_rise_mib}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-step_in_backward", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.11, 3 points: hidden cases are run here when your instructor grades the lab.

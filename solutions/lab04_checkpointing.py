@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
-#     cell_metadata_filter: nbgrader,tags,slideshow,-all
+#     cell_metadata_filter: nbgrader,tags,slideshow,jupyter,-all
 #     notebook_metadata_filter: kernelspec,-jupytext.text_representation.jupytext_version
 #     text_representation:
 #       extension: .py
@@ -31,16 +31,16 @@
 #
 # | exercise | | minutes | points |
 # |---|---|---|---|
-# | 4.1 Checkpoint | core | 35 | 6 |
-# | 4.2 Segments | core | 10 | 2 |
-# | 4.3 The square-root rule | core | 15 | 3 |
-# | 4.4 Find the leak | core | 10 | 2 |
-# | 4.5 In your own words | core | 5 | 2 |
-# | 4.6 What does backward wait for? | stretch | 10 | 3 |
+# | 4.1 Checkpoint | core | 28 | 6 |
+# | 4.2 Segments | core | 9 | 2 |
+# | 4.3 The square-root rule | core | 17 | 3 |
+# | 4.4 Find the leak | core | 12 | 2 |
+# | 4.5 In your own words | core | 8 | 2 |
+# | 4.6 What does backward wait for? | stretch | 9 | 3 |
 # | 4.7 Unequal layers, and a budget | stretch | 20 | 5 |
-# | 4.8 Attention only | stretch | 10 | 3 |
-# | 4.9 Time against memory on a GPU | stretch | 5 | 2 |
-# | **core** | | **75** | **15** |
+# | 4.8 Attention only | stretch | 8 | 3 |
+# | 4.9 Time against memory on a GPU | stretch | 8 | 2 |
+# | **core** | | **74** | **15** |
 # | **stretch** | | **45** | **13** |
 
 # %% nbgrader={"grade": false, "grade_id": "lab04-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -57,7 +57,7 @@ from tqdm.auto import tqdm
 import peakmem
 from peakmem import plots
 from peakmem.labs import Case, close, predicted, self_check, show_figure
-from peakmem.labs.lab04 import segment_sliders
+from peakmem.labs.lab04 import keep_arguments, kept_arguments, segment_sliders
 from peakmem.meter import MemoryMeter
 from peakmem.probes import lab04
 
@@ -68,7 +68,7 @@ if DEVICE == "cuda":
     torch.ones(64, 64, device=DEVICE) @ torch.ones(64, 64, device=DEVICE)  # libraries' workspace
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-checkpoint-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 4.1 Checkpoint (core, 6 points, 35 minutes)
+# ## 4.1 Checkpoint (core, 6 points, 28 minutes)
 #
 # ```
 # forward    x ─▶ [ layers 1 to 4 ] ─▶ h ─▶ ...        no graph: only x is kept
@@ -76,38 +76,34 @@ if DEVICE == "cuda":
 # ```
 #
 # In forward, call the function *without a graph*, so that nothing is saved, and keep its arguments. In
-# backward, call it again with a graph, run backward through that graph, and return the gradients that
-# arrive at the arguments.
+# backward, call it again with a graph, and run backward through that graph.
 #
-# Write `checkpoint(fn, *args)`. It returns what `fn(*args)` returns.
-# - `args` are tensors, numbers, None or modules. Pass through whatever isn't a tensor. At least one tensor
-#   requires a gradient.
-# - After `loss.backward()`, all tensor arguments, and all parameters that `fn` uses, have the same gradients
-#   as without `checkpoint`. An argument may be the result of another checkpoint, and may be used again.
-# - The result is a tensor or a tuple of tensors. Some may be integers, some may never be used.
+# Write `checkpoint(fn, *args)`. It returns what `fn(*args)` returns, and leaves the same gradients.
 # - `fn` is called once in forward and once in backward. Under `torch.no_grad()` it's called once.
 # - After forward, at most 8 KiB more is live than before, the result not counted.
-# - **Random numbers:** a dropout must drop the same values in both calls. `torch.get_rng_state()` and
-#   `torch.set_rng_state(state)` read and set the CPU's RNG state (5 KiB). What others draw after your forward
-#   and after your backward must be what it would be without a checkpoint.
+# - A dropout must drop the same values in both calls. What others draw after your forward and after your
+#   backward must be what it would be without a checkpoint.
+# - `args` are tensors, numbers, None or modules; a tensor may come from another checkpoint. The
+#   result is a tensor or a tuple of tensors: some may be integers, some never used.
 # - Not allowed: `torch.utils.checkpoint`. You are writing it.
 #
 # *Points:* gradients 2, kept bytes and calls 2, random numbers 1, several tensors 1.
 #
 # *Example:* `y = checkpoint(torch.exp, x); y.sum().backward()` gives `x.grad == exp(x)` and calls `exp` twice.
 #
-# The stub is a `torch.autograd.Function`, called as `Recompute.apply(fn, *args)`. What you need:
-# - `ctx.save_for_backward(*tensors)` keeps tensors, `ctx.saved_tensors` returns them. Other things go on `ctx`
-#   itself.
-# - `tensor.detach().requires_grad_()` starts a new graph. `torch.autograd.backward(outputs, gradients)` runs
-#   backward through it, into parameters too. Leave out outputs that require no gradient.
-# - `ctx.mark_non_differentiable(*tensors)` marks integer outputs.
-#
-# You may use `torch.autograd.graph.saved_tensors_hooks(pack, unpack)` instead, which lets you replace each
-# tensor that is saved.
+# The stub is a `torch.autograd.Function`: torch calls its `forward`, and later its `backward` with one gradient
+# for each result. `checkpoint` returns `Recompute.apply(fn, *args)`. Arguments and `backward`'s return values are
+# done for you: the tensors of `kept_arguments` start a new graph, so their `.grad` is what arrives at them. Your
+# steps:
+# 1. In `forward`, put the RNG state on `ctx`, and call `fn`. `torch.get_rng_state()` returns the CPU's, 5 KiB.
+# 2. In `backward`, go back to that state with `torch.set_rng_state(state)`. After the second call, set the state
+#    to what it was when `backward` began.
+# 3. Make the second call under `torch.enable_grad()`. Torch runs `backward`, like `forward`, without a graph.
+# 4. `torch.autograd.backward(results, gradients)` goes through the new graph, to parameters too. It takes two
+#    lists. Leave out each result that doesn't require a gradient, and its gradient.
 #
 # **Predict first.** 16 layers each save one result of 1 MiB. You checkpoint them in four segments of four.
-# How many MiB are live at the peak, about?
+# Gradients on their way take 3 MiB. How many MiB are live at the peak, the chain's own input left out?
 
 # %%
 predicted_peak_mib = None  # your prediction, a number
@@ -118,26 +114,18 @@ class Recompute(torch.autograd.Function):
     """Forward without a graph; backward through a second run of the function."""
 
     @staticmethod
-    def forward(ctx, fn, *args):  # runs without a graph
+    def forward(ctx, fn, *args):  # torch calls it without a graph
+        ctx.fn = fn
+        keep_arguments(ctx, args)
         ### BEGIN SOLUTION
-        ctx.fn, ctx.state = fn, torch.get_rng_state()
-        ctx.rest = [None if torch.is_tensor(a) else a for a in args]
-        ctx.places = [i for i, a in enumerate(args) if torch.is_tensor(a)]
-        ctx.save_for_backward(*(args[i] for i in ctx.places))
-        result = fn(*args)
-        results = result if isinstance(result, tuple) else (result,)
-        ctx.mark_non_differentiable(*(r for r in results if not r.is_floating_point()))
-        return result
+        ctx.state = torch.get_rng_state()
+        return fn(*args)
         ### END SOLUTION
 
     @staticmethod
-    def backward(
-        ctx, *gradients
-    ):  # one for each output; returns one for fn (None) and each of args
+    def backward(ctx, *gradients):  # torch calls it without a graph, too
+        args = kept_arguments(ctx)
         ### BEGIN SOLUTION
-        args = list(ctx.rest)
-        for i, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
-            args[i] = tensor.detach().requires_grad_(tensor.requires_grad)
         now = torch.get_rng_state()
         torch.set_rng_state(ctx.state)
         with torch.enable_grad():
@@ -146,15 +134,13 @@ class Recompute(torch.autograd.Function):
         results = result if isinstance(result, tuple) else (result,)
         ways = [(r, g) for r, g in zip(results, gradients, strict=True) if r.requires_grad]
         torch.autograd.backward([r for r, _ in ways], [g for _, g in ways])
-        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
         ### END SOLUTION
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)  # None is fn's
 
 
 def checkpoint(fn, *args):
     """Return fn(*args), keeping only the arguments; backward calls fn again."""
     ### BEGIN SOLUTION
-    if not torch.is_grad_enabled():
-        return fn(*args)
     return Recompute.apply(fn, *args)
     ### END SOLUTION
 
@@ -223,27 +209,44 @@ power = lambda x, n, y, nothing: x**n * y  # noqa: E731
 several = lambda x, y: (x * y, x.argmax(), x.exp())  # noqa: E731
 
 
-def same_as_plain(function, hint, label, *args):
-    return Case((checkpoint, *args), function(plainly, *args), hint, label=label, function=function)
+exp_x = tuple(x.exp().tolist())
+of_exp = {
+    (None,): "backward runs without a graph: call fn under torch.enable_grad().",
+    (tuple(2 * value for value in exp_x),): "Twice the gradient: call fn on kept_arguments(ctx).",
+}
+
+
+def same_as_plain(function, hint, label, *args, **wrong):
+    expected = function(plainly, *args)
+    return Case((checkpoint, *args), expected, hint, label=label, function=function, **wrong)
 
 
 self_check(
     gradients,
     [
-        same_as_plain(gradients, "The gradient of exp is exp(x).", "exp", torch.exp, x),
+        same_as_plain(
+            gradients, "The gradient of exp is exp(x).", "exp", torch.exp, x, wrong=of_exp
+        ),
         same_as_plain(
             gradients, "Pass numbers and None through.", "a number among args", power, x, 3, y, None
         ),
         same_as_plain(
             gradients,
-            "Integer tensors have no gradient: requires_grad_(tensor.requires_grad).",
+            "Integer tensors have no gradient.",
             "an integer tensor among args",
             lambda x, places: x[places] ** 2,
             x,
             places,
         ),
-        same_as_plain(gradients, "Hand on each result's gradient.", "three results", several, x, y),
-        same_as_plain(used_again, "Detach each argument.", "an argument used again"),
+        same_as_plain(
+            gradients,
+            "Hand on the gradient of each result that requires one, and of no other.",
+            "three results",
+            several,
+            x,
+            y,
+        ),
+        same_as_plain(used_again, "Call fn on kept_arguments(ctx).", "an argument used again"),
         same_as_plain(of_parameters, "torch.autograd.backward reaches parameters.", "parameters"),
         Case(
             (checkpoint,),
@@ -279,7 +282,7 @@ score("lab04-checkpoint", globals())
 # ### Out of memory
 #
 # The chain of the prediction, with 12 MiB beside parameters and input. `MemoryMeter` counts live bytes, and
-# like a full GPU, its `budget_bytes` stops the run that takes more.
+# its `budget_bytes` stops a run that takes more, as a full GPU does.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab04-budget", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -325,8 +328,10 @@ def in_fours(layers, x):
     return x
 
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab04-dynamics", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab04-dynamics", "locked": true, "schema_version": 3, "solution": false, "task": false}
 if predicted(predicted_peak_mib, question="How many MiB are live at the peak, with checkpoints?"):
+    found = gradients(checkpoint, torch.exp, x)[0]
+    assert found is not None, "Your checkpoint loses gradients: first pass the check of 4.1."
     curves = {}
     for name, run in (("keep all", keep_all), ("your checkpoint, by 4", in_fours)):
         try:
@@ -341,17 +346,18 @@ if predicted(predicted_peak_mib, question="How many MiB are live at the peak, wi
     plots.live_timelines(ax, curves, unit="MiB")
     show_figure(
         fig,
-        "Live MiB over operators. Keeping all is one mountain of about 18. With checkpoints, four low "
-        "steps in forward, then four small mountains of at most about 10, one for each segment.",
+        "Live MiB over operators. Keeping all is one mountain of about 18. With checkpoints, a jagged "
+        "climb to 6 in forward, then four small mountains of at most 10, one for each segment.",
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-dynamics-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* Keeping all is one mountain. With checkpoints, forward climbs four low steps, one for
-# each segment's input. Then each segment is recomputed in turn: its results pile up, and its backward frees
-# them. The walk is longer, and its highest point about half as high.
+# *What the picture shows.* Keeping all is one mountain. With checkpoints, forward climbs by one segment's
+# input every four layers; the teeth are results that are freed at once. Then each segment is recomputed in turn:
+# its results pile up, and its backward frees them. The peak is three inputs, four results, and three
+# gradients.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-run_in_segments-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 4.2 Segments (core, 2 points, 10 minutes)
+# ## 4.2 Segments (core, 2 points, 9 minutes)
 #
 # Backward begins with the *last* segment, which ran a moment ago. So that one should not be checkpointed.
 #
@@ -411,7 +417,7 @@ def called(n, k):
 def gradient(run, *segment_length):
     torch.manual_seed(0)
     x = torch.randn(4, 4, requires_grad=True)
-    layers = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
+    layers = nn.Sequential(*(nn.Linear(4, 4) for _ in range(5)))
     run(layers, x, *segment_length).sum().backward()
     return x.grad
 
@@ -427,7 +433,15 @@ def live_units(n, k):
 self_check(
     called,
     [
-        Case((8, 3), (list(range(8)), list(range(6))), "The last segment runs plainly."),
+        Case(
+            (8, 3),
+            (list(range(8)), list(range(6))),
+            "The last segment runs plainly.",
+            wrong=dict.fromkeys(
+                [(tuple(range(8)), (3, 3, 4, 4, 5, 5)), (tuple(range(8)), (6, 6, 7, 7))],
+                "fn runs again later; a closure then sees the loop's last value.",
+            ),
+        ),
         Case((6, 2), (list(range(6)), list(range(4))), "The last whole segment runs plainly too."),
         Case((4, 4), (list(range(4)), []), "One segment: nothing runs again."),
         Case((3, 9), (list(range(3)), []), "A segment is never longer than the chain."),
@@ -457,15 +471,15 @@ score("lab04-run_in_segments", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-sqrt_rule-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 4.3 The square-root rule (core, 3 points, 15 minutes)
+# ## 4.3 The square-root rule (core, 3 points, 17 minutes)
 #
 # How long should a segment be? With short segments many inputs wait. With long ones, recomputing one makes
 # many results live at once.
 #
-# The unit is one layer's output; the chain's input is 1 unit too. A layer whose tensors are live for backward
-# holds `saved` units, its output included: 1 in the chain above, about 17 in a GPT layer. Gradients
-# don't count. Take $n$ layers in segments of $k$ ($k > n$ means $n$), $s = \lceil n/k \rceil$ segments, and
-# $r = n - (s-1)\,k$ layers in the last.
+# The unit is one layer's output; the chain's input is 1 unit too. `saved` is how many units one layer keeps for its
+# backward, its output included: 1 in the chain above, about 17 in a GPT layer. Gradients don't count. Take $n$
+# layers in segments of $k$ ($k > n$ means $n$), $s = \lceil n/k \rceil$ segments, and $r = n - (s-1)\,k$ layers in
+# the last.
 # - **End of forward:** each segment's input is live (the chain's is the first), and all that the last segment
 #   saves.
 # - **Backward**, last segment first: a finished segment frees all it holds, its input too. Then the one before
@@ -563,9 +577,9 @@ score("lab04-sqrt_rule", globals())
 # less than one more forward pass. The famous $\sqrt n$ is the case $u = 1$. Real layers save much more than
 # their output, so their segments are short: one or two layers.
 #
-# Now measured, on 36 layers through your `run_in_segments`.
+# Now measured, on 36 layers through your `run_in_segments`, next to your `peak_activations`.
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab04-u", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab04-u", "locked": true, "schema_version": 3, "solution": false, "task": false}
 lengths = [1, 2, 3, 4, 6, 9, 12, 18, 36]
 fig, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for ax, times in zip(axes, (1, 6), strict=True):
@@ -588,46 +602,18 @@ for ax, times in zip(axes, (1, 6), strict=True):
 show_figure(
     fig,
     "Peak in units over segment length, predicted and measured, on two axes. With saved 1 a U with "
-    "its bottom at 6. With saved 6 the bottom is at 2 and the right side is far higher. Measured "
+    "its bottom at 6. With saved 6 the bottom is at 2 and 3, and the right side far higher. Measured "
     "lies two to three units above predicted.",
 )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-u-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* Two **U**s, one with its bottom at $\sqrt{36} = 6$, one near $\sqrt{36/6} \approx 2$.
-# Measured lies a few units above predicted because of gradients: that of an operation's output and of its
+# *What the picture shows.* Two **U**s, with their bottoms at $\sqrt{36} = 6$ and near $\sqrt{36/6} \approx 2.4$.
+# Measured lies two or three units above predicted because of gradients: that of an operation's output and of its
 # input are live together, and an `autograd.Function` also holds the one that came in until it returns.
 #
-# **Further down, at a price.** A segment that is recomputed may be cut into segments in its turn: *nested*
-# checkpoints. And you can discard everything: keep the chain's input alone, and run all layers from the start
-# for each step of backward. The peak no longer grows with $n$, $O(1)$, and the work is $O(n^2)$.
-
-
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab04-nested", "locked": true, "schema_version": 3, "solution": false, "task": false}
-def nested(n, outer, inner, saved):
-    """Return peak and recomputed layers of segments of `outer`, each cut into ones of `inner`."""
-    segments = math.ceil(n / outer)
-    peak = segments - 1 + peak_activations(outer, inner, saved)
-    return peak, recomputed_layers(n, outer) + segments * recomputed_layers(outer, inner)
-
-
-if predicted(predicted_length, predicted_least_peak, question="GPT-3's best length and peak"):
-    n, saved = 96, 17  # GPT-3's layers
-    gb = 2048 * 12288 * 2 / 1e9  # one unit of one sequence: 2048 tokens, 12288 wide, 2 bytes
-    k = best_segment_length(n, saved)
-    outer, inner = min(
-        ((o, i) for o in range(2, n) if n % o == 0 for i in range(1, o)),
-        key=lambda pair: nested(n, *pair, saved)[0],
-    )
-    rows = {
-        "keep all": (peak_activations(n, n, saved), 0),
-        "segments of 10": (peak_activations(n, 10, saved), recomputed_layers(n, 10)),
-        f"segments of {k}": (peak_activations(n, k, saved), recomputed_layers(n, k)),
-        f"nested, {outer} and {inner}": nested(n, outer, inner, saved),
-        "discard everything": (2 + saved, n * (n - 1) // 2),
-    }
-    print(f"{'GPT-3, one sequence':20} {'units':>6} {'GB':>6} {'layers run again':>17}")
-    for name, (peak, again) in rows.items():
-        print(f"{name:20} {peak:6} {peak * gb:6.1f} {again:17}")
+# **Further down, at a price:** a segment that is recomputed may be cut again (*nested* checkpoints). With the
+# chain's input alone, and all layers run from the start for each step of backward, the peak doesn't grow with $n$,
+# and the work is $O(n^2)$.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-sliders-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Play
@@ -638,15 +624,14 @@ if predicted(predicted_length, predicted_least_peak, question="GPT-3's best leng
 segment_sliders(peak_activations)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 4.4 Find the leak (core, 2 points, 10 minutes)
+# ## 4.4 Find the leak (core, 2 points, 12 minutes)
 #
 # This training step is checkpointed in fours, and logs the mean square of each layer's output. Its results are
-# right. Its memory isn't: run the next cell.
-#
-# Write `step_with_log(layers, x)`: copy the code below, and mend it.
+# right. Its memory isn't: run the next cell. Copy its `leaky_step` as `step_with_log(layers, x)`, and mend it.
 # - It returns the same numbers, leaves the same gradients, and leaves no hook on the layers.
 # - With 16 layers its peak is at most 14 times the bytes of `x`, `x` included, also when it is called again.
-# - The layers run through `torch.utils.checkpoint.checkpoint`, as they do now. (Yours has proved itself.)
+# - The layers run through `torch.utils.checkpoint.checkpoint`, as they do now. It checks that the second run of a
+#   segment saves as many tensors as the first, hooks included.
 #
 # *Points:* same results 1, peak 1.
 #
@@ -675,21 +660,18 @@ def leaky_step(layers, x):
     return [output.square().mean().item() for output in outputs[: len(layers)]]
 
 
-def peaks_of(step, n_steps=3):
-    """Return the peak of each of some steps on the same layers, in units of x, x included."""
+def peak_of(step, n_steps):
+    """Return the peak of n steps on the same layers, in units of x, x included."""
     layers, x = new_chain(16)
     x.requires_grad_(False)
-    peaks = []
-    with MemoryMeter(DEVICE).track(layers, x) as whole:
+    with MemoryMeter(DEVICE).track(layers, x) as meter:
         for _ in range(n_steps):
-            with MemoryMeter(DEVICE).track(layers, x) as meter:
-                step(layers, x)
-            peaks.append(meter.peak_bytes)
-    return (whole.peak_bytes - whole.baseline_bytes) / x.nbytes + 1
+            step(layers, x)
+    return (meter.peak_bytes - meter.baseline_bytes) / x.nbytes + 1
 
 
 for n_steps in (1, 2, 3):
-    print(f"steps: {n_steps}, a peak of {peaks_of(leaky_step, n_steps):.0f} times x")
+    print(f"steps: {n_steps}, a peak of {peak_of(leaky_step, n_steps):.0f} times x")
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab04-find_the_leak-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -719,6 +701,13 @@ def step_with_log(layers, x: torch.Tensor) -> list[float]:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab04-find_the_leak-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 4.4, find the leak
+def mended(layers, x):
+    try:
+        return step_with_log(layers, x)
+    except torch.utils.checkpoint.CheckpointError as error:  # without torch's page of tips
+        raise RuntimeError(str(error).partition("\n\nTip:")[0]) from None
+
+
 def logged(step):
     torch.manual_seed(0)
     layers, x = new_chain(6, 8)
@@ -738,46 +727,48 @@ def gradients_left(step):
     return [layer.scale.grad for layer in layers]
 
 
-def stays_below(step, n_steps):
-    return peaks_of(step, n_steps) <= 14
+def against_the_bound(step, n_steps):
+    peak = peak_of(step, n_steps)
+    return "at most 14" if peak <= 14 else f"{peak:.0f}"
 
 
 self_check(
     logged,
     [
         Case(
-            (step_with_log,),
+            (mended,),
             logged(leaky_step),
-            "One number a layer. Hooks run again when a segment is recomputed.",
+            "A hook runs in both runs of its segment, and what it computes with a graph is saved: "
+            "compute on output.detach(), or leave hooks until backward is done. One number a layer.",
             label="the log",
         ),
         Case(
-            (step_with_log,),
+            (mended,),
             gradients_left(leaky_step),
             "The gradients are those of the code above.",
             label="gradients",
             function=gradients_left,
         ),
         Case(
-            (step_with_log,),
+            (mended,),
             0,
             "register_forward_hook returns a handle: call its remove().",
             label="hooks left on the layers",
             function=hooks_left,
         ),
         Case(
-            (step_with_log, 1),
-            True,
+            (mended, 1),
+            "at most 14",
             "Something still holds each output: a tensor, a detached one, or a graph.",
-            label="one step within 14 times x",
-            function=stays_below,
+            label="one step's peak, in times x",
+            function=against_the_bound,
         ),
         Case(
-            (step_with_log, 3),
-            True,
+            (mended, 3),
+            "at most 14",
             "The peak grows from step to step: what outlives a step?",
-            label="three steps within 14 times x",
-            function=stays_below,
+            label="three steps' peak, in times x",
+            function=against_the_bound,
         ),
     ],
     equal=close(1e-4),
@@ -794,22 +785,20 @@ score("lab04-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-practice-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## In practice
 #
-# - **`torch.utils.checkpoint.checkpoint(fn, *args, use_reentrant=False)`** is made with hooks: it takes any
-#   arguments and stops recomputing as soon as it has what it needs. `use_reentrant=True` is the
-#   `autograd.Function` of 4.1: without an argument that requires a gradient, torch warns, and the parameters
-#   get none.
-# - **`preserve_rng_state=True`**, the default, restores RNG states, the GPU's too.
-# - **Hugging Face:** `model.gradient_checkpointing_enable()` makes each layer a segment. In 4.3's units that
-#   is 113 for GPT-3, against 82 for segments of two.
-# - **DeepSpeed:** `partition_activations` splits kept inputs over the GPUs that share a model;
-#   `cpu_checkpointing` moves them to host memory (Lab 6).
+# - **The price:** backward takes about as long as two forwards. With every layer recomputed, a step takes the time
+#   of four forwards instead of three.
+# - **`torch.utils.checkpoint.checkpoint(fn, *args, use_reentrant=False)`** takes any arguments, restores RNG
+#   states (the GPU's too), and stops recomputing as soon as it has what it needs. `use_reentrant=True` is 4.1's
+#   `autograd.Function`: if no argument requires a gradient, the parameters get none.
+# - **Hugging Face:** `model.gradient_checkpointing_enable()` makes each layer a segment: a peak of 113 units for
+#   GPT-3, against 82 for segments of two.
 #
 # **When not to:** if it fits, recomputing buys nothing. If parameters and optimizer state alone exceed the
 # memory, it can't help. If the function isn't repeatable (batch norm's statistics, a counter), it does harm. Flash
 # attention and fused GELU have done the cheapest part already.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 4.5 In your own words (core, 2 points, 5 minutes)
+# ## 4.5 In your own words (core, 2 points, 8 minutes)
 #
 # A friend trains a transformer with every layer a segment. Her GPU is 40 % full, and a step takes 1.3 seconds.
 # "It was out of memory once, so I switched it on." In three or four sentences: what do you advise, in which
@@ -833,14 +822,12 @@ score("lab04-find_the_leak", globals())
 # - The goal isn't the least memory, but the least *time* that fits. How to plan for that is 4.7.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-saved_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 4.6 What does backward wait for? (stretch, 3 points, 10 minutes)
+# ## 4.6 What does backward wait for? (stretch, 3 points, 9 minutes)
 #
-# $y = x^2$ saves $x$, since its derivative is $2x$. $y = e^x$ saves $y$. $y = x + 1$ saves nothing. With
-# `saved_tensors_hooks(pack, unpack)`, torch calls `pack(tensor)` for each tensor that an operation saves, and keeps
-# what `pack` *returns* on the graph. The stub uses that: `references` has a weak reference to each `Saved`
-# object. Calling it gives the object, or None if its part of the graph is gone.
+# $y = x^2$ saves $x$, since its derivative is $2x$. $y = e^x$ saves $y$. $y = x + 1$ saves nothing. The stub collects,
+# in `held`, a `Saved` object for each tensor that is saved in the graph of `fn`'s result.
 #
-# Finish `saved_bytes(fn, *inputs)`: the bytes that the graph still holds once `fn` has returned.
+# Finish `saved_bytes(fn, *inputs)`: the bytes that the graph holds once `fn` has returned.
 # - Count whole storages, `tensor.untyped_storage().nbytes()`, each once. Its `data_ptr()` tells storages apart;
 #   `tensor.data_ptr()` doesn't, because slices begin elsewhere.
 # - Leave out each `nn.Parameter`, and views of one: a view's `_base` is what it is a view of, and None for other
@@ -865,25 +852,27 @@ class Saved:
     def __init__(self, tensor):
         self.tensor = tensor.detach()  # the tensor itself may hold the graph that holds this object
         self.base = tensor._base  # which a detached tensor has lost
-        self.is_parameter = isinstance(tensor, nn.Parameter)  # not yet right for views
+        self.is_parameter = isinstance(tensor, nn.Parameter)  # False for a view of one
 
 
 def saved_bytes(fn, *inputs) -> int:
     """Return the bytes of storages that the graph of fn(*inputs) holds, parameters left out."""
-    references = []
+    references = []  # weak ones: they find a Saved object only while a graph holds it
 
-    def pack(tensor):
+    def pack(
+        tensor,
+    ):  # called for each tensor that an operation saves; the graph keeps what it returns
         saved = Saved(tensor)
         references.append(weakref.ref(saved))
         return saved
 
-    ### BEGIN SOLUTION
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved.tensor):
-        result = fn(*inputs)
-    alive = [saved for saved in (reference() for reference in references) if saved is not None]
+        result = fn(*inputs)  # what it doesn't lead to is gone here
+    held = [saved for saved in (reference() for reference in references) if saved is not None]
+    ### BEGIN SOLUTION
     storages = [
         saved.tensor.untyped_storage()
-        for saved in alive
+        for saved in held
         if not saved.is_parameter and not isinstance(saved.base, nn.Parameter)
     ]
     sizes = {storage.data_ptr(): storage.nbytes() for storage in storages}
@@ -982,8 +971,9 @@ score("lab04-saved_bytes", globals())
 # *Example:* stages (time, saved, output) (1, 4, 2), (1, 4, 1), (1, 4, 2), and a budget of 9. `[]` peaks at 12,
 # `[0]` at $\max(4, 2 + 8) = 10$, `[1]` at $\max(8, 1 + 4) = 8$. So `[1]`: $3 + 2 = 5$.
 #
-# *Hint:* only the *last* index decides the time. For each index $j$, find the least sum of kept outputs among
-# plans that end with $j$ and fit so far, from those for all $i < j$.
+# Only the *last* index decides the time. So the stub goes through the indices: for each $j$, `least[j]` shall be the
+# least sum of kept outputs of a plan that ends with $j$ and fits so far, and that plan. It grows from `least[i]` for
+# all $i < j$, by the segment $i + 1 \ldots j$. You write the step, and then choose the plan.
 #
 # **Predict first.** The chain below saves 1158 MiB. Segments of 4 need 592 MiB and take 202 units of time; without
 # checkpoints it takes 114. In which time does the best plan fit in 592 MiB?
@@ -995,20 +985,21 @@ predicted_time = None  # your prediction, between 114 and 202
 # %% nbgrader={"grade": false, "grade_id": "lab04-plan-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def plan(stages, budget_bytes: int) -> list[int]:
     """Return the indices whose outputs to keep: a plan of least time within the budget."""
-    ### BEGIN SOLUTION
     n = len(stages)
 
     def segment_bytes(first, last):
         return sum(stage.saved_bytes for stage in stages[first : last + 1])
 
-    # For each index j: the least sum of kept outputs of a feasible plan that ends with j.
-    least = {-1: (0, [])}
+    least = {-1: (0, [])}  # before stage 0: no outputs kept, an empty plan
     for j in range(n):
         for i, (held, kept) in list(least.items()):
+            ### BEGIN SOLUTION
             if held + segment_bytes(i + 1, j) <= budget_bytes:
                 total = held + stages[j].output_bytes
                 if j not in least or total < least[j][0]:
                     least[j] = (total, [*kept, j])
+            ### END SOLUTION
+    ### BEGIN SOLUTION
     for last, (held, kept) in sorted(least.items()):  # the earlier the last, the less is recomputed
         if held + segment_bytes(last + 1, n - 1) <= budget_bytes:
             return kept
@@ -1088,7 +1079,7 @@ score("lab04-plan", globals())
 # recomputed segment again, and keep all of some stages (Beaumont and others, 2019).
 
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab04-tradeoff", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab04-tradeoff", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def staircase(make, budgets):
     """Return (budget, time) wherever the time of make's plan changes."""
     steps = []
@@ -1136,7 +1127,7 @@ if predicted(predicted_time, question="the best plan's time in 592 MiB"):
 # 12 real stages: your `saved_bytes` measures, your `plan` decides, your `checkpoint` runs, and the meter's budget
 # stops what exceeds it. Gradients get room on top: those of parameters, and three of the widest result.
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab04-real", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab04-real", "locked": true, "schema_version": 3, "solution": false, "task": false}
 WIDTHS = [64, 512, 384, 512, 96, 256, 320, 256, 64, 160, 128, 96, 32]
 ROWS = 3072
 
@@ -1206,7 +1197,7 @@ for name, kept in arms.items():
     print(f"{name:14} {kept!s:10} {planned:5.1f} MiB planned, forward + {more:4.0%}: {outcome}")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-recompute_attention-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 4.8 Attention only (stretch, 3 points, 10 minutes)
+# ## 4.8 Attention only (stretch, 3 points, 8 minutes)
 #
 # The best cut may lie *inside* a layer. Standard attention keeps its probabilities: $a\,b\,s^2$ values, for $a$
 # heads, batch $b$ and $s$ tokens. To recompute them is cheap: for GPT-3, Korthikanti and others (2022) save 70 % of
@@ -1307,7 +1298,7 @@ score("lab04-recompute_attention", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-gpu_tradeoff-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *Flash attention*, torch's `scaled_dot_product_attention`, does this in one fused operation.
 #
-# ## 4.9 Time against memory on a GPU (stretch, 2 points, 5 minutes, GPU)
+# ## 4.9 Time against memory on a GPU (stretch, 2 points, 8 minutes, GPU)
 #
 # `lab04.gpu_stack()` returns 16 transformer blocks on the GPU, and an input: width 1024, 8 sequences of 1024 tokens,
 # float32. It takes up to 10 GiB. Write `measure(segment_length)`: run the stack through your

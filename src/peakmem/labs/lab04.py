@@ -1,8 +1,8 @@
-"""Lab 4's sliders: the peak over the segment length, by the student's own function."""
+"""Lab 4's helpers: a checkpoint's arguments, and sliders for the peak over the segment length."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from peakmem.show.explore import explore
@@ -10,7 +10,26 @@ from peakmem.show.explore import explore
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["segment_sliders"]
+__all__ = ["keep_arguments", "kept_arguments", "segment_sliders"]
+
+
+def keep_arguments(ctx: Any, args: Sequence[Any]) -> None:
+    """Keep `args` on `ctx`, an autograd.Function's context: tensors by `save_for_backward`."""
+    import torch  # here, so that what draws loads no torch
+
+    ctx.save_for_backward(*(arg for arg in args if torch.is_tensor(arg)))
+    ctx.is_tensor = [torch.is_tensor(arg) for arg in args]
+    ctx.others = [arg for arg in args if not torch.is_tensor(arg)]
+
+
+def kept_arguments(ctx: Any) -> list[Any]:
+    """Return the arguments that `keep_arguments` kept.
+
+    Each tensor is a new leaf: it has no graph behind it, and requires a gradient if it did before.
+    """
+    leaves = (tensor.detach().requires_grad_(tensor.requires_grad) for tensor in ctx.saved_tensors)
+    others = iter(ctx.others)
+    return [next(leaves) if is_tensor else next(others) for is_tensor in ctx.is_tensor]
 
 
 def segment_sliders(peak_activations: Callable[..., float]) -> Any:

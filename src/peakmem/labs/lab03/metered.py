@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,7 +18,6 @@ __all__ = [
     "metered_adam",
     "metered_backward",
     "metered_step",
-    "peaks_touched",
     "small_model",
     "step_curve",
     "training_curve",
@@ -81,11 +79,6 @@ def step_curve(**options: Any) -> tuple[list[float], int]:
         optimizer.step()
     all_bytes = sum(4 * math.prod(shape) for shape in SHAPES)
     return [live / all_bytes for _, live in meter.timeline], stepped_from
-
-
-def peaks_touched(curve: Sequence[float]) -> int:
-    """Return how many times a curve rises to its peak."""
-    return sum(live == max(curve) > before for before, live in itertools.pairwise(curve))
 
 
 def metered_backward(step_in_backward: Callable[..., Any] | None = None) -> int:
