@@ -15,8 +15,10 @@ __all__ = ["GPU_LABS", "HIDDEN_MODULES", "lab"]
 HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
     "lab01_formats": ("peakmem.numbers.formats", "gfloat", "ml_dtypes"),
     "lab02_sizing": (
+        "peakmem.measure.meta_model",
         "peakmem.measure.trace",
         "peakmem.predict",
+        "peakmem.specs.families",
         "peakmem.specs.models",
         "peakmem.specs.recipes",
     ),

@@ -41,29 +41,30 @@ def built_parameters(config: ModelConfig) -> ParameterTable:
     Raises ValueError if transformers is not installed, does not know the model_type, or refuses
     the config. Code that a model brings along is never run.
     """
+    kind = config.model_type
     transformers = _transformers(config)
     known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
-    if config.model_type not in known:
+    if kind not in known:
         raise ValueError(
-            f"{config.source}: model_type {config.model_type!r} is unknown to transformers "
+            f"{config.source}: model_type {kind!r} is unknown to transformers "
             f"{transformers.__version__}; correct it, or install a version that has it"
         )
     try:
-        settings = known[config.model_type].from_dict(dict(config.values))
+        settings = known[kind].from_dict(dict(config.values))
         with torch.device("meta"):
             model = _class_of(transformers, config, settings)._from_config(settings)
     except Exception as error:  # whatever a model's class raises for a config that it can't take
         reason = next(filter(None, str(error).splitlines()), type(error).__name__).strip()
         raise ValueError(
-            f"{config.source}: transformers {transformers.__version__} can't build this "
-            f"{config.model_type} ({reason}); correct the config, or install what is named"
+            f"{config.source}: transformers {transformers.__version__} can't build this {kind} "
+            f"({reason}); correct the config, or install what is named"
         ) from error
     groups = _groups(model)
     found = tuple(Parameter(groups[name], tuple(p.shape)) for name, p in model.named_parameters())
     # Every mixture has an entry for its number of experts; which of its tensors are experts, and
     # how many a token uses, each class knows by itself.
     is_dense = "expert" not in str(settings)
-    return ParameterTable(config.model_type, type(model).__name__, found, knows_active=is_dense)
+    return ParameterTable(kind, type(model).__name__, found, knows_active=is_dense)
 
 
 def _transformers(config: ModelConfig) -> Any:
