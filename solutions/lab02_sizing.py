@@ -58,7 +58,6 @@ from peakmem.labs import Case, close, lab02, predicted, self_check, whole
 from peakmem.units import GB, both
 
 peakmem.lab("lab02_sizing")
-print(f"This machine has {both(lab02.machine_bytes())} of memory.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-weight_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.1 Bytes of the weights (core, 1 point, 6 minutes)
@@ -76,6 +75,9 @@ print(f"This machine has {both(lab02.machine_bytes())} of memory.")
 #
 # **Predict first.** How many GB do GPT-3's 175 billion weights take in fp16? How many machines like this
 # one hold them?
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-machine", "locked": true, "schema_version": 3, "solution": false, "task": false}
+print(f"This machine has {both(lab02.machine_bytes())} of memory.")
 
 # %%
 predicted_weights_gb = None  # your prediction, in GB

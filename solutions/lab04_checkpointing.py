@@ -859,9 +859,8 @@ def saved_bytes(fn, *inputs) -> int:
     """Return the bytes of storages that the graph of fn(*inputs) holds, parameters left out."""
     references = []  # weak ones: they find a Saved object only while a graph holds it
 
-    def pack(
-        tensor,
-    ):  # called for each tensor that an operation saves; the graph keeps what it returns
+    def pack(tensor):
+        # Called for each tensor that an operation saves; the graph keeps what it returns.
         saved = Saved(tensor)
         references.append(weakref.ref(saved))
         return saved

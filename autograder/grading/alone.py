@@ -156,6 +156,8 @@ def _part_of(
 
 def _is_blank(cell: RunCell, names: Collection[str]) -> bool:
     """Whether a cell has only stubs, and imports and constants that bind none of `names`."""
+    if cell.is_untouched:
+        return True
     if any(line.lstrip().startswith(("%", "!")) for line in cell.source.splitlines()):
         return False
     return all(

@@ -83,17 +83,25 @@ def _setting(task: Task, cell: RunCell) -> Iterator[ast.stmt]:
 
 def _is_stub(task: Task, cell: RunCell) -> bool:
     """Whether all that the cell says of the exercise's names is that they are not written yet."""
-    return all(is_stub(node) for node in _setting(task, cell))
+    return cell.is_untouched or all(is_stub(node) for node in _setting(task, cell))
 
 
 def is_stub(node: ast.stmt) -> bool:
-    """Tell whether this defines a function or a class that only raises NotImplementedError."""
+    """Tell whether this defines a function or a class that comes to raising NotImplementedError.
+
+    A function may do given work first, as long as nothing is returned before it raises.
+    """
     if not isinstance(node, DEFINITIONS):
         return False
     body = [part for part in node.body if not _is_text(part)]
     if isinstance(node, ast.ClassDef):
         return bool(body) and all(is_stub(part) for part in body)
-    return len(body) == 1 and _raises_not_implemented(body[0])
+    raising = next((i for i, part in enumerate(body) if _raises_not_implemented(part)), None)
+    return raising is not None and not any(map(_may_return, body[:raising]))
+
+
+def _may_return(node: ast.stmt) -> bool:
+    return any(isinstance(part, (ast.Return, ast.Yield, ast.YieldFrom)) for part in ast.walk(node))
 
 
 def _is_text(node: ast.stmt) -> bool:

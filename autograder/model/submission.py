@@ -74,6 +74,8 @@ class RunCell:
     kind: Literal["given", "check", "solution", "own"]
     #: The task that it is about, if it is about one.
     task: str | None = None
+    #: Whether it is a solution cell as it was released, in which nobody wrote anything.
+    is_untouched: bool = False
 
 
 @dataclass(frozen=True)

@@ -265,10 +265,10 @@ def _leave_out_stubs(slots: Sequence[_Slot], notes: list[Note]) -> None:
     """Do not run an untouched stub where another cell answers its exercise; note copies."""
     written: dict[int, list[_Slot]] = {}
     for slot in slots:
-        if slot.answers and not is_same(slot.cell, slot.answers):
+        if slot.answers and not _is_untouched(slot):
             written.setdefault(slot.answers.index, []).append(slot)
     for slot in slots:
-        if slot.answers and slot.answers.index in written and is_same(slot.cell, slot.answers):
+        if slot.answers and slot.answers.index in written and _is_untouched(slot):
             slot.run = None
     for several in written.values():
         if len(several) > 1 and several[0].answers:
@@ -317,10 +317,14 @@ def _cell_json(slot: _Slot, name: str) -> dict[str, Any]:
 
 def _to_run(slots: Sequence[_Slot]) -> tuple[RunCell, ...]:
     return tuple(
-        RunCell(index, source, slot.run, _task_of(slot))
+        RunCell(index, source, slot.run, _task_of(slot), _is_untouched(slot))
         for index, slot in enumerate(slots)
         if slot.run and (source := _source_of(slot)).strip()
     )
+
+
+def _is_untouched(slot: _Slot) -> bool:
+    return slot.answers is not None and is_same(slot.cell, slot.answers)
 
 
 def _source_of(slot: _Slot) -> str:

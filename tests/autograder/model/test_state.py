@@ -1,5 +1,7 @@
 """After which cell an exercise stands, and which cells below it lend it names."""
 
+from dataclasses import replace
+
 import pytest
 
 from autograder.model.state import later_cells, state_of
@@ -66,10 +68,19 @@ def test_each_of_its_names_counts() -> None:
         STUB,
         "class f:\n    def a(self): raise NotImplementedError()\n    async def b(self):\n"
         "        'b'\n        raise NotImplementedError",
+        "def f(x):\n    y = [x]\n    if not x: raise ValueError\n    raise NotImplementedError\n"
+        "    return y",
     ],
 )
 def test_a_stub_gives_way_to_what_is_written(source: str) -> None:
     assert state_of(TASK, cells(("g", WRITTEN), ("f", source))) == 0
+
+
+def test_an_untouched_cell_gives_way_whatever_it_does() -> None:
+    given = "def f(x):\n    if x < 0: return 0\n    raise NotImplementedError"
+    answers = cells(("g", WRITTEN), ("f", given))
+    assert state_of(TASK, answers) == 10
+    assert state_of(TASK, [answers[0], replace(answers[1], is_untouched=True)]) == 0
 
 
 @pytest.mark.parametrize(
@@ -77,6 +88,7 @@ def test_a_stub_gives_way_to_what_is_written(source: str) -> None:
     [
         "def f(x):\n    if x < 0: raise NotImplementedError\n    return x",
         "def f(x): raise ValueError",
+        "def f(x):\n    for y in x: return y\n    raise NotImplementedError",
         "class f: pass",
         "class f:\n    n = 1\n    def a(self): raise NotImplementedError",
         "f = 3",
