@@ -14,7 +14,8 @@ from peakmem.probes.lab03.leak import parameter_bytes, staged_training
 
 __all__ = ["find_the_leak", "train_in_two_stages"]
 
-_WIDTH, _LAYERS = 512, 8  # P is 8 MiB
+# P is 8 MiB. More layers would leave gradients so small that a mistake hardly moves the results.
+_WIDTH, _LAYERS, _BATCHES = 1024, 2, 7
 _RATES = (0.1, 0.01)
 
 Batches = Sequence[tuple[Tensor, Tensor]]
@@ -69,7 +70,7 @@ find_the_leak = leak_task(
         work=staged_training,
         reference=train_in_two_stages,
         small=lambda rng: _sizes(rng, int(rng.integers(3, 9)), 2, 2 * int(rng.integers(3, 5)) + 1),
-        large=lambda rng: _sizes(rng, _WIDTH, _LAYERS, 5),
+        large=lambda rng: _sizes(rng, _WIDTH, _LAYERS, _BATCHES),
         most_bytes=_parameters(3.5),
         mutants={
             "velocity_carried_over": _with(restarts=lambda number, first: number == 0),
