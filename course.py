@@ -139,7 +139,7 @@ class Course:
         """The commands that make .venv and install the course in it."""
         # pip and setuptools come first, so that they too have the versions in constraints.txt.
         install = [str(self.python), "-m", "pip", "install", "--disable-pip-version-check"]
-        install += ["-c", "constraints.txt", "-qq", "--log", str(self.log)]
+        install += ["-c", "constraints.txt", "--quiet", "--log", str(self.log)]
         autograder = "./autograder[test]" if test_tools else "./autograder"
         return [
             [sys.executable, "-m", "venv", *self._clear(), str(self.venv)],

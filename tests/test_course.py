@@ -161,7 +161,7 @@ def test_setup_says_a_line_a_step_and_keeps_the_log(
     assert capsys.readouterr().out.count("\n") == 4
     pips = [step for step in course.setup_steps(test_tools=False) if "pip" in step[:3]]
     assert all(step[step.index("--log") + 1] == str(course.log) for step in pips)
-    assert all("-qq" in step for step in pips)
+    assert all("--quiet" in step for step in pips)
 
 
 def test_setup_is_repeated_where_the_folder_moved(folder: Path, tmp_path: Path) -> None:

@@ -106,16 +106,15 @@ def name_labs(options: argparse.Namespace) -> None:
 
     Raises ValueError, with the labs there are, if one is unknown or may be several.
     """
-    given = vars(options)
-    words = {"lab": given.get("lab"), "labs": given.get("labs")}
-    if not any(word is not None and word != [] for word in words.values()):
+    one, several = getattr(options, "lab", None), getattr(options, "labs", None)
+    if one is None and not several:
         return
     from autograder.grading.registry import lab_named
 
-    if words["lab"] is not None:
-        options.lab = lab_named(words["lab"], options.course)
-    if words["labs"]:
-        options.labs = [lab_named(word, options.course) for word in words["labs"]]
+    if one is not None:
+        options.lab = lab_named(one, options.course)
+    if several:
+        options.labs = [lab_named(name, options.course) for name in several]
 
 
 def limits_of(options: argparse.Namespace) -> Limits:

@@ -35,7 +35,7 @@ class Report:
 
     #: The exit status.
     status: int = OK
-    #: What a person reads.
+    #: What is printed for people.
     text: str = ""
     #: The same and more for a program, as plain data.
     data: Mapping[str, Any] = field(default_factory=dict)

@@ -170,7 +170,7 @@ def _answer(
 
 
 def _unanswered(sheet: Sheet, question: Question, submission: Submission | None) -> str:
-    """Why an answer that a person reads earns nothing unread; empty where somebody has to."""
+    """Why a manual answer earns nothing unread; empty where an instructor has to read it."""
     if submission is None:
         return f"{sheet.name}.ipynb was not handed in."
     if question.source is None:

@@ -1,4 +1,4 @@
-"""Answers in words that nobody wrote: they earn 0 points, and no instructor has to read them."""
+"""Manual answers that nobody wrote: they earn 0 points, and no instructor has to read them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Json = Mapping[str, Any]
 
 
 def unanswered(notebook: Json, release_notebook: Json) -> list[Verdict]:
-    """Return a verdict of 0 points for each answer in words that is missing from a submission.
+    """Return a verdict of 0 points for each manual answer that is missing from a submission.
 
     `notebook` is a submission's as `restore` leaves it. Its cell is empty or as it was released.
     Where the student added something beside it, or deleted the cell and wrote text anywhere, that

@@ -79,7 +79,7 @@ def judge(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdi
 def judge_safely(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
     """Return the verdict, or `could_not_judge` where the task's judge cannot read an answer.
 
-    That is the grader's fault, and a person's to look at: it neither earns nor is a mistake.
+    That is the grader's fault, and an instructor's to look at: it neither earns nor is a mistake.
     """
     try:
         return judge(task, cases, answers)

@@ -28,9 +28,9 @@ class Rules:
     `stderr_costs_all`: a grade cell that writes anything to stderr earns nothing.
     `odd_values_are_full_marks`: a last line that shows False, NaN, a negative number or one of
     numpy's or torch's numbers earns full marks. `no_output_is_full_marks`: a grade cell that
-    shows no points of its own and fails nowhere earns full marks; else it waits for a person.
-    `deleted_tests_wait`: a grade cell that the student deleted waits for a person; else it is put
-    back and run. `show_hidden_tests`: students see hidden tests where they are run.
+    shows no points of its own and fails nowhere earns full marks; else it waits for manual grading.
+    `deleted_tests_wait`: a grade cell that the student deleted waits for manual grading; else it
+    is put back and run. `show_hidden_tests`: students see hidden tests where they are run.
     """
 
     stderr_costs_all: bool = False
@@ -46,7 +46,7 @@ STOCK = Rules(stderr_costs_all=True, odd_values_are_full_marks=True, deleted_tes
 
 @dataclass(frozen=True)
 class Score:
-    """What a grade cell earns, None where a person has to say; `said` is why it is not all."""
+    """What a grade cell earns, None where it is graded manually; `said` is why it is not all."""
 
     points: float | None
     said: str = ""

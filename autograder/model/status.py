@@ -19,7 +19,7 @@ __all__ = [
 MANUAL = "manual"
 #: An exercise of a student on the roster who submitted nothing.
 NOT_SUBMITTED = "not_submitted"
-#: An answer in words that was left as it was released: 0 points, and nothing to read.
+#: A manual answer that was left as it was released: 0 points, and nothing to read.
 UNANSWERED: Literal["unanswered"] = "unanswered"
 #: The statuses of an exercise whose answers were judged.
 JUDGED = frozenset({"right", "partly", "wrong"})

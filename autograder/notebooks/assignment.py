@@ -1,7 +1,7 @@
 """Reads an ordinary nbgrader assignment from its source notebooks.
 
-What students got, which cells are tests, what is hidden in them, what a person grades: all of it is
-read off the source by nbgrader's own preprocessors, with the settings of the course's
+What students got, which cells are tests, what is hidden in them, what is graded manually: all of
+it is read off the source by nbgrader's own preprocessors, with the settings of the course's
 nbgrader_config.py, as `nbgrader generate_assignment` would.
 """
 
@@ -33,8 +33,8 @@ class Question:
     """A cell that earns points.
 
     `id` is its grade_id. `source` is the test that runs, hidden parts included; or what stands in
-    a cell that a person grades, `by_person`, before anybody has written into it, None where it is
-    no place to write in. `hidden` are the lines that students are not given.
+    a cell that is graded manually, `by_person`, before anybody has written into it, None where it
+    is no place to write in. `hidden` are the lines that students are not given.
     """
 
     id: str

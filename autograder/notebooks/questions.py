@@ -35,7 +35,7 @@ _HEADING = re.compile(r"^#{1,6}\s+(?P<title>.+?)\s*(\([^()]*\))?\s*$", re.MULTIL
 class Question:
     """One cell of a lab that earns points.
 
-    `id` is nbgrader's grade_id: a task's, or that of an answer in words, which is `by_person`.
+    `id` is nbgrader's grade_id: a task's, or that of a manual answer, which is `by_person`.
     In an assignment of several notebooks the notebook's name stands before it. `title` is the
     heading above it, without what stands in brackets.
     """

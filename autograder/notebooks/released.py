@@ -28,7 +28,7 @@ _DEFINITION = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILI
 _ASSIGNMENT = re.compile(r"^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 
 # given: locked, put back as released. check: given and graded; a lab's never run. solution: the
-# code of an exercise. answer: an exercise that a person grades. free: given to be written over.
+# code of an exercise. answer: an exercise that is graded manually. free: given to be written over.
 Role = Literal["given", "check", "solution", "answer", "free"]
 
 

@@ -67,7 +67,7 @@ def _show(told: Mapping[str, str], cells: Sequence[dict[str, Any]]) -> None:
     by_id = {_grade_id(cell): cell for cell in cells if cell["cell_type"] == "code"}
     for grade_id, text in told.items():
         cell = by_id.get(f"{grade_id}-solution") or by_id.get(grade_id)
-        if cell is not None:  # an answer in words has no outputs; its comment says it
+        if cell is not None:  # a manual answer has no outputs; its comment says it
             line = f"Autograder: {plain_text(text)}\n"
             cell["outputs"].append({"output_type": "stream", "name": "stdout", "text": line})
 

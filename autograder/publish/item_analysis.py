@@ -124,7 +124,7 @@ def _answers(graded: Sequence[Result]) -> dict[str, _Answers]:
     for result in graded:
         for verdict in result.verdicts:
             if verdict.status == UNANSWERED:
-                continue  # those who wrote an answer in words have no verdict to compare with
+                continue  # those who wrote a manual answer have no verdict to compare with
             answers = by_task[verdict.task]
             answers.max_points = verdict.max_points
             if verdict.status not in JUDGED or not verdict.max_points:

@@ -83,7 +83,7 @@ def statistics_of(results: Iterable[Result]) -> dict[str, list[TaskStatistics]]:
     for result in results:
         for verdict in result.verdicts:
             if verdict.status == UNANSWERED:
-                continue  # those who wrote an answer in words have no verdict to compare with
+                continue  # those who wrote a manual answer have no verdict to compare with
             one = labs[result.lab].setdefault(verdict.task, TaskStatistics(verdict.task))
             one.statuses[verdict.status] += 1
             one.max_points = verdict.max_points

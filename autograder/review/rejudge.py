@@ -205,7 +205,7 @@ def _judged_again(journal: Journal, old: Result, secret: bytes, lab: CourseLab) 
         counts[task.id] += 1
         if verdict is not None:
             verdicts.append(verdict)
-    # Answers in words that nobody wrote rest on no task.
+    # Manual answers that nobody wrote rest on no task.
     verdicts += (verdict for task, verdict in before.items() if task not in answers)
     return _Again(tuple(verdicts), judged, stale, unasked)
 

@@ -33,7 +33,7 @@ class Stop(Exception):
 
 
 def main(arguments: list[str], folder: Path) -> int:
-    """Set up what is missing, copy what is new, open JupyterLab; 2 where a person has to act."""
+    """Set up what is missing, copy what is new, open JupyterLab; 2 where the student has to act."""
     try:
         require_python(sys.version_info[:2])
         if arguments == ["doctor"]:

@@ -145,7 +145,7 @@ def _before(param_bytes: int, activation_bytes: int, events: Sequence[str]) -> l
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     def sizes() -> list[object]:
-        """Small ones, to be followed by hand, of which no few make up some of the other."""
+        """Small sizes, of which no few of one add up to a few of the other."""
         while True:
             parameters, activations = (int(n) for n in rng.integers(10, 90, 2))
             ratios = {Fraction(a, b) for a in range(1, 8) for b in range(1, 8)}

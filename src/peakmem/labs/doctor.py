@@ -43,7 +43,7 @@ class Check:
 
 
 def check_machine(version_of: Callable[[str], str] = metadata.version) -> list[Check]:
-    """Return all checks, in the order in which a person should mend what fails.
+    """Return all checks, in the order in which people should mend what fails.
 
     `version_of(package)` gives an installed version, or raises PackageNotFoundError.
     """

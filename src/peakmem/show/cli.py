@@ -233,7 +233,7 @@ def _notes(found: Estimate, *, was_chosen: bool) -> Iterator[str]:
 
 
 def _report(found: Estimate, notes: list[str]) -> Iterator[str]:
-    """Yield the lines that a person reads."""
+    """Yield the lines that are printed without --json."""
     n_parameters = sum(parameter_count(found.model).values())
     devices, device = found.parallelism.devices, found.device
     name = device.name or ("device" if devices > 1 else "one device")
