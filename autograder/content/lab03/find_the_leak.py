@@ -14,8 +14,9 @@ from peakmem.probes.lab03.leak import parameter_bytes, staged_training
 
 __all__ = ["find_the_leak", "train_in_two_stages"]
 
-# P is 8 MiB. More layers would leave gradients so small that a mistake hardly moves the results.
-_WIDTH, _LAYERS, _BATCHES = 1024, 2, 7
+# P is 12 MiB. More layers would leave gradients so small that a mistake hardly moves the results;
+# fewer, and gradients that add up would come near the bound.
+_WIDTH, _LAYERS, _BATCHES = 1024, 3, 9
 _RATES = (0.1, 0.01)
 
 Batches = Sequence[tuple[Tensor, Tensor]]
