@@ -28,7 +28,8 @@ __all__ = [
 ]
 
 _MARKER = re.compile(r"(BEGIN|END) [A-Z]")  # of a region that students are not given
-_HEADING = re.compile(r"^#{1,6}\s+(?P<title>.+?)\s*(\([^()]*\))?\s*$", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6}\s+(?P<title>.+?)\s*(\((?P<asks>[^()]*)\))?\s*$", re.MULTILINE)
+_KIND = re.compile(r"(core|stretch),")  # how an exercise's heading begins what it asks
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,15 @@ class Question:
 
     `id` is nbgrader's grade_id: a task's, or that of a manual answer, which is `by_person`.
     In an assignment of several notebooks the notebook's name stands before it. `title` is the
-    heading above it, without what stands in brackets.
+    heading above it, without what stands in brackets. It `is_stretch` where the brackets begin so,
+    as in `(stretch, 2 points, 15 minutes)`: it lies beyond the lab's core.
     """
 
     id: str
     title: str
     points: float
     by_person: bool
+    is_stretch: bool = False
 
 
 def read_notebooks(folder: Path) -> dict[str, dict[str, Any]]:
@@ -101,19 +104,22 @@ def source_notebook(lab: str, course: Course = COURSE) -> dict[str, Any]:
 def questions_in(notebook: Mapping[str, Any]) -> tuple[Question, ...]:
     """Return the questions of a source notebook that earn points, in its order."""
     found: list[Question] = []
-    title = ""
+    title, is_stretch = "", False
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         marks = cell["metadata"].get("nbgrader", {})
         if cell["cell_type"] == "markdown" and not marks.get("solution"):
             # Below its first line a task's text may be for those who give its points only.
             text = source.strip().partition("\n")[0] if marks.get("task") else source
-            titles = [heading["title"] for heading in _HEADING.finditer(text)]
-            title = next((t for t in reversed(titles) if not _MARKER.match(t)), title)
+            headings = [h for h in _HEADING.finditer(text) if not _MARKER.match(h["title"])]
+            title = headings[-1]["title"] if headings else title
+            kinds = [kind[1] for h in headings if (kind := _KIND.match(h["asks"] or ""))]
+            is_stretch = kinds[-1] == "stretch" if kinds else is_stretch
         if (marks.get("grade") or marks.get("task")) and float(marks["points"]) > 0:
             by_person = bool(marks.get("solution") or marks.get("task"))
             name = title or marks["grade_id"]
-            found.append(Question(marks["grade_id"], name, float(marks["points"]), by_person))
+            points = float(marks["points"])
+            found.append(Question(marks["grade_id"], name, points, by_person, is_stretch))
     counts = Counter(question.title for question in found)
     return tuple(
         replace(q, title=f"{q.title} ({q.id})") if counts[q.title] > 1 else q for q in found

@@ -12,7 +12,7 @@ from autograder.model.result import Result
 from autograder.model.status import MANUAL, NOT_SUBMITTED, SCORED, shown
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.questions import Question, questions_of
-from autograder.rules.counting import Counting, is_stretch
+from autograder.rules.counting import Counting
 from autograder.store.out_folder import OutFolder
 
 __all__ = [
@@ -91,7 +91,7 @@ def _rows(
         names = (result.student, result.lab, question.id)
         of = points(counting.max_points(result.lab, question))
         texts = (shown(status), mistake, said(result, message), result.release)
-        yield (*names, score, of, *texts, _kind(result.lab, question))
+        yield (*names, score, of, *texts, _kind(question))
 
 
 def _missing_rows(
@@ -99,9 +99,9 @@ def _missing_rows(
 ) -> Iterator[tuple[str, ...]]:
     for question in questions:
         of = points(counting.max_points(key.lab, question))
-        texts = (shown(NOT_SUBMITTED), "", _NOTHING, "", _kind(key.lab, question))
+        texts = (shown(NOT_SUBMITTED), "", _NOTHING, "", _kind(question))
         yield (*key, question.id, "0", of, *texts)
 
 
-def _kind(lab: str, question: Question) -> str:
-    return "stretch" if is_stretch(lab, question.id) else "core"
+def _kind(question: Question) -> str:
+    return "stretch" if question.is_stretch else "core"

@@ -63,13 +63,13 @@ def write_missing(wanted: Sequence[Shown], out: OutFolder, course: Course) -> No
         if isinstance(outcome, pool.Failure) and result is not None:
             say(f"{shown.key}: {outcome.reason}", to=sys.stderr)
             note = Note("repair", f"Your cells are not shown here. {outcome.reason}")
-            bare = replace(counting_of(out).count(result), notes=(*result.notes, note))
+            bare = replace(counting_of(out, course).count(result), notes=(*result.notes, note))
             write_pages(bare, out, course, shown.given, shown.late)
 
 
 @contextmanager
 def _writing(out: OutFolder, course: Course, _slot: int) -> Iterator[Callable[[Shown], None]]:
-    journal, counting = Journal(out), counting_of(out)
+    journal, counting = Journal(out), counting_of(out, course)
 
     def write(shown: Shown) -> None:
         whole = journal.read(shown.key)

@@ -38,7 +38,7 @@ def publish(out: OutFolder, course: Course, *, anew: bool = False) -> list[Resul
     require_whole(out)
     older = format_of(out) < FORMAT
     drop_drafts(out.path)
-    journal, counting = Journal(out), counting_of(out)
+    journal, counting = Journal(out), counting_of(out, course)
     judged = (journal.verdicts(key) for key in taken(out))
     results = [counting.count(result) for result in judged if result is not None]
     await_gradebook(out)

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
-from autograder.content import find_lab, full_id, has_tasks
+from autograder.base.course import COURSE, Course
+from autograder.content import full_id
 from autograder.model.result import Result
 from autograder.model.task import Verdict
-from autograder.notebooks.questions import Question
+from autograder.notebooks.questions import Question, questions_of
 from autograder.rules.semester import Stretch, read_semester
 from autograder.rules.waivers import waive, waivers
 from autograder.store.out_folder import OutFolder
 
-__all__ = ["Counting", "counting_of", "is_stretch"]
+__all__ = ["Counting", "counting_of"]
 
 _STRETCH_LEFT_OUT = "The stretch doesn't count in this course."
 
@@ -30,17 +32,19 @@ class Counting:
     left_out: Mapping[str, str] = field(default_factory=dict)
     #: The reasons why everybody is given a task's points, likewise.
     waived: Mapping[str, str] = field(default_factory=dict)
+    #: The course whose notebooks say which exercises are stretch.
+    course: Course = COURSE
 
     def why_left_out(self, lab: str, task: str) -> str:
         """Return why a task doesn't count; "" if it does."""
         reason = self.left_out.get(full_id(lab, task), "")
-        if not reason and self.stretch == "left_out" and is_stretch(lab, task):
+        if not reason and self.stretch == "left_out" and task in _stretch(lab, self.course):
             return _STRETCH_LEFT_OUT
         return reason
 
     def max_points(self, lab: str, question: Question) -> float:
         """Return what a question adds to the lab's maximum: nothing for a bonus."""
-        bonus = self.stretch == "bonus" and is_stretch(lab, question.id)
+        bonus = self.stretch == "bonus" and question.is_stretch
         return 0.0 if bonus or self.why_left_out(lab, question.id) else question.points
 
     def count(self, result: Result) -> Result:
@@ -52,17 +56,19 @@ class Counting:
         why = self.why_left_out(lab, verdict.task)
         if why:
             return Verdict(verdict.task, "left_out", {}, 0.0, f"Left out of your total: {why}")
-        if self.stretch == "bonus" and is_stretch(lab, verdict.task):
+        if self.stretch == "bonus" and verdict.task in _stretch(lab, self.course):
             return replace(verdict, max_points=0.0)
         return verdict
 
 
-def counting_of(out: OutFolder) -> Counting:
-    """Return how exercises count in the results folder `out`."""
+def counting_of(out: OutFolder, course: Course = COURSE) -> Counting:
+    """Return how exercises of the course count in the results folder `out`."""
     semester = read_semester(out, None)
-    return Counting(semester.stretch, semester.left_out, waivers(out))
+    return Counting(semester.stretch, semester.left_out, waivers(out), course)
 
 
-def is_stretch(lab: str, task: str) -> bool:
-    """Tell whether a task lies beyond its lab's core."""
-    return has_tasks(lab) and task in find_lab(lab).stretch
+@cache
+def _stretch(lab: str, course: Course) -> frozenset[str]:
+    """The exercises beyond a lab's core."""
+    questions = questions_of([lab], course)[lab]
+    return frozenset(question.id for question in questions if question.is_stretch)

@@ -114,7 +114,7 @@ def _settle_one(
     semester: Semester,
 ) -> dict[str, Any]:
     """Make the attempt of `own` that counts the student's, and say which it is."""
-    key, counts = SubmissionKey(student, room.lab), counting_of(room.out)
+    key, counts = SubmissionKey(student, room.lab), counting_of(room.out, room.course)
     attempts = []
     for folder, one in own.items():
         result = Journal(one.room.out).verdicts(key)

@@ -313,7 +313,7 @@ class Grader:
 
 def _keep(room: Classroom, graded: Graded, raw: bytes, terms: Mapping[str, Any]) -> None:
     """Write what follows from a result, then the result: where that is, the rest is there too."""
-    write_pages(counting_of(room.out).count(graded.result), room.out, room.course)
+    write_pages(counting_of(room.out, room.course).count(graded.result), room.out, room.course)
     Journal(room.out).keep(graded.result, raw, graded.answers, terms, graded.asked)
 
 

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from autograder.content.leaks import Leak, leak_task
 from peakmem.probes.lab01 import halves_bound, keep_halves
 
 __all__ = ["find_the_leak", "upper_halves"]
 
-_Load = Callable[[int], torch.Tensor]
+if TYPE_CHECKING:
+    from torch import Tensor  # the functions load torch: most answers are judged without it
+
+    _Load = Callable[[int], Tensor]
 
 
-def upper_halves(load: _Load, count: int) -> list[torch.Tensor]:
+def upper_halves(load: _Load, count: int) -> list[Tensor]:
     """Return the halves as 16 bits per number, and nothing that keeps more alive."""
+    import torch
+
     return [load(i).view(torch.int16)[1::2].clone() for i in range(count)]
 
 
-def _lower_halves(load: _Load, count: int) -> list[torch.Tensor]:
+def _lower_halves(load: _Load, count: int) -> list[Tensor]:
+    import torch
+
     return [load(i).view(torch.int16)[::2].clone() for i in range(count)]
 
 
-def _rounded_halves(load: _Load, count: int) -> list[torch.Tensor]:
+def _rounded_halves(load: _Load, count: int) -> list[Tensor]:
+    import torch
+
     return [load(i).bfloat16().view(torch.int16) for i in range(count)]
 
 

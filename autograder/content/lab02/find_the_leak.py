@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch.nn import functional as F
 
 from autograder.content.leaks import Leak, leak_task
 from peakmem.probes.lab02 import evaluate_batches, losses_bound
 
 __all__ = ["evaluate", "find_the_leak"]
 
-_Batches = Iterable[tuple[torch.Tensor, torch.Tensor]]
+if TYPE_CHECKING:
+    from torch import Tensor, nn  # `evaluate` loads torch: most answers are judged without it
+
+    _Batches = Iterable[tuple[Tensor, Tensor]]
 
 
-def evaluate(model: torch.nn.Module, batches: _Batches) -> list[float]:
+def evaluate(model: nn.Module, batches: _Batches) -> list[float]:
     """Return the loss of each batch as a number."""
+    import torch
+    from torch.nn import functional as F
+
     with torch.no_grad():
         return [F.cross_entropy(model(x), targets).item() for x, targets in batches]
 
 
-def _mean_only(model: torch.nn.Module, batches: _Batches) -> list[float]:
+def _mean_only(model: nn.Module, batches: _Batches) -> list[float]:
     return [float(np.mean(evaluate(model, batches)))]
 
 
-def _sums(model: torch.nn.Module, batches: _Batches) -> list[float]:
+def _sums(model: nn.Module, batches: _Batches) -> list[float]:
     return [float(total) for total in np.cumsum(evaluate(model, batches))]
 
 

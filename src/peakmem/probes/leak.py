@@ -6,7 +6,6 @@ import gc
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import earlier_objects_set_aside
 
 __all__ = ["measured_run"]
@@ -34,6 +33,8 @@ def measured_run(
         gc.collect(1)
     if not metered:
         return {"results": work(function, **sizes)}
+    from peakmem.measure.meter import MemoryMeter  # here, so that other probes load no torch
+
     meter = MemoryMeter("cpu", count_numpy=True, history=False)
     with earlier_objects_set_aside(), meter:
         results = work(function, **sizes)
