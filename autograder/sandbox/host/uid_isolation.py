@@ -207,7 +207,7 @@ def missing_layers(secret_paths: Iterable[Path] = ()) -> list[str]:
 
 def _own_secrets(hides: Sequence[str]) -> list[Path]:
     """What of the grader itself, and of the installed packages, students must not read."""
-    found = [_GRADER, COURSE.root / "solutions", COURSE.secret_file]
+    found = [_GRADER, COURSE.solutions, COURSE.secret_file]
     for name in hides:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin:
