@@ -31,8 +31,8 @@ from autograder.base.course import COURSE, Course
 from autograder.content import find_lab
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.released import release_of
-from autograder.store.database import scores_in
 from autograder.store.out_folder import OutFolder
+from autograder.store.scores import scores_in
 from benchmarks.grader import Notebook, solved_notebooks, write_notebook
 
 __all__ = ["Times", "main"]
