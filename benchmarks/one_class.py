@@ -33,7 +33,7 @@ from autograder.model.submission import SubmissionKey
 from autograder.notebooks.released import release_of
 from autograder.store.out_folder import OutFolder
 from autograder.store.scores import scores_in
-from benchmarks.grader import Notebook, solved_notebooks, write_notebook
+from benchmarks.notebooks import Notebook, solved_notebooks, write_notebook
 
 __all__ = ["Times", "main"]
 

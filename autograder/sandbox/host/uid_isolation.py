@@ -29,8 +29,9 @@ from autograder.base.course import COURSE
 from autograder.base.limits import Limits
 from autograder.sandbox.guest.uid import CLEAN, PLACES
 from autograder.sandbox.host.backend import Fork, Launch
+from autograder.sandbox.host.binds import GUEST
 from autograder.sandbox.host.enclosure import demands
-from autograder.sandbox.host.isolation import GUEST, IsolationError, lay_out, plain_command
+from autograder.sandbox.host.isolation import IsolationError, lay_out, plain_command
 from autograder.sandbox.host.quota import Quota
 from autograder.sandbox.host.user_ids import draw_user, readable_by
 

@@ -67,7 +67,7 @@ def _spans(ledger: Ledger) -> list[tuple[tuple[str, Phase], tuple[int, int]]]:
 
 
 def part_of_replica(ledger: Ledger, parallelism: Parallelism, *, eager: bool) -> Ledger:
-    """Return the ledger with what ZeRO cuts cut; leave temporaries out where the profile does not count them.
+    """Return the ledger with ZeRO's parts cut; without temporaries if the profile has none.
 
     Where parameters are gathered they come in the format that is computed in, so that autocast
     has nothing to copy.
