@@ -153,8 +153,13 @@ def _measure(name: str, count: int) -> Row:
     stock_compute, our_compute = zip(*computes[1:], strict=True)  # the first warms all up
     start = of_ours[0] - statistics.median(of_ours[1:])
     return Row(
-        *(name, tuple(of_stock[1:]), stock_compute, tuple(of_ours[1:]), our_compute),
-        *(start, publish),
+        name,
+        tuple(of_stock[1:]),
+        stock_compute,
+        tuple(of_ours[1:]),
+        our_compute,
+        start,
+        publish,
     )
 
 

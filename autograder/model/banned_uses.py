@@ -51,8 +51,13 @@ class Use:
 
 
 _LOOPS = (
-    *(ast.For, ast.AsyncFor, ast.While),
-    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+    ast.For,
+    ast.AsyncFor,
+    ast.While,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
 )
 _LOOP_CALLS = frozenset({"vectorize", "apply_along_axis", "frompyfunc", "map", "fromiter"})
 # Calls that ask about a type and convert nothing.

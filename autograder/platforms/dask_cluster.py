@@ -168,7 +168,9 @@ class _Run(Generic[Item, Outcome]):
     def _launch(self, item: Item, workers: Known, *, failed_before: bool = False) -> None:
         """Hand out one item to whichever of these workers is free first."""
         future = self._client.submit(
-            *(do, self._plan, item),
+            do,
+            self._plan,
+            item,
             pure=False,
             workers=sorted(workers),
             resources=self._workers.resources(workers),

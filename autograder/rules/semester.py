@@ -31,8 +31,16 @@ _ATTEMPTS: tuple[Attempts, ...] = ("last", "best", "on_time")
 Stretch = Literal["required", "bonus", "left_out"]
 _STRETCH: tuple[Stretch, ...] = ("required", "bonus", "left_out")
 _KEYS = (
-    *("attempts", "due", "extensions", "late", "left_out", "ordinary", "receipts", "roster"),
-    *("stretch", "waived"),
+    "attempts",
+    "due",
+    "extensions",
+    "late",
+    "left_out",
+    "ordinary",
+    "receipts",
+    "roster",
+    "stretch",
+    "waived",
 )
 _LATE = ("grace_minutes", "most_percent", "percent_per_day")
 

@@ -76,8 +76,12 @@ _ARITHMETIC: Mapping[type[ast.operator], tuple[type[ast.operator], ...]] = {
     ast.MatMult: (ast.Mult,),
 }
 _TWINS = [
-    *(("max", "min"), ("any", "all"), ("floor", "ceil"), ("isnan", "isinf")),
-    *(("zeros_like", "ones_like"), ("float16", "bfloat16")),
+    ("max", "min"),
+    ("any", "all"),
+    ("floor", "ceil"),
+    ("isnan", "isinf"),
+    ("zeros_like", "ones_like"),
+    ("float16", "bfloat16"),
 ]
 _TWIN = {**dict(_TWINS), **{other: one for one, other in _TWINS}, "float32": "float16"}
 
