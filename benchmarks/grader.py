@@ -46,18 +46,15 @@ from autograder.publish.publishing import publish
 from autograder.runs.classroom import Classroom, Grader, Handed, take
 from autograder.sandbox.host.in_process import Ask
 from autograder.store.out_folder import OutFolder
-from autograder.trials.answer_bank import Entry, given_sources, read_bank, submission_with
-from autograder.trials.packing import together
+from benchmarks.notebooks import Notebook, solved_notebooks, write_notebook
 from peakmem.core import serialization
 from peakmem.probes import call_probe
 
-__all__ = ["main", "solved_notebooks", "write_notebook"]
+__all__ = ["main"]
 
 _SECRET = bytes(32)
 _MAX_RATIO = 1 / 15  # what our overhead may be of the stock one's
 _MAX_SECONDS = 0.1  # what it may be on a machine that does nothing else
-
-Notebook = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -156,33 +153,19 @@ def _measure(name: str, count: int) -> Row:
     stock_compute, our_compute = zip(*computes[1:], strict=True)  # the first warms all up
     start = of_ours[0] - statistics.median(of_ours[1:])
     return Row(
-        *(name, tuple(of_stock[1:]), stock_compute, tuple(of_ours[1:]), our_compute),
-        *(start, publish),
+        name,
+        tuple(of_stock[1:]),
+        stock_compute,
+        tuple(of_ours[1:]),
+        our_compute,
+        start,
+        publish,
     )
 
 
 def _computing() -> ProcessPoolExecutor:
     """One process of its own: what students import stays out of this one."""
     return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
-
-
-def solved_notebooks(lab: Lab, release: Mapping[str, Any], count: int) -> Iterator[Notebook]:
-    """Yield solved notebooks, the tasks' right answers taken in turn.
-
-    Answers that write over each other's names are not put together: by different people, they are
-    no one's notebook, and graders that run tests at different times would disagree about it.
-    """
-    entries = [entry for entry in read_bank(COURSE.bank, lab) if entry.kind == "right"]
-    given = given_sources(release)
-    for number in range(count):
-        chosen: list[Entry] = []
-        for task in lab.tasks:
-            found = [entry for entry in entries if entry.task == task.id]
-            start = number % len(found)
-            in_turn = found[start:] + found[:start]
-            fits = (entry for entry in in_turn if together([*chosen, entry], given))
-            chosen.append(next(fits, in_turn[0]))
-        yield submission_with(release, {entry.task: entry.source for entry in chosen})
 
 
 def _compute(name: str, notebook: Notebook) -> tuple[float, float]:
@@ -308,12 +291,6 @@ def _silence() -> Iterator[None]:
 
 def _copy(source: Path, folder: Path) -> None:
     write_notebook(json.loads(source.read_bytes()), folder / source.name)
-
-
-def write_notebook(notebook: Notebook, path: Path) -> None:
-    """Write a notebook as a file, with the folders above it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(notebook))
 
 
 if __name__ == "__main__":

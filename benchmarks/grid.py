@@ -31,8 +31,13 @@ _CHECKPOINTING: tuple[dict[str, Any], ...] = (
 )
 _ATTENTION: tuple[Literal["standard", "flash"], ...] = ("standard", "flash")
 _STEPS: tuple[tuple[str, Implementation], ...] = (
-    *(("sgd", "for-loop"), ("momentum", "foreach"), ("adamw", "for-loop"), ("adamw", "foreach")),
-    *(("adamw", "fused"), ("adafactor", "for-loop"), ("adafactor", "foreach")),
+    ("sgd", "for-loop"),
+    ("momentum", "foreach"),
+    ("adamw", "for-loop"),
+    ("adamw", "foreach"),
+    ("adamw", "fused"),
+    ("adafactor", "for-loop"),
+    ("adafactor", "foreach"),
 )
 
 

@@ -25,7 +25,7 @@ from autograder.base import memory
 from autograder.base.course import COURSE
 from autograder.content import find_lab
 from autograder.notebooks.released import release_of
-from benchmarks.grader import Notebook, solved_notebooks, write_notebook
+from benchmarks.notebooks import Notebook, solved_notebooks, write_notebook
 
 __all__ = ["KINDS", "Figures", "main"]
 

@@ -2,6 +2,8 @@
 
 torch tests its modules and operators with lists of samples (`module_db`, `op_db`). Those samples
 are tiny, and some modules are missing, so every module has a step of its own here, of some MB.
+
+Long because it is a table: a row for each module of torch.nn.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ from autograder.base.course import COURSE, Course
 from autograder.content import find_lab
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.released import release_of
-from autograder.store.database import scores_in
 from autograder.store.out_folder import OutFolder
-from benchmarks.grader import Notebook, solved_notebooks, write_notebook
+from autograder.store.scores import scores_in
+from benchmarks.notebooks import Notebook, solved_notebooks, write_notebook
 
 __all__ = ["Times", "main"]
 

@@ -293,10 +293,11 @@ def test_the_worked_example_works_as_it_stands(scratch: Path) -> None:
     program = (
         "from pathlib import Path\n"
         "from autograder.authoring.build import build\n"
+        "from autograder.base.course import Course\n"
         "from autograder.content import find_task\n"
         "from tests.autograder.content.bank_in_process import graded_bank\n"
         "from autograder.content.lab02 import LAB\n"
-        f"print([path.name for path in build(Path({str(scratch)!r}), ['lab02_sizing'])])\n"
+        f"print([path.name for path in build(Course(Path({str(scratch)!r})), ['lab02_sizing'])])\n"
         "task = LAB.tasks[-1]\n"
         f"for entry, verdict in graded_bank(LAB, task, Path({str(scratch / 'bank')!r})):\n"
         "    print(entry.label, verdict.status, verdict.mistake)\n"

@@ -16,17 +16,15 @@ from typing import Any
 import jupytext
 import nbformat
 from nbformat import NotebookNode
-from traitlets.config.loader import Config, ConfigFileNotFound, PyFileConfigLoader
+from traitlets.config.loader import Config
 
 from autograder.authoring.lint import release_violations, source_violations
+from autograder.base.course import Course
 from autograder.base.errors import AutograderError
 from autograder.content import find_lab
 from autograder.notebooks.stamp import digest, recorded, write_record
 
 __all__ = ["BuildError", "build", "check", "find_sources", "read_source"]
-
-_SOURCES = "solutions"
-_RELEASES = "labs"
 
 
 class BuildError(AutograderError, ValueError):
@@ -37,18 +35,18 @@ class BuildError(AutograderError, ValueError):
         super().__init__("\n".join(self.violations))
 
 
-def build(root: Path, labs: Iterable[str] | None = None) -> list[Path]:
-    """Build the labs of the course in `root`, all of them by default; return the files it changed.
+def build(course: Course, labs: Iterable[str] | None = None) -> list[Path]:
+    """Build these labs of the course, all of them by default; return the files it changed.
 
     Raises BuildError, with every fault of every source at once, before anything is written, and
     where a notebook was edited, for its edits would be lost; and ValueError, with the names there
     are, where a lab has no source.
     """
     changed = []
-    files = _built(root, labs)
-    edited = [path for path, content in files.items() if _is_edited(root, path, content)]
+    files = _built(course, labs)
+    edited = [path for path, content in files.items() if _is_edited(course, path, content)]
     if edited:
-        raise BuildError(_edited(root, path) for path in edited)
+        raise BuildError(_edited(course, path) for path in edited)
     for path, content in files.items():
         if path.is_file() and path.read_bytes() == content:
             continue
@@ -58,33 +56,35 @@ def build(root: Path, labs: Iterable[str] | None = None) -> list[Path]:
     return changed
 
 
-def check(root: Path, labs: Iterable[str] | None = None) -> list[str]:
+def check(course: Course, labs: Iterable[str] | None = None) -> list[str]:
     """Return a sentence for each built notebook that is not what its source builds; write nothing.
 
     Raises as `build` does.
     """
     labs = None if labs is None else list(labs)
-    expected = _built(root, labs)
+    expected = _built(course, labs)
     sentences = []
     for path, content in expected.items():
-        name = path.relative_to(root).as_posix()
+        name = course.name_of(path)
         command = f"run `autograder build {path.stem}`"
         if not path.is_file():
             sentences.append(f"{name} is not there; {command}.")
-        elif _is_edited(root, path, content):
-            sentences.append(_edited(root, path))
+        elif _is_edited(course, path, content):
+            sentences.append(_edited(course, path))
         elif path.read_bytes() != content:
-            sentences.append(f"{name} is not what {_SOURCES}/{path.stem}.py builds; {command}.")
-    for path in _notebooks(root, labs):
+            sentences.append(
+                f"{name} is not what {_source_name(course, path.stem)} builds; {command}."
+            )
+    for path in _notebooks(course, labs):
         if path not in expected:
-            name = path.relative_to(root).as_posix()
+            name = course.name_of(path)
             sentences.append(f"{name} is built from no source; delete it, or move it elsewhere.")
     return sentences
 
 
-def _is_edited(root: Path, path: Path, content: bytes) -> bool:
+def _is_edited(course: Course, path: Path, content: bytes) -> bool:
     """Whether a source notebook was edited since it was built, and not to what is now built."""
-    if path.parent.parent != root / _SOURCES or not path.is_file():
+    if path != course.solved_notebook(path.stem) or not path.is_file():
         return False
     try:
         there = nbformat.read(path, as_version=4)
@@ -94,22 +94,30 @@ def _is_edited(root: Path, path: Path, content: bytes) -> bool:
     return recorded(there) not in (None, digest(there)) and digest(there) != digest(built)
 
 
-def _edited(root: Path, path: Path) -> str:
-    name = path.relative_to(root).as_posix()
+def _edited(course: Course, path: Path) -> str:
     return (
-        f"{name} was edited since it was built; run `autograder build --pull {path.stem}` to carry "
-        f"the edits into {_SOURCES}/{path.stem}.py, or delete the notebook to drop them."
+        f"{course.name_of(path)} was edited since it was built; run `autograder build --pull "
+        f"{path.stem}` to carry the edits into {_source_name(course, path.stem)}, or delete the "
+        "notebook to drop them."
     )
 
 
-def _built(root: Path, labs: Iterable[str] | None) -> dict[Path, bytes]:
+def _source_name(course: Course, lab: str) -> str:
+    return course.name_of(course.lab_sources()[lab])
+
+
+def _built(course: Course, labs: Iterable[str] | None) -> dict[Path, bytes]:
     """Every file that building would write, with its content."""
-    config = _course_config(root)
+    if not course.config_file.is_file():
+        raise ValueError(
+            f"{course} is not the course's folder: it has no {course.config_file.name}. "
+            "Give the folder that has solutions/ and labs/ in it."
+        )
     files: dict[Path, bytes] = {}
     violations: list[str] = []
-    for source in find_sources(root, labs):
+    for source in find_sources(course, labs):
         name = source.stem
-        label = f"{_SOURCES}/{source.name}"
+        label = course.name_of(source)
         try:
             lab = find_lab(name)
         except ValueError as error:
@@ -117,46 +125,38 @@ def _built(root: Path, labs: Iterable[str] | None) -> dict[Path, bytes]:
             continue
         notebook = read_source(source.read_text(encoding="utf-8"), lab.number)
         found = source_violations(label, notebook, lab)
-        found += _strays(root, name)
+        found += _strays(course, name)
         if not found:
             text = nbformat.writes(notebook) + "\n"
             try:
-                release = _release(name, text, config)
+                release = _release(name, text, course)
             except RuntimeError as error:
                 found.append(f"{label}: nbgrader cannot release it. {error}")
             else:
                 found += release_violations(label, nbformat.reads(release, as_version=4), lab)
-                files[root / _SOURCES / name / f"{name}.ipynb"] = text.encode()
-                files[root / _RELEASES / name / f"{name}.ipynb"] = release.encode()
+                files[course.solved_notebook(name)] = text.encode()
+                files[course.released_notebook(name)] = release.encode()
         violations += found
     if violations:
         raise BuildError(violations)
     return files
 
 
-def _course_config(root: Path) -> Config:
-    try:
-        return PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
-    except ConfigFileNotFound:
-        raise ValueError(
-            f"{root} is not the course's folder: it has no nbgrader_config.py. "
-            "Give the folder that has solutions/ and labs/ in it."
-        ) from None
-
-
-def find_sources(root: Path, labs: Iterable[str] | None) -> list[Path]:
+def find_sources(course: Course, labs: Iterable[str] | None) -> list[Path]:
     """Return the source of each of these labs, of all labs for None; ValueError if one has none."""
-    there = {path.stem: path for path in sorted((root / _SOURCES).glob("lab*.py"))}
+    there = course.lab_sources()
     if not there:
         raise ValueError(
-            f"{root} has no {_SOURCES}/lab*.py, which this command is for. Ordinary nbgrader "
-            "assignments are built and released by nbgrader itself, and not graded on Gradescope."
+            f"{course} has no {course.solutions.name}/lab*.py, which this command is for. Ordinary "
+            "nbgrader assignments are built and released by nbgrader itself, and not graded on "
+            "Gradescope."
         )
     wanted = list(there) if labs is None else list(dict.fromkeys(labs))
     unknown = [name for name in wanted if name not in there]
     if unknown:
         raise ValueError(
-            f"{_SOURCES}/ has no source of {', '.join(unknown)}; its labs are {', '.join(there)}"
+            f"{course.solutions.name}/ has no source of {', '.join(unknown)}; "
+            f"its labs are {', '.join(there)}"
         )
     return [there[name] for name in wanted]
 
@@ -176,31 +176,29 @@ def read_source(text: str, number: str) -> NotebookNode:
     return notebook
 
 
-def _strays(root: Path, name: str) -> list[str]:
+def _strays(course: Course, name: str) -> list[str]:
     """What else lies in the folder that nbgrader copies into the release, solutions and all."""
-    folder = root / _SOURCES / name
+    solved = course.solved_notebook(name)
     return [
-        f"{path.relative_to(root).as_posix()}: only {name}.ipynb belongs in this folder, for "
+        f"{course.name_of(path)}: only {name}.ipynb belongs in this folder, for "
         "nbgrader copies whatever else is there to the students. Move it elsewhere."
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and path != folder / f"{name}.ipynb"
-        and ".ipynb_checkpoints" not in path.parts
+        for path in sorted(solved.parent.rglob("*"))
+        if path.is_file() and path != solved and ".ipynb_checkpoints" not in path.parts
     ]
 
 
-def _notebooks(root: Path, labs: Iterable[str] | None) -> list[Path]:
+def _notebooks(course: Course, labs: Iterable[str] | None) -> list[Path]:
     """The notebooks that lie where built ones do, of these labs, or of any."""
     names = ["*"] if labs is None else list(labs)
     return [
         path
-        for folder in (_SOURCES, _RELEASES)
+        for folder in (course.solutions, course.releases)
         for name in names
-        for path in sorted((root / folder).glob(f"{name}/*.ipynb"))
+        for path in sorted(folder.glob(f"{name}/*.ipynb"))
     ]
 
 
-def _release(name: str, source: str, config: Config) -> str:
+def _release(name: str, source: str, course: Course) -> str:
     """What `nbgrader generate_assignment --no-db` makes of a source notebook.
 
     Raises RuntimeError, with nbgrader's own words, where it refuses.
@@ -210,19 +208,20 @@ def _release(name: str, source: str, config: Config) -> str:
     from nbgrader.utils import capture_log
 
     with tempfile.TemporaryDirectory(prefix="peakmem-build-") as folder:
+        scratch = Course(Path(folder))
         settings: dict[str, Any] = {
             "CourseDirectory": {
                 "root": folder,
                 "assignment_id": name,
-                "source_directory": _SOURCES,
-                "release_directory": _RELEASES,
+                "source_directory": scratch.solutions.name,
+                "release_directory": scratch.releases.name,
             },
             "GenerateAssignment": {"no_database": True},
             "SaveCells": {"enabled": False},
         }
-        config = copy.deepcopy(config)
+        config = copy.deepcopy(course.config)
         config.merge(Config(settings))
-        path = Path(folder, _SOURCES, name, f"{name}.ipynb")
+        path = scratch.solved_notebook(name)
         path.parent.mkdir(parents=True)
         path.write_text(source, encoding="utf-8")
         # nbgrader logs at length; its words are kept for the error, and nothing is printed.
@@ -230,4 +229,4 @@ def _release(name: str, source: str, config: Config) -> str:
         outcome = capture_log(converter)
         if not outcome["success"]:
             raise RuntimeError(outcome.get("log") or outcome["error"])
-        return Path(folder, _RELEASES, name, f"{name}.ipynb").read_text(encoding="utf-8")
+        return scratch.released_notebook(name).read_text(encoding="utf-8")

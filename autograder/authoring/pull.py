@@ -20,6 +20,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.authoring.build import BuildError, build, find_sources, read_source
+from autograder.base.course import Course
 from autograder.notebooks.stamp import KEPT, content, digest, recorded
 
 __all__ = ["pull"]
@@ -27,7 +28,7 @@ __all__ = ["pull"]
 _CELL_STARTS = re.compile(r"^(?=# ?%%(?:\s|$))", re.MULTILINE)
 
 
-def pull(root: Path, lab: str) -> list[str]:
+def pull(course: Course, lab: str) -> list[str]:
     """Carry edits of the built notebook of `lab` into its source; return a sentence for each.
 
     Afterwards all is built and `check` has nothing to say. Outputs and execution counts are
@@ -37,9 +38,9 @@ def pull(root: Path, lab: str) -> list[str]:
     since the build, where the source cannot hold an edit, and where the outcome does not build;
     ValueError where there is no such lab or no built notebook of it.
     """
-    (source,) = find_sources(root, [lab])
-    path = root / "solutions" / lab / f"{lab}.ipynb"
-    label = path.relative_to(root).as_posix()
+    (source,) = find_sources(course, [lab])
+    path = course.solved_notebook(lab)
+    label = course.name_of(path)
     if not path.is_file():
         return []
     notebook = nbformat.read(path, as_version=4)
@@ -50,10 +51,10 @@ def pull(root: Path, lab: str) -> list[str]:
         return []
     changes = list(_changes(old.cells, notebook.cells))
     if digest(old) != recorded(notebook):
-        raise BuildError([_both_changed(label, lab, notebook), *changes])
+        raise BuildError([_both_changed(label, course.name_of(source), notebook), *changes])
     _write(source, _carry(text, old, notebook, label))
     try:
-        build(root, [lab])
+        build(course, [lab])
     except BaseException as error:
         _write(source, text)
         if isinstance(error, BuildError):
@@ -67,14 +68,14 @@ def _write(source: Path, text: str) -> None:
     source.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _both_changed(label: str, lab: str, notebook: NotebookNode) -> str:
-    why = f"solutions/{lab}.py was changed too since it was built"
+def _both_changed(label: str, source: str, notebook: NotebookNode) -> str:
+    why = f"{source} was changed too since it was built"
     if recorded(notebook) is None:
         why = "it keeps no record of the source that it was built from"
     return (
         f"{label} was edited, but {why}, so pulling could undo what is in the source. Move the "
-        f"notebook elsewhere, run `autograder build {lab}`, make your edits in the new one, and "
-        "pull. From the source to the notebook, these cells differ:"
+        f"notebook elsewhere, run `autograder build {Path(label).stem}`, make your edits in the "
+        "new one, and pull. From the source to the notebook, these cells differ:"
     )
 
 

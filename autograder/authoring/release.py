@@ -25,6 +25,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from autograder.authoring.build import check, find_sources
+from autograder.base.course import Course
 from autograder.base.files import write_whole
 from autograder.base.markdown import markdown_to_html
 from autograder.notebooks.released import release_of
@@ -44,24 +45,23 @@ __all__ = [
 
 FOLDER = "peakmem-labs"  # the folder that every zip unpacks to
 _TEMPLATES = Path(__file__).parents[1] / "templates"
-_GUIDE = "docs/students.md"
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the same content gives the same zip, whenever it is made
 PLAIN, PROGRAM, PRIVATE = 0o100644, 0o100755, 0o100600  # modes of a file in a zip
 
 
-def make_release(root: Path, labs: Sequence[str] | None, out: Path) -> dict[Path, list[str]]:
+def make_release(course: Course, labs: Sequence[str] | None, out: Path) -> dict[Path, list[str]]:
     """Write the zips of these labs, of all for None, into `out`; return what each one holds.
 
     Raises ValueError where a lab is unknown or a built notebook is not what its source builds,
     and RuntimeError, with pip's own words, where the wheel cannot be built.
     """
-    names = [source.stem for source in find_sources(root, labs)]
-    if stale := check(root, names):
+    names = [source.stem for source in find_sources(course, labs)]
+    if stale := check(course, names):
         raise ValueError("\n".join(stale))
     versions, notebooks = {}, {}
     for name in names:
-        versions[name], notebooks[name] = _notebook(root, name)
-    shared = student_files(root)
+        versions[name], notebooks[name] = _notebook(course, name)
+    shared = student_files(course)
     written = {}
     for archive, held in [("peakmem-labs", names), *((name, [name]) for name in names)]:
         files = {f"released/{name}/{name}.ipynb": notebooks[name] for name in held}
@@ -71,13 +71,13 @@ def make_release(root: Path, labs: Sequence[str] | None, out: Path) -> dict[Path
     return written
 
 
-def student_files(root: Path) -> dict[str, bytes]:
+def student_files(course: Course) -> dict[str, bytes]:
     """Return what every zip holds beside the notebooks: name -> content."""
-    wheel, library = library_wheel(root)
-    pins = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    conda = (root / "environment.yml").read_text(encoding="utf-8")
+    wheel, library = library_wheel(course)
+    pins = course.constraints_file.read_text(encoding="utf-8").splitlines()
+    conda = course.environment_file.read_text(encoding="utf-8")
     texts = {
-        "START-HERE.html": _start_page(root),
+        "START-HERE.html": _start_page(course),
         "start.py": (_TEMPLATES / "start.py").read_text(encoding="utf-8"),
         "requirements.txt": f"-c constraints.txt\n./{wheel}[lab]\n",
         "constraints.txt": "\n".join(pin for pin in pins if not pin.startswith("#")) + "\n",
@@ -86,19 +86,19 @@ def student_files(root: Path) -> dict[str, bytes]:
     return {wheel: library, **{name: text.encode() for name, text in texts.items()}}
 
 
-def _notebook(root: Path, lab: str) -> tuple[str, bytes]:
+def _notebook(course: Course, lab: str) -> tuple[str, bytes]:
     """The released notebook, saying in its metadata which release it is; and that release."""
-    notebook = nbformat.from_dict(release_of(lab, root / "labs"))
+    notebook = nbformat.from_dict(release_of(lab, course.releases))
     version = release_version(notebook)
     notebook.metadata.setdefault("peakmem", nbformat.NotebookNode())["release"] = version
     return version, (nbformat.writes(notebook) + "\n").encode()
 
 
-def _start_page(root: Path) -> str:
+def _start_page(course: Course) -> str:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, autoescape=True
     )
-    guide = (root / _GUIDE).read_text(encoding="utf-8")
+    guide = course.student_guide.read_text(encoding="utf-8")
     # Other pages of the documentation are no part of the zip: their links become plain words.
     guide = re.sub(r"\[([^]]*)\]\((?!https?:|#)[^)]*\)", r"\1", guide)
     style = (_TEMPLATES / "feedback.css").read_text(encoding="utf-8")
@@ -107,30 +107,29 @@ def _start_page(root: Path) -> str:
     )
 
 
-def library_wheel(root: Path) -> tuple[str, bytes]:
+def library_wheel(course: Course) -> tuple[str, bytes]:
     """Return the library's wheel, name and content: what students install."""
-    return _wheel({"src/peakmem": root / "src/peakmem"}, root, ("pyproject.toml", "README.md"))
+    return _wheel(course.library, course.name_of(course.library), course.project_files)
 
 
-def grader_wheel(root: Path) -> tuple[str, bytes]:
+def grader_wheel(course: Course) -> tuple[str, bytes]:
     """Return the grader's wheel, name and content. It holds all tasks and answers."""
-    return _wheel({".": root / "autograder"}, root, ())
+    return _wheel(course.grader, ".", [])
 
 
-def _wheel(folders: Mapping[str, Path], root: Path, names: Sequence[str]) -> tuple[str, bytes]:
-    """A wheel built from a copy of these folders and files: building litters its folder."""
+def _wheel(package: Path, place: str, files: Sequence[Path]) -> tuple[str, bytes]:
+    """A wheel of a copy of `package` at `place` and of these files: building litters its folder."""
     with tempfile.TemporaryDirectory(prefix="peakmem-release-") as folder:
         source, built = Path(folder, "source"), Path(folder, "built")
         source.mkdir()
-        for place, original in folders.items():
-            shutil.copytree(
-                original,
-                source / place,
-                ignore=shutil.ignore_patterns("__pycache__", ".*", "*.egg-info", "build"),
-                dirs_exist_ok=True,
-            )
-        for name in names:
-            shutil.copy(root / name, source)
+        shutil.copytree(
+            package,
+            source / place,
+            ignore=shutil.ignore_patterns("__pycache__", ".*", "*.egg-info", "build"),
+            dirs_exist_ok=True,
+        )
+        for file in files:
+            shutil.copy(file, source)
         build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
         build += ["--no-deps", "--no-build-isolation", "--wheel-dir", str(built), str(source)]
         # SOURCE_DATE_EPOCH is the time that setuptools gives the wheel's files: 1980-01-01.

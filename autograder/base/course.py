@@ -35,6 +35,10 @@ class Course:
         """Return the same course by its absolute path."""
         return Course(self.root.resolve())
 
+    def name_of(self, path: Path) -> str:
+        """Return a path as messages name it: from the course's folder on, with `/` in it."""
+        return path.relative_to(self.root).as_posix()
+
     @property
     def command_options(self) -> list[str]:
         """The words that name this course on a command line; none for the grader's own."""
@@ -98,10 +102,57 @@ class Course:
         """The folder of the labs' released notebooks."""
         return self.root / "labs"
 
+    @property
+    def solutions(self) -> Path:
+        """The folder of the labs' hand-edited sources and of the solved notebooks built of them."""
+        return self.root / "solutions"
+
+    def lab_sources(self) -> dict[str, Path]:
+        """Return the hand-edited source of every lab, by the lab's name, in order."""
+        return {path.stem: path for path in sorted(self.solutions.glob("lab*.py"))}
+
+    def solved_notebook(self, lab: str) -> Path:
+        """Return where a lab's solved notebook is built, the one that nbgrader calls the source."""
+        return self.solutions / lab / f"{lab}.ipynb"
+
+    def released_notebook(self, lab: str) -> Path:
+        """Return where a lab's released notebook is built."""
+        return self.releases / lab / f"{lab}.ipynb"
+
     def built_notebooks(self, lab: str) -> list[Path]:
         """Return the released and the solved notebook of a lab, those of them that exist."""
-        built = (self.root / kind / lab / f"{lab}.ipynb" for kind in ("labs", "solutions"))
+        built = (self.released_notebook(lab), self.solved_notebook(lab))
         return [path for path in built if path.is_file()]
+
+    @property
+    def library(self) -> Path:
+        """The package that students install."""
+        return self.root / "src" / "peakmem"
+
+    @property
+    def grader(self) -> Path:
+        """The package that grades, and that no student gets."""
+        return self.root / "autograder"
+
+    @property
+    def project_files(self) -> list[Path]:
+        """The library's metadata: pyproject.toml, and the page that it shows, README.md."""
+        return [self.root / "pyproject.toml", self.root / "README.md"]
+
+    @property
+    def constraints_file(self) -> Path:
+        """The versions that the course was tested with."""
+        return self.root / "constraints.txt"
+
+    @property
+    def environment_file(self) -> Path:
+        """The environment for conda."""
+        return self.root / "environment.yml"
+
+    @property
+    def student_guide(self) -> Path:
+        """The page that students start with."""
+        return self.root / "docs" / "students.md"
 
     @property
     def bank(self) -> Path:

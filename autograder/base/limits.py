@@ -10,8 +10,13 @@ from dataclasses import dataclass
 from autograder.base.errors import AutograderError
 
 __all__ = [
-    *("ANSWER_BYTES", "OUTPUT_BYTES", "PICTURE_BYTES"),
-    *("Allowance", "Limits", "MachineBusy", "ProcessLost"),
+    "ANSWER_BYTES",
+    "OUTPUT_BYTES",
+    "PICTURE_BYTES",
+    "Allowance",
+    "Limits",
+    "MachineBusy",
+    "ProcessLost",
 ]
 
 # What one submission may leave behind, which the grader holds in memory and on disk. Of the labs'

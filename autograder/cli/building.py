@@ -38,7 +38,7 @@ def _build(options: argparse.Namespace) -> Report:
 
     labs = options.labs or None
     if options.check:
-        stale = check(options.course.root, labs)
+        stale = check(options.course, labs)
         return found(
             stale, text="" if stale else "All built notebooks are what their sources build."
         )
@@ -47,10 +47,10 @@ def _build(options: argparse.Namespace) -> Report:
     if options.pull:
         from autograder.authoring.pull import pull
 
-        for source in find_sources(options.course.root, labs):
-            changes = pull(options.course.root, source.stem) or ["no edits to pull"]
+        for source in find_sources(options.course, labs):
+            changes = pull(options.course, source.stem) or ["no edits to pull"]
             say("\n  ".join([f"{source.stem}:", *changes]))
-    built = build(options.course.root, labs)
+    built = build(options.course, labs)
     text = "\n".join(f"built {path}" for path in built)
     return Report(text=text, data={"built": [str(path) for path in built]})
 
@@ -61,7 +61,7 @@ def _lengths(options: argparse.Namespace) -> Report:
 
     lengths = {
         source.stem: length_of(read_source(source.read_text(encoding="utf-8"), source.stem))
-        for source in find_sources(options.course.root, options.labs or None)
+        for source in find_sources(options.course, options.labs or None)
     }
     data = {lab: asdict(length) for lab, length in lengths.items()}
     return Report(text=length_table(lengths), data={"lengths": data})
@@ -78,7 +78,7 @@ def add_release(commands: Commands) -> None:
 def _release(options: argparse.Namespace) -> Report:
     from autograder.authoring.release import make_release
 
-    zips = make_release(options.course.root, options.labs or None, options.out)
+    zips = make_release(options.course, options.labs or None, options.out)
     lines = [
         f"{path}  ({path.stat().st_size / 2**20:.1f} MiB, {', '.join(versions)})"
         for path, versions in zips.items()

@@ -11,10 +11,10 @@ from autograder.base.limits import Allowance
 from autograder.content.provenance import asked_of
 from autograder.grading.alone import alone, together
 from autograder.grading.run import LOST, Run, collect, collect_alone
+from autograder.model.banned_uses import banned_uses
 from autograder.model.definitions import forget
 from autograder.model.judge import could_not_judge, draw, findings, judge_safely, refuse
 from autograder.model.note import Note
-from autograder.model.restrictions import banned_uses
 from autograder.model.result import Result
 from autograder.model.submission import RunCell, Submission
 from autograder.model.task import Answer, Case, Lab, Task, Verdict

@@ -19,10 +19,21 @@ __all__ = ["WITHOUT_TORCH", "modules_of", "needed", "needs_torch"]
 
 #: Modules of peakmem, and folders of them, that load no torch.
 WITHOUT_TORCH = (
-    *("peakmem.core", "peakmem.errors", "peakmem.hardware", "peakmem.models"),
-    *("peakmem.labs.check", "peakmem.labs.compare", "peakmem.labs.doctor", "peakmem.labs.figures"),
-    *("peakmem.labs.predictions", "peakmem.labs.session"),
-    *("peakmem.numbers", "peakmem.plots", "peakmem.show.plots", "peakmem.specs", "peakmem.units"),
+    "peakmem.core",
+    "peakmem.errors",
+    "peakmem.hardware",
+    "peakmem.models",
+    "peakmem.labs.check",
+    "peakmem.labs.compare",
+    "peakmem.labs.doctor",
+    "peakmem.labs.figures",
+    "peakmem.labs.predictions",
+    "peakmem.labs.session",
+    "peakmem.numbers",
+    "peakmem.plots",
+    "peakmem.show.plots",
+    "peakmem.specs",
+    "peakmem.units",
 )
 
 # What may be imported before a fork: no thread is running and no file open after that.

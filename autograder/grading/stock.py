@@ -19,8 +19,8 @@ from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 from typing import Any
 
+from autograder.model.banned_uses import banned_uses
 from autograder.model.judge import could_not_judge, draw, judge_safely, refuse
-from autograder.model.restrictions import banned_uses
 from autograder.model.submission import RunCell
 from autograder.model.task import Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent

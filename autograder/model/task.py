@@ -11,7 +11,15 @@ import numpy as np
 from autograder.model.restrictions import NOTHING_BANNED, Ban
 
 __all__ = [
-    *("NOT_WRITTEN", "Answer", "Budget", "Case", "Finding", "Lab", "Memory", "Status", "Task"),
+    "NOT_WRITTEN",
+    "Answer",
+    "Budget",
+    "Case",
+    "Finding",
+    "Lab",
+    "Memory",
+    "Status",
+    "Task",
     "Verdict",
 ]
 

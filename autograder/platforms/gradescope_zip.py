@@ -55,20 +55,20 @@ def make_zip(course: Course, lab: str, course_secret: bytes, out: Path) -> str:
     The same course gives the same bytes. Raises ValueError where the lab is unknown or a built
     notebook is not what its source builds, and RuntimeError where a wheel cannot be built.
     """
-    find_sources(course.root, [lab])
-    if stale := check(course.root, [lab]):
+    find_sources(course, [lab])
+    if stale := check(course, [lab]):
         raise ValueError("\n".join(stale))
     version = release_version(nbformat.from_dict(release_of(lab, course.releases)))
     files = {
         "setup.sh": (_TEMPLATES / "gradescope_setup.sh").read_bytes(),
         "run_autograder": (_TEMPLATES / "gradescope_run.sh").read_bytes(),
         "requirements.txt": _requirements(course),
-        "constraints.txt": (course.root / "constraints.txt").read_bytes(),
+        "constraints.txt": course.constraints_file.read_bytes(),
         "autograder.json": json.dumps({"lab": lab, "release": version}).encode() + b"\n",
         "secret": lab_secret(course_secret, lab).hex().encode() + b"\n",
         **_notebooks(course, lab),
     }
-    for name, wheel in (library_wheel(course.root), grader_wheel(course.root)):
+    for name, wheel in (library_wheel(course), grader_wheel(course)):
         files[f"wheels/{name}"] = wheel
     modes = {"setup.sh": PROGRAM, "run_autograder": PROGRAM, "secret": PRIVATE}
     write_whole(out, pack({name: (data, modes.get(name, PLAIN)) for name, data in files.items()}))
@@ -91,10 +91,11 @@ def points_of(course: Course, lab: str) -> Points:
 
 def _notebooks(course: Course, lab: str) -> Mapping[str, bytes]:
     """The lab's folders, and how the course is laid out, below `course/` in the zip."""
-    files = [p for folder in ("labs", "solutions") for p in (course.root / folder / lab).rglob("*")]
+    folders = (course.releases, course.solutions)
+    files = [path for folder in folders for path in (folder / lab).rglob("*")]
     files += [course.config_file]
     return {
-        f"course/{path.relative_to(course.root).as_posix()}": path.read_bytes()
+        f"course/{course.name_of(path)}": path.read_bytes()
         for path in files
         if path.is_file() and not any(part.startswith(".") for part in path.parts)
     }
@@ -103,7 +104,7 @@ def _notebooks(course: Course, lab: str) -> Mapping[str, bytes]:
 def _requirements(course: Course) -> bytes:
     """What both wheels need beside each other, for they are installed where only root can read."""
     needed = set()
-    for path in (course.root / "pyproject.toml", course.root / "autograder/pyproject.toml"):
+    for path in (course.project_files[0], course.grader / "pyproject.toml"):
         project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
         needed |= {line for line in project["dependencies"] if line != "peakmem"}
     return "".join(f"{line}\n" for line in sorted(needed)).encode()

@@ -16,12 +16,12 @@ from autograder.notebooks.binder import bind
 from autograder.notebooks.questions import Question, questions_in, read_notebooks
 from autograder.publish.export import COLUMNS, points
 from autograder.rules.semester import read_semester
-from autograder.store.database import scores_in
 from autograder.store.gradebook_file import has_tables
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from autograder.store.out_format import format_of
 from autograder.store.roll import absent, taken
+from autograder.store.scores import scores_in
 
 __all__ = ["audit", "questions_then"]
 

@@ -24,8 +24,16 @@ __all__ = [
 ]
 
 COLUMNS = (
-    *("student", "lab", "task", "score", "max_score", "status", "mistake", "message"),
-    *("release", "kind"),
+    "student",
+    "lab",
+    "task",
+    "score",
+    "max_score",
+    "status",
+    "mistake",
+    "message",
+    "release",
+    "kind",
 )
 ALL_COUNTS = Counting()
 _NOTHING = "Nothing was submitted."

@@ -10,52 +10,31 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
-from pygments import highlight
 from pygments.formatters import HtmlFormatter
-from pygments.lexers.python import PythonLexer
 
 from autograder.base.course import COURSE, Course
 from autograder.base.files import write_whole
-from autograder.base.markdown import markdown_to_html
-from autograder.content import has_tasks
 from autograder.model.lateness import ON_TIME, Lateness
 from autograder.model.manual_grades import NOTHING, Given
 from autograder.model.result import Result
-from autograder.model.status import MANUAL, SCORED, UNANSWERED, capitalized, shown
-from autograder.model.task import Verdict
+from autograder.model.status import SCORED
 from autograder.notebooks.binder import is_bound
-from autograder.notebooks.graded import graded_notebook, marks_of
+from autograder.notebooks.graded import marks_of
 from autograder.notebooks.questions import Question, questions_in, source_notebook
 from autograder.publish.export import points
+from autograder.publish.feedback_cells import cells_of
+from autograder.publish.feedback_marks import mark_of
 from autograder.store.out_folder import OutFolder
 
 __all__ = ["feedback_html", "shows", "write_feedback"]
 
 _TEMPLATES = Path(__file__).parents[1] / "templates"
-_LONGEST_TEXT = 20_000  # characters of one output; code above this is not coloured either
-_LONGEST_PAGE = 1_500_000  # characters of all cells; a lab's solved notebook has 250,000
-_KEPT = 256  # rendered cells that are kept: a lab's own are the same on every page
-
-# No meaning hangs on a colour: each status has an icon, and its words beside it.
-_ICONS = {
-    "right": "✔",
-    "partly": "◐",
-    "wrong": "✘",
-    "needs_gpu": "▣",
-    "could_not_judge": "?",
-    UNANSWERED: "∅",
-    "left_out": "○",
-    MANUAL: "✎",
-    "quarantined": "?",
-    "failed": "?",
-}
 _NEXT = {
     "quarantined": (
         "Your file could not be read as this lab's notebook, so nothing in it was graded.",
@@ -68,27 +47,7 @@ _NEXT = {
         "of those to grade again.",
     ),
 }
-_MANUAL = "Your instructor grades this answer."
-_GIVEN = "Your instructor gave these points."
-_ENDS = {"quarantined", "failed"}  # in which nothing was judged
 _HEAD_BYTES = 250  # of a page, which say which manual grades it shows
-_NO_VERDICT = "The grader returned no verdict here. Your instructor will look at it."
-
-
-@dataclass(frozen=True)
-class _Mark:
-    """What the page says of one question."""
-
-    id: str
-    title: str
-    status: str
-    icon: str
-    words: str
-    score: str
-    message: str
-    mistake: str
-    parts: tuple[tuple[str, float], ...]
-    comment: str
 
 
 def write_feedback(
@@ -138,7 +97,7 @@ def feedback_html(
     questions = questions_in(source)
     comments = _comments(source, questions, given)
     marks = {
-        q.id: _mark(q, result, verdicts.get(q.id), given.points.get(q.id), comments.get(q.id, ""))
+        q.id: mark_of(q, result, verdicts.get(q.id), given.points.get(q.id), comments.get(q.id, ""))
         for q in questions
     }
     style, policy = _style()
@@ -156,7 +115,7 @@ def feedback_html(
         what_next=what_next,
         marks=list(marks.values()),
         total=_total(result, questions, given, late),
-        cells=_cells(result, source, marks),
+        cells=cells_of(result, source, marks),
     )
     return page
 
@@ -209,51 +168,6 @@ def _comments(
     return {name: "\n\n".join(texts) for name, texts in found.items()}
 
 
-def _mark(
-    question: Question,
-    result: Result,
-    verdict: Verdict | None,
-    by_hand: float | None,
-    comment: str,
-) -> _Mark:
-    score, mistake = "-", ""
-    parts: tuple[tuple[str, float], ...] = ()
-    if result.end != "graded":
-        status, message = str(result.end), ""
-    elif question.by_person and verdict is None:
-        status, message = MANUAL, _MANUAL
-    elif verdict is None:
-        status, message = "could_not_judge", _NO_VERDICT
-    else:
-        status, message = verdict.status, verdict.message
-        mistake = (verdict.mistake or "").replace("_", " ")
-        if status in SCORED:
-            score = points(verdict.points)
-            parts = tuple(verdict.earned.items()) if len(verdict.earned) > 1 else ()
-    if by_hand is not None:
-        said = "" if verdict is None or result.end != "graded" else f" The grader said: {message}"
-        status, message, score, parts = MANUAL, f"{_GIVEN}{said}", points(by_hand), ()
-    return _Mark(
-        id=question.id,
-        title=question.title,
-        status=status,
-        icon=_ICONS[status],
-        words=capitalized(shown("could_not_judge" if status in _ENDS else status)),
-        score=_score(score, question, verdict),
-        message=message,
-        mistake=mistake,
-        parts=parts,
-        comment=comment,
-    )
-
-
-def _score(score: str, question: Question, verdict: Verdict | None) -> str:
-    if verdict is not None and verdict.status == "left_out":
-        return "no"
-    bonus = verdict is not None and not verdict.max_points
-    return f"{score} of {points(question.points)}{' bonus' if bonus else ''}"
-
-
 def _total(
     result: Result, questions: Sequence[Question], given: Given, late: Lateness
 ) -> dict[str, str]:
@@ -276,94 +190,3 @@ def _total(
         "gpu": points(gpu) if gpu else "",
         "bonus": points(bonus) if bonus else "",
     }
-
-
-def _cells(
-    result: Result, source: Mapping[str, Any], marks: Mapping[str, _Mark]
-) -> list[dict[str, Any]]:
-    """The notebook's cells as the template shows them; a grade cell is shown as its mark."""
-    if result.end != "graded":
-        return []
-    shows_tests = not has_tasks(result.lab)  # those of a lab with Tasks never run
-    # In a lab what students leave as it was is theirs too: a prediction, for one.
-    theirs = {cell["source"] for cell in source["cells"]} if shows_tests else set()
-    cells = []
-    left = _LONGEST_PAGE
-    for cell in graded_notebook(result, source)["cells"]:
-        nbgrader = marks_of(cell)
-        mark = marks.get(nbgrader.get("grade_id", ""))
-        untouched = cell["source"] in theirs and not nbgrader.get("solution")
-        is_test = nbgrader.get("grade") and not nbgrader.get("solution")
-        given = bool(nbgrader.get("locked") or is_test) or untouched
-        shown: dict[str, Any] = {
-            "given": given,
-            "mark": mark,
-            "text": "",
-            "code": "",
-            "outputs": [],
-        }
-        if mark is None or not given or shows_tests:
-            if cell["cell_type"] == "markdown":
-                shown["text"] = _rendered(cell["source"], cell.get("attachments"))
-            else:
-                shown["code"] = _coloured(cell["source"])
-                shown["outputs"] = [_output(output) for output in cell["outputs"]]
-        size = _size(shown)
-        if size > left:
-            shown |= {"text": _LEFT_OUT, "code": "", "outputs": []}
-        else:
-            left -= size
-        cells.append(shown)
-    return cells
-
-
-_LEFT_OUT = "This cell is left out: the page would be too long with it. Your notebook has it."
-
-
-def _size(shown: Mapping[str, Any]) -> int:
-    """Characters that a cell takes on the page; what is Markup is not escaped again."""
-    texts = [shown["text"], shown["code"]]
-    texts += [text for output in shown["outputs"] for text in output.values()]
-    return sum(len(Markup.escape(text)) for text in texts)
-
-
-def _rendered(source: str, attachments: Mapping[str, Any] | None) -> Markup:
-    if attachments:
-        return Markup(markdown_to_html(source, attachments))
-    return Markup(_cached_markdown(source))
-
-
-_cached_markdown = lru_cache(_KEPT)(markdown_to_html)
-
-
-@lru_cache(_KEPT)
-def _coloured(source: str) -> Markup:
-    """Code as HTML; pygments escapes all of it."""
-    if len(source) > _LONGEST_TEXT:
-        return Markup.escape(source)
-    return Markup(highlight(source, PythonLexer(), HtmlFormatter(nowrap=True)))
-
-
-def _output(output: Mapping[str, Any]) -> dict[str, Any]:
-    """An output that `safe_output` made, as the one form in which the page shows it."""
-    kind = output["output_type"]
-    if kind == "stream":
-        return {"text": _shortened(output["text"]), "kind": output["name"]}
-    if kind == "error":
-        lines = output["traceback"] or [f"{output['ename']}: {output['evalue']}"]
-        return {"text": _shortened("\n".join(lines)), "kind": "error"}
-    data = output["data"]
-    for mime in ("image/png", "image/jpeg", "image/gif", "image/webp"):
-        if mime in data:
-            return {"image": f"data:{mime};base64,{data[mime]}"}
-    if "text/html" in data:
-        return {"html": Markup(data["text/html"])}
-    return {"text": _shortened(data["text/plain"]), "kind": "value"}
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= _LONGEST_TEXT:
-        return text
-    half = _LONGEST_TEXT // 2
-    left_out = len(text) - 2 * half
-    return f"{text[:half]}\n\n[... {left_out:,} characters left out ...]\n\n{text[-half:]}"

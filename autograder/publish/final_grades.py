@@ -13,9 +13,9 @@ from autograder.model.lateness import ON_TIME, Lateness
 from autograder.model.status import NOT_SUBMITTED, status_of
 from autograder.model.submission import SubmissionKey
 from autograder.rules.semester import Student, read_semester
-from autograder.store.database import final_scores
 from autograder.store.out_folder import OutFolder
 from autograder.store.roll import counted, lateness, taken
+from autograder.store.scores import final_scores
 from autograder.store.small_files import COUNTED
 
 __all__ = ["Standing", "people", "standings"]

@@ -27,14 +27,9 @@ from autograder.publish.export import ALL_COUNTS, points, said
 from autograder.publish.formgrader import notebook_bytes, write_for_formgrader
 from autograder.rules.counting import Counting
 from autograder.store.cells import save_cells
-from autograder.store.database import (
-    Entries,
-    has_cells,
-    put_up_again,
-    save_entries,
-    save_max_points,
-)
+from autograder.store.database import Entries, put_up_again, save_entries, save_max_points
 from autograder.store.out_folder import OutFolder
+from autograder.store.scores import has_cells
 from autograder.store.small_files import SHOWN
 
 __all__ = ["look_again", "write_gradebook"]

@@ -15,12 +15,13 @@ from autograder.publish.pages import Shown, are_there, write_missing
 from autograder.publish.wholeness import require_whole
 from autograder.rules.counting import counting_of
 from autograder.rules.semester import read_semester
-from autograder.store.database import manual_grades, save_students
+from autograder.store.database import save_students
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from autograder.store.out_format import FORMAT, format_of, write_format
 from autograder.store.published import await_gradebook, note_published, put_back
 from autograder.store.roll import absent, lateness, taken
+from autograder.store.scores import manual_grades
 
 __all__ = ["publish"]
 

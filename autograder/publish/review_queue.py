@@ -21,8 +21,8 @@ from autograder.model.submission import SubmissionKey
 from autograder.notebooks.questions import Question, questions_of
 from autograder.publish.export import said
 from autograder.publish.summary import cut
-from autograder.store.database import final_scores, second_looks
 from autograder.store.out_folder import OutFolder
+from autograder.store.scores import final_scores, second_looks
 
 __all__ = ["Need", "needs", "told", "write_needs"]
 

@@ -6,9 +6,7 @@ No student's code runs, no grade is made, and nothing is deleted: what is damage
 
 from __future__ import annotations
 
-import json
 import os
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,6 +20,7 @@ from autograder.model.submission import SubmissionKey
 from autograder.notebooks.questions import questions_of
 from autograder.publish.audit import questions_then
 from autograder.publish.publishing import publish
+from autograder.review.whole_files import WHOLE, is_text
 from autograder.rules.semester import Semester, read_semester
 from autograder.runs.attempts import settle_again
 from autograder.runs.classroom import Classroom
@@ -137,7 +136,7 @@ def _move_unreadable(work: Repair) -> None:
     """Move derived files that are not whole; all of them are written again."""
     out = work.out
     for folder in (out, *out.attempts()):
-        for pattern, is_whole in _WHOLE.items():
+        for pattern, is_whole in WHOLE.items():
             for path in folder.matching(pattern):
                 if not is_whole(path):
                     work.move(path)
@@ -145,53 +144,10 @@ def _move_unreadable(work: Repair) -> None:
                         _keep_rows(path, work.moved[-1])
 
 
-def _is_page(path: Path) -> bool:
-    data = path.read_bytes()
-    return data.endswith(b"</html>\n") and _is_text(data)
-
-
-def _is_notebook(path: Path) -> bool:
-    try:
-        data = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(data, dict) and isinstance(data.get("cells"), list)
-
-
-def _is_table(path: Path) -> bool:
-    data = path.read_bytes()
-    return data.endswith(b"\n") and _is_text(data)
-
-
-def _is_zip(path: Path) -> bool:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.testzip() is None
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError):
-        return False
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        return "\0" not in data.decode()
-    except UnicodeDecodeError:
-        return False
-
-
-_WHOLE: Mapping[str, Callable[[Path], bool]] = {
-    "feedback/*/*.html": _is_page,
-    "autograded/*/*/*.ipynb": _is_notebook,
-    "source/*/*.ipynb": _is_notebook,
-    "*.csv": _is_table,
-    "export/*.csv": _is_table,
-    "export/*.zip": _is_zip,
-}
-
-
 def _keep_rows(log: Path, damaged: Path) -> None:
     """Write the log of changes with those of its rows that are whole."""
     lines = damaged.read_bytes().splitlines(keepends=True)
-    whole = [line for line in lines if line.endswith(b"\n") and _is_text(line)]
+    whole = [line for line in lines if line.endswith(b"\n") and is_text(line)]
     if whole:
         write_whole(log, b"".join(whole))
 

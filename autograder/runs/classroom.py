@@ -3,6 +3,9 @@
 Three steps: `take` writes down who handed in, `grade_all` grades what the journal has not yet, and
 `publish` (of `publishing`) turns the journal into all that leaves. Each may be cut off at any point
 and done again.
+
+Long because a class run hands each worker a grader that follows the same room, and the commands
+know both by this module.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ from sqlalchemy import func, or_, select, update
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.binder import full_name
 from autograder.store import tables as api
-from autograder.store.database import rows_of
 from autograder.store.gradebook_file import has_tables, open_session
 from autograder.store.out_folder import OutFolder
+from autograder.store.scores import rows_of
 
 __all__ = [
     "Manual",

@@ -15,17 +15,43 @@ _SUBMITTED = "submitted"  # the attempts that came in the submissions' folder it
 
 #: Patterns of the folders in a results folder, from the top down.
 FOLDERS = (
-    *("journal", "journal/*", "feedback", "feedback/*", "source", "source/*", "export"),
-    *("autograded", "autograded/*", "autograded/*/*"),
-    *("submitted", "submitted/*", "submitted/*/*", _ATTEMPTS, f"{_ATTEMPTS}/*", _REGRADE),
+    "journal",
+    "journal/*",
+    "feedback",
+    "feedback/*",
+    "source",
+    "source/*",
+    "export",
+    "autograded",
+    "autograded/*",
+    "autograded/*/*",
+    "submitted",
+    "submitted/*",
+    "submitted/*/*",
+    _ATTEMPTS,
+    f"{_ATTEMPTS}/*",
+    _REGRADE,
 )
 #: Patterns of the files that the grader writes into a results folder.
 FILES = (
-    *("format.json", "taken.json", "waived.json", "counted.json", "shown.json", "published.json"),
-    *("nbgrader_config.py", "gradebook.db", ".gradebook.lock"),
-    *("grades.csv", "manual_review.csv", "changes.csv", "changes_proposed.csv"),
-    *("journal/*/*.entry", "feedback/*/*.html", "source/*/*.ipynb"),
-    *("autograded/*/*/*.ipynb", "export/*"),
+    "format.json",
+    "taken.json",
+    "waived.json",
+    "counted.json",
+    "shown.json",
+    "published.json",
+    "nbgrader_config.py",
+    "gradebook.db",
+    ".gradebook.lock",
+    "grades.csv",
+    "manual_review.csv",
+    "changes.csv",
+    "changes_proposed.csv",
+    "journal/*/*.entry",
+    "feedback/*/*.html",
+    "source/*/*.ipynb",
+    "autograded/*/*/*.ipynb",
+    "export/*",
 )
 
 

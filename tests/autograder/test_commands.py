@@ -23,10 +23,10 @@ from autograder.grading.unanswered import NO_ANSWER
 from autograder.model.result import Result
 from autograder.runs.classroom import Classroom, Grader
 from autograder.sandbox.host.isolation import missing_layers
-from autograder.store.database import scores_in
 from autograder.store.fingerprint import terms_of
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
+from autograder.store.scores import scores_in
 from autograder.trials import demo
 from tests.autograder.class_by_hand import DOUBLE, HALVE, graded, verdict
 from tests.grading import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autograder.model.restrictions import Ban, banned_uses
+from autograder.model.banned_uses import banned_uses
+from autograder.model.restrictions import Ban
 from autograder.model.submission import RunCell
 from autograder.model.task import Task
 

@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from autograder.authoring.build import build, check
+from autograder.base.course import Course
 from autograder.cli.app import main
 from tests.browser.conftest import JupyterLab
 
@@ -26,7 +27,7 @@ def course(repository: Path, tmp_path: Path) -> Path:
     (root / "solutions").mkdir(parents=True)
     shutil.copy(repository / "nbgrader_config.py", root)
     shutil.copy(repository / "solutions" / f"{LAB}.py", root / "solutions")
-    build(root)
+    build(Course(root))
     return root
 
 
@@ -62,7 +63,7 @@ def test_edits_in_the_browser_are_pulled(
     assert [line[0] for line in changed] == ["-", "+"]
     assert changed[1].endswith("as a full GPU does. Bring paper.")
     assert main(["--course", str(course), "build"]) == 0
-    assert check(course) == []
+    assert check(Course(course)) == []
 
 
 def open_notebook(course: Path, jupyter: JupyterLab, page: Page) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 from zipfile import ZipFile
 
 from autograder.authoring.build import build
+from autograder.base.course import Course
 from tests.grading import REPOSITORY, course_copy
 
 __all__ = ["Container", "course_to_zip", "why_not"]
@@ -45,7 +46,7 @@ def course_to_zip(folder: Path, lab: str, secret: str) -> Path:
         (course / name).symlink_to(REPOSITORY / name)
     for package in ("autograder", "src"):
         (course / package).symlink_to(REPOSITORY / package)
-    build(course, [lab])
+    build(Course(course), [lab])
     (course / ".course_secret").write_text(secret)
     return course
 

@@ -272,7 +272,7 @@ def largest_micro_batch(run, upper): return 1
     Attack(
         "forged-outcomes",
         """
-import peakmem.probes.lab05 as probe
+import peakmem.probes.lab05.micro_batches as probe
 said = "\\n=4+4" + chr(0xD800) + chr(27) + "[2J" + "x" * 10**6
 probe.call_each = lambda function, calls: [("raised", said, said)] * len(calls)
 """,

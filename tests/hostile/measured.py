@@ -256,7 +256,7 @@ MEASURED_ATTACKS = [
     MeasuredAttack(
         "replaced-probe",
         """
-from peakmem.probes import lab03 as probe
+from peakmem.probes.lab03 import lean_adam as probe
 real = probe._large
 def large(step, *args, metered, **more):
     figures = dict.fromkeys(("rise_bytes", "numpy_rise_bytes", "kept_bytes", "numpy_kept_bytes"), 0)
@@ -522,7 +522,7 @@ def work(call, greedy):
         _FRAME
         + """
 from peakmem.core import serialization
-from peakmem.probes import lab03 as probe
+from peakmem.probes.lab03 import lean_adam as probe
 real = probe._large
 def large(*args, **more):
     value = real(*args, **more)

@@ -14,8 +14,8 @@ from autograder.model.status import shown
 from autograder.model.submission import SubmissionKey
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.unprotected import Unprotected
-from autograder.store.database import scores_in
 from autograder.store.out_folder import OutFolder
+from autograder.store.scores import scores_in
 from tests.grading import LAB05, SEARCH, cell_of
 from tests.hostile.conftest import ATTACKS, CANARY, HIDDEN, SECRET
 from tests.hostile.kinds import KINDS, QUICK

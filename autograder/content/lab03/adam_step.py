@@ -22,8 +22,10 @@ from autograder.model.task import Answer, Case, Finding, Task
 __all__ = ["MISTAKES", "NO_TORCH_OPTIM", "adam_step", "judge_models", "path_cases"]
 
 _FIRST, _CORRECTION, _NONE, _EPS = (
-    *("first step", "bias correction over 25 steps"),
-    *("None gradients", "eps outside the root"),
+    "first step",
+    "bias correction over 25 steps",
+    "None gradients",
+    "eps outside the root",
 )
 _TOLERANCE = 1e-9  # of the distance moved
 _FLOAT32 = 1e-5  # an error between the two is float32's

@@ -17,8 +17,10 @@ from peakmem.probes.lab04 import MANY, MANY_TANHS, TANHS, many_tanhs, run_checkp
 __all__ = ["checkpoint", "close", "near"]
 
 _GRADIENTS, _KEPT, _RNG, _SEVERAL = (
-    *("gradients", "kept bytes and calls"),
-    *("random numbers", "several tensors"),
+    "gradients",
+    "kept bytes and calls",
+    "random numbers",
+    "several tensors",
 )
 _PARTS_OF = {
     "layers": (_GRADIENTS,),

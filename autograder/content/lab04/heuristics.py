@@ -233,8 +233,19 @@ def _best_of(chain: Chain, budget: int, plans: list[list[int]]) -> list[int] | N
 HEURISTICS: dict[str, Rule] = {
     rule.__name__: rule
     for rule in (
-        *(greedy, greedy_from_the_back, fewest_cuts, one_cut, two_cuts, first_found),
-        *(cheapest_outputs, best_ratios, equal_segments, equal_bytes, adds_the_best),
-        *(drops_from_the_back, drops_the_dearest, least_peak),
+        greedy,
+        greedy_from_the_back,
+        fewest_cuts,
+        one_cut,
+        two_cuts,
+        first_found,
+        cheapest_outputs,
+        best_ratios,
+        equal_segments,
+        equal_bytes,
+        adds_the_best,
+        drops_from_the_back,
+        drops_the_dearest,
+        least_peak,
     )
 }

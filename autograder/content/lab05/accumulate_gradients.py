@@ -13,9 +13,6 @@ from autograder.content.lab05.gradients import (
     COMMON_MISTAKES,
     KEEPS_GRAPHS,
     OTHER_MODE,
-    Array,
-    Outcome,
-    as_before,
     close,
     faults_of_use,
     forwards_unseen,
@@ -24,18 +21,16 @@ from autograder.content.lab05.gradients import (
     is_number,
     is_tensor,
     number_in,
-    sizes_of,
-    weighted,
 )
+from autograder.content.lab05.pieces import Pieces, loss_mutants
 from autograder.model.compare import show
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.measure.meter import measure_call
-from peakmem.probes.lab05 import LOSSES, large_run, small_model
+from peakmem.probes.lab05 import LOSSES, large_run
 
 __all__ = ["accumulate_gradients", "largest_rise_bytes", "least_rise_bytes"]
 
 _GRADIENTS, _RAGGED, _KEPT = "gradients", "ragged last micro-batch", "existing gradients and loss"
-
 _LARGE = {"samples": 24, "length": 512, "width": 32, "layers": 8}
 _LARGE_MICRO_BATCH = 2
 _MIB = 2**20
@@ -99,76 +94,6 @@ def _small(rng: np.random.Generator, samples: int, loss: str, before: bool) -> d
     }
 
 
-class _Pieces:
-    """The loss and gradient of each micro-batch by itself, and what was there before."""
-
-    def __init__(self, small: Mapping[str, Any], micro_batch: int) -> None:
-        model = small_model(small["weights"]).train(small["training"])
-        loss_fn = LOSSES[small["loss"]]
-        inputs, targets = torch.tensor(small["inputs"]), torch.tensor(small["targets"])
-        self.sizes = sizes_of(len(inputs), micro_batch)
-        self.before = as_before(small["before"], [w.shape for w in small["weights"]])
-        pieces = zip(
-            torch.split(inputs, micro_batch), torch.split(targets, micro_batch), strict=True
-        )
-        losses = [loss_fn(model(x), y) for x, y in pieces]
-        self.gradients = [gradients_of(model, loss) for loss in losses]
-        self.losses = [loss.item() for loss in losses]
-        whole = loss_fn(model(inputs), targets)
-        self.right = Outcome(
-            whole.item(), weighted([gradients_of(model, whole)], [1.0], self.before)
-        )
-        whole = loss_fn(model.train(not small["training"])(inputs), targets)
-        self.other_mode = weighted([gradients_of(model, whole)], [1.0], self.before)
-
-    def mutants(self) -> dict[str, list[Any]]:
-        """The gradients that each mistake leads to."""
-        count, samples = len(self.sizes), sum(self.sizes)
-        equal = [1 / count] * count
-        shares = [size / samples for size in self.sizes]
-        full = [size == self.sizes[0] for size in self.sizes]
-        whole = sum(full)
-
-        def sums(weights: list[float], keep: float = 1.0) -> Any:
-            return weighted(self.gradients, weights, self.before, keep)
-
-        last = [0.0] * (count - 1)
-        return {
-            "no_division": [sums([1.0] * count)],
-            "clears_first": [sums(shares, 0.0), sums(equal, 0.0)],
-            "scales_existing": [sums(equal, 1 / count)],
-            "ragged_as_full": [sums(equal)],
-            "drops_last": [
-                sums([float(f) / whole for f in full]),
-                sums([s * f for s, f in zip(shares, full, strict=True)]),
-            ],
-            "divides_by_samples": [sums([1 / samples] * count)],
-            "other_mode": [self.other_mode],
-            "last_only": [sums([*last, w], k) for w in (1.0, 1 / count) for k in (0.0, 1.0)],
-        }
-
-    def mistakes_in(self, got: list[Array]) -> list[str]:
-        """The mistakes that lead to these gradients."""
-        mutants = self.mutants().items()
-        return [name for name, wrong in mutants if any(close(got, w) for w in wrong)]
-
-    def loss_mutants(self) -> dict[str, float]:
-        """The number that each mistake returns."""
-        return _loss_mutants(self.sizes, self.losses)
-
-
-def _loss_mutants(sizes: list[int], losses: list[float]) -> dict[str, float]:
-    total, count = sum(losses), len(losses)
-    return {
-        "sums_losses": total,
-        "no_division": total,
-        "ragged_as_full": total / count,
-        "last_loss": losses[-1],
-        "last_loss_divided": losses[-1] / count,
-        "not_divided_by_samples": sum(s * loss for s, loss in zip(sizes, losses, strict=True)),
-    }
-
-
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     value = answer.value if isinstance(answer.value, dict) else {}
     fault = faults_of_use(value, case.inputs["micro_batch"])
@@ -182,7 +107,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 def _compared(case: Case, value: Mapping[str, Any]) -> Finding:
     micro_batch, small = case.inputs["micro_batch"], case.inputs["small"]
-    pieces = _Pieces(small, micro_batch)
+    pieces = Pieces(small, micro_batch)
     got = gradients_in(value.get("gradients"), pieces.right.gradients)
     if got is None:
         return Finding(False, "The answers came back garbled.")
@@ -201,7 +126,7 @@ def _compared(case: Case, value: Mapping[str, Any]) -> Finding:
     return Finding(False, said, tuple(names))
 
 
-def _ratio(got: list[Any], pieces: _Pieces) -> str:
+def _ratio(got: list[Any], pieces: Pieces) -> str:
     """A sentence where what was added is a multiple of what it should be."""
     right = np.concatenate(
         [(r - b).ravel() for r, b in zip(pieces.right.gradients, pieces.before, strict=True)]
@@ -266,7 +191,7 @@ def _returned(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
         return Finding(True)
     if is_tensor(got):
         return Finding(False, "A tensor came back.", ("returns_tensor",))
-    mutants = _loss_mutants([_LARGE_MICRO_BATCH] * len(losses), losses).items()
+    mutants = loss_mutants([_LARGE_MICRO_BATCH] * len(losses), losses).items()
     names = tuple(name for name, wrong in mutants if _nearly(got, wrong))
     said = f"With 24 samples and micro_batch=2: expected the loss {right:.6g}, got {show(got)}."
     with torch.no_grad():

@@ -26,9 +26,20 @@ _UPDATES, _LEFT, _CLIP = "updates and gradients", "left-overs", "clipping and sc
 _TOLERANCE = 1e-4  # of the largest gradient: clipping divides by the norm plus 1e-6
 
 MUTANTS = (
-    *("no_division", "last_group_as_full", "drops_last_group", "never_clears", "updates_each"),
-    *("one_update_too_many", "clips_each", "always_scales", "schedules_each", "never_schedules"),
-    *("never_clips", "clips_per_group", "dirty_at_the_end", "counts_micro_batches"),
+    "no_division",
+    "last_group_as_full",
+    "drops_last_group",
+    "never_clears",
+    "updates_each",
+    "one_update_too_many",
+    "clips_each",
+    "always_scales",
+    "schedules_each",
+    "never_schedules",
+    "never_clips",
+    "clips_per_group",
+    "dirty_at_the_end",
+    "counts_micro_batches",
 )
 
 _DIRTY = ("never_clears", "dirty_at_the_end", "drops_last_group")

@@ -29,8 +29,12 @@ LAB = Lab(
     ),
     hides=HIDDEN_MODULES["lab06_swap"],
     allows=(
-        *("peakmem.labs.lab06", "peakmem.plan.chain", "peakmem.plan.plan"),
-        *("peakmem.plan.simulator", "peakmem.plan.treatments", "peakmem.swapping"),
+        "peakmem.labs.lab06",
+        "peakmem.plan.chain",
+        "peakmem.plan.plan",
+        "peakmem.plan.simulator",
+        "peakmem.plan.treatments",
+        "peakmem.swapping",
         "peakmem.tiers",
     ),
 )

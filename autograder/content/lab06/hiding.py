@@ -7,9 +7,17 @@ from autograder.model.restrictions import Ban
 __all__ = ["NO_HIDING"]
 
 _SWITCHES = {
-    *("_disable_current_modes", "_pop_mode", "_pop_mode_temporarily", "_push_mode"),
-    *("_DisableTorchDispatch", "_DisablePythonDispatcher", "_pop_torch_dispatch_stack"),
-    *("_ExcludeDispatchKeyGuard", "_open_meters", "_operators", "_memory"),
+    "_disable_current_modes",
+    "_pop_mode",
+    "_pop_mode_temporarily",
+    "_push_mode",
+    "_DisableTorchDispatch",
+    "_DisablePythonDispatcher",
+    "_pop_torch_dispatch_stack",
+    "_ExcludeDispatchKeyGuard",
+    "_open_meters",
+    "_operators",
+    "_memory",
 }
 
 NO_HIDING = Ban(

@@ -23,8 +23,10 @@ from peakmem.probes.lab06 import run_program
 __all__ = ["Saved", "saved_by", "swap_saved_tensors"]
 
 _GRADIENTS, _PEAK, _ONCE, _NOTHING = (
-    *("gradients", "device peak under the budget"),
-    *("each storage moved once, parameters not at all", "nothing left on the host"),
+    "gradients",
+    "device peak under the budget",
+    "each storage moved once, parameters not at all",
+    "nothing left on the host",
 )
 _COUNTS = ("bytes_out", "bytes_in", "live_bytes", "live_between_bytes", "after_bytes")
 _BLOCKS = 12

@@ -70,8 +70,14 @@ class _Problem:
         elif s.places[i] not in (_DEVICE, _BACK):
             return s
         return _State(
-            *(s.clock, s.done, s.clock + self.step[s.done], _put(s.places, i, _IN_USE), used),
-            *(s.copy_end, s.copying, s.copy_out),
+            s.clock,
+            s.done,
+            s.clock + self.step[s.done],
+            _put(s.places, i, _IN_USE),
+            used,
+            s.copy_end,
+            s.copying,
+            s.copy_out,
         )
 
     def with_copies(self, s: _State) -> Iterator[_State]:
@@ -84,8 +90,14 @@ class _Problem:
                 continue
             out = s.places[i] == _DEVICE
             yield _State(
-                *(s.clock, s.done, s.step_end, _put(s.places, i, _MOVING)),
-                *(s.used + (0 if out else self.bytes[i]), s.clock + self.copy[i], i, out),
+                s.clock,
+                s.done,
+                s.step_end,
+                _put(s.places, i, _MOVING),
+                s.used + (0 if out else self.bytes[i]),
+                s.clock + self.copy[i],
+                i,
+                out,
             )
 
     def advanced(self, s: _State) -> _State | None:

@@ -1,4 +1,8 @@
-"""Exercise: a class that scales the loss, so that small gradients survive float16."""
+"""Exercise: a class that scales the loss, so that small gradients survive float16.
+
+Long because an exercise is one thing: its cases, what a correct scaler does in them, and what each
+wrong one is told stand or fall together.
+"""
 
 from __future__ import annotations
 

@@ -18,17 +18,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import torch
 
 from autograder.content.lab07.master_weights import NO_AMP
+from autograder.content.lab07.plain_training import (
+    DEFAULT_LR,
+    Training,
+    Weights,
+    mean_loss,
+    rise_bytes_of,
+    trained_in_float32,
+)
 from autograder.model.task import Answer, Case, Finding, Task
-from peakmem.measure.meter import MemoryMeter
 from peakmem.probes.lab07 import TokenModel
 
 __all__ = ["train"]
@@ -37,8 +41,6 @@ _PARTS = {"float32": "float32", "float16": "float16 keeps up", "bfloat16": "bflo
 _VOCAB, _WIDTH, _TOKENS, _STEPS = 16, 32, 512, 40
 _SHAPES = ((_VOCAB + 1, _WIDTH), (_WIDTH, _WIDTH), (_WIDTH, _VOCAB))  # the rare token is one more
 _MICRO_BATCHES = 2**22  # logits' gradients are below 2^-30: in float16 they are 0, and weights' too
-# Small enough that an update is mostly below half a gap of 16-bit weights.
-_DEFAULT_LR = 0.1
 _LR = {"float32": 0.01, "float16": 0.001, "bfloat16": 0.01}
 # What of float32's way down has to be covered: a scaler may skip some steps while it searches.
 _WAY = {"float32": 0.999, "float16": 0.75, "bfloat16": 0.95}
@@ -47,8 +49,6 @@ _WAY = {"float32": 0.999, "float16": 0.75, "bfloat16": 0.95}
 _OFF = {"float32": 0.01, "float16": 0.3, "bfloat16": 0.2}
 _AT_MOST = 0.8  # of float32's bytes: right answers take 0.63, as the loss stays in float32
 _AT_LEAST = 0.45  # of them: what forward and the loss keep of a step, without any gradient, is 0.5
-
-Weights = Sequence[npt.NDArray[Any]]
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -81,7 +81,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 def _step_size(precision: str) -> dict[str, Any]:
     """In float32 the learning rate is left to its default, and `parts` makes up for it."""
     if precision == "float32":
-        return {"parts": round(_DEFAULT_LR / _LR[precision]), "lr": None}
+        return {"parts": round(DEFAULT_LR / _LR[precision]), "lr": None}
     return {"parts": _MICRO_BATCHES, "lr": _LR[precision] * _MICRO_BATCHES}
 
 
@@ -96,7 +96,7 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
     if not value["in_place"]:
         said = "Expected the model's own float32 parameters to be updated in place."
         return Finding(False, said, ("replaces_parameters",))
-    right = _float32(inputs)
+    right = trained_in_float32(inputs)
     return (
         _weights_finding(inputs, right, value)
         or _losses_finding(inputs["precision"], right, value["losses"])
@@ -106,7 +106,7 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
 
 
 def _weights_finding(
-    inputs: Mapping[str, Any], right: _Training, value: Mapping[str, Any]
+    inputs: Mapping[str, Any], right: Training, value: Mapping[str, Any]
 ) -> Finding | None:
     precision, weights = inputs["precision"], value["weights"]
     if not all(np.isfinite(w).all() for w in weights):
@@ -117,7 +117,7 @@ def _weights_finding(
         said = f"Trained in float16, a weight is {max(far):.2g} away from where float32 leads: it "
         said += "moved by gradients that had overflowed, or were still scaled."
         return Finding(False, said, _why_far(far, value["rise_bytes"]))
-    way = (right.first - _mean_loss(weights, inputs)) / (right.first - right.last)
+    way = (right.first - mean_loss(weights, inputs)) / (right.first - right.last)
     if not way >= _WAY[precision]:
         said = f"In {precision} {way:.0%} of float32's way down was covered; "
         said += f"{_WAY[precision]:.1%} is expected."
@@ -150,7 +150,7 @@ def _why(way: float, losses: Sequence[float], precision: str) -> tuple[str, ...]
     return ("updates_lost",) if precision != "float32" and way < 0.9 else ()
 
 
-def _losses_finding(precision: str, right: _Training, found: Sequence[float]) -> Finding | None:
+def _losses_finding(precision: str, right: Training, found: Sequence[float]) -> Finding | None:
     """Each loss lies on float32's curve, which a scaler's skipped steps may only delay."""
     if all(_near(precision, right, step, loss) for step, loss in enumerate(found)):
         return None
@@ -163,7 +163,7 @@ def _losses_finding(precision: str, right: _Training, found: Sequence[float]) ->
     )
 
 
-def _near(precision: str, right: _Training, step: int, loss: float) -> bool:
+def _near(precision: str, right: Training, step: int, loss: float) -> bool:
     expected, whole = right.losses[step], right.whole[step]
     if precision == "float32":
         return math.isclose(loss, expected, rel_tol=1e-3)
@@ -184,75 +184,11 @@ def _bytes_finding(precision: str, rise_bytes: int) -> Finding | None:
     return None
 
 
-# What plain float32 SGD comes to
-
-
-@dataclass(frozen=True)
-class _Training:
-    """Losses before each step, their sizes as means over tokens, and where the weights end.
-
-    `whole` is what divides a step's mean. `first` and `last` are the mean loss of the usual batches
-    before and after.
-    """
-
-    losses: Sequence[float]
-    per_token: Sequence[float]
-    whole: Sequence[int]
-    weights: Weights
-    first: float
-    last: float
-
-
-def _float32(inputs: Mapping[str, Any]) -> _Training:
-    """Train in float32; batches with a rare token in them are skipped."""
-    model, pool = TokenModel(inputs["weights"], inputs["parts"]), _tensors(inputs)
-    lr = _DEFAULT_LR if inputs["lr"] is None else inputs["lr"]
-    losses, whole = [], []
-    for index in inputs["order"]:
-        rare = bool((pool[index][0] == TokenModel.RARE).any())
-        loss = model(*pool[index])
-        losses.append(loss.item())
-        whole.append(1 if rare else inputs["parts"])
-        if not rare:
-            _step(model, loss, lr)
-    weights = [parameter.detach().numpy() for parameter in model.parameters()]
-    return _Training(
-        losses=losses,
-        per_token=[loss * divisor for loss, divisor in zip(losses, whole, strict=True)],
-        whole=whole,
-        weights=weights,
-        first=_mean_loss(inputs["weights"], inputs),
-        last=_mean_loss(weights, inputs),
-    )
-
-
-def _step(model: TokenModel, loss: torch.Tensor, lr: float) -> None:
-    parameters = list(model.parameters())
-    gradients = torch.autograd.grad(loss, parameters)
-    with torch.no_grad():
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.sub_(gradient, alpha=lr)
-
-
 @cache
 def _float32_rise_bytes() -> int:
     """How far live bytes rise in a step of plain float32; the shapes of all draws are the same."""
     model = TokenModel([np.zeros(shape, np.float32) for shape in _SHAPES], _MICRO_BATCHES)
-    batch = torch.zeros(_TOKENS, dtype=torch.int64), torch.zeros(_TOKENS, dtype=torch.int64)
-    with MemoryMeter("cpu").track([model, batch]) as meter:
-        model(*batch).backward()
-    return meter.peak_bytes - meter.baseline_bytes
-
-
-def _tensors(inputs: Mapping[str, Any]) -> list[list[torch.Tensor]]:
-    return [[torch.tensor(a, dtype=torch.int64) for a in batch] for batch in inputs["pool"]]
-
-
-def _mean_loss(weights: Weights, inputs: Mapping[str, Any]) -> float:
-    usual = _tensors(inputs)[:-1]
-    with torch.no_grad():
-        model = TokenModel(weights, inputs["parts"])
-        return float(sum(model(*batch) for batch in usual)) / len(usual)
+    return rise_bytes_of(model, _TOKENS)
 
 
 def _readable(inputs: Mapping[str, Any], value: Any) -> bool:

@@ -14,7 +14,11 @@ __all__ = ["training_bytes"]
 
 
 _KEYS = (
-    *("weights", "gradients", "master_weights", "first_moment", "second_moment"),
+    "weights",
+    "gradients",
+    "master_weights",
+    "first_moment",
+    "second_moment",
     "activations",
 )
 _RECIPES = ("fp32", "mixed", "mixed_fp32_grads", "bf16", "sgd")

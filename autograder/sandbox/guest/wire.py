@@ -10,8 +10,14 @@ from typing import Any
 from peakmem.core import serialization
 
 __all__ = [
-    *("MAX_MESSAGE", "ConnectionClosed", "MessageTooLong", "WireError"),
-    *("decode", "receive", "send", "take"),
+    "MAX_MESSAGE",
+    "ConnectionClosed",
+    "MessageTooLong",
+    "WireError",
+    "decode",
+    "receive",
+    "send",
+    "take",
 ]
 
 MAX_MESSAGE = 16 * 2**20  # bytes of one message

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
 import os
 import shutil
 import socket
 import stat
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import peakmem
-from autograder.base.course import COURSE
 from autograder.base.errors import AutograderError
+from autograder.sandbox.host.binds import (
+    COURSE_INSIDE,
+    FILES,
+    GRADER,
+    PACKAGES_INSIDE,
+    course_binds,
+    hiding_binds,
+    installed_packages,
+    system_binds,
+)
 
-__all__ = ["FILES", "GUEST", "IsolationError", "command", "lay_out", "missing_layers"]
-__all__ += ["plain_command"]
+__all__ = [
+    "IsolationError",
+    "command",
+    "lay_out",
+    "missing_layers",
+    "plain_command",
+]
 
-GUEST = Path(__file__).parents[1] / "guest"  # all that runs inside, and nothing else
-_GRADER = Path(__file__).parents[2]
 _FIRST_USER = 61_000  # as root, sandboxes run as this user id and those after it
-_COURSE = "/course"  # where the course's own modules lie inside
-_PACKAGES = "/course/packages"  # where the installed packages lie inside
-FILES = "/course/files"  # where an assignment's data files lie inside
 _START = 60.0  # seconds that trying the chain may take
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _OPTIONS = ("-s", "-P")  # of Python: nothing of the user's own, nothing of the working directory
@@ -72,10 +78,16 @@ def command(
     `program` are Python's arguments; `scratch` is a folder of the caller's for files that are shown
     inside, empty but for what `lay_out` put there.
     """
-    binds = [*_system_binds(), *_course_binds(), *_hiding_binds(hides, scratch)]
+    prefix = Path(sys.base_prefix).resolve()
+    if prefix.is_relative_to("/tmp"):
+        raise IsolationError(
+            f"Python lies in {prefix}, and the sandbox has a /tmp of its own. Install Python "
+            "elsewhere; a virtual environment may lie anywhere."
+        )
+    binds = [*system_binds(), *course_binds(), *hiding_binds(hides, scratch)]
     if (scratch / "files").is_dir():
         binds += ["--ro-bind", str(scratch / "files"), FILES]
-    environment = {**_ENVIRONMENT, "PYTHONPATH": f"{_COURSE}:{_PACKAGES}"}
+    environment = {**_ENVIRONMENT, "PYTHONPATH": f"{COURSE_INSIDE}:{PACKAGES_INSIDE}"}
     # The virtual environment's own Python is a link; what it links to needs no such folder.
     inside = [os.path.realpath(sys.executable), *_OPTIONS, *program]
     inner = [
@@ -105,7 +117,7 @@ def command(
 def plain_command(program: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Return what `command` does, for a Python that sees all of this machine."""
     library = str(Path(peakmem.__file__).parent.parent)
-    environment = {**_ENVIRONMENT, "PYTHONPATH": f"{_GRADER.parent}:{library}"}
+    environment = {**_ENVIRONMENT, "PYTHONPATH": f"{GRADER.parent}:{library}"}
     return [sys.executable, *_OPTIONS, *program], environment
 
 
@@ -149,7 +161,7 @@ def _unreadable() -> list[str]:
     if os.getuid() != 0:
         return []
     library = Path(peakmem.__file__)
-    shown = (library.parent, library, Path(__file__), _installed(), Path(os.__file__))
+    shown = (library.parent, library, Path(__file__), installed_packages(), Path(os.__file__))
     return [
         f"{place} can be read by its owner only, and submissions run as another user: "
         f"`chmod -R go+rX {place if place.is_dir() else place.parent}`."
@@ -190,110 +202,6 @@ def _refused_layers() -> list[str]:
         "namespaces, allow them: `sysctl kernel.unprivileged_userns_clone=1` (Debian) or "
         "`sysctl kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu), as root."
     ]
-
-
-def _system_binds() -> Iterator[str]:
-    """/usr and what belongs to it, and this Python wherever it lies."""
-    yield from ("--ro-bind", "/usr", "/usr")
-    yield from _masks(Path("/usr"), "/usr")
-    for folder in map(Path, ("/bin", "/sbin", "/lib", "/lib32", "/lib64")):
-        if folder.is_symlink():
-            yield from ("--symlink", str(folder.readlink()), str(folder))
-        elif folder.is_dir():
-            yield from ("--ro-bind", str(folder), str(folder))
-    yield from _readable_parents(Path("/etc/ld.so.cache"))
-    for place in ("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"):
-        yield from ("--ro-bind-try", place, place)
-    prefix = Path(sys.base_prefix).resolve()
-    if prefix.is_relative_to("/tmp"):
-        raise IsolationError(
-            f"Python lies in {prefix}, and the sandbox has a /tmp of its own. Install Python "
-            "elsewhere; a virtual environment may lie anywhere."
-        )
-    if not prefix.is_relative_to("/usr"):
-        yield from _readable_parents(prefix)
-        yield from ("--ro-bind", str(prefix), str(prefix))
-        yield from _masks(prefix, str(prefix))
-
-
-def _masks(shown: Path, within: str) -> Iterator[str]:
-    """Lay emptiness over the course and the grader where they lie in a folder that is shown."""
-    secrets = [_GRADER]
-    root = COURSE.root  # of an installed grader the folder of packages
-    if (root / "solutions").is_dir():
-        secrets.insert(0, root)
-    for secret in secrets:
-        if secret.is_relative_to(shown):
-            yield from _emptiness(str(within / secret.relative_to(shown)))
-
-
-def _course_binds() -> Iterator[str]:
-    """The library, what runs inside, and the installed packages, at fixed places.
-
-    So it makes no difference where the course lies, and where that is does not show inside.
-    """
-    library = Path(peakmem.__file__).parent
-    guest = f"{_COURSE}/autograder/sandbox/guest"
-    yield from _readable_parents(Path(guest))
-    yield from ("--ro-bind", str(_installed()), _PACKAGES)
-    yield from _masks(_installed(), _PACKAGES)
-    yield from ("--ro-bind", str(library), f"{_COURSE}/peakmem")
-    yield from ("--ro-bind", str(GUEST), guest)
-
-
-def _installed() -> Path:
-    """The folder that pip installs packages in; pure and compiled ones lie in one on Linux."""
-    return Path(sysconfig.get_path("platlib")).resolve()
-
-
-def _hiding_binds(hides: Sequence[str], scratch: Path) -> Iterator[str]:
-    """Lay a refusal over each module that holds the lab's answers, and over its compiled copies."""
-    for name in hides:
-        origin = _origin(name)
-        if origin is None:
-            continue  # not installed, so not to be imported either
-        refusal = scratch / name
-        refusal.mkdir()
-        refusal.chmod(0o755)  # another user reads it
-        file = refusal / "__init__.py"
-        file.write_text(f'raise ImportError("{name} holds answers of this lab")\n')
-        file.chmod(0o644)  # whatever the shell's umask says
-        if origin.name == file.name:  # a package: its modules go too, which load without it
-            yield from ("--ro-bind", str(refusal), _seen_inside(origin.parent))
-            continue
-        yield from ("--ro-bind", str(file), _seen_inside(origin))
-        compiled = origin.with_name("__pycache__")
-        with contextlib.suppress(OSError):  # the grader may write there yet, where it can
-            compiled.mkdir(exist_ok=True)
-        if compiled.is_dir():
-            yield from _emptiness(_seen_inside(compiled))
-
-
-def _emptiness(place: str) -> Iterator[str]:
-    """Lay an empty folder over a place, to which an ordinary user could write, were it not so."""
-    yield from ("--perms", "0755", "--tmpfs", place, "--remount-ro", place)
-
-
-def _origin(name: str) -> Path | None:
-    spec = importlib.util.find_spec(name)
-    return Path(spec.origin) if spec is not None and spec.origin else None
-
-
-def _seen_inside(path: Path) -> str:
-    for outside, within in (
-        (Path(peakmem.__file__).parent, f"{_COURSE}/peakmem"),
-        (_installed(), _PACKAGES),
-    ):
-        if path.is_relative_to(outside):
-            return f"{within}/{path.relative_to(outside)}"
-    return str(path)
-
-
-def _readable_parents(path: Path) -> Iterator[str]:
-    # bubblewrap makes missing parents readable by their owner only, which is not the student.
-    for parent in reversed(path.parents):
-        if str(parent) != "/":
-            yield from ("--perms", "0755", "--dir", str(parent))
 
 
 def _gpu_devices() -> Iterator[str]:

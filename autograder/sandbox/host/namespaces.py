@@ -9,8 +9,9 @@ from typing import Literal
 
 from autograder.base.limits import Limits
 from autograder.sandbox.host.backend import Fork, Launch
+from autograder.sandbox.host.binds import FILES
 from autograder.sandbox.host.enclosure import ProcessEnclosure, demands
-from autograder.sandbox.host.isolation import FILES, command, lay_out
+from autograder.sandbox.host.isolation import command, lay_out
 
 __all__ = ["Namespaces"]
 

@@ -29,8 +29,9 @@ from autograder.base.course import COURSE
 from autograder.base.limits import Limits
 from autograder.sandbox.guest.uid import CLEAN, PLACES
 from autograder.sandbox.host.backend import Fork, Launch
+from autograder.sandbox.host.binds import GUEST
 from autograder.sandbox.host.enclosure import demands
-from autograder.sandbox.host.isolation import GUEST, IsolationError, lay_out, plain_command
+from autograder.sandbox.host.isolation import IsolationError, lay_out, plain_command
 from autograder.sandbox.host.quota import Quota
 from autograder.sandbox.host.user_ids import draw_user, readable_by
 
@@ -207,7 +208,7 @@ def missing_layers(secret_paths: Iterable[Path] = ()) -> list[str]:
 
 def _own_secrets(hides: Sequence[str]) -> list[Path]:
     """What of the grader itself, and of the installed packages, students must not read."""
-    found = [_GRADER, COURSE.root / "solutions", COURSE.secret_file]
+    found = [_GRADER, COURSE.solutions, COURSE.secret_file]
     for name in hides:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin:

@@ -2,6 +2,9 @@
 
 Steps and copies begin and end in the order in which the simulator has them, whatever their real
 times are, so memory goes the way that was simulated.
+
+Long because lab 6 hides the executor as one module: a part that stood beside it would give its
+answers away.
 """
 
 from __future__ import annotations

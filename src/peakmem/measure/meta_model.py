@@ -30,8 +30,11 @@ _GROUPS: tuple[tuple[Group, re.Pattern[str]], ...] = (
 # Tried in this order where a config names no class. A causal class comes late: models with an
 # encoder have one too, without the encoder.
 _AUTO_CLASSES = (
-    *("AutoModelForSeq2SeqLM", "AutoModelForSpeechSeq2Seq", "AutoModelForMaskedLM"),
-    *("AutoModelForCausalLM", "AutoModel"),
+    "AutoModelForSeq2SeqLM",
+    "AutoModelForSpeechSeq2Seq",
+    "AutoModelForMaskedLM",
+    "AutoModelForCausalLM",
+    "AutoModel",
 )
 
 

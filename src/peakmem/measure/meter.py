@@ -12,6 +12,8 @@ large: not a bytearray, not an array in its buffer, not a list of numbers.
 It is honest about honest code only. Code in the same process can switch dispatch modes or
 tracemalloc off, allocate through ctypes or mmap, work in a thread or a child process, or replace
 this very module. To measure code that you do not trust, look from outside the process as well.
+
+Long because students import the meter and what it returns as one module, `peakmem.meter`.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ source; they have not been compared with a GPU.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from typing import Any
 from unittest import mock
@@ -46,17 +46,17 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     UnsupportedOperatorException,
 )
-from torch.nn import functional as F
 from torch.nn.modules import transformer
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 from torch.utils.weak import WeakIdKeyDictionary
 
+from peakmem.measure.cuda_defaults import cuda_defaults, without_counters
 from peakmem.measure.measure_chain import chain_of
 from peakmem.measure.meter import BuildStep, MemoryMeter, run_measured
 from peakmem.measure.storages import tensors_in
 from peakmem.measure.workspaces import Untraceable, complete, refusing
-from peakmem.specs.ledger import Ledger, Tensor
+from peakmem.specs.ledger import Ledger
 
 __all__ = ["Untraceable", "chain_of", "trace"]
 
@@ -101,14 +101,14 @@ def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
         mock.patch.object(FakeTensor, "__deepcopy__", _deep_copy),
         mock.patch.object(transformer, "_detect_is_causal_mask", _causal),
         mock.patch.object(logging.getLogger(FakeTensor.__module__), "disabled", True),
-        _cuda_defaults() if on_cuda else nullcontext(),
+        cuda_defaults() if on_cuda else nullcontext(),
         refusing() if on_cuda else nullcontext(),
         _clear_errors(),
         meter,
         _Outside(fake),
     ):
         ledger = run_measured(meter, build_step(device), warm_up=1)
-    return _without_counters(ledger) if on_cuda else ledger
+    return without_counters(ledger) if on_cuda else ledger
 
 
 class _Values(TorchDispatchMode):
@@ -290,86 +290,3 @@ _SIGNS = {  # of errors that torch raises as plain RuntimeErrors or ValueErrors
         "(nn.Linear(8, 4), not nn.LazyLinear(4))",
     ),
 }
-
-
-@contextmanager
-def _cuda_defaults() -> Iterator[None]:
-    """Let functions and optimizers take the path that they take on CUDA.
-
-    The functions are replaced, not overridden by a TorchFunctionMode: `Tensor.backward` runs
-    without such a mode, so that checkpointing would run other operators again than it ran first.
-    """
-    optimizers = "torch.optim.optimizer"
-    kinds = [torch.Tensor, torch.nn.Parameter, FakeTensor]
-    with ExitStack() as stack:
-        for place, name, function in [
-            (F, "dropout", _dropout),
-            (F, "scaled_dot_product_attention", _attention),
-            *((place, name, _in_fp32(getattr(place, name))) for place, name in _IN_FP32),
-        ]:
-            stack.enter_context(mock.patch.object(place, name, function))
-        stack.enter_context(mock.patch(f"{optimizers}._foreach_supported_types", kinds))
-        stack.enter_context(
-            mock.patch(f"{optimizers}._get_foreach_kernels_supported_devices", return_value=["cpu"])
-        )
-        yield
-
-
-_IN_FP32: tuple[tuple[Any, str], ...] = (
-    (F, "layer_norm"),
-    (F, "group_norm"),
-    (F, "softmax"),
-    (F, "log_softmax"),
-    (torch, "softmax"),
-    (torch, "log_softmax"),
-    (torch.Tensor, "softmax"),
-    (torch.Tensor, "log_softmax"),
-)
-_real_dropout, _real_attention = F.dropout, F.scaled_dot_product_attention
-
-
-def _in_fp32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function as autocast on CUDA runs it: in fp32."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        if not torch.is_autocast_enabled("cpu"):
-            return function(*args, **kwargs)
-        args, kwargs = tuple(map(_to_fp32, args)), {k: _to_fp32(v) for k, v in kwargs.items()}
-        with torch.autocast("cpu", enabled=False):
-            return function(*args, **kwargs)
-
-    return run
-
-
-def _to_fp32(value: Any) -> Any:
-    half = isinstance(value, torch.Tensor) and value.dtype in (torch.float16, torch.bfloat16)
-    return value.float() if half else value
-
-
-def _dropout(
-    input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> torch.Tensor:
-    if not training or not 0 < p < 1 or inplace:
-        return _real_dropout(input, p, training, inplace)
-    return torch.native_dropout(input, p, training)[0]
-
-
-def _attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None = None,
-    dropout_p: float = 0.0,
-    *args: Any,
-    **kwargs: Any,
-) -> torch.Tensor:
-    return _real_attention(query, key, value, attn_mask, 0.0, *args, **kwargs)
-
-
-def _without_counters(ledger: Ledger) -> Ledger:
-    """Drop the optimizer's step counters, one number each, which CUDA's foreach has on the host."""
-
-    def counter(tensor: Tensor) -> bool:
-        return tensor.owner == "optimizer_state" and tensor.shape == ()
-
-    return Ledger(tuple(t for t in ledger.tensors if not counter(t)), ledger.events)

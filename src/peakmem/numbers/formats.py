@@ -12,6 +12,9 @@ or an array: a number in gives a Python number out, an array gives an array of t
 What is exact: every format here is a part of binary64 (Python's float), so `decode` is exact, and
 `encode` rounds once. What is not: `encode` reads its input as binary64, so an int beyond 2^53, a
 longdouble or a decimal literal was rounded before; a NaN keeps its sign but not its payload.
+
+Long because students import the formats and the functions that read them as one module,
+`peakmem.formats`, which labs hide as one.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A `Tape` plays a training step without numbers. Each operator is an event: it ma
 touches others. A `Rule` (see `profiles`) says which tensors the operator keeps for backward, and
 which gradients it makes there. A tensor lives from the event that makes it to the last event that
 touches it, so the whole `Ledger` follows from the order of the operators.
+
+Long because a tape is one state: what its operators make, keep and free is read in one place.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def _seconds_per_sequence(asked: Estimate, recipe: Recipe, parallelism: Parallel
     shared_by = parallelism.tensor * parallelism.pipeline
     operations = (6 + 2 * _recomputed(asked.model, recipe)) * n_parameters * tokens / shared_by
     sent = zero_communicated_bytes(
-        *(-(-n_parameters // shared_by), parallelism.data, parallelism.zero)
+        -(-n_parameters // shared_by), parallelism.data, parallelism.zero
     )
     seconds = operations / rate + sent / asked.device.peer_link_bytes_per_s
     if recipe.offload:

@@ -13,6 +13,7 @@ import nbformat
 import pytest
 
 from autograder.authoring.build import BuildError, build, check, find_sources
+from autograder.base.course import Course
 
 LAB = "lab05_accumulation"
 TASK = "lab05-accumulate_gradients"
@@ -53,22 +54,22 @@ def files(course: Path) -> dict[str, bytes]:
 
 def test_it_writes_two_notebooks_and_leaves_nothing_else(course: Path) -> None:
     before = files(course)
-    changed = build(course)
+    changed = build(Course(course))
     made = [f"solutions/{LAB}/{LAB}.ipynb", f"labs/{LAB}/{LAB}.ipynb"]
     assert [path.relative_to(course).as_posix() for path in changed] == made
     assert files(course).keys() == before.keys() | set(made)
-    assert build(course) == []
+    assert build(Course(course)) == []
 
 
 def test_another_process_builds_the_same_bytes(course: Path, tmp_path: Path) -> None:
-    build(course)
+    build(Course(course))
     twin = tmp_path / "elsewhere" / "a twin"
     (twin / "solutions").mkdir(parents=True)
     shutil.copy(course / "nbgrader_config.py", twin)
     shutil.copy(source_of(course), twin / "solutions")
     program = (
         "import sys, pathlib; from autograder.authoring.build import build; "
-        "build(pathlib.Path(sys.argv[1]))"
+        "from autograder.base.course import Course; build(Course(pathlib.Path(sys.argv[1])))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, twin],
@@ -83,14 +84,14 @@ def test_another_process_builds_the_same_bytes(course: Path, tmp_path: Path) -> 
 
 
 def test_a_relative_root_builds_the_same(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    build(course)
+    build(Course(course))
     monkeypatch.chdir(course)
-    assert check(Path()) == []
+    assert check(Course(Path())) == []
     assert Path.cwd() == course
 
 
 def test_cell_ids_follow_the_source(course: Path) -> None:
-    build(course)
+    build(Course(course))
     notebook = nbformat.read(course / "solutions" / LAB / f"{LAB}.ipynb", as_version=4)
     nbformat.validate(notebook)
     unnamed = (f"lab05-cell-{number}" for number in count(1))
@@ -102,7 +103,7 @@ def test_cell_ids_follow_the_source(course: Path) -> None:
 
 def test_tags_reach_the_release(course: Path) -> None:
     spoil(course, "# %%\npredicted_factor", '# %% tags=["demo"]\npredicted_factor')
-    build(course)
+    build(Course(course))
     cells = nbformat.read(course / "labs" / LAB / f"{LAB}.ipynb", as_version=4).cells
     tags = {cell.id: cell.metadata.get("tags") for cell in cells if "tags" in cell.metadata}
     assert tags["lab05-cell-1"] == ["demo"]
@@ -144,28 +145,28 @@ def split_by_markers(source: str) -> tuple[set[str], set[str]]:
 
 
 def test_the_committed_notebooks_are_what_the_sources_build() -> None:
-    assert check(REPOSITORY) == []
+    assert check(Course(REPOSITORY)) == []
 
 
 def test_check_names_what_differs_and_touches_nothing(course: Path) -> None:
-    assert [sentence.split(" is ")[0] for sentence in check(course)] == [
+    assert [sentence.split(" is ")[0] for sentence in check(Course(course))] == [
         f"solutions/{LAB}/{LAB}.ipynb",
         f"labs/{LAB}/{LAB}.ipynb",
     ]
-    build(course)
+    build(Course(course))
     release = course / "labs" / LAB / f"{LAB}.ipynb"
     release.write_text(release.read_text().replace("The batch you want", "The batch we want"))
     orphan = course / "labs" / "lab99_gone" / "lab99_gone.ipynb"
     orphan.parent.mkdir()
     orphan.write_text("{}")
     before = files(course)
-    assert check(course) == [
+    assert check(Course(course)) == [
         f"labs/{LAB}/{LAB}.ipynb is not what solutions/{LAB}.py builds; "
         f"run `autograder build {LAB}`.",
         "labs/lab99_gone/lab99_gone.ipynb is built from no source; "
         "delete it, or move it elsewhere.",
     ]
-    assert len(check(course, [LAB])) == 1
+    assert len(check(Course(course), [LAB])) == 1
     assert files(course) == before
 
 
@@ -256,7 +257,7 @@ def test_a_fault_stops_the_build(course: Path, old: str, new: str, expected: str
     spoil(course, old, new)
     before = files(course)
     with pytest.raises(BuildError) as caught:
-        build(course)
+        build(Course(course))
     assert any(expected in said for said in caught.value.violations), str(caught.value)
     assert all(said.startswith(f"solutions/{LAB}.py") for said in caught.value.violations)
     assert files(course) == before
@@ -268,7 +269,7 @@ def test_a_stub_without_its_def_line_stops_the_build(course: Path) -> None:
     with pytest.raises(
         BuildError, match="expected accumulate_gradients in the release to be a stub"
     ):
-        build(course)
+        build(Course(course))
 
 
 def test_a_stub_that_is_not_python_stops_the_build(course: Path) -> None:
@@ -278,20 +279,20 @@ def test_a_stub_that_is_not_python_stops_the_build(course: Path) -> None:
         "    bounds = (\n    ### BEGIN SOLUTION\n    0, upper + 1)\n    fits, too_large = bounds\n",
     )
     with pytest.raises(BuildError, match="with the stub in place of the solution, this is not"):
-        build(course)
+        build(Course(course))
 
 
 def test_what_nbgrader_refuses_is_told_in_its_words(course: Path) -> None:
     spoil(course, "    ### BEGIN SOLUTION\n", "    ### BEGIN SOLUTION\n    ### BEGIN SOLUTION\n")
     spoil(course, "    ### END SOLUTION\n", "    ### END SOLUTION\n    ### END SOLUTION\n")
     with pytest.raises(BuildError, match="nested begin solution statements"):
-        build(course)
+        build(Course(course))
 
 
 def test_a_task_without_cells_stops_the_build_in_one_sentence(course: Path) -> None:
     source_of(course).write_text(source_of(course).read_text().replace(TASK, "lab05-renamed"))
     with pytest.raises(BuildError, match=f"task {TASK}: expected its code cells") as caught:
-        build(course)
+        build(Course(course))
     assert sum(TASK in said.partition(":")[0] for said in caught.value.violations) == 1
 
 
@@ -301,7 +302,7 @@ def test_cells_out_of_order_stop_the_build(course: Path) -> None:
     chunks.insert(1, chunks.pop(grade))
     source_of(course).write_text("\n# %%".join(chunks))
     with pytest.raises(BuildError, match=f"cell {TASK}: expected it after {TASK}-check"):
-        build(course)
+        build(Course(course))
 
 
 def test_all_faults_are_told_at_once(course: Path) -> None:
@@ -310,7 +311,7 @@ def test_all_faults_are_told_at_once(course: Path) -> None:
     spoil(course, '"points": 4', '"points": 3')
     spoil(course, '# %% tags=["raises-exception"]', "# %%")
     with pytest.raises(BuildError) as caught:
-        build(course)
+        build(Course(course))
     said = caught.value.violations
     assert len(said) == 4
     assert all(sentence in str(caught.value) for sentence in said)
@@ -324,23 +325,23 @@ def test_a_source_in_the_folder_that_nbgrader_releases_stops_the_build(course: P
     (folder / ".ipynb_checkpoints").mkdir()
     (folder / ".ipynb_checkpoints" / f"{LAB}-checkpoint.ipynb").write_text("{}")
     with pytest.raises(BuildError) as caught:
-        build(course)
+        build(Course(course))
     assert len(caught.value.violations) == 1
     assert caught.value.violations[0].startswith(f"solutions/{LAB}/{LAB}.py: only {LAB}.ipynb")
 
 
 def test_a_lab_without_a_source_is_named_with_those_there_are(course: Path) -> None:
     with pytest.raises(ValueError, match=f"no source of lab98_x, lab99_y; its labs are {LAB}"):
-        build(course, [LAB, "lab98_x", "lab99_y"])
+        build(Course(course), [LAB, "lab98_x", "lab99_y"])
 
 
 def test_a_folder_that_is_no_course_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not the course's folder"):
-        build(tmp_path)
+        build(Course(tmp_path))
 
 
 def test_a_course_of_ordinary_assignments_is_told_who_releases_them(tmp_path: Path) -> None:
     (tmp_path / "source" / "ps1").mkdir(parents=True)
     for labs in (None, ["ps1"]):
         with pytest.raises(ValueError, match="released by nbgrader itself"):
-            find_sources(tmp_path, labs)
+            find_sources(Course(tmp_path), labs)

@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 
 from autograder.authoring.build import BuildError, build, check
 from autograder.authoring.pull import pull
+from autograder.base.course import Course
 from autograder.cli.app import main
 
 LAB = "lab05_accumulation"
@@ -33,7 +34,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "solutions").mkdir(parents=True)
     shutil.copy(REPOSITORY / "nbgrader_config.py", root)
     shutil.copy(REPOSITORY / "solutions" / f"{LAB}.py", root / "solutions")
-    build(root)
+    build(Course(root))
     return root
 
 
@@ -94,7 +95,7 @@ def changed_lines(before: str, after: str) -> list[str]:
 
 def test_an_unchanged_notebook_changes_nothing(course: Path) -> None:
     before = files(course)
-    assert pull(course, LAB) == []
+    assert pull(Course(course), LAB) == []
     assert files(course) == before
 
 
@@ -108,9 +109,9 @@ def test_running_it_is_no_edit(course: Path) -> None:
 
     before = source_of(course).read_bytes()
     edit(course, run)
-    assert pull(course, LAB) == []
+    assert pull(Course(course), LAB) == []
     assert source_of(course).read_bytes() == before
-    build(course)
+    build(Course(course))
     assert b"printed by a run" not in notebook_of(course).read_bytes()
 
 
@@ -127,7 +128,7 @@ def test_points_and_text_change_their_lines_only(course: Path) -> None:
 
     before = source_of(course).read_text()
     edit(course, change)
-    assert pull(course, LAB) == [
+    assert pull(Course(course), LAB) == [
         "lab05-title: text -2 +2 lines",
         "lab05-explain-about: text -1 +1 lines",
         "lab05-explain: points 2 -> 3",
@@ -136,7 +137,7 @@ def test_points_and_text_change_their_lines_only(course: Path) -> None:
     assert [line[0] for line in lines].count("+") == 4
     assert [line[0] for line in lines].count("-") == 4
     assert lines[-2].replace('"points": 2', '"points": 3')[1:] == lines[-1][1:]
-    assert check(course) == []
+    assert check(Course(course)) == []
 
 
 def test_cells_are_added_deleted_and_moved(course: Path) -> None:
@@ -149,13 +150,13 @@ def test_cells_are_added_deleted_and_moved(course: Path) -> None:
 
     edit(course, change)
     edited = cells_of(course)
-    assert pull(course, LAB) == [
+    assert pull(Course(course), LAB) == [
         "lab05-end: deleted",
         "lab05-setup: moved, now at the top",
         "'def half(x):': new code cell, after lab05-title",
     ]
     assert cells_of(course) == edited
-    assert check(course) == []
+    assert check(Course(course)) == []
     assert "\n# %%\ndef half(x):\n    return x / 2\n\n\n# %% [markdown]" in (
         source_of(course).read_text()
     ), "as ruff formats it"
@@ -170,7 +171,7 @@ def test_a_cell_type_a_role_and_tags_are_carried(course: Path) -> None:
 
     edit(course, change)
     edited = cells_of(course)
-    assert pull(course, LAB) == [
+    assert pull(Course(course), LAB) == [
         "'predicted_factor = None  # your predict…': tags none -> ['demo']",
         "lab05-time-explain: markdown -> raw; grade false -> none; "
         "grade_id lab05-time-explain -> none; locked true -> none; schema_version 3 -> none; "
@@ -188,27 +189,27 @@ def test_formatting_of_other_cells_stays(course: Path) -> None:
         '{"grade": false, "grade_id": "lab05-end",', '{"grade_id": "lab05-end", "grade": false,'
     )
     source_of(course).write_text(text)
-    build(course)
+    build(Course(course))
     add_text(course)
-    pull(course, LAB)
+    pull(Course(course), LAB)
     assert changed_lines(text, source_of(course).read_text()) == ["+#", "+# More."]
 
 
 def test_a_line_that_looks_like_a_cell_inside_a_string_is_carried(course: Path) -> None:
     add_text(course, "lab05-cell-1", '\nmarker = """\n# %% no cell\n"""')
     edited = cells_of(course)
-    pull(course, LAB)
+    pull(Course(course), LAB)
     assert cells_of(course) == edited
-    assert check(course) == []
+    assert check(Course(course)) == []
     add_text(course)
-    pull(course, LAB)
-    assert check(course) == []
+    pull(Course(course), LAB)
+    assert check(Course(course)) == []
 
 
 def test_after_a_pull_more_edits_can_be_pulled(course: Path) -> None:
     for _ in range(2):
         add_text(course)
-        assert len(pull(course, LAB)) == 1
+        assert len(pull(Course(course), LAB)) == 1
     assert source_of(course).read_text().count("# More.") == 2
 
 
@@ -218,7 +219,7 @@ def test_after_a_pull_more_edits_can_be_pulled(course: Path) -> None:
 def refused(course: Path) -> str:
     before = files(course)
     with pytest.raises(BuildError) as caught:
-        pull(course, LAB)
+        pull(Course(course), LAB)
     assert files(course) == before
     return str(caught.value)
 
@@ -234,7 +235,7 @@ def test_edits_on_both_sides_are_refused(course: Path) -> None:
     assert f"{TASK}-about: text" in said
     assert "lab05-title: text" in said
     source_of(course).write_text(text)
-    assert len(pull(course, LAB)) == 1
+    assert len(pull(Course(course), LAB)) == 1
 
 
 def test_a_source_that_only_was_changed_is_kept(course: Path) -> None:
@@ -244,7 +245,7 @@ def test_a_source_that_only_was_changed_is_kept(course: Path) -> None:
         .replace("Cut it into micro-batches", "Cut it in micro-batches")
     )
     source_of(course).write_text(text)
-    assert pull(course, LAB) == []
+    assert pull(Course(course), LAB) == []
     assert source_of(course).read_text() == text
 
 
@@ -288,21 +289,21 @@ def test_build_does_not_overwrite_edits(course: Path) -> None:
     add_text(course)
     before = files(course)
     with pytest.raises(BuildError, match=f"autograder build --pull {LAB}"):
-        build(course)
-    assert [said.partition(" was ")[0] for said in check(course)] == [
+        build(Course(course))
+    assert [said.partition(" was ")[0] for said in check(Course(course))] == [
         f"solutions/{LAB}/{LAB}.ipynb"
     ]
     assert files(course) == before
     notebook_of(course).unlink()
-    build(course)
+    build(Course(course))
     assert files(course).keys() == before.keys()
-    assert check(course) == []
+    assert check(Course(course)) == []
 
 
 def test_a_notebook_with_a_merge_conflict_is_built_anew(course: Path) -> None:
     notebook_of(course).write_text("<<<<<<< HEAD\n")
-    build(course)
-    assert check(course) == []
+    build(Course(course))
+    assert check(Course(course)) == []
 
 
 # The command
@@ -400,13 +401,13 @@ def pull_edits(built: Path, edits: list[tuple[str, int, Any]]) -> bool:
         edit(course, lambda _, cells: cells.__setitem__(slice(None), edited(cells, edits)))
         wanted, before = cells_of(course), files(course)
         try:
-            pull(course, LAB)
+            pull(Course(course), LAB)
         except BuildError:
             assert files(course) == before
             return False
-        build(course)
+        build(Course(course))
         assert cells_of(course) == wanted
-        assert check(course) == []
+        assert check(Course(course)) == []
         return True
 
 

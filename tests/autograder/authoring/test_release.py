@@ -16,6 +16,7 @@ import pytest
 
 from autograder.authoring.build import build
 from autograder.authoring.release import FOLDER, make_release, student_files
+from autograder.base.course import Course
 from autograder.cli.app import main
 from autograder.notebooks.intake import take_in_bytes
 from autograder.notebooks.stamp import release_note, release_version
@@ -42,7 +43,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = source.replace("### BEGIN SOLUTION", f"### BEGIN SOLUTION\n    # {CANARY}")
     source = source.replace("### BEGIN HIDDEN TESTS", f"### BEGIN HIDDEN TESTS\n# {CANARY}")
     (root / "solutions" / f"{LAB}.py").write_text(source, "utf-8")
-    build(root)
+    build(Course(root))
     for place in (f"autograder/content/{LAB}.py", f"bank/{LAB}/right.py", "src/secret.py"):
         (root / place).parent.mkdir(parents=True, exist_ok=True)
         (root / place).write_text(f"{CANARY} = 1\n")
@@ -54,7 +55,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def zips(course: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     out = tmp_path_factory.mktemp("out")
-    written = make_release(course, None, out)
+    written = make_release(Course(course), None, out)
     return {path.name: path for path in written}
 
 
@@ -117,9 +118,9 @@ def test_a_stale_notebook_is_not_released(course: Path, tmp_path: Path) -> None:
     source = root / "solutions" / f"{LAB}.py"
     source.write_text(source.read_text("utf-8").replace("# # Lab 5", "# # Lab five"), "utf-8")
     with pytest.raises(ValueError, match=rf"is not what .* builds; run `autograder build {LAB}`"):
-        make_release(root, None, tmp_path / "out")
+        make_release(Course(root), None, tmp_path / "out")
     with pytest.raises(ValueError, match=f"no source of lab99; its labs are {LAB}"):
-        make_release(root, ["lab99"], tmp_path / "out")
+        make_release(Course(root), ["lab99"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -127,7 +128,7 @@ def test_a_library_that_cannot_be_built_is_said(course: Path, tmp_path: Path) ->
     root = shutil.copytree(course, tmp_path / "course")
     (root / "pyproject.toml").write_text("no TOML [")
     with pytest.raises(RuntimeError, match="wheel could not be built:\n"):
-        student_files(root)
+        student_files(Course(root))
 
 
 def test_the_command_makes_the_same_zips_again_and_says_what_they_hold(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from autograder.model.banned_uses import banned_uses
 from autograder.model.judge import could_not_judge, draw, judge, refuse
-from autograder.model.restrictions import banned_uses
 from autograder.model.submission import RunCell
 from autograder.model.task import Lab, Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent

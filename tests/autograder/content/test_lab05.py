@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from autograder.content.lab05 import LAB
 from autograder.content.lab05.accumulate_gradients import (
-    _Pieces,
     accumulate_gradients,
     largest_rise_bytes,
     least_rise_bytes,
@@ -24,6 +23,7 @@ from autograder.content.lab05.batch_norm_gap import _gaps, batch_norm_gap
 from autograder.content.lab05.gradients import close, weighted
 from autograder.content.lab05.largest_micro_batch import largest_micro_batch
 from autograder.content.lab05.memory_line import line_of
+from autograder.content.lab05.pieces import Pieces
 from autograder.content.lab05.train_epoch import MUTANTS, simulate, train_epoch
 from autograder.model.judge import judge
 from autograder.model.task import Answer, Case, Memory, Task, Verdict
@@ -139,7 +139,7 @@ def test_the_weights_of_micro_batches_make_the_full_batchs_gradient(seed: int) -
     for case in accumulate_gradients.cases(np.random.default_rng(seed)):
         if "small" not in case.inputs:
             continue
-        pieces = _Pieces(case.inputs["small"], case.inputs["micro_batch"])
+        pieces = Pieces(case.inputs["small"], case.inputs["micro_batch"])
         shares = [size / sum(pieces.sizes) for size in pieces.sizes]
         by_hand = weighted(pieces.gradients, shares, pieces.before)
         assert close(by_hand, pieces.right.gradients)

@@ -12,7 +12,7 @@ from autograder.notebooks.released import release_of
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.trials.answer_bank import read_bank
-from benchmarks.grader import solved_notebooks
+from benchmarks.notebooks import solved_notebooks
 from tests.grading import cell_of, solved
 
 pytestmark = [

@@ -11,7 +11,8 @@ import pytest
 
 from autograder.content import find_lab, find_task, lab_names
 from autograder.model.allowed import ENTRIES, refused_part
-from autograder.model.restrictions import Ban, banned_uses
+from autograder.model.banned_uses import banned_uses
+from autograder.model.restrictions import Ban
 from autograder.model.submission import RunCell
 from autograder.model.task import Task
 from autograder.notebooks.intake import take_in_bytes

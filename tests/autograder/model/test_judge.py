@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from autograder.content import find_lab, lab_names
+from autograder.model.banned_uses import Use
 from autograder.model.judge import could_not_judge, draw, judge, judge_safely, refuse
-from autograder.model.restrictions import Ban, Use
+from autograder.model.restrictions import Ban
 from autograder.model.task import Answer, Case, Finding, Task
 
 

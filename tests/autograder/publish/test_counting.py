@@ -21,10 +21,10 @@ from autograder.publish.review_queue import needs
 from autograder.publish.summary import summaries
 from autograder.publish.tables import write_canvas, write_students
 from autograder.rules.semester import read_semester
-from autograder.store.database import manual_grades
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from autograder.store.roll import note_taken
+from autograder.store.scores import manual_grades
 from tests.autograder.results_by_hand import TERMS, give_points
 
 LAB = find_lab("lab04_checkpointing")

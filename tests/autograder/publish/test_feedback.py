@@ -17,7 +17,7 @@ from autograder.model.manual_grades import NOTHING, Given
 from autograder.model.note import Note
 from autograder.model.result import Result
 from autograder.model.task import Verdict
-from autograder.publish import feedback
+from autograder.publish import feedback_cells
 from autograder.publish.feedback import feedback_html, shows, write_feedback
 from autograder.store.out_folder import OutFolder
 from tests.autograder.class_by_hand import (
@@ -120,10 +120,10 @@ def unsanitised(monkeypatch: pytest.MonkeyPatch):
         def clean(self, source: str) -> str:
             return source
 
-    feedback._cached_markdown.cache_clear()
+    feedback_cells._cached_markdown.cache_clear()
     monkeypatch.setattr(cleaning, "_CLEANER", PassesAll())
     yield
-    feedback._cached_markdown.cache_clear()
+    feedback_cells._cached_markdown.cache_clear()
 
 
 def shown(browser: Browser, path: Path, width: int = 1280) -> tuple[Page, list[str]]:

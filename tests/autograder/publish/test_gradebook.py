@@ -31,9 +31,10 @@ from autograder.model.result import Result
 from autograder.model.submission import SubmissionKey
 from autograder.publish.gradebook import write_gradebook
 from autograder.store.cells import save_cells
-from autograder.store.database import save_students, scores_in
+from autograder.store.database import save_students
 from autograder.store.gradebook_file import open_session
 from autograder.store.out_folder import OutFolder
+from autograder.store.scores import scores_in
 from tests.autograder.class_by_hand import (
     DOUBLE,
     EXPLAIN,

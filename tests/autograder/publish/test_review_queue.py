@@ -22,8 +22,8 @@ from autograder.publish.review_queue import needs, told, write_needs
 from autograder.rules.policy import sentence
 from autograder.rules.semester import Receipt, Semester
 from autograder.runs import attempts
-from autograder.store.database import final_scores
 from autograder.store.out_folder import OutFolder
+from autograder.store.scores import final_scores
 from tests.autograder.class_by_hand import (
     DOUBLE,
     EXPLAIN,

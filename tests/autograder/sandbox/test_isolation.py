@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from autograder.base.course import Course
-from autograder.sandbox.host import isolation
+from autograder.sandbox.host import binds, isolation
 from autograder.sandbox.host.isolation import missing_layers
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
@@ -45,18 +45,18 @@ def test_elsewhere_than_on_linux_a_way_is_named(monkeypatch):
 def test_a_course_below_a_folder_that_is_shown_is_masked(monkeypatch, tmp_path):
     course = tmp_path / "shown" / "course"
     (course / "solutions").mkdir(parents=True)
-    monkeypatch.setattr(isolation, "COURSE", Course(course))
-    masks = list(isolation._masks(tmp_path / "shown", "/inside"))
+    monkeypatch.setattr(binds, "COURSE", Course(course))
+    masks = list(binds._masks(tmp_path / "shown", "/inside"))
     assert masks == emptiness("/inside/course")
-    assert list(isolation._masks(tmp_path / "other", "/inside")) == []
+    assert list(binds._masks(tmp_path / "other", "/inside")) == []
 
 
 def test_an_installed_grader_is_masked_and_the_packages_beside_it_are_not(monkeypatch, tmp_path):
     packages = tmp_path / "site-packages"
     (packages / "autograder" / "content").mkdir(parents=True)
-    monkeypatch.setattr(isolation, "COURSE", Course(packages))
-    monkeypatch.setattr(isolation, "_GRADER", packages / "autograder")
-    assert list(isolation._masks(packages, "/packages")) == emptiness("/packages/autograder")
+    monkeypatch.setattr(binds, "COURSE", Course(packages))
+    monkeypatch.setattr(binds, "GRADER", packages / "autograder")
+    assert list(binds._masks(packages, "/packages")) == emptiness("/packages/autograder")
 
 
 def emptiness(place):

@@ -17,7 +17,8 @@ from autograder.content import lab_names
 from autograder.model.scoring import SANE, Score, score
 from autograder.sandbox.guest.shell import MAX_TEXT
 from autograder.sandbox.host import clock
-from autograder.sandbox.host.isolation import GUEST, IsolationError, missing_layers
+from autograder.sandbox.host.binds import GUEST
+from autograder.sandbox.host.isolation import IsolationError, missing_layers
 from autograder.sandbox.host.namespaces import Namespaces
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.unprotected import Unprotected

@@ -23,7 +23,8 @@ from autograder.base.limits import Limits, ProcessLost
 from autograder.sandbox.guest import uid
 from autograder.sandbox.guest.uid import processes_of
 from autograder.sandbox.host import quota, uid_isolation, user_ids
-from autograder.sandbox.host.isolation import GUEST, IsolationError
+from autograder.sandbox.host.binds import GUEST
+from autograder.sandbox.host.isolation import IsolationError
 from tests.autograder.sandbox.test_seccomp import HEADERS
 from tests.grading import command_environment
 

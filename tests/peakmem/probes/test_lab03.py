@@ -57,7 +57,7 @@ def test_a_change_is_seen(change: Any) -> None:
 
 def test_no_method_imports_dynamo() -> None:
     code = (
-        "import sys; from peakmem.probes.lab03 import _StateOnly\n"
+        "import sys; from peakmem.probes.lab03.state import _StateOnly\n"
         f"optimizer = _StateOnly({STATE!r})\n"
         "optimizer.load_state_dict(optimizer.state_dict()); optimizer.zero_grad()\n"
         "optimizer.add_param_group({'params': []}); repr(optimizer)\n"

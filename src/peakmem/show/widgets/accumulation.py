@@ -12,7 +12,8 @@ from peakmem.core.units import GB, both
 from peakmem.predict.estimate import Estimate, estimate
 from peakmem.predict.roofline import micro_batch_seconds
 from peakmem.show.widgets import svg
-from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.show.widgets.calculator import Calculator, Result
+from peakmem.show.widgets.parts import table
 from peakmem.specs.hardware import ACCELERATORS, accelerator
 from peakmem.specs.models import MODELS, model
 from peakmem.specs.recipes import Recipe

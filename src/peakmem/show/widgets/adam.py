@@ -13,7 +13,8 @@ from peakmem.core.units import GB, both
 from peakmem.predict.step_ledger import build_ledger
 from peakmem.show.palette import colours_of
 from peakmem.show.widgets import svg
-from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.show.widgets.calculator import Calculator, Result
+from peakmem.show.widgets.parts import table
 from peakmem.specs.ledger import Ledger, Owner
 from peakmem.specs.models import MODELS, model, parameter_count
 from peakmem.specs.recipes import OPTIMIZERS, PRECISIONS, Recipe

@@ -15,19 +15,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from html import escape
 from typing import Any
 
 import ipywidgets
 import traitlets
 
-from peakmem.show.widgets.look import MANY, STYLE
+from peakmem.show.widgets.guess import Guess
+from peakmem.show.widgets.look import STYLE
+from peakmem.show.widgets.parts import (
+    button_of,
+    grid_of,
+    range_in_words,
+    row_of,
+    sentence,
+    views_of,
+)
 
-__all__ = ["Calculator", "Result", "sentence", "table"]
+__all__ = ["Calculator", "Result"]
 
 
 @dataclass(frozen=True)
@@ -84,15 +91,19 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         for name, control in controls.items():
             control.value = getattr(self, name)
             control.observe(partial(self._moved, name), names="value")
-        self._guess = _Guess(question, self._show) if question else None
+        self._guess = Guess(question, self._show) if question else None
         self._subject = frozenset(subject)
         self.observe(self._changed, names=list(self._first))
-        buttons = [_button(name, partial(self._ask_anew, v)) for name, v in (presets or {}).items()]
-        self._buttons_row = _row([*buttons, _button("Reset", partial(self._ask_anew, self._first))])
+        buttons = [
+            button_of(name, partial(self._ask_anew, v)) for name, v in (presets or {}).items()
+        ]
+        self._buttons_row = row_of(
+            [*buttons, button_of("Reset", partial(self._ask_anew, self._first))]
+        )
         # A box each, for a still page shows what boxes hide.
         self._words = ipywidgets.VBox([self._text])
-        self._result = ipywidgets.VBox(_views(self._picture, views or {}))
-        self._put_beside([_grid(controls.values()), self._buttons_row, *below], above)
+        self._result = ipywidgets.VBox(views_of(self._picture, views or {}))
+        self._put_beside([grid_of(controls.values()), self._buttons_row, *below], above)
         self._show()
 
     def _put_beside(
@@ -175,7 +186,7 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         with contextlib.suppress(traitlets.TraitError):  # a list refuses what it does not hold
             control.value = new
         if control.value != new:
-            what = f"{control.description} cannot be {_short(new)}; {_range_of(control)}"
+            what = f"{control.description} cannot be {_short(new)}; {range_in_words(control)}"
             raise ValueError(f"{what}; it stays as it was")
 
     def _show(self) -> None:
@@ -188,7 +199,7 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
             return
         for part in (self._words, self._result):
             part.layout.display = "" if self.shown else "none"
-        guessed = self._guess.beside(result) if self._guess else ""
+        guessed = self._guess.beside(result.figure) if self._guess else ""
         self._text.value = f"<div>{guessed}{result.text}</div>"
         self._picture.value = result.picture
         self._go_on_later()
@@ -212,147 +223,6 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
             await asyncio.sleep(0.001)  # let a slider's next message through
 
 
-class _Guess:
-    """Fields for two guesses of the viewers, a button that shows the answer, and one for more."""
-
-    def __init__(self, question: str, change: Callable[[], None]) -> None:
-        self.shown = False
-        self._change = change
-        self.fields = [
-            ipywidgets.Text(placeholder=words, continuous_update=False)
-            for words in ("a guess", "another")
-        ]
-        for field in self.fields:
-            field.add_class("peakmem-guess")
-            field.observe(lambda _: self._typed(), names="value")
-        self._problem = ipywidgets.HTML()
-        words = ipywidgets.HTML(f"<div><b>Predict first.</b> {escape(question)}</div>")
-        self.show = _button("Show the answer", self._pressed)
-        self.again = _button("Guess again", self._emptied)
-        self.box = ipywidgets.VBox([words, _row([*self.fields, self.show, self.again])])
-        self.box.children = (*self.box.children, self._problem)
-
-    def clear(self) -> None:
-        """Empty the fields, and hide the answer with the next result."""
-        self.shown = False
-        for field in self.fields:
-            field.value = ""
-
-    def _emptied(self) -> None:
-        self.clear()
-        self._change()
-
-    def _pressed(self) -> None:
-        self._typed()
-        if not self._values() and not self._problem.value:
-            self._problem.value = sentence("No guess yet; type a number such as 12 or 0.5")
-        self.shown = bool(self._values())
-        self._change()
-
-    def _typed(self) -> None:
-        wrong = [field.value for field in self.fields if field.value and _number(field) is None]
-        words = " and ".join(repr(value) for value in wrong)
-        self._problem.value = (
-            sentence(f"{words} is no number; type one such as 12 or 0.5") if wrong else ""
-        )
-        if self.shown:
-            self._change()  # a guess that was mended
-
-    def beside(self, result: Result) -> str:
-        """Return the guesses beside the answer, as HTML; "" while there are none."""
-        if not self._values() or result.figure is None:
-            return ""
-        value, unit = result.figure
-        guesses = " and ".join(
-            f"<b>{_with_unit(f'{guess:g}', unit)}</b>"
-            + (f" ({guess / value:.2f} times it)" if value else "")
-            for guess in self._values()
-        )
-        return f"<p>You said {guesses}; it is <b>{_with_unit(f'{value:.4g}', unit)}</b>.</p>"
-
-    def _values(self) -> list[float]:
-        return [value for value in map(_number, self.fields) if value is not None]
-
-
-def _number(field: ipywidgets.Text) -> float | None:
-    try:
-        value = float(str(field.value).replace(",", "."))
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def _with_unit(number: str, unit: str) -> str:
-    return f"{number} {unit}".rstrip()
-
-
-def sentence(words: str) -> str:
-    """Return a message as HTML that stands out and that a screen reader speaks."""
-    return f'<div role="alert">{escape(words)}</div>'
-
-
-def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
-    """Return rows of text as an HTML table, numbers to the right from the second column on."""
-
-    def cells(row: tuple[str, ...], tag: str) -> str:
-        sides = ["left", *["right"] * (len(row) - 1)]
-        return "".join(
-            f'<{tag} style="text-align:{side}">{escape(cell)}</{tag}>'
-            for side, cell in zip(sides, row, strict=True)
-        )
-
-    top = f"<tr>{cells(head, 'th')}</tr>" if head else ""
-    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
-    return f"<table>{top}{body}</table>"
-
-
 def _short(value: Any) -> str:
     words = repr(value)
     return words if len(words) <= 40 else f"{words[:40]}..."
-
-
-def _range_of(control: Any) -> str:
-    """What a control takes, in words."""
-    if hasattr(control, "max"):
-        return f"it goes from {control.min:g} to {control.max:g}"
-    return f"choose one of {', '.join(str(label) for label in control._options_labels)}"
-
-
-def _button(name: str, press: Callable[[], None]) -> ipywidgets.Button:
-    button = ipywidgets.Button(description=name)
-    button.on_click(lambda _: press())
-    return button
-
-
-def _row(widgets: Sequence[ipywidgets.Widget]) -> ipywidgets.Box:
-    row = ipywidgets.Box(list(widgets))
-    row.add_class("peakmem-row")
-    return row
-
-
-def _grid(controls: Iterable[ipywidgets.Widget]) -> ipywidgets.Box:
-    grid = ipywidgets.Box(list(controls))
-    grid.add_class("peakmem-controls")
-    if len(grid.children) >= MANY:
-        grid.add_class("peakmem-many")
-    return grid
-
-
-def _views(
-    picture: ipywidgets.HTML, views: Mapping[str, Sequence[ipywidgets.Widget]]
-) -> list[ipywidgets.Widget]:
-    """The picture; with several views, buttons that choose which of them stands in its place."""
-    boxes = {name: ipywidgets.VBox(list(inside)) for name, inside in views.items()}
-    if len(boxes) < 2:
-        return [picture, *boxes.values()]
-    first = next(iter(boxes.values()))
-    first.children = (picture, *first.children)
-    choice = ipywidgets.ToggleButtons(options=list(boxes))
-
-    def choose(_: Any = None) -> None:
-        for name, box in boxes.items():
-            box.layout.display = "" if name == choice.value else "none"
-
-    choice.observe(choose, names="value")
-    choose()
-    return [choice, *boxes.values()]

@@ -21,8 +21,9 @@ from peakmem.plan.segments import every_k, keep_all
 from peakmem.plan.simulator import simulate
 from peakmem.show.palette import ink_on
 from peakmem.show.widgets import svg
-from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.show.widgets.calculator import Calculator, Result
 from peakmem.show.widgets.frames import Frame, frames
+from peakmem.show.widgets.parts import table
 from peakmem.specs.models import model
 
 __all__ = ["checkpointing"]

@@ -19,7 +19,8 @@ from peakmem.numbers.formats import (
     powers_of_two,
     ulp,
 )
-from peakmem.show.widgets.calculator import Calculator, Result, sentence, table
+from peakmem.show.widgets.calculator import Calculator, Result
+from peakmem.show.widgets.parts import sentence, table
 
 __all__ = ["float_explorer"]
 

@@ -23,7 +23,8 @@ from peakmem.predict.estimate import Estimate, estimate
 from peakmem.predict.suggestions import suggest
 from peakmem.show.palette import colours_of
 from peakmem.show.widgets import svg
-from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.show.widgets.calculator import Calculator, Result
+from peakmem.show.widgets.parts import table
 from peakmem.specs.hardware import ACCELERATORS, accelerator
 from peakmem.specs.models import MODELS, ModelShape, model, parameter_count
 from peakmem.specs.recipes import OPTIMIZERS, PRECISIONS, Parallelism, Recipe

@@ -10,7 +10,8 @@ import traitlets
 from peakmem.numbers.formats import FORMATS, NumberFormat, limits
 from peakmem.numbers.rounding_outcomes import RoundingOutcomes, rounding_outcomes
 from peakmem.show.widgets import svg
-from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.show.widgets.calculator import Calculator, Result
+from peakmem.show.widgets.parts import table
 
 __all__ = ["mixed_precision"]
 

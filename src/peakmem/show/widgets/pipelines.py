@@ -7,7 +7,8 @@ import traitlets
 
 from peakmem.scale.pipelines import SCHEDULES, Schedule, schedule
 from peakmem.show.widgets import svg
-from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.show.widgets.calculator import Calculator, Result
+from peakmem.show.widgets.parts import table
 
 __all__ = ["pipelines"]
 

@@ -9,7 +9,8 @@ import traitlets
 
 from peakmem.scale.scaling_laws import APPROACHES, TrainingRun, compute_optimal
 from peakmem.show.widgets import svg
-from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.show.widgets.calculator import Calculator, Result
+from peakmem.show.widgets.parts import table
 from peakmem.specs.hardware import ACCELERATORS, accelerator
 
 __all__ = ["scaling"]

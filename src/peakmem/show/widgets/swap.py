@@ -17,7 +17,8 @@ from peakmem.plan.segments import keep_all
 from peakmem.plan.simulator import Simulation, simulate
 from peakmem.show.palette import ink_on
 from peakmem.show.widgets import svg
-from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.show.widgets.calculator import Calculator, Result
+from peakmem.show.widgets.parts import table
 
 __all__ = ["swap"]
 

@@ -11,7 +11,8 @@ from peakmem.core.units import GB, both
 from peakmem.scale.parallelism import ZeroStates, zero_communicated_bytes, zero_states
 from peakmem.show.palette import colours_of
 from peakmem.show.widgets import svg
-from peakmem.show.widgets.calculator import Calculator, Result, table
+from peakmem.show.widgets.calculator import Calculator, Result
+from peakmem.show.widgets.parts import table
 from peakmem.specs.hardware import ACCELERATORS, accelerator
 from peakmem.specs.models import MODELS, model, parameter_count
 

@@ -9,7 +9,8 @@ import ipywidgets
 import pytest
 import traitlets
 
-from peakmem.show.widgets.calculator import Calculator, Result, _views, table
+from peakmem.show.widgets.calculator import Calculator, Result
+from peakmem.show.widgets.parts import table, views_of
 
 
 class Square(Calculator):
@@ -159,7 +160,7 @@ def test_a_slider_keeps_the_guess_and_the_answer() -> None:
 
 def test_views_take_turns_in_the_pictures_place() -> None:
     picture, later = ipywidgets.HTML(), ipywidgets.HTML()
-    choice, first, second = _views(picture, {"film": [], "curve": [later]})
+    choice, first, second = views_of(picture, {"film": [], "curve": [later]})
     assert (first.children, second.children) == ((picture,), (later,))
     assert (first.layout.display, second.layout.display) == ("", "none")
     choice.value = "curve"

@@ -1,0 +1,90 @@
+"""What the variables of a solution stand for in modules, and what is used of modules."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from autograder.model.expressions import MAX_TEXT, MAX_TEXTS, called_name, dotted_name, texts_of
+
+__all__ = [
+    "Aliases",
+    "add_assigned",
+    "add_imports",
+    "asked_for",
+    "binds_a_root",
+    "imported_on_the_way",
+    "used_of_modules",
+]
+
+Aliases = dict[str, set[str]]  # of a variable: the modules, or names in modules, that it stands for
+
+
+def add_imports(aliases: Aliases, nodes: Iterable[ast.AST]) -> None:
+    """Add the variables that these nodes import."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                whole = alias.name if alias.asname else asked_for(alias)
+                aliases.setdefault(asked_for(alias), set()).add(whole)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                aliases.setdefault(asked_for(alias), set()).add(_from(node, alias))
+
+
+def add_assigned(aliases: Aliases, nodes: Iterable[ast.AST]) -> None:
+    """Add the variables that are set to something in a module: `t = torch.utils`."""
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            for name in names:
+                known = aliases.setdefault(name, set())
+                more = [whole for whole in _resolved(node.value, aliases) if len(whole) < MAX_TEXT]
+                known.update(more[: max(0, MAX_TEXTS - len(known))])
+
+
+def _from(node: ast.ImportFrom, alias: ast.alias) -> str:
+    if node.level:
+        return "." * node.level + (node.module or alias.name)
+    return f"{node.module}" if alias.name == "*" else f"{node.module}.{alias.name}"
+
+
+def imported_on_the_way(statement: ast.stmt, nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield what is imported inside the statement, or by `*`; other imports count by their use."""
+    for node in nodes:
+        if isinstance(node, ast.Import) and node is not statement:
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            everything = any(alias.name == "*" for alias in node.names)
+            if node is not statement or everything:
+                yield from (_from(node, alias) for alias in node.names)
+
+
+def used_of_modules(nodes: Sequence[ast.AST], aliases: Aliases) -> Iterator[tuple[str, bool]]:
+    """Yield the dotted names that are used of modules, and whether each stands in a longer one."""
+    inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
+        if isinstance(node, ast.Call) and called_name(node) == "getattr" and len(node.args) > 1:
+            owners = _resolved(node.args[0], aliases)
+            yield from ((f"{o}.{t}", False) for o in owners for t in texts_of(node.args[1], {}))
+        elif isinstance(node, ast.Attribute) or _is_read(node):
+            yield from ((name, id(node) in inner) for name in _resolved(node, aliases))
+
+
+def _is_read(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+
+
+def _resolved(node: ast.AST, aliases: Aliases) -> list[str]:
+    root, dot, rest = dotted_name(node).partition(".")
+    return [f"{whole}{dot}{rest}" for whole in aliases.get(root, ())]
+
+
+def binds_a_root(alias: ast.alias) -> bool:
+    """Tell whether an import binds the package alone, as `import torch.utils` does."""
+    return "." in alias.name and not alias.asname
+
+
+def asked_for(alias: ast.alias) -> str:
+    """Return the variable that an import binds."""
+    return (alias.asname or alias.name).partition(".")[0]

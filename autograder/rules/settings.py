@@ -1,0 +1,106 @@
+"""A file of settings whose values are taken out by name, each refused in words that name it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from autograder.base.course import Course
+from autograder.grading.registry import find_task, lab_names
+from autograder.model.scoring import SANE, STOCK, Rules
+
+__all__ = ["TIME", "Settings", "read_time"]
+
+_RULES = {"sane": SANE, "stock": STOCK}
+TIME = "a date and time with its offset from UTC, such as 2026-11-20T23:59:00+01:00"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The file `path`, whose values are taken out by name; `course` is whose labs it may name."""
+
+    path: Path
+    course: Course | None
+
+    @cached_property
+    def labs(self) -> list[str] | None:
+        """The names that a lab may have; None for any."""
+        return None if self.course is None else lab_names(self.course)
+
+    def wrong(self, key: str, value: object, expected: str) -> ValueError:
+        there = "is missing" if value is None else f"is {value!r}"
+        return ValueError(f"{self.path}: {key} {there}; expected {expected}")
+
+    def known(self, table: Mapping[str, Any], keys: Collection[str], prefix: str = "") -> None:
+        for key, value in table.items():
+            if key not in keys:
+                raise self.wrong(prefix + key, value, f"a key among {', '.join(keys)}")
+
+    def table(self, data: Mapping[str, Any], key: str) -> dict[str, Any]:
+        table = data.get(key, {})
+        if not isinstance(table, dict):
+            raise self.wrong(key, table, f"a table, [{key}]")
+        return table
+
+    def number(self, late: Mapping[str, Any], key: str, default: float, most: float) -> float:
+        value = late.get(key, default)
+        if type(value) not in (int, float) or not 0 <= value <= most:
+            raise self.wrong(f"late.{key}", value, f"a number from 0 to {most:g}")
+        return float(value)
+
+    def time(self, lab: str, value: object) -> datetime:
+        if self.labs is not None and lab not in self.labs:
+            raise self.wrong(f"due.{lab}", str(value), f"a lab among {', '.join(self.labs)}")
+        time = read_time(value) if isinstance(value, str) else value
+        if not isinstance(time, datetime) or time.tzinfo is None:
+            raise self.wrong(f"due.{lab}", str(value), TIME)
+        return time
+
+    def file(self, data: Mapping[str, Any], key: str) -> Path | None:
+        name = data.get(key)
+        if name is None:
+            return None
+        if not isinstance(name, str):
+            raise self.wrong(key, name, "the path of a CSV file, as text")
+        path = self.path.parent / name
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{self.path}: {key} is {name!r}; there is no file {path}. Put it back, or take "
+                "the key out."
+            )
+        return path
+
+    def rules(self, table: Mapping[str, Any]) -> Rules:
+        start = table.get("rules", "sane")
+        if start not in _RULES:
+            raise self.wrong("ordinary.rules", start, f"one of {', '.join(_RULES)}")
+        switches = {key: value for key, value in table.items() if key != "rules"}
+        self.known(switches, ("rules", *asdict(SANE)), "ordinary.")
+        for key, value in switches.items():
+            if not isinstance(value, bool):
+                raise self.wrong(f"ordinary.{key}", value, "true or false")
+        return replace(_RULES[start], **switches)
+
+    def reasons(self, data: Mapping[str, Any], key: str, rules: Rules) -> Iterator[tuple[str, str]]:
+        """Yield each task of the table `key`, with the reason that students read."""
+        for task, reason in self.table(data, key).items():
+            try:
+                if self.course is not None:
+                    find_task(task, self.course, rules)
+            except ValueError as error:
+                raise self.wrong(f"{key}.{task}", reason, f"a task's id: {error}") from error
+            if not isinstance(reason, str) or not reason.strip():
+                raise self.wrong(f"{key}.{task}", reason, "the reason, which students read")
+            yield task, reason.strip()
+
+
+def read_time(text: str) -> datetime | None:
+    """Return a date and time from ISO 8601 text; None for any other text."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None

@@ -1,0 +1,115 @@
+"""Reads the scores and comments in nbgrader's database, of all labs, by submission and cell."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import and_, func, or_, select, true
+from sqlalchemy.orm import Session
+
+from autograder.model.manual_grades import Given
+from autograder.model.submission import SubmissionKey
+from autograder.notebooks.binder import full_name
+from autograder.store import tables as api
+from autograder.store.gradebook_file import has_tables, open_session
+from autograder.store.out_folder import OutFolder
+
+__all__ = ["final_scores", "has_cells", "manual_grades", "rows_of", "scores_in", "second_looks"]
+
+
+def has_cells(out: OutFolder, lab: str) -> bool:
+    """Tell whether nbgrader has recorded the assignment `lab` in `out`/gradebook.db."""
+    if not has_tables(out):
+        return False
+    query = select(api.Assignment.id).where(api.Assignment.name == lab)
+    with open_session(out) as session:
+        return session.scalar(query) is not None
+
+
+def scores_in(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]:
+    """Return the grader's scores in `out`/gradebook.db: submission -> grade cell -> score.
+
+    None is a score that waits for manual grading. Manual scores are not looked at.
+    """
+    return _values(out, api.Grade, api.Grade.auto_score)
+
+
+def final_scores(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]:
+    """Return the scores as `scores_in` does, with manual ones in place of the grader's.
+
+    Extra credit is in them.
+    """
+    return _values(out, api.Grade, _final())
+
+
+def manual_grades(out: OutFolder) -> dict[SubmissionKey, Given]:
+    """Return the manual grades in `out`/gradebook.db; a submission without any is left out.
+
+    Where there are manual points or extra credit, the points are final ones.
+    """
+    grade = api.Grade
+    touched = or_(grade.manual_score.is_not(None), func.coalesce(grade.extra_credit, 0.0) != 0.0)
+    points = _values(out, grade, _final(), touched)
+    said = api.Comment.manual_comment
+    comments = _values(out, api.Comment, said, func.coalesce(said, "") != "")
+    return {
+        key: Given(points.get(key, {}), comments.get(key, {}))
+        for key in points.keys() | comments.keys()
+    }
+
+
+def second_looks(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]:
+    """Return the manual points that are up for a second look in `out`/gradebook.db."""
+    up = and_(api.Grade.manual_score.is_not(None), api.Grade.needs_manual_grade)
+    return _values(out, api.Grade, api.Grade.manual_score, up)
+
+
+def _final() -> Any:
+    """A grade's points: manual ones in place of the grader's, and extra credit."""
+    given = func.coalesce(api.Grade.manual_score, api.Grade.auto_score)
+    return given + func.coalesce(api.Grade.extra_credit, 0.0)
+
+
+def _values(
+    out: OutFolder, table: Any, value: Any, where: Any = None
+) -> dict[SubmissionKey, dict[str, Any]]:
+    """One value of the rows of `table`, by submission and cell; see `rows_of`."""
+    values: dict[SubmissionKey, dict[str, Any]] = defaultdict(dict)
+    if not has_tables(out):
+        return values
+    with open_session(out) as session:
+        for key, cell, held in rows_of(session, table, value, where=where):
+            values[key][cell] = held
+    return values
+
+
+def rows_of(session: Session, table: Any, *columns: Any, where: Any = None) -> Iterator[Any]:
+    """Yield whose row it is, the cell's name as `bind` has it, and these columns of each row.
+
+    `table` is that of grades or of comments; `where` says which of its rows, all if it is None.
+    """
+    submission, notebook = api.SubmittedAssignment, api.SubmittedNotebook
+    names = (submission.student_id, api.Assignment.name, api.Notebook.name, api.BaseCell.name)
+    query = (
+        select(*names, *columns)
+        .select_from(submission)
+        .join(api.Assignment, api.Assignment.id == submission.assignment_id)
+        .join(notebook, notebook.assignment_id == submission.id)
+        .join(api.Notebook, api.Notebook.id == notebook.notebook_id)
+        .join(table, table.notebook_id == notebook.id)
+        .join(api.BaseCell, api.BaseCell.id == table.cell_id)
+        .where(true() if where is None else where)
+    )
+    counted = (
+        select(api.Assignment.name, func.count(api.Notebook.id))
+        .join(api.Notebook, api.Notebook.assignment_id == api.Assignment.id)
+        .group_by(api.Assignment.id)
+    )
+    counts: dict[str, int] = dict(session.execute(counted).all())
+    by_parts = query.execution_options(yield_per=1000)  # a large class has many rows
+    for student, lab, name, cell, *held in session.execute(by_parts):
+        task = sys.intern(full_name(name, cell, alone=counts[lab] == 1))
+        yield SubmissionKey(sys.intern(student), sys.intern(lab)), task, *held

@@ -1,0 +1,119 @@
+"""Probe of lab 3's Adam: small models that take turns, noted after every call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from peakmem.probes import Namespace
+
+__all__ = ["Step", "adam_step", "gradients_of", "report_of", "train_in_turns"]
+
+Array = npt.NDArray[Any]
+Step = Callable[..., object]
+
+
+def adam_step(
+    student: Namespace, models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Train a few parameters with the student's `adam_step` and note them after every call.
+
+    Each model has `parameters` (arrays), `layouts` (a word each, see `_leaf`), `gradients` (for
+    each parameter an array with one row a call) and `skipped` (pairs of a call and a parameter
+    whose gradient is None then). `options` are passed on. The models take turns: each makes its
+    first call before any makes its second, with a state of its own.
+
+    Returns one dict a model: `parameters` has for each parameter an array with one row a call, its
+    values after it; `changed` names the first thing that a call changed and should not have, None
+    if there is none; `state_used` tells whether anything is in the state in the end.
+    """
+    return train_in_turns(student.adam_step, models, options)
+
+
+def gradients_of(model: Mapping[str, Any], call: int) -> list[Array | None]:
+    """Return what a model's parameters are given in one call: an array each, or None."""
+    skipped = {tuple(pair) for pair in model["skipped"]}
+    rows = [gradients[call] for gradients in model["gradients"]]
+    return [None if (call, i) in skipped else row for i, row in enumerate(rows)]
+
+
+def train_in_turns(
+    step: Step, models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Train each model with a step, a call of each in turn; return a report for each."""
+    runs = [_Run(model) for model in models]
+    for number in range(max(run.calls for run in runs)):
+        for run in runs:
+            run.call(step, number, options)
+    return [run.report() for run in runs]
+
+
+class _Run:
+    """One model, its state, and what it looked like after each call."""
+
+    def __init__(self, model: Mapping[str, Any]) -> None:
+        pairs = zip(model["parameters"], model["layouts"], strict=True)
+        self.parameters = [_leaf(array, layout) for array, layout in pairs]
+        self.model = model
+        self.calls = len(model["gradients"][0])
+        self.state: dict[Any, Any] = {}
+        self.noted: list[list[Array]] = []
+        self.changed: str | None = None
+
+    def call(self, step: Step, number: int, options: Mapping[str, Any]) -> None:
+        """Make the call `number`, if this model has as many."""
+        if number >= self.calls:
+            return
+        arrays = gradients_of(self.model, number)
+        gradients = [None if a is None else torch.tensor(a) for a in arrays]
+        given = (list(self.parameters), list(gradients))
+        step(*given, self.state, **options)
+        self.noted.append([p.detach().numpy().copy() for p in self.parameters])
+        if self.changed is None:
+            self.changed = self._change(given, gradients, arrays)
+
+    def report(self) -> dict[str, Any]:
+        return report_of(self.noted, self.changed, self.state)
+
+    def _change(
+        self,
+        given: tuple[list[Any], list[Any]],
+        gradients: list[torch.Tensor | None],
+        arrays: Sequence[Array | None],
+    ) -> str | None:
+        for gradient, array in zip(gradients, arrays, strict=True):
+            if gradient is None or array is None:
+                continue
+            if not np.array_equal(gradient.numpy(), array):
+                return "gradients"
+        if not (_same_objects(given[0], self.parameters) and _same_objects(given[1], gradients)):
+            return "lists"
+        if not all(p.requires_grad and p.is_leaf for p in self.parameters):
+            return "requires_grad"
+        return None
+
+
+def report_of(noted: list[list[Array]], changed: str | None, state: object) -> dict[str, Any]:
+    """Return a model's report, in the form that `adam_step` returns."""
+    by_parameter = [np.stack(rows) for rows in zip(*noted, strict=True)]
+    return {"parameters": by_parameter, "changed": changed, "state_used": bool(state)}
+
+
+def _same_objects(a: Sequence[object], b: Sequence[object]) -> bool:
+    return list(map(id, a)) == list(map(id, b))
+
+
+def _leaf(array: Array, layout: str) -> torch.Tensor:
+    """A parameter with the array's values: its memory is "contiguous", "transposed", "strided"."""
+    if layout == "transposed":
+        tensor = torch.tensor(array.T.copy()).T
+    elif layout == "strided":  # every second value of a longer row
+        tensor = torch.zeros(*array.shape[:-1], 2 * array.shape[-1], dtype=torch.float64)[..., ::2]
+        tensor.copy_(torch.tensor(array))
+    else:
+        tensor = torch.tensor(array)
+    return tensor.requires_grad_()

@@ -1,0 +1,83 @@
+"""Probe of lab 3's step within backward, on three weights and on a wide chain."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy.typing as npt
+import torch
+
+from peakmem.measure import meter
+from peakmem.probes import Namespace, earlier_objects_set_aside
+
+__all__ = ["step_in_backward"]
+
+Array = npt.NDArray[Any]
+
+
+def step_in_backward(
+    student: Namespace,
+    lr: float | None,
+    weights: Sequence[Array] | None = None,
+    widths: Sequence[int] | None = None,
+    metered: bool = True,
+) -> dict[str, Any]:
+    """Run backward with the student's `step_in_backward`, on three `weights` or a wide chain.
+
+    Where `lr` is None, the student's default counts. Of three weights a, b, c, the loss is the sum
+    of ones @ a @ b @ b @ c. Returns `stepped`, the weights after backward; `gradients_left`,
+    whether each has a gradient then; and after remove() and one more backward, the weights
+    (`after_remove`) and their `gradients`.
+
+    `widths` are those of a chain of float32 layers, each filled with 1 / its number of rows.
+    Returns the first and the last value of each weight after backward (`ends`), and if `metered`,
+    `rise_bytes`, by how much live bytes rose in it.
+    """
+    options = {} if lr is None else {"lr": lr}
+    if weights is None:
+        return _chain(student.step_in_backward, widths or [], options, metered=metered)
+    a, b, c = tensors = [torch.tensor(array, requires_grad=True) for array in weights]
+
+    def backward() -> list[Array]:
+        (torch.ones(1, len(a), dtype=a.dtype) @ a @ b @ b @ c).sum().backward()  # type: ignore[no-untyped-call]
+        return [tensor.detach().numpy().copy() for tensor in tensors]
+
+    handle = student.step_in_backward(tensors, **options)
+    stepped = backward()
+    gradients_left = [tensor.grad is not None for tensor in tensors]
+    handle.remove()
+    after_remove = backward()
+    return {
+        "stepped": stepped,
+        "gradients_left": gradients_left,
+        "after_remove": after_remove,
+        "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in tensors],
+    }
+
+
+def _chain(
+    step_in_backward: Callable[..., Any],
+    widths: Sequence[int],
+    options: Mapping[str, float],
+    *,
+    metered: bool,
+) -> dict[str, Any]:
+    shapes = list(itertools.pairwise(widths))
+    weights = [torch.full(shape, 1 / shape[0], requires_grad=True) for shape in shapes]
+    handle = step_in_backward(weights, **options)
+    x = torch.ones(1, widths[0])
+    for weight in weights:
+        x = x @ weight
+    loss = x.sum()
+    figures = {}
+    if metered:
+        meter_ = meter.MemoryMeter("cpu", history=False).track(weights, x, loss)
+        with earlier_objects_set_aside(), meter_ as measured:
+            loss.backward()  # type: ignore[no-untyped-call]
+        figures["rise_bytes"] = measured.peak_bytes - measured.baseline_bytes
+    else:
+        loss.backward()  # type: ignore[no-untyped-call]
+    handle.remove()
+    return {"ends": [[w[0, 0].item(), w[-1, -1].item()] for w in weights], **figures}

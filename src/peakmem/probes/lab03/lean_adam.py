@@ -1,0 +1,146 @@
+"""Probe of lab 3's Adam that keeps no temporaries: tensors so large that its bytes show."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from peakmem.measure import meter
+from peakmem.probes import Namespace, earlier_objects_set_aside
+from peakmem.probes.lab03.adam import Step, report_of, train_in_turns
+
+__all__ = ["large_tensors", "lean_adam_step"]
+
+Array = npt.NDArray[Any]
+
+
+def lean_adam_step(
+    student: Namespace,
+    models: Sequence[Mapping[str, Any]] | None = None,
+    large: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    metered: bool = True,
+) -> Any:
+    """Train with the student's `lean_adam_step`: small `models`, as `adam_step` does, or `large`.
+
+    `large` has `shapes`, `seed` (for `large_tensors`), `factors` (the gradients of each call are
+    those of the call before times one of these, the first 1) and `watched`: for each parameter,
+    the flat positions of the values to be returned.
+
+    Returns for `large` a dict: `models` has the one model's watched values, in the form above;
+    `changed`, what a call changed and should not have. If `metered`, also `rise_bytes` and
+    `numpy_rise_bytes`, the peaks over all calls above parameters and gradients, as the meter saw
+    them; `kept_bytes` and `numpy_kept_bytes`, what was still live after the last call.
+    """
+    if large is None:
+        return train_in_turns(student.lean_adam_step, models or [], options or {})
+    return _large(student.lean_adam_step, options or {}, metered=metered, **large)
+
+
+def large_tensors(shapes: Sequence[Sequence[int]], seed: int) -> tuple[list[Array], list[Array]]:
+    """Return float32 parameters and gradients of these shapes, the same for the same seed."""
+    rng = np.random.default_rng(seed)
+
+    def draw() -> list[Array]:
+        drawn = [rng.random(tuple(shape), dtype=np.float32) for shape in shapes]
+        for array in drawn:
+            array -= np.float32(0.5)  # in place: a budget has no room for a copy
+        return drawn
+
+    return draw(), draw()
+
+
+class _LargeRun:
+    """Steps on large tensors, and what they led to at the watched places."""
+
+    def __init__(
+        self,
+        step: Step,
+        options: Mapping[str, Any],
+        shapes: Sequence[Sequence[int]],
+        seed: int,
+        factors: Sequence[float],
+        watched: Sequence[Array],
+    ) -> None:
+        self._step, self._options = step, options
+        self._factors, self._watched = factors, watched
+        self._arrays, self._gradient_arrays = large_tensors(shapes, seed)
+        self.parameters = [torch.from_numpy(array).requires_grad_() for array in self._arrays]
+        self.gradients = [torch.from_numpy(array) for array in self._gradient_arrays]
+        self._state: dict[Any, Any] = {}
+        self._noted: list[list[Array]] = []
+        self._changed: str | None = None
+
+    def train(self) -> None:
+        for factor in self._factors:
+            for gradient in self.gradients:
+                gradient.mul_(factor)
+            before = _at(self._watched, self._gradient_arrays)
+            self._step(self.parameters, self.gradients, self._state, **self._options)
+            self._noted.append(_at(self._watched, self._arrays))
+            if not all(map(np.array_equal, before, _at(self._watched, self._gradient_arrays))):
+                self._changed = "gradients"
+
+    def report(self) -> dict[str, Any]:
+        return {"models": [report_of(self._noted, self._changed, self._state)]}
+
+
+def _large(
+    step: Step, options: Mapping[str, Any], *, metered: bool, **large: Any
+) -> dict[str, Any]:
+    _warm_up(step, len(large["factors"]))
+    run = _LargeRun(step, options, **large)
+    if not metered:
+        run.train()
+        return run.report()
+    meter_ = meter.MemoryMeter("cpu", count_numpy=True, history=False)
+    with earlier_objects_set_aside(), meter_.track(run.parameters, run.gradients) as measured:
+        run.train()
+        gc.collect()
+    return {
+        **run.report(),
+        "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
+        "numpy_rise_bytes": measured.numpy_peak_bytes,
+        "kept_bytes": measured.live_bytes - measured.baseline_bytes,
+        "numpy_kept_bytes": _kept_by_python(_LargeRun(step, options, **large)),
+    }
+
+
+def _kept_by_python(run: _LargeRun) -> int:
+    """What is live after a training, of numpy's and Python's: a run of its own, as tracing is slow.
+
+    Blocks of up to 512 bytes are left out: of Python's small objects, some hundred come and go.
+    """
+    tracemalloc.start()
+    try:
+        run.train()
+        gc.collect()
+        snapshot = tracemalloc.take_snapshot()
+    finally:
+        tracemalloc.stop()
+    return sum(trace.size for trace in snapshot.traces if trace.size > 512)
+
+
+def _at(watched: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:
+    """The watched values of some arrays; each array shares its memory with a tensor."""
+    pairs = zip(arrays, watched, strict=True)
+    return [array.reshape(-1)[where] for array, where in pairs]
+
+
+def _warm_up(step: Step, calls: int) -> None:
+    """Make the same calls on tiny tensors, so that imports, caches and code pages are there.
+
+    They are no part of what an optimizer step costs, but a budget and the meter would count them.
+    """
+    parameters = [torch.zeros(shape, requires_grad=True) for shape in ((3,), (2, 2))]
+    gradients = [torch.ones(shape) for shape in ((3,), (2, 2))]
+    state: dict[Any, Any] = {}
+    with meter.MemoryMeter("cpu", count_numpy=True, history=False).track(parameters, gradients):
+        for _ in range(calls):
+            step(parameters, gradients, state)

@@ -1,0 +1,81 @@
+"""Probe of lab 3's measurement of an optimizer's state, and the states that are measured."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from peakmem.probes import Namespace, call_each
+
+__all__ = ["is_view", "measured_state_bytes"]
+
+Calls = Sequence[Sequence[Any]]
+Outcomes = list[tuple[Any, ...]]
+
+
+def measured_state_bytes(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `measured_state_bytes(optimizer)` on an optimizer for each of `calls`.
+
+    A call holds one state in plain data: `parameters` and `sizes` are the numbers of float32 values
+    of the parameters and of some storages; `trees` has for each parameter a dict as an optimizer
+    keeps it, with views of the storages as leaves (`is_view`). Fewer trees than parameters: the
+    last ones have no state. Where the student's function changed the optimizer, the value is
+    "changed".
+    """
+
+    def measure_one(state: Mapping[str, Any]) -> Any:
+        optimizer = _StateOnly(state)
+        before = optimizer.described()
+        found = student.measured_state_bytes(optimizer)
+        return found if optimizer.described() == before else "changed"
+
+    return call_each(measure_one, calls)
+
+
+def is_view(thing: Any) -> bool:
+    """Tell whether plain data stands for a view, which is {"storage": i, "start": a, "stop": b}."""
+    return isinstance(thing, dict) and thing.keys() == {"storage", "start", "stop"}
+
+
+class _StateOnly(torch.optim.Optimizer):
+    """An optimizer with a given state. It makes no steps."""
+
+    # torch wraps these in what imports torch._dynamo at the first call, which takes seconds.
+    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
+    state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
+    zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        parameters = [torch.zeros(n, requires_grad=True) for n in state["parameters"]]
+        super().__init__(parameters, {})
+        storages = [torch.zeros(n) for n in state["sizes"]]
+        for parameter, tree in zip(parameters, state["trees"], strict=False):
+            self.state[parameter] = _built(tree, storages)
+
+    def described(self) -> list[Any]:
+        """All that is in the state, object by object, with the values of tensors."""
+        return [(id(parameter), _described(own)) for parameter, own in self.state.items()]
+
+
+def _built(tree: Any, storages: Sequence[torch.Tensor]) -> Any:
+    if is_view(tree):
+        return storages[tree["storage"]][tree["start"] : tree["stop"]]
+    if isinstance(tree, dict):
+        return {key: _built(part, storages) for key, part in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(_built(part, storages) for part in tree)
+    return tree
+
+
+def _described(thing: Any) -> Any:
+    if isinstance(thing, torch.Tensor):
+        return id(thing), thing.untyped_storage().data_ptr(), thing.tolist()
+    if isinstance(thing, dict):
+        return id(thing), [(key, _described(part)) for key, part in thing.items()]
+    if isinstance(thing, (list, tuple)):
+        return id(thing), [_described(part) for part in thing]
+    return thing

@@ -1,0 +1,58 @@
+"""Probe of lab 5's gap that normalisation over the batch leaves between batch and micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from peakmem.probes import Namespace
+from peakmem.probes.lab05.models import normed_perceptron
+
+__all__ = ["batch_norm_gap"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def batch_norm_gap(
+    student: Namespace,
+    weights: Sequence[Array],
+    norm: str,
+    training: str,
+    x: Array,
+    micro_batch: int,
+) -> dict[str, Any]:
+    """Call `batch_norm_gap` on two layers with a norm between: "batch", "layer" or "none".
+
+    The model looks as after some training: it has gradients, and its running statistics moved.
+    With `training` "mixed" the norm is in evaluation mode, the rest in training, as a norm is that
+    was frozen. Returns `value`, and what was `changed` of the model and its input.
+    """
+    model = normed_perceptron(weights, norm).train(training != "off")
+    if training == "mixed":
+        model[1].eval()
+    modes = [module.training for module in model.modules()]
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    for buffer in model.buffers():
+        buffer.fill_(3)
+    given = torch.tensor(x)
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    value = student.batch_norm_gap(model, given, micro_batch)
+    after = model.state_dict()
+    changed = {
+        "state": after.keys() != state.keys()
+        or not all(bool((after[name] == state[name]).all()) for name in state),
+        "mode": [module.training for module in model.modules()] != modes,
+        "gradients": any(
+            p.grad is None or not bool((p.grad == 1).all()) for p in model.parameters()
+        ),
+        "x": not bool((given == torch.tensor(x)).all()),
+    }
+    return {
+        "value": "a tensor" if isinstance(value, Tensor) else value,
+        "changed": [name for name, is_changed in changed.items() if is_changed],
+    }

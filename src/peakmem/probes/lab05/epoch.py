@@ -1,0 +1,103 @@
+"""Probe of lab 5's epoch: a training of many updates, which notes what it is asked to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from peakmem.probes import Namespace
+from peakmem.probes.lab05.forwards import gradients_of, note_forwards
+from peakmem.probes.lab05.models import Regression
+
+__all__ = ["train_epoch"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def train_epoch(
+    student: Namespace,
+    weights: Sequence[Array],
+    batches: Sequence[Sequence[Array]],
+    accumulation_steps: int,
+    lr: float,
+    max_norm: float | None,
+    lr_factor: float | None,
+    begins_anew: bool = False,
+) -> dict[str, Any]:
+    """Call `train_epoch` with an optimizer and a scheduler that note what they are asked to do.
+
+    The scheduler, unless `lr_factor` is None, multiplies lr by it at each of its steps. What is
+    None is left to its default. The optimizer has a group for each parameter. Returns `value`,
+    `events` ("update" and "schedule", in order), the `gradients` at each update, whether gradients
+    were `clean` at the end, `waiting`, as `accumulate_gradients` does, and how many `forwards`
+    there were. The loader is a generator; or, as a DataLoader is, one that `begins_anew` in each
+    loop. It has no length.
+    """
+    model = Regression(weights)
+    loader = _Loader(batches)
+    forwards = note_forwards(model)
+    optimizer, noted, events = _noting_sgd(model, lr)
+    options: dict[str, Any] = {} if max_norm is None else {"max_norm": max_norm}
+    if lr_factor is not None:
+        options["scheduler"] = _scheduler(optimizer, lr_factor, events)
+    value = student.train_epoch(
+        model, optimizer, loader if begins_anew else iter(loader), accumulation_steps, **options
+    )
+    sizes, waiting = forwards()
+    left = [gradient for gradient in gradients_of(model) if gradient is not None]
+    return {
+        "value": value,
+        "events": events,
+        "gradients": noted,
+        "clean": not any(gradient.any() for gradient in left),
+        "waiting": waiting,
+        "forwards": len(sizes),
+    }
+
+
+class _Loader:
+    """Yields batches from the first one on in each loop over it; in the third, none, for an end."""
+
+    def __init__(self, batches: Sequence[Sequence[Array]]) -> None:
+        self._batches, self._loops = batches, 0
+
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
+        self._loops += 1
+        for batch in self._batches if self._loops < 3 else []:
+            yield tuple(torch.tensor(array) for array in batch)
+
+
+def _noting_sgd(
+    model: nn.Module, lr: float
+) -> tuple[torch.optim.Optimizer, list[list[Array | None]], list[str]]:
+    """Return torch's SGD, the gradients that each of its steps saw, and a list of its steps.
+
+    The lists are in no attribute of the optimizer.
+    """
+    noted: list[list[Array | None]] = []
+    events: list[str] = []
+
+    class NotingSGD(torch.optim.SGD):
+        def step(self, closure: Any = None) -> Any:
+            events.append("update")
+            noted.append(gradients_of(model))
+            return super().step(closure)
+
+    groups = [{"params": [parameter]} for parameter in model.parameters()]
+    return NotingSGD(groups, lr=lr), noted, events
+
+
+def _scheduler(optimizer: torch.optim.Optimizer, factor: float, events: list[str]) -> Any:
+    """Return a learning-rate scheduler: each step multiplies lr by a factor, and is noted."""
+
+    class Scheduler:
+        def step(self) -> None:
+            events.append("schedule")
+            for group in optimizer.param_groups:
+                group["lr"] *= factor
+
+    return Scheduler()

@@ -1,0 +1,132 @@
+"""Probes of lab 5's accumulated gradients: a batch in micro-batches, and a mean over tokens."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from peakmem.measure import meter
+from peakmem.probes import Namespace
+from peakmem.probes.lab05.forwards import gradients_of, note_forwards
+from peakmem.probes.lab05.models import large_run, small_model, token_model
+
+__all__ = ["LOSSES", "accumulate_gradients", "accumulate_token_mean"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+LossFunction = Callable[[Tensor, Tensor], Tensor]
+LOSSES: dict[str, LossFunction] = {"mse": F.mse_loss, "cross_entropy": F.cross_entropy}
+
+
+def accumulate_gradients(
+    student: Namespace,
+    micro_batch: int,
+    small: Mapping[str, Any] | None = None,
+    large: Mapping[str, Any] | None = None,
+    metered: bool = True,
+) -> dict[str, Any]:
+    """Call `accumulate_gradients` on a `small` model, or on a `large` one.
+
+    `small` has the `weights` of a perceptron, the gradients that are there `before` (None, or one
+    for each weight), `inputs`, `targets`, the name of a `loss`, and whether it is in `training`.
+    Returns `value` (what came back), `sizes` (of the batches that the model was given), `waiting`
+    (how many graphs were kept, their backward still to come, when a forward began), `changed` (what
+    was changed that should not have been) and the `gradients`; of a `large` one, if `metered`,
+    `rise_bytes` as well, by how much live bytes rose.
+    """
+    if large is not None:
+        # The first run takes the buffers that the matrix library keeps, some 10 MiB.
+        _large(student, micro_batch, {**large, "samples": micro_batch}, metered=False)
+        gc.collect()
+        return _large(student, micro_batch, large, metered=metered)
+    if small is None:
+        raise ValueError("expected a small or a large model")
+    model = small_model(small["weights"]).train(small["training"])
+    _set_gradients(model, small["before"])
+    given = (torch.tensor(small["inputs"]), torch.tensor(small["targets"]))
+    report = _watched(model, given)
+    return report(student.accumulate_gradients(model, LOSSES[small["loss"]], *given, micro_batch))
+
+
+def accumulate_token_mean(
+    student: Namespace,
+    embedding: Array,
+    head: Array,
+    before: Sequence[Array] | None,
+    tokens: Array,
+    labels: Array,
+    micro_batch: int,
+    ignore_index: int | None,
+    training: bool,
+) -> dict[str, Any]:
+    """Call `accumulate_token_mean`; return what `accumulate_gradients` returns.
+
+    `ignore_index` is left to its default where it is None.
+    """
+    model = token_model(embedding, head).train(training)
+    _set_gradients(model, before)
+    given = (torch.tensor(tokens), torch.tensor(labels))
+    options = {} if ignore_index is None else {"ignore_index": ignore_index}
+    report = _watched(model, given)
+    return report(student.accumulate_token_mean(model, *given, micro_batch, **options))
+
+
+def _set_gradients(model: nn.Module, before: Sequence[Array] | None) -> None:
+    if before is not None:
+        for parameter, gradient in zip(model.parameters(), before, strict=True):
+            parameter.grad = torch.tensor(gradient)
+
+
+def _watched(model: nn.Module, given: tuple[Tensor, ...]) -> Callable[[Any], dict[str, Any]]:
+    """Watch a model and the tensors that it is trained on; return what makes the report.
+
+    What was noted is in no attribute of the model.
+    """
+    before = _state(model, given)
+    forwards = note_forwards(model)
+
+    def report(value: Any) -> dict[str, Any]:
+        after = _state(model, given)
+        sizes, waiting = forwards()
+        return {
+            "value": "a tensor" if isinstance(value, Tensor) else value,
+            "sizes": sizes,
+            "waiting": waiting,
+            "changed": [name for name, old in before.items() if not _alike(old, after[name])],
+            "gradients": gradients_of(model),
+        }
+
+    return report
+
+
+def _state(model: nn.Module, given: tuple[Tensor, ...]) -> dict[str, list[Any]]:
+    return {
+        "parameters": [p.detach().clone() for p in model.parameters()],
+        "inputs or targets": [t.clone() for t in given],
+        "mode": [module.training for module in model.modules()],
+    }
+
+
+def _alike(old: Sequence[Any], new: Sequence[Any]) -> bool:
+    return all(
+        bool((a == b).all()) if isinstance(a, Tensor) else a == b
+        for a, b in zip(old, new, strict=True)
+    )
+
+
+def _large(
+    student: Namespace, micro_batch: int, large: Mapping[str, Any], *, metered: bool
+) -> dict[str, Any]:
+    model, inputs, targets = large_run(**large)
+    report = _watched(model, (inputs[:1], targets[:1]))
+    given = (model, F.mse_loss, inputs, targets, micro_batch)
+    if not metered:
+        return report(student.accumulate_gradients(*given))
+    with meter.MemoryMeter("cpu", history=False).track(model, inputs, targets) as measured:
+        value = student.accumulate_gradients(*given)
+    return {**report(value), "rise_bytes": measured.peak_bytes - measured.baseline_bytes}

@@ -1,0 +1,49 @@
+"""Probes of lab 5's sizes of micro-batches: the largest that fits, and the line of their peaks."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from peakmem.core.errors import OutOfMemory
+from peakmem.probes import Namespace, call_each
+
+__all__ = ["largest_micro_batch", "memory_line"]
+
+
+def largest_micro_batch(student: Namespace, upper: int, ask: Callable[[Any], Any]) -> Any:
+    """Let the student search for the largest micro-batch; the grader decides what fits.
+
+    Returns ("value", answer), or ("raised", name of the error) where a run raised OutOfMemory or
+    one of `_BUGS` and `largest_micro_batch` let it pass. What an error says tells nothing: a full
+    memory is known by the type.
+    """
+    raised: list[Exception] = []
+
+    def run(m: int) -> None:
+        reply = ask(operator.index(m))  # a TypeError for 2.5: half a sample cannot be run
+        if reply == "out of memory":
+            raised.append(OutOfMemory(_WORDS[m % len(_WORDS)]))
+            raise raised[-1]
+        if reply in _BUGS:
+            raised.append(_BUGS[reply](f"out of memory? No, a bug: {m} samples do not fit a shape"))
+            raise raised[-1]
+
+    try:
+        return ("value", student.largest_micro_batch(run, upper))
+    except _PASSED_ON as error:
+        if not any(error is bug for bug in raised):
+            raise
+        return ("raised", type(error).__name__)
+
+
+_WORDS = ("", "the allocator has nothing left", "aten::bmm asked for 2,097,152 bytes")
+# By the grader's reply: torch raises RuntimeError for most bugs.
+_BUGS: dict[str, type[Exception]] = {"broken": ValueError, "broken otherwise": RuntimeError}
+_PASSED_ON: tuple[type[Exception], ...] = (OutOfMemory, *_BUGS.values())
+
+
+def memory_line(student: Namespace, calls: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """Call `memory_line(batch_sizes, peaks)` for each of `calls`."""
+    return call_each(student.memory_line, calls)

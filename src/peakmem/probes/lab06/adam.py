@@ -1,0 +1,162 @@
+"""Probe of lab 6's Adam, whose moments wait on a host."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from peakmem.execute.host_memory import HostTier
+from peakmem.measure import meter
+from peakmem.probes import Namespace, earlier_objects_set_aside
+from peakmem.probes.lab03 import large_tensors
+
+__all__ = ["offloaded_adam"]
+
+Array = npt.NDArray[Any]
+
+
+def offloaded_adam(
+    student: Namespace,
+    models: Sequence[Mapping[str, Any]] | None = None,
+    large: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    metered: bool = True,
+) -> Any:
+    """Train with the student's `OffloadedAdam`: small `models`, or `large` vectors.
+
+    Models are in the form that lab 3's `adam_step` probe takes; each has a host of its own, and
+    they take turns. Returns one dict a model: `parameters` has for each parameter an array with one
+    row a call, its values after it; `changed` names the first thing that a call changed and should
+    not have, None if there is none; `state_used` tells whether anything is on the host.
+
+    `large` is in the form that lab 3's `lean_adam_step` probe takes. Returns `models`, the one
+    model's watched values in the form above; `live_bytes`, what was on the host before the first
+    step and after each; `cleared`, whether zero_grad() left no gradient but zeros; and if
+    `metered`, `rise_bytes` and `numpy_rise_bytes`, the device's peak above parameters and
+    gradients from before the optimizer was made, and `kept_bytes`, what was left of that in the
+    end.
+    """
+    if large is None:
+        return _train(student.OffloadedAdam, models or [], options or {})
+    small = {**large, "shapes": [[3], [2]], "watched": [np.arange(3), np.arange(2)]}
+    _large_steps(student.OffloadedAdam, options or {}, metered=False, **small)  # fills caches
+    return _large_steps(student.OffloadedAdam, options or {}, metered=metered, **large)
+
+
+def _train(
+    make: Callable[..., Any], models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    runs = [_AdamRun(make, model, options) for model in models]
+    for number in range(max(len(model["gradients"][0]) for model in models)):
+        for run in runs:
+            run.call(number)
+    return [run.report() for run in runs]
+
+
+class _AdamRun:
+    """One model, its host and optimizer, and what it looked like after each step."""
+
+    def __init__(
+        self, make: Callable[..., Any], model: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> None:
+        self.model = model
+        self.parameters = [torch.tensor(a, requires_grad=True) for a in model["parameters"]]
+        self.host = HostTier()
+        # A generator, as model.parameters() is.
+        self.optimizer = make(iter(self.parameters), self.host, **options)
+        self.noted: list[list[Array]] = []
+        self.changed: str | None = None
+
+    def call(self, number: int) -> None:
+        skipped = {tuple(pair) for pair in self.model["skipped"]}
+        given = []
+        for i, parameter in enumerate(self.parameters):
+            array = self.model["gradients"][i][number]
+            row = None if (number, i) in skipped else torch.tensor(array)
+            parameter.grad = None if row is None else row.clone()
+            given.append(row)
+        self.optimizer.step()
+        for parameter, row in zip(self.parameters, given, strict=True):
+            if row is None or ((g := parameter.grad) is not None and torch.equal(g, row)):
+                continue
+            self.changed = self.changed or "gradients"
+        self.noted.append([p.detach().numpy().copy() for p in self.parameters])
+
+    def report(self) -> dict[str, Any]:
+        by_parameter = [np.stack(rows) for rows in zip(*self.noted, strict=True)]
+        used = self.host.bytes_out > 0
+        return {"parameters": by_parameter, "changed": self.changed, "state_used": used}
+
+
+def _large_steps(
+    make: Callable[..., Any],
+    options: Mapping[str, Any],
+    shapes: Sequence[Sequence[int]],
+    seed: int,
+    factors: Sequence[float],
+    watched: Sequence[Array],
+    *,
+    metered: bool,
+) -> dict[str, Any]:
+    arrays, gradient_arrays = large_tensors(shapes, seed)
+    parameters = [torch.from_numpy(array).requires_grad_() for array in arrays]
+    gradients = [torch.from_numpy(array) for array in gradient_arrays]
+    host = HostTier()
+    live_bytes: list[int] = []
+    noted: list[list[Array]] = []
+    made: list[Any] = []
+    changed: list[str] = []
+
+    def train() -> None:
+        optimizer = make(parameters, host, **options)
+        made.append(optimizer)
+        live_bytes.append(host.live_bytes)
+        for factor in factors:
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = gradient.mul_(factor)
+            before = _at(watched, gradient_arrays)
+            optimizer.step()
+            if not all(map(np.array_equal, before, _at(watched, gradient_arrays))):
+                changed.append("gradients")
+            live_bytes.append(host.live_bytes)
+            noted.append(_at(watched, arrays))
+
+    figures: dict[str, Any] = {}
+    if metered:
+        meter_ = meter.MemoryMeter("cpu", count_numpy=True, history=False).track(
+            parameters, gradients
+        )
+        with earlier_objects_set_aside(), meter_ as measured:
+            train()
+            gc.collect()
+        figures = {
+            "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
+            "numpy_rise_bytes": measured.numpy_peak_bytes,
+            "kept_bytes": measured.live_bytes - measured.baseline_bytes,
+        }
+    else:
+        train()
+    made[0].zero_grad()
+    left = [parameter.grad for parameter in parameters]
+    by_parameter = [np.stack(rows) for rows in zip(*noted, strict=True)]
+    report = {
+        "parameters": by_parameter,
+        "changed": changed[0] if changed else None,
+        "state_used": live_bytes[-1] > 0,
+    }
+    return {
+        "models": [report],
+        "live_bytes": live_bytes,
+        "cleared": all(grad is None or not grad.any() for grad in left),
+        **figures,
+    }
+
+
+def _at(watched: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:
+    """The watched values of some arrays."""
+    return [array[where] for array, where in zip(arrays, watched, strict=True)]

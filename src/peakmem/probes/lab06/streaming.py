@@ -1,0 +1,120 @@
+"""Probe of lab 6's forward on weights that come up from a host, one layer at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from peakmem.execute.host_memory import HostTier
+from peakmem.measure import meter
+from peakmem.probes import Namespace, earlier_objects_set_aside
+
+__all__ = ["stream_forward"]
+
+Array = npt.NDArray[Any]
+
+
+def stream_forward(
+    student: Namespace,
+    weights: Sequence[Array] | None = None,
+    x: Array | None = None,
+    width: int | None = None,
+    fillings: Sequence[float] = (),
+    rows: int = 0,
+    metered: bool = True,
+) -> dict[str, Any]:
+    """Run the student's `stream_forward` on layers tanh(x @ weight), whose weights are on a host.
+
+    `weights` and `x` are float64 arrays. Returns `output`, the output's values; `requires_grad`,
+    whether it does; `gradients_on`, whether torch still records gradients afterwards; `loads`, the
+    layers in the order of their load(); and `x_changed`.
+
+    With a `width`, layers of float32 are as wide; one is filled with each of `fillings` / width,
+    and the input is `rows` rows of ones. Returns `loads`, `corners`, the output's first and last
+    value, and if `metered`, `rise_bytes`, the device's peak above the input's bytes.
+    """
+    if width is not None:
+        # The first run is short: libraries take buffers then, and the meter counts them.
+        _stream_large(student.stream_forward, width, fillings[:2], rows, metered=False)
+        return _stream_large(student.stream_forward, width, fillings, rows, metered=metered)
+    calls, read_loads = _logged()
+    host = HostTier()
+    layers = [_HostLayer(host, i, torch.tensor(w), calls) for i, w in enumerate(weights or [])]
+    before = torch.tensor(x)
+    given = before.clone()
+    try:
+        output = student.stream_forward(layers, given)
+        gradients_on = torch.is_grad_enabled()
+    finally:
+        torch.set_grad_enabled(True)
+    return {
+        "output": output.detach().numpy().copy(),
+        "requires_grad": bool(output.requires_grad),
+        "gradients_on": gradients_on,
+        "loads": read_loads(),
+        "x_changed": not torch.equal(given, before),
+    }
+
+
+def _logged() -> tuple[Callable[[int], None], Callable[[], list[int]]]:
+    """Return what notes a number, and what reads the notes; the list itself is out of reach."""
+    notes: list[int] = []
+    return (lambda number: notes.append(number)), notes.copy
+
+
+class _Tanh(nn.Module):
+    def __init__(self, weight: torch.Tensor) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(x @ self.weight)
+
+
+class _HostLayer:
+    """A layer whose weight waits on the host: `load()` brings it to the device, as a new module."""
+
+    def __init__(
+        self, host: HostTier, number: int, weight: torch.Tensor, note: Callable[[int], None]
+    ) -> None:
+        self.weight_bytes = weight.nbytes
+        handle = host.put(weight)
+
+        def load() -> nn.Module:
+            note(number)
+            return _Tanh(host.get(handle))
+
+        self.load = load
+
+
+def _stream_large(
+    stream_forward: Callable[..., Any],
+    width: int,
+    fillings: Sequence[float],
+    rows: int,
+    *,
+    metered: bool,
+) -> dict[str, Any]:
+    note, read_loads = _logged()
+    host = HostTier()
+    layers = [
+        _HostLayer(host, i, torch.full((width, width), filling / width), note)
+        for i, filling in enumerate(fillings)
+    ]
+    x = torch.ones(rows, width)
+    figures = {}
+    if metered:
+        with (
+            earlier_objects_set_aside(),
+            meter.MemoryMeter("cpu", history=False).track(x) as measured,
+        ):
+            output = stream_forward(layers, x)
+        figures["rise_bytes"] = measured.peak_bytes - measured.baseline_bytes
+    else:
+        output = stream_forward(layers, x)
+    flat = output.detach().reshape(-1)
+    return {"loads": read_loads(), "corners": [flat[0].item(), flat[-1].item()], **figures}

@@ -1,0 +1,83 @@
+"""The parts that calculators are made of: sentences, tables, buttons, rows and views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import ipywidgets
+
+from peakmem.show.widgets.look import MANY
+
+__all__ = ["button_of", "grid_of", "range_in_words", "row_of", "sentence", "table", "views_of"]
+
+
+def sentence(words: str) -> str:
+    """Return a message as HTML that stands out and that a screen reader speaks."""
+    return f'<div role="alert">{escape(words)}</div>'
+
+
+def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
+    """Return rows of text as an HTML table, numbers to the right from the second column on."""
+
+    def cells(row: tuple[str, ...], tag: str) -> str:
+        sides = ["left", *["right"] * (len(row) - 1)]
+        return "".join(
+            f'<{tag} style="text-align:{side}">{escape(cell)}</{tag}>'
+            for side, cell in zip(sides, row, strict=True)
+        )
+
+    top = f"<tr>{cells(head, 'th')}</tr>" if head else ""
+    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
+    return f"<table>{top}{body}</table>"
+
+
+def range_in_words(control: Any) -> str:
+    """Return what a control takes, in words."""
+    if hasattr(control, "max"):
+        return f"it goes from {control.min:g} to {control.max:g}"
+    return f"choose one of {', '.join(str(label) for label in control._options_labels)}"
+
+
+def button_of(name: str, press: Callable[[], None]) -> ipywidgets.Button:
+    """Return a button of this name that calls `press`."""
+    button = ipywidgets.Button(description=name)
+    button.on_click(lambda _: press())
+    return button
+
+
+def row_of(widgets: Sequence[ipywidgets.Widget]) -> ipywidgets.Box:
+    """Return widgets side by side, in as many lines as they need."""
+    row = ipywidgets.Box(list(widgets))
+    row.add_class("peakmem-row")
+    return row
+
+
+def grid_of(controls: Iterable[ipywidgets.Widget]) -> ipywidgets.Box:
+    """Return controls in columns, narrow ones if there are many."""
+    grid = ipywidgets.Box(list(controls))
+    grid.add_class("peakmem-controls")
+    if len(grid.children) >= MANY:
+        grid.add_class("peakmem-many")
+    return grid
+
+
+def views_of(
+    picture: ipywidgets.HTML, views: Mapping[str, Sequence[ipywidgets.Widget]]
+) -> list[ipywidgets.Widget]:
+    """Return the picture; with several views, buttons that choose which stands in its place."""
+    boxes = {name: ipywidgets.VBox(list(inside)) for name, inside in views.items()}
+    if len(boxes) < 2:
+        return [picture, *boxes.values()]
+    first = next(iter(boxes.values()))
+    first.children = (picture, *first.children)
+    choice = ipywidgets.ToggleButtons(options=list(boxes))
+
+    def choose(_: Any = None) -> None:
+        for name, box in boxes.items():
+            box.layout.display = "" if name == choice.value else "none"
+
+    choice.observe(choose, names="value")
+    choose()
+    return [choice, *boxes.values()]
