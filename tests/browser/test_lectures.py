@@ -86,7 +86,7 @@ def test_a_lecture_answers_in_voila(open_lecture: Open, page: Page) -> None:
     expect(floats).to_contain_text("0x3dcccccd")
     number.fill("a tenth")
     number.press("Enter")
-    expect(floats.get_by_role("alert")).to_contain_text("'a tenth' is no number")
+    expect(floats.get_by_role("alert")).to_contain_text("'a tenth' is not a number")
 
     guess(mixed, "20")
     mixed.locator("select").first.select_option("bf16")

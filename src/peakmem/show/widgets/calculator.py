@@ -34,7 +34,7 @@ __all__ = ["Calculator", "Result", "sentence", "table"]
 class Result:
     """What a calculator shows: HTML text, an SVG picture, and the number that a guess is held to.
 
-    `figure` is (value, unit in words), or None where there is nothing to guess.
+    `figure` is (value, unit in words), or None if there is nothing to guess.
     """
 
     text: str
@@ -136,7 +136,7 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
 
     @property
     def message(self) -> str:
-        """The sentence about input that was refused; "" where all is well."""
+        """The sentence about input that was refused, or "" if all is well."""
         return str(self._message.value)
 
     @property
@@ -252,8 +252,9 @@ class _Guess:
     def _typed(self) -> None:
         wrong = [field.value for field in self.fields if field.value and _number(field) is None]
         words = " and ".join(repr(value) for value in wrong)
+        what = "are not numbers" if len(wrong) > 1 else "is not a number"
         self._problem.value = (
-            sentence(f"{words} is no number; type one such as 12 or 0.5") if wrong else ""
+            sentence(f"{words} {what}; type one such as 12 or 0.5") if wrong else ""
         )
         if self.shown:
             self._change()  # a guess that was mended
