@@ -92,7 +92,7 @@ peakmem.lab("lab01_formats")
 # - Return a Python integer. Both zeros are 0.
 #
 # *Python's tools for bits:* `bits >> k` drops the lowest $k$ bits, `bits & 0xFF` keeps the lowest 8,
-# `1 << k` is $2^k$. They bind weaker than `+` and `-`: write parentheses.
+# `1 << k` is $2^k$. They bind less tightly than `+` and `-`: write parentheses.
 #
 # *Example:* the 8 bits `0b10110001` are 177 unsigned, $-49$ in sign-magnitude, and $-128 + 49 = -79$ in
 # two's complement.
@@ -570,7 +570,7 @@ if predicted(predicted_error_percent, question="what is the largest relative err
     weights = np.random.default_rng(0).normal(0, 0.02, 1_000_000).astype(np.float32)
     back = (np.asarray(to_bf16(weights)).astype(np.uint32) << 16).view(np.float32)
     error = np.max(np.abs(back - weights) / np.abs(weights))
-    print(f"largest relative error {error:.2%}; you predicted {predicted_error_percent} %")
+    print(f"largest relative error {error:.2%}; you predicted {predicted_error_percent}%")
 
 # %% nbgrader={"grade": true, "grade_id": "lab01-to_bf16", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 # Exercise 1.6, 3 points: hidden cases are run here when your instructor grades the lab.
@@ -584,7 +584,7 @@ score("lab01-to_bf16", globals())
 # ## 1.7 The lost update (core, 1 point, 8 minutes)
 #
 # To train weights in 16 bits, you add to them, and sums are rounded. From 1 to 2, bf16's numbers are
-# $2^{-7}$ apart, 0.8 % of 1. Add less than half of that to one of them, and the sum rounds back, in this
+# $2^{-7}$ apart, 0.8% of 1. Add less than half of that to one of them, and the sum rounds back, in this
 # step and in all later ones.
 #
 # `rounded(x, exponent_bits, mantissa_bits)` is given: the nearest number of a format of 1.4, ties to even,
@@ -649,13 +649,13 @@ score("lab01-update_lost", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-update_lost-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the numbers.** From $2^{-8}$ on, about 0.004, half of bf16's gap is more than 0.00001. 86 % of
+# **Look at the numbers.** From $2^{-8}$ on, about 0.004, half of bf16's gap is more than 0.00001. 86% of
 # these weights are that large.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.8 Find the leak (core, 2 points, 8 minutes)
 #
-# This keeps 16-bit copies of fp32 tensors: it views each number as two 16-bit integers and keeps the
+# `wasteful_halves` keeps 16-bit copies of fp32 tensors: it views each number as two 16-bit integers and keeps the
 # second, the upper half. The values are right (bf16, cut off instead of rounded). The memory is not.
 #
 # **Predict first.** 16 tensors take 1 MiB each in fp32. How many MiB should be live once only their
@@ -740,7 +740,7 @@ score("lab01-find_the_leak", globals())
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab01-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# An update below half the gap around its weight rounds away; bf16's gaps are 0.4 to 0.8 % of the
+# An update below half the gap around its weight rounds away; bf16's gaps are 0.4 to 0.8% of the
 # weight. fp16 has 3 mantissa bits more, so its gaps are 8 times smaller (it pays with range). An fp32
 # copy of the weights, to which the updates are added, costs 4 more bytes per weight.
 # ### END SOLUTION

@@ -33,7 +33,7 @@
 # | 2.6 How long a tensor lives | core | 15 | 3 |
 # | 2.7 The live bytes, step by step | core | 7 | 2 |
 # | 2.8 In your own words | core | 6 | 2 |
-# | 2.9 What an operation puts out | stretch | 3 | 1 |
+# | 2.9 What an operation outputs | stretch | 3 | 1 |
 # | 2.10 One tensor per layer | stretch | 3 | 1 |
 # | 2.11 Find the leak | stretch | 7 | 2 |
 # | 2.12 A real step, predicted | stretch | 30 | 4 |
@@ -43,7 +43,7 @@
 # The core stands alone; 2.1 includes two minutes for this page. In each exercise you **predict** (not graded), **write** a function, **measure**,
 # and **explain** the difference to yourself. Measurements wait for your prediction.
 #
-# All functions return whole **bytes**, never GB. 1 GB is $10^9$ bytes; 1 GiB is $2^{30}$, 7.4 % more. If
+# All functions return whole **bytes**, never GB. 1 GB is $10^9$ bytes; 1 GiB is $2^{30}$, 7.4% more. If
 # there is a GPU, "this machine" is its memory.
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -167,16 +167,13 @@ def gpt_parameters(
     n_layers: int, d_model: int, vocab: int = 50257, context: int = 2048, tied: bool = True
 ) -> dict[str, int]:
     """Return the number of parameters of a GPT by component, over all layers."""
-
     ### BEGIN SOLUTION
-    def linear(n: int, p: int) -> int:
-        return n * p + p
-
+    square = d_model * d_model + d_model  # a linear layer with its bias
     return {
         "token_embedding": vocab * d_model,
         "position_embedding": context * d_model,
-        "attention": n_layers * 4 * linear(d_model, d_model),
-        "mlp": n_layers * (linear(d_model, 4 * d_model) + linear(4 * d_model, d_model)),
+        "attention": n_layers * 4 * square,
+        "mlp": n_layers * (8 * d_model * d_model + 5 * d_model),
         "layer_norms": n_layers * 2 * 2 * d_model,
         "final_norm": 2 * d_model,
         "head": 0 if tied else vocab * d_model,
@@ -722,7 +719,7 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 lab02.memory_sliders(gpt_parameters, layer_activation_bytes)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-activation_elements-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.9 What an operation puts out (stretch, 1 point, 3 minutes)
+# ## 2.9 What an operation outputs (stretch, 1 point, 3 minutes)
 #
 # | op | output |
 # |---|---|
@@ -758,7 +755,7 @@ def activation_elements(op: str, **dims: int) -> int:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-activation_elements-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 2.9, what an operation puts out
+# Self-check of 2.9, what an operation outputs
 torch_conv, torch_linear = torch.nn.Conv2d(3, 64, 7, stride=2, padding=3), torch.nn.Linear(30, 7)
 self_check(
     activation_elements,
@@ -996,8 +993,8 @@ if predicted(predicted_where_tokens, predicted_where_parameters, question="in wh
 # Let `at_logits` and `in_step` be 0 until the others pass. Each is a sum of components and a few
 # equal tensors. Don't run the model. Mind which parameter tensor is the largest if the vocabulary is small.
 #
-# *Points:* components 2 (`saved_activations` within 1 %, the others exact), peak within 5 % of the meter 1,
-# within 1 % another 1.
+# *Points:* components 2 (`saved_activations` within 1%, the others exact), peak within 5% of the meter 1,
+# within 1% another 1.
 #
 # *Example:* 1 layer of width 2, vocab 10, context 5 has 108 parameters in 16 tensors: the optimizer takes
 # $2 \cdot 432 + 16 \cdot 4 = 928$ bytes.
@@ -1037,7 +1034,7 @@ def number_of(key, shape, batch, seq):
 def error_of(key, measured, shape, batch, seq):
     """Say how far one of the numbers is from a measured one."""
     off = 100 * abs(predict_training(shape, batch, seq)[key] / measured(shape, batch, seq) - 1)
-    return "off by less than 1 %" if off < 1 else f"off by {off:.1f} %"
+    return "off by less than 1%" if off < 1 else f"off by {off:.1f}%"
 
 
 def shape_of(n_layers, d_model, vocab, context):
@@ -1068,7 +1065,7 @@ self_check(
     + [
         Case(
             (key, measured, shape_of(*sizes), batch, 32),
-            "off by less than 1 %",
+            "off by less than 1%",
             hint,
             label=f"{key}, {name}",
             function=error_of,

@@ -27,7 +27,7 @@
 # - say which bytes are live when, and find what holds memory for nothing;
 # - beyond the core: predict the peak of a step, and keep it down with in-place work and small pieces.
 #
-# | exercise | | minutes | points |
+# | exercise | part | minutes | points |
 # |---|---|---|---|
 # | 3.1 Adam's step | core | 25 | 5 |
 # | 3.2 Bytes per parameter | core | 8 | 1 |
@@ -1221,7 +1221,7 @@ if predicted(predicted_mib, question="MiB above 4 P?"):
 #
 # Write `step_in_backward(params, lr)`. After it, `loss.backward()` alone makes an SGD step,
 # `param - lr * param.grad`, on each parameter and sets its gradient to `None`. It returns an object with
-# `remove()`, after which backward only makes gradients again. `params` are leaf tensors that require a
+# `remove()`, after which backward only computes gradients. `params` are leaf tensors that require a
 # gradient, used once or more; no optimizer of torch's.
 #
 # *Points:* same result 1; 2 if memory rises by at most twice the largest gradient and 64 KiB, room for one

@@ -29,7 +29,7 @@
 # - find what keeps activations alive against your will;
 # - (stretch) measure what backward waits for, plan for unequal layers, recompute attention only.
 #
-# | exercise | | minutes | points |
+# | exercise | part | minutes | points |
 # |---|---|---|---|
 # | 4.1 Checkpoint | core | 28 | 6 |
 # | 4.2 Segments | core | 9 | 2 |
@@ -81,8 +81,8 @@ if DEVICE == "cuda":
 # Write `checkpoint(fn, *args)`. It returns what `fn(*args)` returns, and leaves the same gradients.
 # - `fn` is called once in forward and once in backward. Under `torch.no_grad()` it's called once.
 # - After forward, at most 8 KiB more is live than before, the result not counted.
-# - A dropout must drop the same values in both calls. What others draw after your forward and after your
-#   backward must be what it would be without a checkpoint.
+# - A dropout must drop the same values in both calls. Random numbers that other code draws after your
+#   forward or backward must be the same as without a checkpoint.
 # - `args` are tensors, numbers, None or modules; a tensor may come from another checkpoint. The
 #   result is a tensor or a tuple of tensors: some may be integers, some never used.
 # - Not allowed: `torch.utils.checkpoint`. You are writing it.
@@ -490,7 +490,7 @@ score("lab04-run_in_segments", globals())
 # Write three functions of whole numbers:
 # - `peak_activations(n_layers, segment_length, saved=1)`: the peak, in units;
 # - `recomputed_layers(n_layers, segment_length)`: how many layers run again;
-# - `best_segment_length(n_layers, saved=1)`: a length of least peak (any, where several are).
+# - `best_segment_length(n_layers, saved=1)`: a length with the smallest peak (any of them, if several tie).
 #
 # *Points:* one each.
 #
@@ -608,8 +608,8 @@ show_figure(
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-u-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the picture shows.* Two **U**s, with their bottoms at $\sqrt{36} = 6$ and near $\sqrt{36/6} \approx 2.4$.
-# Measured lies two or three units above predicted because of gradients: that of an operation's output and of its
-# input are live together, and an `autograd.Function` also holds the one that came in until it returns.
+# The measured peak is two or three units above the prediction because of gradients: those of an operation's output
+# and input are live together, and an `autograd.Function` also holds the one that came in until it returns.
 #
 # **Further down, at a price:** a segment that is recomputed may be cut again (*nested* checkpoints). With the
 # chain's input alone, and all layers run from the start for each step of backward, the peak doesn't grow with $n$,
@@ -800,7 +800,7 @@ score("lab04-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 4.5 In your own words (core, 2 points, 8 minutes)
 #
-# A friend trains a transformer with every layer a segment. Her GPU is 40 % full, and a step takes 1.3 seconds.
+# A friend trains a transformer with every layer a segment. Her GPU is 40% full, and a step takes 1.3 seconds.
 # "It was out of memory once, so I switched it on." In three or four sentences: what do you advise, in which
 # order, and how long may a step take in the end?
 
@@ -1199,8 +1199,8 @@ for name, kept in arms.items():
 # ## 4.8 Attention only (stretch, 3 points, 8 minutes)
 #
 # The best cut may lie *inside* a layer. Standard attention keeps its probabilities: $a\,b\,s^2$ values, for $a$
-# heads, batch $b$ and $s$ tokens. To recompute them is cheap: for GPT-3, Korthikanti and others (2022) save 70 % of
-# the activations for 2.7 % more operations. They call it *selective recomputation*.
+# heads, batch $b$ and $s$ tokens. Recomputing them is cheap: for GPT-3, Korthikanti and others (2022) save 70% of
+# the activations for 2.7% more operations. They call it *selective recomputation*.
 #
 # A block has `norm1`, `attention`, `norm2` and `mlp`. `block(x)` computes `a = x + attention(norm1(x))` and returns
 # `a + mlp(norm2(a))`. Write `recompute_attention_only(block, x)`: it returns the same, keeps none of attention's
@@ -1306,7 +1306,7 @@ score("lab04-recompute_attention", globals())
 # - Call `torch.cuda.synchronize()` before you read the clock, at the start and at the end.
 # - `torch.cuda.reset_peak_memory_stats()` and `torch.cuda.max_memory_allocated()`; parameters count.
 #
-# *Points:* for segments of 16, 8, 4 and 1, peaks within 15 % and times within a factor of 1.35 of the grader's own, and
+# *Points:* for segments of 16, 8, 4 and 1, peaks within 15% and times within a factor of 1.35 of the grader's own, and
 # the fastest checkpointed length takes under 1.45 times a step without. *Example:* `measure(16)` keeps all.
 #
 # **Predict first.** By how many percent does a step take longer with segments of 4?
@@ -1359,7 +1359,7 @@ if torch.cuda.is_available():
     )
     if predicted(predicted_overhead, question="How much longer, in percent?"):
         overhead = 100 * (found[4][0] / found[16][0] - 1)
-        print(f"Segments of 4 take {overhead:.0f} % longer; you predicted {predicted_overhead}.")
+        print(f"Segments of 4 take {overhead:.0f}% longer; you predicted {predicted_overhead}.")
 else:
     print("Skipped: exercise 4.9 needs a CUDA GPU. Its 2 points are left out of your total.")
 

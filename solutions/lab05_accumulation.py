@@ -30,7 +30,7 @@
 # - beyond the core: find the largest micro-batch that fits, by a line or a search, and say which layers
 #   accumulation changes.
 #
-# | exercise | | minutes | points |
+# | exercise | part | minutes | points |
 # |---|---|---|---|
 # | 5.1 Accumulate gradients | core | 21 | 4 |
 # | 5.2 Find the leak | core | 7 | 2 |
@@ -427,9 +427,9 @@ score("lab05-find_the_leak", globals())
 # - `model(tokens)` gives logits, the scores before the softmax, of shape (samples, length, vocabulary). `labels[i, t]` is the right answer
 #   for `logits[i, t]`: labels are shifted already.
 # - All labels are there before the first micro-batch runs, and counting is cheap.
-# - If no token of the batch counts, return 0.0 and change no gradient. A micro-batch in which none counts
-#   is fine, too.
-# - As in 5.1: at most `micro_batch` samples at a time, backward before the next one, the mode as it is.
+# - If no token of the batch counts, return 0.0 and change no gradient. A micro-batch without a token
+#   that counts is fine, too.
+# - As in 5.1: at most `micro_batch` samples at a time, backward before the next one, and leave the mode as it is.
 #
 # `F.cross_entropy(logits, labels, ignore_index=..., reduction="sum")` takes logits of shape (tokens,
 # vocabulary) and labels of shape (tokens,); `flatten(0, 1)` and `flatten()` bring them there.
@@ -503,7 +503,7 @@ self_check(
             (0.0, "right gradient"),
             "return 0.0, and change no gradient",
             label="no token counts",
-            wrong={(nan, "right gradient"): "0 / 0 is NaN: return 0.0 where none counts"},
+            wrong={(nan, "right gradient"): "0 / 0 is NaN: return 0.0 if none counts"},
         ),
         Case(
             ([[0, 0, 0], [0, 1, 1], [1, 1, 1]], 2),
@@ -554,8 +554,8 @@ score("lab05-accumulate_token_mean", globals())
 #   the mean loss of one micro-batch. All micro-batches have the same size, so their means weigh the same.
 # - Each `accumulation_steps` micro-batches make one update with their *mean* gradient, backward before the
 #   next forward.
-# - Left-overs at the end make one more update, with the mean over just those. Loops that you find around,
-#   on slides too, divide each loss by `accumulation_steps`: for a short last group that is too much.
+# - Left-overs at the end make one more update, with the mean over just those. Many loops in circulation
+#   divide each loss by `accumulation_steps`: for a short last group that is too much.
 # - Unless `max_norm` is None, clip once per update, the length over all parameters:
 #   `torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)`.
 # - Unless `scheduler` is None, call `scheduler.step()` once after each update.
@@ -719,7 +719,7 @@ if predicted(predicted_percent, question="the smallest mistake, in percent?"):
         "largest, off by more than four times the gradient.",
     )
     smallest = min(size for name, size in errors.items() if name != "yours")
-    print(f"The smallest is {100 * smallest:.0f} %; you predicted {predicted_percent}.")
+    print(f"The smallest is {100 * smallest:.0f}%; you predicted {predicted_percent}.")
     for name, error in lab05.parameter_errors().items():
         print(
             f"{name:4}: without the division a parameter is off by up to {error:.1e} after a step"

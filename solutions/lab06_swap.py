@@ -25,7 +25,7 @@
 # - tell from bandwidth and compute whether to swap, recompute or keep;
 # - schedule copies so that they hide behind compute.
 #
-# | exercise | | minutes | points |
+# | exercise | part | minutes | points |
 # |---|---|---|---|
 # | 6.1 Adam with its moments on the host | core | 20 | 4 |
 # | 6.2 A model that streams through | core | 8 | 3 |
@@ -486,7 +486,7 @@ choice_sliders(worth_swapping)
 # operations per token in forward, twice that in backward, and saves about $34 h$ bytes. So each layer between
 # a stage's forward and its backward brings $72 h^2 / 34 h = 2.1 h$: 8,674 for $h = 4096$.
 #
-# **Predict first.** How many GB/s has *your* link?
+# **Predict first.** How many GB/s does *your* link carry?
 
 # %%
 predicted_link_gb_per_s = None  # your prediction, a number
@@ -1178,8 +1178,8 @@ if predicted(predicted_percent, question="by how many percent do they differ?"):
     alone = 1000 * (sum(forward_s) + backward_s * len(stages))
     print(f"compute alone {alone:.0f} ms, on paper {1000 * paper.makespan:.0f} ms, ", end="")
     difference = 100 * (real.makespan / paper.makespan - 1)
-    print(f"for real {1000 * real.makespan:.0f} ms: {difference:+.0f} %")
-    print(f"you predicted {predicted_percent} %")
+    print(f"for real {1000 * real.makespan:.0f} ms: {difference:+.0f}%")
+    print(f"you predicted {predicted_percent}%")
     for name, run in (("on paper", paper), ("for real", real)):
         print(f"{name}: at most {run.peak_bytes / MIB:.0f} of {budget / MIB:.0f} MiB on the device")
 

@@ -25,7 +25,7 @@
 # - say why updates vanish too, and keep the masters that save those;
 # - find what keeps 16-bit copies alive, and train a small GPT in 16 bits as well as in 32.
 #
-# | exercise | | minutes | points |
+# | exercise | part | minutes | points |
 # |---|---|---|---|
 # | 7.1 What is flushed to zero? | core | 13 | 2 |
 # | 7.2 The best scale | core | 8 | 1 |
@@ -111,7 +111,7 @@ print(
 # *Example:* of 1e-8, 1e-3 and 0, with `"float16"` and `scale=1.0`, one of two is flushed: 0.5. With `scale=8.0` it is
 # 8e-8, which survives: 0.0.
 #
-# **Predict first.** Which share of the model's gradients is flushed in float16?
+# **Predict first.** What share of the model's gradients is flushed in float16?
 
 # %%
 predicted_flushed = None  # your prediction, from 0 to 1
@@ -756,8 +756,8 @@ score("lab07-find_the_leak", globals())
 #
 # **Convention:** losses are unscaled, as they were before each step. Not allowed: `torch.amp`, `torch.autocast`.
 #
-# *Points:* float32 1, float16 keeps up where naive float16 doesn't 2, bfloat16 1. The weights have to cover 75 % of
-# float32's way down the loss in float16, 95 % in bfloat16, with at most 80 % of its bytes.
+# *Points:* float32 1, float16 keeps up where naive float16 doesn't 2, bfloat16 1. The weights have to cover 75% of
+# float32's way down the loss in float16, 95% in bfloat16, with at most 80% of its bytes.
 #
 # *Example:* after `train(model, [batch] * 3, "float32")` the list has 3 losses, each lower than the one before.
 #
@@ -836,7 +836,7 @@ def same_way(precision):
 
 
 def share_of_bytes(precision):
-    """Return whether a step takes less than 80 % of float32's bytes; if not, how many."""
+    """Return whether a step takes less than 80% of float32's bytes; if not, how many."""
     large = [(TOKENS.repeat(8, 1), TARGETS.repeat(8, 1))]
     rise = [
         measure_call(train, language_model(PARTS), large, way, device="cpu").rise_bytes
@@ -855,7 +855,7 @@ def overflow_skipped():
 LOW = ("float16", "bfloat16")
 FALL = "3 losses that fall, from 4.95 / PARTS on"
 WAY = "float32's way"
-FEW = "under 80 %"
+FEW = "under 80%"
 LISTED = "list each batch's loss before its step, unscaled"
 LOST = "divide in float32, and round the float32 parameters afresh before each forward"
 STAY = {

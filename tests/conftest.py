@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 # Tests run on several processes at once; a torch that takes all cores in each makes all slow.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -35,10 +35,18 @@ def repository() -> Path:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """A real browser, for tests of what people open."""
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("needs Chromium; on Debian: apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=_CHROMIUM.split())
+        try:
+            browser = launch_chromium(playwright)
+        except FileNotFoundError as missing:
+            pytest.skip(str(missing))
         yield browser
         browser.close()
+
+
+def launch_chromium(playwright: Playwright) -> Browser:
+    """A browser without a window. Raises FileNotFoundError if Chromium isn't installed."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        raise FileNotFoundError("needs Chromium; on Debian: apt-get install chromium")
+    return playwright.chromium.launch(executable_path=chromium, args=_CHROMIUM.split())

@@ -116,7 +116,7 @@ _MOST_TAGS = 10_000
 
 
 def safe_image(kind: str, value: object) -> str | None:
-    """Return a picture's base64 on one line; None where it is none, or not of this mime type."""
+    """Return a picture's base64 on one line, or None if it is none, or not of this mime type."""
     if kind not in _MAGIC:
         return None
     encoded = "".join(text_of(value).split())

@@ -67,7 +67,7 @@ class Broken:
 class GradingProcess(Generic[Item]):
     """A process that does one item after another, as its controller sees it.
 
-    `item` is what it is doing, None where it waits; `tries` counts the processes that were given
+    `item` is what it is doing, None if it waits; `tries` counts the processes that were given
     that item, this one included.
     """
 

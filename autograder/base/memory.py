@@ -52,7 +52,7 @@ def owner(pid: int) -> tuple[int, int]:
 
 
 def stack_start(pid: int) -> int | None:
-    """Return the address at which a process's stack begins; None where the system does not tell.
+    """Return the address at which a process's stack begins, or None if the system does not tell.
 
     Forks have it from their parent. A program that is started anew gets another, drawn by the
     system, so that it tells whether a process still is the program that it was forked as.

@@ -52,7 +52,7 @@ def find_task(task_id: str) -> Task:
 
 
 def lab_of(task_id: str) -> Lab:
-    """Return the lab that a task of this id belongs to; ValueError where there is none."""
+    """Return the lab that a task of this id belongs to; ValueError if there is none."""
     number = task_id.partition("-")[0]
     if number not in _modules():
         near = did_you_mean(number, _modules())

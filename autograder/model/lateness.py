@@ -28,10 +28,10 @@ class Lateness:
         """Return what is taken off, and why, as a page says it.
 
         >>> str(Lateness(20, days=2)), str(Lateness(10))
-        ('20 % for 2 days', '10 % for being late')
+        ('20% for 2 days', '10% for being late')
         """
         days = f"{self.days} day{'s' * (self.days != 1)}" if self.days else "being late"
-        return f"{self.percent_off:g} % for {days}"
+        return f"{self.percent_off:g}% for {days}"
 
 
 ON_TIME = Lateness()

@@ -46,7 +46,7 @@ STOCK = Rules(stderr_costs_all=True, odd_values_are_full_marks=True, deleted_tes
 
 @dataclass(frozen=True)
 class Score:
-    """What a grade cell earns, None where it is graded manually; `said` is why it is not all."""
+    """What a grade cell earns, None if it is graded manually; `said` is why it is not all."""
 
     points: float | None
     said: str = ""

@@ -33,7 +33,7 @@ class Question:
     """A cell that earns points.
 
     `id` is its grade_id. `source` is the test that runs, hidden parts included; or what stands in
-    a cell that is graded manually, `by_person`, before anybody has written into it, None where it
+    a cell that is graded manually, `by_person`, before anybody has written into it, None if it
     is no place to write in. `hidden` are the lines that students are not given.
     """
 

@@ -40,7 +40,7 @@ Kind = Literal["code", "markdown", "raw"]
 class Cell:
     """What counts of one cell of a notebook; everything else in the file is dropped.
 
-    `id` is nbformat's and `grade_id` nbgrader's, None where there is none. `attachments` are the
+    `id` is nbformat's and `grade_id` nbgrader's, None if there is none. `attachments` are the
     images pasted into a cell of text: name -> {mime type: base64}.
     """
 

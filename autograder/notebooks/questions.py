@@ -75,7 +75,7 @@ def read_notebooks(folder: Path) -> dict[str, dict[str, Any]]:
 def source_notebooks(lab: str, course: Course = COURSE) -> dict[str, dict[str, Any]]:
     """Return the source notebooks of a lab or an assignment by name, as nbformat 4's JSON.
 
-    Raises FileNotFoundError, with the remedy, where there is none.
+    Raises FileNotFoundError, with the remedy, if there is none.
     """
     folder = course.source(lab)
     found = read_notebooks(folder)
@@ -95,7 +95,7 @@ def source_names(lab: str, course: Course = COURSE) -> tuple[str, ...]:
 def source_notebook(lab: str, course: Course = COURSE) -> dict[str, Any]:
     """Return the source of a lab or an assignment as one notebook, as nbformat 4's JSON.
 
-    Raises FileNotFoundError, with the remedy, where there is none.
+    Raises FileNotFoundError, with the remedy, if there is none.
     """
     notebooks = source_notebooks(lab, course)
     return bind(notebooks, alone=len(notebooks) == 1)

@@ -36,7 +36,7 @@ Role = Literal["given", "check", "solution", "answer", "free"]
 class Released:
     """A cell of the release. `names` are what a solution cell's stub defines.
 
-    `test` is what runs in a check's place, hidden tests included; None where it never runs.
+    `test` is what runs in a check's place, hidden tests included, or None if it never runs.
     """
 
     index: int

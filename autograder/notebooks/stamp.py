@@ -57,7 +57,7 @@ def write_record(notebook: Mapping[str, Any]) -> None:
 
 
 def recorded(notebook: Mapping[str, Any]) -> str | None:
-    """Return the digest that the notebook was built with; None where it keeps no record."""
+    """Return the digest that the notebook was built with, or None if it keeps no record."""
     built = notebook["metadata"].get("peakmem", {}).get("built")
     return None if built is None else str(built)
 

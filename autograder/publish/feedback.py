@@ -76,7 +76,7 @@ def _meta(head: bytes, name: bytes) -> str:
 
 
 def _counting_digest(result: Result) -> str:
-    """A digest of what is a bonus or left out; "" where everything counts."""
+    """A digest of what is a bonus or left out, or "" if everything counts."""
     special = [
         (v.task, v.message if v.status == "left_out" else "bonus")
         for v in result.verdicts

@@ -154,7 +154,7 @@ def _need(
 def _of_one(
     result: Result, scores: Scores, words: Words, questions: Mapping[str, Sequence[Question]]
 ) -> Iterator[Need]:
-    """What is to be done about one submission. `scores` are None where there are no points yet."""
+    """What is to be done about one submission. `scores` are None if there are no points yet."""
     where = (result.lab, result.student)
     waiting = [q for q in questions[result.lab] if scores.get(q.id) is None]
     if result.end == "failed" or (result.end == "quarantined" and waiting):

@@ -72,7 +72,7 @@ class TaskStatistics:
 
     @property
     def p95_seconds(self) -> float | None:
-        """The least time within which 95 % of the submissions were done (the nearest rank)."""
+        """The least time within which 95% of the submissions were done (the nearest rank)."""
         place = math.ceil(0.95 * len(self.seconds)) - 1
         return sorted(self.seconds)[place] if self.seconds else None
 
@@ -167,7 +167,7 @@ def _beside(one: TaskStatistics) -> str:
     if one.mistakes:
         ((mistake, count),) = one.mistakes.most_common(1)
         score += f"; {count}x {cut(mistake.replace('_', ' '), _WIDEST)}"
-    return score if half is None else f"{score}\nmedian {half:.2g} s, 95 % within {most:.2g} s"
+    return score if half is None else f"{score}\nmedian {half:.2g} s, 95% within {most:.2g} s"
 
 
 def _common(one: TaskStatistics) -> str:

@@ -175,13 +175,13 @@ def commit(proposal: Proposal, out: OutFolder, course: Course) -> list[Result]:
 def judge_again(
     task: Task, secret: bytes, journal: Journal, result: Result, answers: Sequence[Answer]
 ) -> Verdict | None:
-    """Return today's verdict on kept answers; None where they are answers to something else."""
+    """Return today's verdict on kept answers, or None if they are answers to something else."""
     cases = drawn_again(task, secret, journal, result)
     return None if cases is None else judge_safely(task, cases, answers)
 
 
 def drawn_again(task: Task, secret: bytes, journal: Journal, result: Result) -> list[Case] | None:
-    """Return the cases that kept answers answer; None where today's cases or probe are others."""
+    """Return the cases that kept answers answer, or None if today's cases or probe are others."""
     digest = journal.submission(result.key) or ""
     cases = draw_again(task, secret, result.student, bytes.fromhex(digest))
     same = journal.asked(result.key).get(task.id) == asked_of(task, cases)

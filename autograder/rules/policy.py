@@ -69,7 +69,7 @@ def sentence(semester: Semester, receipt: Receipt, among: int) -> str:
     if late.days:
         plural = "" if late.days == 1 else "s"
         said += (
-            f", {late.days} day{plural} late, so {late.percent_off:g} % of the points are taken off"
+            f", {late.days} day{plural} late, so {late.percent_off:g}% of the points are taken off"
         )
     elif due is not None:
         said += ", on time"

@@ -47,7 +47,7 @@ class Journal:
         self._out = out
 
     def find(self, key: SubmissionKey, raw: bytes, terms: Terms) -> Result | None:
-        """Return the result of exactly this submission, or None where it is still to be graded.
+        """Return the result of exactly this submission, or None if it is still to be graded.
 
         One that failed by the grader's fault is to be graded again.
         """
@@ -58,7 +58,7 @@ class Journal:
         return None if result.end == "failed" else result
 
     def read(self, key: SubmissionKey) -> Result | None:
-        """Return the result of this student's last graded submission, None where there is none."""
+        """Return the result of this student's last graded submission, None if there is none."""
         entry = self._entry(key)
         return None if entry is None else _whole(*entry)
 
@@ -68,7 +68,7 @@ class Journal:
         return None if head is None else result_from_dict({**head["result"], "notebook": None})
 
     def terms(self, key: SubmissionKey) -> dict[str, Any] | None:
-        """Return the terms of this student's last graded submission, None where there is none."""
+        """Return the terms of this student's last graded submission, None if there is none."""
         head = self._head(key)
         return None if head is None else dict(head["key"]["terms"])
 
@@ -109,7 +109,7 @@ class Journal:
         write_whole(self._out.entry(result.key), _sealed(head) + b"\n" + rest)
 
     def copy(self, key: SubmissionKey, other: Journal) -> bool:
-        """Make another journal's entry of this submission this one's; whether that changed it."""
+        """Copy this submission's entry from another journal; return whether it changed."""
         data = other._out.entry(key).read_bytes()
         path = self._out.entry(key)
         if path.is_file() and path.read_bytes() == data:
@@ -123,7 +123,7 @@ class Journal:
         return {} if head is None else dict(head["asked"])
 
     def submission(self, key: SubmissionKey) -> str | None:
-        """Return the SHA-256 digest of the submission's bytes, None where there is no entry."""
+        """Return the SHA-256 digest of the submission's bytes, None if there is no entry."""
         head = self._head(key)
         return None if head is None else str(head["key"]["submission"])
 
@@ -134,7 +134,7 @@ class Journal:
     def answers(self, key: SubmissionKey) -> dict[str, list[Answer]]:
         """Return what a graded submission answered, by task.
 
-        None where it has no whole entry, or one that an earlier version of the journal wrote.
+        None if it has no whole entry, or one that an earlier version of the journal wrote.
         """
         entry = self._entry(key)
         if entry is None or entry[0]["key"].get("version") != _VERSION:
@@ -163,7 +163,7 @@ class Journal:
             raise _unreadable(path, error) from error
 
     def _head(self, key: SubmissionKey) -> dict[str, Any] | None:
-        """An entry's first line alone; None where it is not whole."""
+        """An entry's first line alone, or None if it is not whole."""
         path = self._out.entry(key)
         try:
             with path.open("rb") as file:

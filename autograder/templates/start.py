@@ -144,7 +144,7 @@ def copy_new_files(released: Path, own: Path) -> None:
 
 
 def release_of(notebook: Path) -> str:
-    """The release that a notebook says it comes from; "" where it says none."""
+    """The release that a notebook says it comes from, or "" if it says none."""
     try:
         metadata = json.loads(notebook.read_text(encoding="utf-8"))["metadata"]
         return str(metadata["peakmem"]["release"])

@@ -46,7 +46,7 @@ class Entry:
     kind: Literal["right", "wrong"]
     #: Tells it from the task's other answers of its kind.
     name: str
-    #: The id of the mistake that it is named for; None where its name is no mistake's.
+    #: The id of the mistake that it is named for, or None if its name is no mistake's.
     mistake: str | None
     #: The solution cell.
     source: str
@@ -79,7 +79,7 @@ class BankReport:
 def read_bank(folder: Path, lab: Lab) -> list[Entry]:
     """Return the bank's answers to the lab, in the order of its tasks.
 
-    Raises FileNotFoundError where there is none, and ValueError with one line for each answer that
+    Raises FileNotFoundError if there is none, and ValueError with one line for each answer that
     does not have the form described above.
     """
     home = folder / lab.name

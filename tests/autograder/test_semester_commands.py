@@ -278,14 +278,14 @@ def test_a_verdict_is_explained(room, capsys, no_code):
 def test_the_attempt_that_counts_and_what_was_late(room):
     assert room.row("ada")["score"] == "4"
     assert "It is the best of 2 attempts, and the one that counts." in room.page("ada")
-    assert "2 days late, so 20 % of the points are taken off" in room.page("lin")
+    assert "2 days late, so 20% of the points are taken off" in room.page("lin")
     assert {(r["score"], r["status"]) for r in room.rows() if r["student"] == "kim"} == {
         ("0", "not submitted")
     }
     chosen = json.loads((room.out / "counted.json").read_text())[LAB05]
     assert (chosen["ada"]["folder"], chosen["lin"]["percent_off"]) == ("monday", 20)
     assert chosen["lin"]["days_late"] == 2
-    assert "less 20 % for 2 days: <b>0</b> points so far" in room.page("lin")
+    assert "less 20% for 2 days: <b>0</b> points so far" in room.page("lin")
     assert "less" not in room.page("ada").partition("<table")[0].partition("</style>")[2]
 
 
@@ -298,7 +298,7 @@ def test_all_that_leaves(room, capsys):
     rows = {r["student"]: r for r in records(folder / "students.csv")}
     assert rows["ada"][f"{LAB05} final"] == "22.5"
     assert (rows["lin"][f"{LAB05} points"], rows["lin"][f"{LAB05} final"]) == ("1", "0.8")
-    assert "1 of 23, less 20 % for 2 days: <b>0.8</b> points so far" in room.page("lin")
+    assert "1 of 23, less 20% for 2 days: <b>0.8</b> points so far" in room.page("lin")
     assert (rows["kim"][f"{LAB05} final"], rows["kim"]["last_name"]) == ("0", "'=cmd")
     header, possible, *canvas = table(folder / "canvas.csv")
     assert header == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", LAB05]

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import peakmem
 
-_PATIENCE = 600_000  # milliseconds: the machine may be busy with other tests
+PATIENCE = 600_000  # milliseconds: the machine may be busy with other tests
 
 
 def listens(port: int) -> bool:
@@ -111,8 +111,8 @@ def listen(page: Page) -> list[str]:
 def page(browser: Browser) -> Iterator[Page]:
     """A page of 1280 by 800; a complaint in its console fails the test."""
     page = browser.new_page(viewport={"width": 1280, "height": 800})
-    page.set_default_timeout(_PATIENCE)
-    expect.set_options(timeout=_PATIENCE)
+    page.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
     complaints = listen(page)
     yield page
     page.close()

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 import course as course_module  # beside pyproject.toml
 from peakmem.show import widgets
-from tests.browser.conftest import Voila
-from tests.browser.test_student import InstalledCourse
+from tests.browser.conftest import PATIENCE, JupyterLab, Voila
+from tests.browser.test_student import InstalledCourse, run_all
 
 _SIZE_PX = 18
 _CONTRAST = 4.5  # WCAG 2, level AA, for text of any size
@@ -24,7 +27,6 @@ _DRAWN = (
     ".peakmem-right svg:visible, .peakmem-bits:visible, "
     ".peakmem-right button:has-text('Look for cheap changes'):visible"
 )
-_PATIENCE = 600_000  # milliseconds: the machine may be busy with other tests
 
 # Each text on the page with its size in pixels, its contrast with what is painted behind its
 # middle, and whether its box cuts it off. What is disabled is exempt from contrast, as in WCAG.
@@ -160,7 +162,9 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> Path:
         nbformat.v4.new_code_cell(f"from peakmem.show import widgets\nwidgets.{name}(predict=True)")
         for name in widgets.__all__
     ]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    page = nbformat.v4.new_notebook(cells=cells)
+    page.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(page, path)  # without a kernel named, JupyterLab asks for one
     return path
 
 
@@ -178,7 +182,7 @@ def served(repository: Path, voila: Voila, notebook: Path, monkeypatch: pytest.M
 def hall(browser: Browser) -> Iterator[Page]:
     """A browser on a projector."""
     page = browser.new_page(viewport=_SCREEN)  # type: ignore[arg-type]
-    page.set_default_timeout(_PATIENCE)
+    page.set_default_timeout(PATIENCE)
     yield page
     page.close()
 
@@ -191,11 +195,15 @@ def calculators(page: Page, address: str, theme: str) -> list[Locator]:
     return found.all()
 
 
+def is_dark(page: Page) -> bool:
+    ground = page.evaluate("getComputedStyle(document.body).getPropertyValue('--jp-layout-color0')")
+    return ground.strip() in ("#111111", "#111")
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_calculator_serves_the_last_row(served: str, hall: Page, theme: str) -> None:
     found = calculators(hall, served, theme)
-    dark = hall.evaluate("getComputedStyle(document.body).getPropertyValue('--jp-layout-color0')")
-    assert (dark.strip() in ("#111111", "#111")) == (theme == "dark"), "the theme is there"
+    assert is_dark(hall) == (theme == "dark"), "the theme is there"
     faults = {
         name: said
         for name, calculator in zip(widgets.__all__, found, strict=True)
@@ -225,3 +233,40 @@ def test_each_fault_would_be_seen(served: str, hall: Page) -> None:
         assert any(fault in said for said in look_at(swap).faults()), rule
         style.evaluate("one => one.remove()")
     assert look_at(swap).faults() == []
+
+
+# All cells of a notebook are on the page, and JupyterLab asks for no news.
+_DARK_LAB = {
+    "@jupyterlab/apputils-extension:themes": {"theme": "JupyterLab Dark"},
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+}
+
+
+@pytest.mark.slow
+def test_every_calculator_is_legible_in_a_dark_jupyterlab(
+    tmp_path: Path, notebook: Path, jupyter: JupyterLab, hall: Page
+) -> None:
+    (tmp_path / "overrides.json").write_text(json.dumps(_DARK_LAB), encoding="ascii")
+    arguments = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--port=0"]
+    if os.name != "nt" and os.geteuid() == 0:
+        arguments.append("--allow-root")
+    arguments += [f"--LabApp.app_settings_dir={tmp_path}"]
+    arguments += [f"--LabApp.default_url=/lab/tree/{notebook.name}"]
+    jupyter.run(arguments, notebook.parent)
+    expect.set_options(timeout=PATIENCE)
+    hall.set_viewport_size({"width": 1600, "height": 1200})  # all of it is in view
+    hall.goto(jupyter.address())
+    run_all(hall)
+    hall.keyboard.press("ControlOrMeta+B")  # the list of files gives its room to the notebook
+    found = hall.locator(".peakmem-calculator")
+    expect(found).to_have_count(len(widgets.__all__))
+    assert is_dark(hall), "the theme is there"
+    faults = {
+        name: pale
+        for name, calculator in zip(widgets.__all__, found.all(), strict=True)
+        if (pale := [said for said in faults_with_a_guess(calculator) if "contrast" in said])
+    }
+    assert faults == {}
+    hall.add_style_tag(content=".widget-html-content { color: #222222 !important }")
+    assert any("contrast" in said for said in look_at(found.first).faults())

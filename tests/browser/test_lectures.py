@@ -86,7 +86,7 @@ def test_a_lecture_answers_in_voila(open_lecture: Open, page: Page) -> None:
     expect(floats).to_contain_text("0x3dcccccd")
     number.fill("a tenth")
     number.press("Enter")
-    expect(floats.get_by_role("alert")).to_contain_text("'a tenth' is no number")
+    expect(floats.get_by_role("alert")).to_contain_text("'a tenth' is not a number")
 
     guess(mixed, "20")
     mixed.locator("select").first.select_option("bf16")
@@ -170,7 +170,7 @@ def test_a_still_page_shows_its_last_state_without_a_network(
     browser: Browser, tmp_path: Path
 ) -> None:
     source = "from peakmem.show.widgets import checkpointing\n"
-    source += "c = checkpointing(predict=True)\nc.step = 22\nc"
+    source += "c = checkpointing(predict=True)\nc.step = 23\nc"
     cell = nbformat.v4.new_code_cell(source)
     (tmp_path / "still.html").write_text(
         still_page(nbformat.v4.new_notebook(cells=[cell])), encoding="utf-8"
@@ -181,10 +181,10 @@ def test_a_still_page_shows_its_last_state_without_a_network(
     page.on("request", lambda request: asked.append(request.url))
     page.goto((tmp_path / "still.html").as_uri())
     library = checkpointing()
-    library.step = 22
+    library.step = 23
     expect(page.get_by_text("12", exact=True)).to_be_visible()
     expect(page.locator("body")).to_contain_text("forward of stage 11 again, keeps all")
-    expect(page.locator("body")).to_contain_text("step of the film: 22")
+    expect(page.locator("body")).to_contain_text("step of the film: 23")
     pictures = page.locator("svg[role=img]")
     expect(pictures).to_have_count(2)
     assert pictures.first.get_attribute("aria-label") in library._picture.value

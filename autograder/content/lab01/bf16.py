@@ -93,7 +93,7 @@ def _shape_of(value: Any) -> str:
 
 
 def _as_bits(value: Any, shape: tuple[int, ...]) -> Bits16 | None:
-    """An answer as 16-bit patterns of this shape; None where it is no such thing."""
+    """An answer as 16-bit patterns of this shape, or None if it is no such thing."""
     try:
         array = np.asarray(value)
     except (ValueError, TypeError):

@@ -14,7 +14,7 @@ from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
 
 __all__ = ["predict_training"]
 
-_COMPONENTS, _NEAR, _NEARER = "components", "peak within 5 %", "peak within 1 %"
+_COMPONENTS, _NEAR, _NEARER = "components", "peak within 5%", "peak within 1%"
 _PARTS = {_COMPONENTS: 2, _NEAR: 1, _NEARER: 1}
 _TOLERANCES = {_NEAR: 0.05, _NEARER: 0.01}
 _SAVED_TOLERANCE = 0.01

@@ -16,7 +16,7 @@ from peakmem.measure.meter import MemoryMeter
 
 __all__ = ["measured_peak", "peak_of_step"]
 
-_PHASE, _NEAR, _NEARER = "phase", "within 5 %", "within 1 %"
+_PHASE, _NEAR, _NEARER = "phase", "within 5%", "within 1%"
 _PARTS = {_NEAR: 0.05, _NEARER: 0.01}
 
 _NO_BYTES = 2**100  # more than any peak, and within what a float can hold

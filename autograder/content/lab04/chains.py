@@ -57,7 +57,7 @@ def time(chain: Chain, kept: Sequence[int]) -> Any:
 
 
 def best_plan(chain: Chain, budget: int) -> list[int] | None:
-    """A plan of least time within the budget; None where none is."""
+    """The fastest plan within the budget, or None if no plan fits."""
     try:
         return list(best_kept_set(in_library(chain), budget))
     except Infeasible:

@@ -81,7 +81,7 @@ def _split(rng: np.random.Generator, total: int, count: int) -> list[int]:
     return [*parts, total - sum(parts)]
 
 
-# The rules. Each returns the plan that it leads to; None where it finds none.
+# The rules. Each returns the plan that it leads to, or None if it finds none.
 
 
 def greedy(chain: Chain, budget: int) -> list[int] | None:

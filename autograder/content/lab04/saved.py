@@ -200,7 +200,7 @@ saved_bytes = Task(
         "parameters_views": "You count views of parameters. A linear layer saves one of its "
         "weight: look at ._base.",
         "parameters_themselves": "You leave views of parameters out, but count a parameter that is "
-        "saved itself. It is no view, so its ._base is None.",
+        "saved itself. It isn't a view, so its ._base is None.",
         "numbers_too": "You count numbers that are written in Python, such as the 2.0 in 2.0 * x. "
         "They are no tensors of the program.",
         "inputs_left_out": "You leave the inputs out. If an operation saved one, it counts.",

@@ -101,7 +101,7 @@ def as_before(before: Sequence[Array] | None, shapes: Iterable[tuple[int, ...]])
 
 
 def gradients_in(value: Any, like: Sequence[Array]) -> list[Array] | None:
-    """Return the gradients of an answer, zero for None; None where it has another form."""
+    """Return the gradients of an answer, zero for None, or None if it has another form."""
     if not isinstance(value, list) or len(value) != len(like):
         return None
     found = [np.zeros_like(m) if v is None else v for v, m in zip(value, like, strict=True)]

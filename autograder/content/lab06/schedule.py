@@ -1,6 +1,6 @@
 """Exercise: a schedule of copies under a budget, judged by the simulator against the least time.
 
-What is drawn can be solved within 5 % by the ways that the lab's text points to: choose a set of
+What is drawn can be solved within 5% by the ways that the lab's text points to: choose a set of
 stages, send each out after its forward, and bring them back in the order of need. How long the
 best schedule of all takes is found by exhaustive search (`search`), which is a proof.
 """

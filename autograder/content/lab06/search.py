@@ -101,7 +101,7 @@ class _Problem:
             )
 
     def advanced(self, s: _State) -> _State | None:
-        """The state at the next end of anything; None where nothing is under way."""
+        """The state at the next end of anything, or None if nothing is under way."""
         clock = min(s.step_end, s.copy_end)
         if clock == math.inf:
             return None

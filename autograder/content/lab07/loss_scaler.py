@@ -276,8 +276,8 @@ loss_scaler = Task(
         "again in step. Remember that unscale_ was called, until update.",
         "unscales_only_in_step": "Your unscale_ leaves the gradients as they were, so what is "
         "clipped is still scaled. Divide in unscale_, and let step call it where nobody has.",
-        "step_does_not_unscale": "Your step hands scaled gradients to the optimizer where "
-        "unscale_ was not called before. Unscale in step then.",
+        "step_does_not_unscale": "Your step hands scaled gradients to the optimizer if "
+        "unscale_ was not called first. Unscale them in step.",
         "unscales_only_once": "Only the first step's gradients are unscaled. Forget in update "
         "that unscale_ was called: the next step brings new gradients.",
         "never_forgets_unscale": "Once unscale_ was called, your step never unscales again. "

@@ -94,7 +94,7 @@ class Cgroup:
 
 
 def enclosed(pid: int, memory_bytes: int, processes: int) -> Cgroup | None:
-    """Return a new group with a process in it; None where this machine lets the grader make none.
+    """Return a new group with a process in it, or None if this machine lets the grader make none.
 
     `memory_bytes` are what it may use from now on. Raises OSError if the process is gone.
     """
@@ -129,7 +129,7 @@ def claim() -> None:
 
 @functools.cache
 def parent() -> Parent | None:
-    """Return where groups for submissions can be made on this machine; None where they can't."""
+    """Return where groups for submissions can be made on this machine, or None if they can't."""
     if not Path("/proc/self/cgroup").exists():
         return None  # no Linux, or a kernel without groups
     for candidate in _candidates():

@@ -1,6 +1,6 @@
 """Bytes as whole numbers: decimal and binary units, and both of them when printed.
 
-A GB is 10^9 bytes; a GiB is 2^30 bytes, 7.4 % more. Data sheets say "GB" for either one, so nothing
+A GB is 10^9 bytes; a GiB is 2^30 bytes, 7.4% more. Data sheets say "GB" for either one, so nothing
 here prints one without the other. Calculate in bytes (int), and convert only to print.
 Source of the names: IEC 80000-13.
 """

@@ -74,7 +74,7 @@ def simulate_plan(
     unknown = sorted(set(plan) - {"keep", "recompute", "swap"})
     if unknown:
         raise ValueError(
-            f"{unknown[0]!r} is no treatment; expected keep, recompute or swap for each stage"
+            f"{unknown[0]!r} is not a treatment; expected keep, recompute or swap for each stage"
         )
     treatments = cast("list[Treatment]", plan)
     return simulate(chain, treated(chain, treatments, budget_bytes, link_bytes_per_s))

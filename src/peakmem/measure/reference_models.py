@@ -64,7 +64,7 @@ class GPT(nn.Module):
         if checkpoint_every < 1:
             raise ValueError(f"checkpoint_every={checkpoint_every}: expected 1 layer or more")
         self.context = shape.context
-        self.segment = segments[checkpointing]  # layers; 0 where whole layers are kept
+        self.segment = segments[checkpointing]  # layers, or 0 if whole layers are kept
         recompute = checkpointing == "selective"
         self.token_embedding = nn.Embedding(shape.vocab, shape.d_model)
         self.position_embedding = nn.Embedding(shape.context, shape.d_model)

@@ -128,7 +128,7 @@ class Storages:
             finalizer.detach()
 
     def row(self, tensor: torch.Tensor) -> Row | None:
-        """Return the row of a tensor's (first) storage; None where it is not counted."""
+        """Return the row of a tensor's (first) storage, or None if it is not counted."""
         for storage in storages_of(tensor, self._device):
             return self._live.get(id(storage))
         return None

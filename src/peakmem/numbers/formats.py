@@ -306,7 +306,7 @@ def ulp(fmt: NumberFormat, x: float) -> float:
 
 
 def neighbours(fmt: NumberFormat, bits: int) -> tuple[float | None, float | None]:
-    """Return the next smaller and the next larger number, None where there is none.
+    """Return the next smaller and the next larger number, None if there is none.
 
     Infinities count as numbers, and both zeros as one. Raises ValueError for a NaN pattern.
 

@@ -125,7 +125,7 @@ class _Search:
         return self.consider(draft.plan(self.name, self.budget_bytes, self.link))
 
     def run(self) -> Plan | None:
-        """Search, and return the best plan, or None where nothing fits."""
+        """Search, and return the best plan, or None if nothing fits."""
         n = len(self.chain)
         if n <= EXHAUSTIVE:
             for treatments in itertools.product(self.alphabet, repeat=n - 1):

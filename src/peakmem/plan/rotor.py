@@ -44,7 +44,7 @@ def optimal(chain: Chain, budget_bytes: int, slots: int = 500) -> Plan:
     a budget of no more bytes than slots is exact. Otherwise a plan keeps within its budget all the
     same, but a quicker one may exist: the plan is then no slower than `kept_set_optimal`, and where
     the rounding leaves none at all, one of the least peak. Takes time O(n^3 slots) and space
-    O(n^2 slots). Raises Infeasible, with the least budget that would do, where there is no plan.
+    O(n^2 slots). Raises Infeasible, with the least budget that would do, if there is no plan.
 
     >>> from peakmem.plan.chain import Stage
     >>> chain = Chain((Stage(1, 2, 10, 10),) * 8)

@@ -88,7 +88,7 @@ def best_every_k(chain: Chain, budget_bytes: int) -> Plan:
     """Return the quickest plan of equal segments that keeps within the budget.
 
     Of two equally quick ones it is the one of less memory. Raises Infeasible, with the least budget
-    that would do, where there is none.
+    that would do, if there is none.
     """
     plans = [every_k(chain, k) for k in range(1, len(chain) + 1)]
     judged = [(simulate(chain, plan), plan) for plan in plans]
@@ -102,7 +102,7 @@ def best_every_k(chain: Chain, budget_bytes: int) -> Plan:
 def kept_set_optimal(chain: Chain, budget_bytes: int) -> Plan:
     """Return the quickest plan with a set of kept outputs that keeps within the budget.
 
-    Raises Infeasible, with the least budget that would do, where there is none.
+    Raises Infeasible, with the least budget that would do, if there is none.
 
     >>> from peakmem.plan.chain import Stage
     >>> chain = Chain((Stage(1, 2, 30, 10), Stage(5, 2, 30, 10), Stage(1, 2, 30, 10)))

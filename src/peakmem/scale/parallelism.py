@@ -191,7 +191,7 @@ def selective_recomputation(shape: ModelShape, sequence: int) -> tuple[float, fl
     """Return the share of a layer's kept bytes that recomputing attention saves, and its price.
 
     The price is extra operations over those of training, s/6h, by equations 8 and 9 of Korthikanti
-    et al. (2022), who print 2.7 % for GPT-3. Counted one by one, the scores and their product with
+    et al. (2022), who print 2.7% for GPT-3. Counted one by one, the scores and their product with
     the values once more are 4 of 72 s^2 h and s h^2: a third of that.
 
     >>> from peakmem.specs.models import model

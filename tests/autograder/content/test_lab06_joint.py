@@ -88,7 +88,7 @@ def test_what_is_no_plan_earns_nothing(value: Any) -> None:
 def test_a_plan_is_played_by_name_and_refused_otherwise() -> None:
     stages = [Stage(1, 2, 30, 10)] * 2
     assert simulate_plan(stages, np.array(["keep", "keep"]), 60, 10).makespan == 6
-    with pytest.raises(ValueError, match="'drop' is no treatment"):
+    with pytest.raises(ValueError, match="'drop' is not a treatment"):
         simulate_plan(stages, ["drop", "keep"], 60, 10)
     with pytest.raises(Infeasible):
         simulate_plan(stages, ["keep", "keep"], 59, 10)

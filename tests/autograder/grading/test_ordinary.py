@@ -484,7 +484,7 @@ def test_late_work_and_attempts_go_by_the_same_rules(course, tmp_path):
     done = run(grade_command(course, NAME, submitted, out))
     assert done.returncode == 0, done.stderr
     assert judged(out, "ada") == ALL
-    assert "1 day late, so 5 %" in page(out, "ada")
+    assert "1 day late, so 5%" in page(out, "ada")
 
 
 def test_a_page_is_readable_and_runs_nothing(graded, browser: Browser):

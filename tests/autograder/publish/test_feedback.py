@@ -255,7 +255,7 @@ def test_a_page_is_known_by_what_people_gave(tmp_path: Path, course: Course) -> 
 
 
 def test_when_it_came_stands_under_the_points(course: Course) -> None:
-    came = "Received 2026-11-22 23:00 (UTC+0100), 2 days late, so 20 % of the points are taken off."
+    came = "Received 2026-11-22 23:00 (UTC+0100), 2 days late, so 20% of the points are taken off."
     page = feedback_html(
         graded(notes=(Note("receipt", came), Note("repair", "A cell was copied."))), course
     )
@@ -400,9 +400,9 @@ def test_a_picture_that_is_shown_a_thousand_times_is_not_inlined_as_often() -> N
 @pytest.mark.parametrize(
     ("late", "line"),
     [
-        (Lateness(20, days=2), "2 of 3, less 20 % for 2 days: <b>1.6</b> points so far"),
-        (Lateness(10, days=1), "2 of 3, less 10 % for 1 day: <b>1.8</b> points so far"),
-        (Lateness(100), "2 of 3, less 100 % for being late: <b>0</b> points so far"),
+        (Lateness(20, days=2), "2 of 3, less 20% for 2 days: <b>1.6</b> points so far"),
+        (Lateness(10, days=1), "2 of 3, less 10% for 1 day: <b>1.8</b> points so far"),
+        (Lateness(100), "2 of 3, less 100% for being late: <b>0</b> points so far"),
         (Lateness(0, days=2), "<b>2</b> of 3 points so far"),
         (ON_TIME, "<b>2</b> of 3 points so far"),
     ],

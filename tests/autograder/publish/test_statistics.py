@@ -31,7 +31,7 @@ RESULTS = [
     [
         ([0.5], 0.5, 0.5),
         ([3.0, 1.0], 2.0, 3.0),
-        ([float(n) for n in range(20, 0, -1)], 10.5, 19.0),  # 19 of 20 are 95 %
+        ([float(n) for n in range(20, 0, -1)], 10.5, 19.0),  # 19 of 20 are 95%
         ([float(n) for n in range(1, 22)], 11.0, 20.0),  # 19 of 21 are fewer, 20 are more
     ],
 )

@@ -222,7 +222,7 @@ def test_days_are_counted_from_the_due_time_across_a_change_of_clocks():
 
 def test_students_are_told_when_it_came_and_what_that_costs():
     assert sentence(rules(), attempt(30).receipt, 1) == (
-        "Received 2026-11-22 05:59 (UTC+0100), 2 days late, so 20 % of the points are taken off."
+        "Received 2026-11-22 05:59 (UTC+0100), 2 days late, so 20% of the points are taken off."
     )
     assert sentence(rules("best"), attempt(-1).receipt, 3) == (
         "Received 2026-11-20 22:59 (UTC+0100), on time. "

@@ -234,7 +234,7 @@ def test_the_peak_is_the_allocators(name: str) -> None:
 
 
 def test_the_allocator_tells_a_step_from_one_that_keeps_more() -> None:
-    # The comparison above can fail: a tensor of 2 % more is seen.
+    # The comparison above can fail: a tensor of 2% more is seen.
     def hoarder(device: torch.device) -> Callable[[], object]:
         step, kept = mlp(device), torch.zeros(10_000)
 

@@ -117,7 +117,7 @@ def test_lab_6s_map_asks_for_every_link_and_device() -> None:
 
 
 def test_lab_6_names_a_choice_that_is_none() -> None:
-    assert "&#x27;sell&#x27; is no choice" in shown(choice_sliders(lambda *_: "sell"))
+    assert "&#x27;sell&#x27; is not a choice" in shown(choice_sliders(lambda *_: "sell"))
 
 
 def test_lab_7s_slider_says_what_is_flushed_and_what_overflows() -> None:

@@ -1,4 +1,4 @@
-"""What a notebook asks of this machine, and of torch, without any memory."""
+"""What this machine and torch say about memory, without allocating any."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def run_checkpointed(
 ) -> dict[str, Any]:
     """Run forward and backward of a small function through `checkpoint(fn, *args)`.
 
-    Returns plain data: `outputs`, `gradients` (None where there is none), `calls` of the function
+    Returns plain data: `outputs`, `gradients` (None if there is none), `calls` of the function
     after forward and after backward, and the random numbers `between` forward and backward and
     `after` both, drawn from the CPU's generator. `failed` is the error that ended backward,
     and empty if there was none.

@@ -91,7 +91,9 @@ def draw_choices(
     names = list(_CHOICES)
     unknown = {choice for row in choices for choice in row} - set(names)
     if unknown:
-        raise ValueError(f"{sorted(map(str, unknown))[0]!r} is no choice; expected one of {names}")
+        raise ValueError(
+            f"{sorted(map(str, unknown))[0]!r} is not a choice; expected one of {names}"
+        )
     figure, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
     codes = [[names.index(choice) for choice in row] for row in choices]
     colours = ListedColormap(list(_CHOICES.values()))

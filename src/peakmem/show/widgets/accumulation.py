@@ -101,7 +101,7 @@ class _Accumulation(Calculator):
         return _estimate(self.model, recipe, self.gpu)
 
     def largest(self) -> int:
-        """Return the largest micro-batch that fits; 0 where none does."""
+        """Return the largest micro-batch that fits, or 0 if none does."""
         return max((m for m in self.sizes() if self.cut(m).fits), default=0)
 
     def sizes(self) -> list[int]:

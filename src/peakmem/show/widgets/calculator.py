@@ -41,7 +41,7 @@ __all__ = ["Calculator", "Result"]
 class Result:
     """What a calculator shows: HTML text, an SVG picture, and the number that a guess is held to.
 
-    `figure` is (value, unit in words), or None where there is nothing to guess.
+    `figure` is (value, unit in words), or None if there is nothing to guess.
     """
 
     text: str
@@ -147,7 +147,7 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
 
     @property
     def message(self) -> str:
-        """The sentence about input that was refused; "" where all is well."""
+        """The sentence about input that was refused, or "" if all is well."""
         return str(self._message.value)
 
     @property

@@ -39,8 +39,8 @@ def checkpointing(*, predict: bool = False) -> Calculator:
     """Return a calculator of checkpointing.
 
     Traits: chain, stages (N, of equal stages), plan, every (K), budget (percent of what keeping all
-    takes, for the optimal plan), step (of the film). With `predict` the result is hidden until the
-    viewer has guessed how many forwards run again.
+    takes, for the optimal plan), step (of the film; the first is 1). With `predict` the result is
+    hidden until the viewer has guessed how many forwards run again.
     """
     return _Checkpointing(predict)
 
@@ -51,13 +51,13 @@ class _Checkpointing(Calculator):
     plan = traitlets.Unicode("every K")
     every = traitlets.Int(4)
     budget = traitlets.Int(40)
-    step = traitlets.Int(0)
+    step = traitlets.Int(1)
 
     def __init__(self, predict: bool) -> None:
         self._curve = ipywidgets.HTML()
         slider = ipywidgets.IntSlider
-        step = slider(0, 0, 39, description="step of the film")
-        play = ipywidgets.Play(min=0, max=step.max, interval=400, description="play")
+        step = slider(1, 1, 40, description="step of the film")
+        play = ipywidgets.Play(min=1, max=step.max, interval=400, description="play")
         ipywidgets.jslink((step, "value"), (play, "value"))  # a page begins where the slider is
         ipywidgets.jslink((step, "max"), (play, "max"))
         super().__init__(
@@ -72,7 +72,7 @@ class _Checkpointing(Calculator):
             question="How many forwards run a second time?" if predict else None,
             presets={
                 "16 stages, K = 4": {"chain": _CHAINS[0], "plan": "every K", "stages": 16},
-                "VGG-16 in 60 %": {"chain": _CHAINS[1], "plan": "optimal", "budget": 60},
+                "VGG-16 in 60%": {"chain": _CHAINS[1], "plan": "optimal", "budget": 60},
             },
             subject=["chain"],
             below=[play],
@@ -86,19 +86,19 @@ class _Checkpointing(Calculator):
         chain = _chain(self.chain, self.stages)
         everything = _film(self.chain, self.stages, "keep all", 1, 100)
         film = _film(self.chain, self.stages, self.plan, self.every, self.budget)
-        self._controls["step"].max = len(film) - 1  # which puts a later step back to the last
+        self._controls["step"].max = len(film)  # which puts a later step back to the last
         again = sum(frame.again for frame in film)
         peak, most = (max(f.live_bytes for f in some) for some in (film, everything))
         time = film[-1].end / chain.work_time - 1
-        now = film[self.step]
+        now = film[self.step - 1]
         rows = [
             ("peak", f"{_size(peak, chain)}, {peak / most:.0%} of keeping all"),
             ("forwards that run again", f"{again}"),
             ("more time", f"{time:.1%}"),
-            (f"step {self.step + 1} of {len(film)}", _in_words(now)),
+            (f"step {self.step} of {len(film)}", _in_words(now)),
         ]
         limit = self.budget * most // 100 if self.plan == "optimal" else None
-        picture = _draw(chain, film, self.step, most, limit)
+        picture = _draw(chain, film, self.step - 1, most, limit)
         return Result(table(rows), picture, (again, "forwards"))
 
     def later(self) -> Iterator[None]:

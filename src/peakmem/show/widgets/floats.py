@@ -91,7 +91,7 @@ class _Floats(Calculator):
             value = float(change["new"])
         except ValueError:
             self._message.value = sentence(
-                f"{change['new']!r} is no number; type one such as 0.1, -3e-8, inf or nan"
+                f"{change['new']!r} is not a number; type one such as 0.1, -3e-8, inf or nan"
             )
             return
         fmt = FORMATS[self.format]

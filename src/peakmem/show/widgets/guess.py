@@ -53,8 +53,9 @@ class Guess:
     def _typed(self) -> None:
         wrong = [field.value for field in self.fields if field.value and _number(field) is None]
         words = " and ".join(repr(value) for value in wrong)
+        what = "are not numbers" if len(wrong) > 1 else "is not a number"
         self._problem.value = (
-            sentence(f"{words} is no number; type one such as 12 or 0.5") if wrong else ""
+            sentence(f"{words} {what}; type one such as 12 or 0.5") if wrong else ""
         )
         if self.shown:
             self._change()  # a guess that was mended

@@ -19,6 +19,7 @@ STYLE = """<style>
   --jp-widgets-margin: 2px;
   color: var(--jp-ui-font-color0, #222222);
   background: var(--jp-layout-color0, #ffffff);
+  font-family: sans-serif;
   font-size: 18px;
   line-height: 1.35;
 }
@@ -42,22 +43,23 @@ STYLE = """<style>
   width: auto; min-width: 90px;
 }
 .peakmem-calculator .widget-checkbox > .widget-label { display: none; }
+.peakmem-calculator td { vertical-align: baseline; }
 .peakmem-calculator td:first-child { white-space: nowrap; }
 .peakmem-calculator .widget-inline-hbox > .widget-label,
 .peakmem-calculator .widget-label-basic, .peakmem-calculator .widget-readout,
 .peakmem-calculator .widget-html-content {
-  color: inherit; font-size: 18px;
+  color: inherit; font-family: inherit; font-size: 18px;
 }
 .peakmem-calculator .widget-html-content { line-height: inherit; }
 .peakmem-calculator .widget-readout { min-width: 52px; }
 .peakmem-calculator select, .peakmem-calculator input[type] {
-  min-width: 0; font-size: 18px;
+  min-width: 0; font-family: inherit; font-size: 18px;
   color: var(--jp-ui-font-color0, #222222);
   background-color: var(--jp-layout-color0, #ffffff);
 }
 .peakmem-calculator input::placeholder { color: inherit; opacity: 0.75; }
 .peakmem-calculator .jupyter-button {
-  width: auto; padding: 0 10px; font-size: 18px;
+  width: auto; padding: 0 10px; font-family: inherit; font-size: 18px;
   color: var(--jp-ui-font-color0, #222222);
   background-color: var(--jp-layout-color2, #eeeeee);
 }

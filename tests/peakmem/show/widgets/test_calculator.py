@@ -115,7 +115,7 @@ def test_a_guess_comes_before_the_result() -> None:
         guess.fields[0].value = words
         guess.show.click()
         assert hidden(square)
-        assert "is no number" in guess._problem.value
+        assert "is not a number" in guess._problem.value
     guess.fields[0].value = "4,5"
     assert guess._problem.value == ""
     assert hidden(square), "a second guess can come before the answer"

@@ -31,7 +31,7 @@ def test_a_typed_number_gets_its_bits() -> None:
 def test_what_is_no_number_is_a_sentence() -> None:
     explorer = float_explorer()
     explorer._number.value = "a tenth"
-    assert "is no number" in explorer.message
+    assert "is not a number" in explorer.message
     assert explorer.bits == encode(FORMATS["fp32"], 0.15625)
 
 
