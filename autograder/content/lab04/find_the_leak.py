@@ -14,7 +14,7 @@ from peakmem.probes.lab04.leak import logged_steps
 
 __all__ = ["find_the_leak", "step_with_log"]
 
-_SIDE, _LAYERS = 512, 16
+_SIDE, _LAYERS, _LENGTH = 512, 16, 4  # a segment's length is the given code's
 _TENSORS = 14  # the input, four segments' inputs, what one segment saves, and its gradients
 
 
@@ -36,12 +36,12 @@ def step_with_log(
         log.append(note(output))
 
     def segment(x: Tensor, first: int) -> Tensor:
-        for layer in layers[first : first + 4]:
+        for layer in layers[first : first + _LENGTH]:
             x = layer(x)
         return x
 
     handles = [layer.register_forward_hook(hook) for layer in layers]
-    for first in range(0, len(layers), 4):
+    for first in range(0, len(layers), _LENGTH):
         x = torch_checkpoint(segment, x, first, use_reentrant=False)
     x.sum().backward()  # type: ignore[no-untyped-call]
     for handle in handles if remove else ():
@@ -61,13 +61,18 @@ def _tensors(count: int) -> Callable[[Mapping[str, Any]], int]:
     return lambda sizes: count * 4 * sizes["rows"] * sizes["columns"]
 
 
+def _small(rng: np.random.Generator) -> dict[str, int]:
+    """One layer more than whole segments, so that a loop which ends a layer early misses it."""
+    return _sizes(rng, int(rng.integers(3, 9)), _LENGTH * int(rng.integers(1, 4)) + 1)
+
+
 find_the_leak = leak_task(
     Leak(
         lab="lab04",
         function="step_with_log",
         work=logged_steps,
         reference=step_with_log,
-        small=lambda rng: _sizes(rng, int(rng.integers(3, 9)), int(rng.integers(5, 12))),
+        small=_small,
         large=lambda rng: _sizes(rng, _SIDE, _LAYERS),
         most_bytes=_tensors(_TENSORS),
         mutants={
