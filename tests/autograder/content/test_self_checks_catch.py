@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 LABS = ("lab03_adam", "lab05_accumulation")
 #: What a self-check lets pass, and why.
 PASSES = {
-    "lab03-adam_step/wrong_torch_optim": "it computes right; that it uses torch.optim the grader sees",
+    "lab03-adam_step/wrong_torch_optim": "it computes right; the grader sees torch.optim",
     "lab03-lean_adam_step/wrong_hidden_in_globals": "of numpy's memory, the peak alone is metered",
     "lab03-lean_adam_step/wrong_in_a_thread": "the meter sees one thread; the kernel sees all",
 }
