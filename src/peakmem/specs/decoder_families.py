@@ -4,6 +4,8 @@ Each function lists the parameters of the family's `...ForCausalLM` in transform
 may leave an entry out, the default is that of the family's config class there.
 
 Names in shapes: d hidden size, V vocabulary, E routed experts.
+
+Long because families borrow each other's layers, and are read side by side.
 """
 
 from __future__ import annotations
