@@ -105,7 +105,7 @@ _TORCH: dict[str, Rule] = {
     ),
     "product": Rule(saves=("a", "b"), backward=(("mul", ("a",)), ("mul", ("b",))), wide=("a", "b")),
     "times constant": Rule(saves=("constant",), backward=(("mul", ("x",)),), wide=("x",)),
-    "square": Rule(saves=("x",), backward=(("pow", ("~x",)), ("mul", ("~x",)), ("mul", ("x",)))),
+    "power": Rule(saves=("x",), backward=(("pow", ("~x",)), ("mul", ("~x",)), ("mul", ("x",)))),
     "mean": Rule(backward=(("div", ("x",)),)),
     "shift": Rule(passes=("x",)),
     "rsqrt": Rule(
@@ -130,6 +130,7 @@ _TORCH: dict[str, Rule] = {
         backward=(("flash attention backward", ("q", "k", "v")),),
     ),
     "gelu": Rule(saves=("x",), backward=(("gelu backward", ("x",)),)),
+    "tanh": Rule(saves=("output",), backward=(("tanh backward", ("x",)),)),
     "log softmax": Rule(saves=("output",), backward=(("log softmax backward", ("x",)),)),
     "nll": Rule(saves=("x", "targets", "total weight"), backward=(("nll backward", ("x",)),)),
     "mean over micro-batches": Rule(backward=(("div", ("x",)),)),

@@ -19,12 +19,30 @@ class Transformer(Layers):
     def _logits(self, tokens: Value) -> Value:
         tape, rules = self.tape, self.profile.rules
         residual = (tokens.shape[0], self.between, self.shape.d_model)
-        row_table = self.parameters["position_embedding.weight"]
-        (positions,) = tape.views("positions", row_table, [residual[1:]], rules["slice"])
-        operands = {"x": self._embedded(tokens), "positions": positions}
-        x = tape.apply("add positions", rules["add positions"], operands, residual, self.high)
-        x = self._dropout("embedding.", x)  # (B, T, D)
-        return self._head(self._norm("final_norm", self._stack(x)))
+        table = self.parameters["position_embedding.weight"]
+        with tape.holding() as names:
+            if self.shape.hugging_face:
+                embedded = self._embedded(tokens)
+                positions = self._looked_up(table, (1, *residual[1:]))
+                names += [embedded, positions]
+            else:
+                (positions,) = tape.views("positions", table, [residual[1:]], rules["slice"])
+                embedded = self._embedded(tokens)
+            if positions.shape == residual:
+                x = self._add("add positions", embedded, positions)
+            else:
+                operands, rule = {"x": embedded, "positions": positions}, rules["add positions"]
+                x = tape.apply("add positions", rule, operands, residual, self.high)
+            x = self._dropout("embedding.", x)  # (B, T, D)
+            h = self._norm("final_norm", self._stack(x))
+        return self._head(h)
+
+    def _looked_up(self, table: Value, size: tuple[int, ...]) -> Value:  # (1, T, D)
+        self.tape.event("numbers of positions")
+        numbers = self.tape.make("numbers of positions", size[:2], "int64")
+        operands = {"table": table, "indices": numbers}
+        rule = self.profile.rules["embedding"]
+        return self.tape.apply("positions", rule, operands, size, self.high)
 
     def _block(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
         with self.tape.holding(x) as names:
@@ -35,11 +53,25 @@ class Transformer(Layers):
             return self._add(f"{prefix}out", attended, self._mlp(f"{prefix}mlp.", h))
 
     def _mlp(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
-        rule = self.profile.rules["gelu"]
         with self.tape.holding(x):
             wide = self._widen(f"{prefix}up", x, self.shape.mlp_width)
-            active = self.tape.apply(f"{prefix}gelu", rule, {"x": wide}, wide.shape, wide.dtype)
-            return self._dropout(prefix, self._narrow(f"{prefix}down", active))
+            return self._dropout(prefix, self._narrow(f"{prefix}down", self._gelu(prefix, wide)))
+
+    def _gelu(self, prefix: str, x: Value) -> Value:
+        """GELU by its tanh formula, in one operator or in eight, some of which keep a tensor."""
+        if self.shape.activation == "gelu" or not self.profile.eager:  # papers know one operator
+            return self._map(f"{prefix}gelu", "gelu", x)
+        with self.tape.holding(x) as names:
+            half = self._map(f"{prefix}gelu half", "scale", x)
+            names.append(half)
+            cube = self._map(f"{prefix}gelu cube", "power", x)
+            cubic = self._map(f"{prefix}gelu cubic term", "scale", cube)
+            sum_ = self._add(f"{prefix}gelu sum", x, cubic)
+            inner = self._map(f"{prefix}gelu inner", "scale", sum_)
+            tanh = self._map(f"{prefix}gelu tanh", "tanh", inner)
+            operands = {"a": half, "b": self._map(f"{prefix}gelu plus one", "shift", tanh)}
+            rule = self.profile.rules["product"]
+            return self.tape.apply(f"{prefix}gelu", rule, operands, x.shape, x.dtype)
 
     # Attention.
 

@@ -139,10 +139,16 @@ class Layers(ABC):
             operands["weight"], rule = self._dequantized(name, weight), "quantized linear"
         operands["x"] = x
         with self.tape.holding(x) as names:
-            for key, value in operands.items() if self.autocasts else ():
-                operands[key] = self.tape.cast(value, self.low)
+            for key in self._cast_order(operands) if self.autocasts else ():
+                operands[key] = self.tape.cast(operands[key], self.low)
                 names.append(operands[key])
             return self.tape.apply(name, self.profile.rules[rule], operands, size, self.low)
+
+    def _cast_order(self, operands: Mapping[str, Value]) -> list[str]:
+        """Casts go from the last argument to the first: of linear's, or of Conv1D's addmm."""
+        if self.shape.hugging_face and "bias" in operands:
+            return ["weight", "x", "bias"]
+        return list(operands)
 
     def _dequantized(self, name: str, weight: Value) -> Value:
         self.tape.event(f"{name}: dequantize")

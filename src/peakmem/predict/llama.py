@@ -49,10 +49,11 @@ class Llama(Layers):
         tape, rules = self.tape, self.profile.rules
         weight, row = self.parameters[f"{name}.weight"], (*x.shape[:2], 1)
         if not self.profile.eager:  # papers count it as one operator that keeps its input
-            return self._map(name, "layer norm", x)
+            operands = {"x": x, "weight": weight}
+            return tape.apply(name, rules["layer norm"], operands, x.shape, x.dtype)
         with tape.holding(x) as names:
             wide = tape.cast(x, "fp32")
-            squares = self._map(f"{name} squares", "square", wide)
+            squares = self._map(f"{name} squares", "power", wide)
             variance = tape.apply(f"{name} mean", rules["mean"], {"x": squares}, row, "fp32")
             names += [wide, variance]
             scale = self._map(f"{name} rsqrt", "rsqrt", self._map(f"{name} eps", "shift", variance))

@@ -41,8 +41,8 @@ def build_ledger(
     """Return the ledger of one training step of one device, in bytes.
 
     Args:
-        model: a shape with GPT's blocks (as `peakmem.nn.GPT` has them) or Llama's (as Hugging
-            Face has them); see `models`.
+        model: a shape with GPT's blocks (as `peakmem.nn.GPT` or Hugging Face has them) or Llama's
+            (as Hugging Face has them); see `models`.
         recipe: how the device trains it.
         parallelism: devices that share the work; None for one. Replicas share state by ZeRO, and
             in stage 3 gather each layer's parameters while it runs; "tensor" cuts matrices, heads
@@ -119,6 +119,11 @@ def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profil
         raise ValueError(
             f"{model.name} has positions for {model.context} tokens, but sequence is "
             f"{recipe.sequence}; shorten it, or give the model a larger context"
+        )
+    if model.hugging_face and recipe.attention == "standard":
+        raise ValueError(
+            f"{model.name}: there are rules for Hugging Face's GPT-2 with attention='flash' only; "
+            "use trace for others"
         )
     if llama and (recipe.dropout or recipe.attention == "standard"):
         raise ValueError(

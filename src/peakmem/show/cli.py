@@ -151,6 +151,7 @@ def _estimate(given: argparse.Namespace) -> int:
     else:
         found = estimate(shape, recipe, device, parallelism)
     notes = list(_notes(found, was_chosen=device is None))
+    notes += report.assumptions if report else []
     if given.json:
         others = [
             {"changes": r.changes, "cost": r.cost, "peak_bytes": r.estimate.peak_bytes}

@@ -8,7 +8,7 @@ from typing import Any
 
 from peakmem.core.units import both
 from peakmem.predict.model_states import model_states
-from peakmem.specs.families import llama_shape, read_parameters
+from peakmem.specs.families import read_parameters, step_shape
 from peakmem.specs.ledger import Owner
 from peakmem.specs.model_config import read_config
 from peakmem.specs.models import ModelShape
@@ -37,7 +37,7 @@ class ConfigReport:
     def of(cls, given: str, recipe: Recipe, parallelism: Parallelism) -> ConfigReport:
         """Read the config; ValueError, with the remedy, where that is impossible."""
         config = read_config(given)
-        shape = llama_shape(config, given, recipe.sequence)
+        shape = step_shape(config, given, recipe.sequence)
         read = table = read_parameters(config)
         if table is None:
             from peakmem.measure.meta_model import built_parameters  # here, as it loads torch
@@ -64,6 +64,13 @@ class ConfigReport:
     def is_too_large(self, memory_bytes: int | None) -> bool:
         """Whether the states alone are more than the memory; never without a memory."""
         return memory_bytes is not None and self.state_bytes > memory_bytes
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What is taken for granted where the step is predicted, a sentence each."""
+        if self.shape is None or not self.shape.hugging_face:
+            return []
+        return [f"Dropout is --dropout's {self.recipe.dropout:g}, whatever the config says."]
 
     # For people.
 

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from peakmem.specs import decoder_families as decoders
 from peakmem.specs import encoder_families as encoders
 from peakmem.specs.model_config import ModelConfig
-from peakmem.specs.models import ModelShape
+from peakmem.specs.models import Activation, ModelShape
 from peakmem.specs.parameter_table import Parameter, ParameterTable
 
-__all__ = ["FAMILIES", "llama_shape", "read_parameters"]
+__all__ = ["FAMILIES", "read_parameters", "step_shape"]
 
 #: By model_type: the class of transformers that is read, and the function that lists its
 #: parameters.
@@ -56,15 +56,50 @@ def read_parameters(config: ModelConfig) -> ParameterTable | None:
     return ParameterTable(config.model_type, class_name, tuple(parameters_of(config)))
 
 
-def llama_shape(config: ModelConfig, name: str, sequence: int) -> ModelShape | None:
-    """Return the config as a shape that `predict` has Llama's rules for; None for another.
+def step_shape(config: ModelConfig, name: str, sequence: int) -> ModelShape | None:
+    """Return the config as a shape that `predict` has rules for; None for another.
 
-    These are Llama and Mistral without biases, with SiLU and without dropout. A sliding window
-    must be longer than the sequence: a shorter one needs a mask, which the rules leave out.
+    These are GPT-2 with a GELU, and Llama and Mistral without biases, with SiLU and without
+    dropout. A sliding window must be longer than the sequence: a shorter one needs a mask, which
+    the rules leave out. A GPT-2's dropout is the recipe's, whatever its config says.
     """
-    values = config.values
-    if config.model_type not in ("llama", "mistral") or read_parameters(config) is None:
+    if read_parameters(config) is None:
         return None
+    if config.model_type == "gpt2":
+        return _gpt2_shape(config, name)
+    if config.model_type in ("llama", "mistral"):
+        return _llama_shape(config, name, sequence)
+    return None
+
+
+# Names of the function in one operator, exact or by its tanh formula: either keeps its input.
+_GELUS: Mapping[str, Activation] = MappingProxyType(
+    {"gelu_new": "gelu_new", "gelu": "gelu", "gelu_pytorch_tanh": "gelu"}
+)
+
+
+def _gpt2_shape(config: ModelConfig, name: str) -> ModelShape | None:
+    activation = _GELUS.get(config.values.get("activation_function", "gelu_new"))
+    if activation is None:
+        return None
+    d = config.size("n_embd", "hidden_size")
+    return ModelShape(
+        name,
+        n_layers=config.size("n_layer", "num_hidden_layers"),
+        d_model=d,
+        n_heads=config.size("n_head", "num_attention_heads"),
+        vocab=config.size("vocab_size"),
+        context=config.size("n_positions", "max_position_embeddings"),
+        d_ff=config.size("n_inner", default=4 * d),
+        activation=activation,
+        hugging_face=True,
+        tied=config.flag("tie_word_embeddings", default=True),
+        source=config.source,
+    )
+
+
+def _llama_shape(config: ModelConfig, name: str, sequence: int) -> ModelShape | None:
+    values = config.values
     if any(config.flag(bias, default=False) for bias in ("attention_bias", "mlp_bias")):
         return None
     if values.get("hidden_act", "silu") != "silu" or values.get("attention_dropout"):

@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from peakmem.core.errors import did_you_mean
 
 __all__ = [
     "GPT3_TABLE",
     "MODELS",
+    "Activation",
     "ModelShape",
     "ParameterTensor",
     "model",
@@ -37,6 +38,8 @@ COMPONENTS = (
     "final_norm",
     "head",
 )
+
+Activation = Literal["gelu", "gelu_new"]
 
 
 @dataclass(frozen=True)
@@ -64,11 +67,17 @@ class ModelShape:
     d_ff: int | None = None
     #: Whether the MLP has a third matrix, which gates the first (SwiGLU).
     gated: bool = False
+    #: What an MLP without a gate has between its matrices: "gelu" is one operator, "gelu_new" is
+    #: the same function in eight, as Hugging Face's GPT-2 has it.
+    activation: Activation = "gelu"
     #: Whether linear layers and norms have biases (the head never has).
     biases: bool = True
     #: Whether positions are a table of parameters, and queries, keys and values come of one
     #: matrix. If not, positions rotate queries and keys, and each comes of its own.
     learned_positions: bool = True
+    #: Whether a GPT runs as Hugging Face's GPT2LMHeadModel does: positions are looked up by their
+    #: numbers, and matrices are stored transposed. If not, it runs as `peakmem.nn.GPT` does.
+    hugging_face: bool = False
     #: Whether the head is the token embedding.
     tied: bool = True
     #: Where the sizes are printed.

@@ -9,7 +9,7 @@ import torch
 
 from peakmem.predict.model_states import model_states
 from peakmem.predict.step_ledger import build_ledger
-from peakmem.specs.families import llama_shape, read_parameters
+from peakmem.specs.families import read_parameters, step_shape
 from peakmem.specs.model_config import ModelConfig
 from peakmem.specs.recipes import Recipe
 from tests.peakmem.specs.configs import PUBLISHED, SMALL
@@ -48,14 +48,18 @@ def test_states_are_those_of_torch(name: str, precision: str, optimizer: str) ->
     assert model_states(table, Recipe(precision, optimizer)) == expected
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "adafactor", "adam8bit", "momentum"])
-def test_a_llamas_states_are_those_of_its_ledger(optimizer: str) -> None:
+@pytest.mark.parametrize(
+    ("optimizer", "profile"),
+    [(optimizer, "torch-cuda") for optimizer in ("adamw", "adafactor", "adam8bit", "momentum")]
+    + [("adamw", "paper")],
+)
+def test_a_llamas_states_are_those_of_its_ledger(optimizer: str, profile: str) -> None:
     config = ModelConfig("config.json", PUBLISHED["llama3.2-1b"])
-    table, shape = read_parameters(config), llama_shape(config, "llama", 1024)
+    table, shape = read_parameters(config), step_shape(config, "llama", 1024)
     assert table is not None
     assert shape is not None
     recipe = Recipe("mixed", optimizer)
-    ledger = build_ledger(shape, recipe)
+    ledger = build_ledger(shape, recipe, profile=profile)
     end = ledger.by_owner(len(ledger.events) - 1)
     states = model_states(table, recipe)
     assert states == {owner: end[owner] for owner in states}

@@ -104,6 +104,15 @@ def test_a_llama_is_predicted_as_the_model_of_that_name(
     assert "not predicted" not in said
 
 
+def test_a_gpt2_is_predicted_with_the_dropout_that_is_given(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write(PUBLISHED["gpt2"])
+    found = figures(capsys, "--config", folder, "--memory", "80GiB")
+    assert found["peak_bytes"] > build_ledger(model("gpt2"), Recipe()).peak_bytes
+    assert found["notes"] == ["Dropout is --dropout's 0, whatever the config says."]
+
+
 def test_another_class_is_built(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("transformers")
     folder = write(MAMBA)
@@ -133,11 +142,15 @@ def test_a_mixture_that_is_built_says_that_experts_are_not_known(
         ({"model_type": None}, "", "has no model_type"),
         ({"n_layer": 0}, "", "expected n_layer to be a whole number of at least 1, but got 0"),
         ({"model_type": "gpt-2"}, "", "model_type 'gpt-2' is unknown to transformers"),
-        ({}, "--zero 3 --data-parallel 4", "is counted for one device; leave out --zero"),
-        ({}, "--tensor-parallel 2", "is counted for one device"),
-        ({}, "--offload", "leave out lora_rank and offload"),
-        ({}, "--lora-rank 8", "leave out lora_rank and offload"),
-        ({}, "--export deepspeed", "whose step is predicted"),
+        (
+            {"activation_function": "relu"},
+            "--zero 3 --data-parallel 4",
+            "is counted for one device; leave out --zero",
+        ),
+        ({"activation_function": "relu"}, "--tensor-parallel 2", "is counted for one device"),
+        ({"activation_function": "relu"}, "--offload", "leave out lora_rank and offload"),
+        ({"activation_function": "relu"}, "--lora-rank 8", "leave out lora_rank and offload"),
+        ({"activation_function": "relu"}, "--export deepspeed", "whose step is predicted"),
         ({}, "--gpu b100", "unknown accelerator 'b100'"),
     ],
 )
