@@ -19,7 +19,7 @@ import autograder
 from autograder.base.course import Course
 from autograder.base.pool import Failure, Work
 from autograder.content import find_lab
-from autograder.platforms import dask_cluster
+from autograder.platforms import cluster_workers, dask_cluster
 from autograder.platforms.demands import Demands
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.trials.demo import compare
@@ -172,7 +172,7 @@ def test_a_machine_with_another_environment_gets_nothing(dask, folder, tmp_path)
 def test_a_machine_without_the_grader_ends_at_the_question_and_is_told_of(
     dask, folder, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(dask_cluster, "_NOBODY", 2.0)
+    monkeypatch.setattr(cluster_workers, "_NOBODY", 2.0)
     empty = tmp_path / "other" / "autograder"
     empty.mkdir(parents=True)
     (empty / "__init__.py").write_text("raise ImportError('not installed')")
@@ -238,7 +238,7 @@ def test_gpu_work_waits_for_another_worker_with_a_gpu(standing, visitors, folder
     by = [json.loads(path.read_text()) for path in folder.glob("wait-*.*")]
     assert len(by) >= 3
     assert all(gpu in pids or another in pids for pids in by)
-    monkeypatch.setattr(dask_cluster, "_NOBODY", 2.0)
+    monkeypatch.setattr(cluster_workers, "_NOBODY", 2.0)
     (folder / "go").unlink()
     doing = _in_a_thread(run(standing, folder, ["wait-c"], wants_gpu=True))
     doing.__enter__()
@@ -253,7 +253,7 @@ def test_work_without_a_gpu_is_done_where_the_cluster_has_none(standing, folder)
 
 
 def test_a_cluster_that_all_workers_leave_is_named(dask, folder, monkeypatch):
-    monkeypatch.setattr(dask_cluster, "_NOBODY", 2.0)
+    monkeypatch.setattr(cluster_workers, "_NOBODY", 2.0)
     only = dask.worker()
     doing = _in_a_thread(run(dask, folder, ["wait-a"]))
     doing.__enter__()
