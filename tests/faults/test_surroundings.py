@@ -201,5 +201,5 @@ def test_a_course_that_only_its_owner_can_read_is_named(
 ) -> None:
     library = place / "peakmem"
     library.mkdir(mode=0o700)
-    monkeypatch.setattr(isolation, "_installed", lambda: library)
+    monkeypatch.setattr(isolation, "installed_packages", lambda: library)
     assert any(f"`chmod -R go+rX {library}`" in told for told in missing_layers())
