@@ -163,7 +163,7 @@ def largest_micro_batch(run, upper): to_grader(frame(pickle.dumps(Run())))
         + "# %%\n"
         + "to_grader(b''.join(frame({'id': n, 'value': ('value', 1)}) for n in range(1, 99)))",
         points=4,  # the cell is left out, and the honest solution is run without it
-        shows="something that isn't an answer",
+        shows="something that is not an answer",
     ),
     Attack(
         "forged-verdict",
@@ -185,7 +185,7 @@ def largest_micro_batch(run, upper):
     to_grader(frame({"id": numpy.zeros(3), "value": 1}))
 """,
         points=0,
-        says="something that isn't an answer",
+        says="something that is not an answer",
     ),
     Attack(
         "arrays-as-question",

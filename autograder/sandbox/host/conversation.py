@@ -130,7 +130,7 @@ class Conversation:
             while True:
                 reply = self._take(look, answers=replies is not None)
                 if not isinstance(reply, dict) or not _is_same(reply.get("id"), number):
-                    raise ProcessLost("Your code's process sent something that isn't an answer.")
+                    raise ProcessLost("Your code's process sent something that is not an answer.")
                 if "ask" not in reply:
                     turn.end()
                     return reply
