@@ -252,7 +252,11 @@ def _report(found: Estimate, notes: list[str]) -> Iterator[str]:
     yield f"The peak comes in the {found.ledger.peak_phase} phase."
     yield from _verdict(found)
     yield from notes
-    yield "Left out: the CUDA context, libraries' workspaces, the allocator's fragments."
+    if not device.unified:
+        low, high = (both(n_bytes) for n_bytes in found.process_bytes)
+        yield f"Torch's allocator reserves {both(found.allocation.reserved_bytes)} for it, without expandable segments."
+        yield f"With the CUDA context and cuBLAS the process takes {low} to {high}."
+    yield "Left out of the peak: the CUDA context, libraries' workspaces, the allocator's fragments."
 
 
 def _verdict(found: Estimate) -> Iterator[str]:
