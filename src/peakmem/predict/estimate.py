@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from peakmem.core.units import MiB
+from peakmem.predict.caching_allocator import Replay, replay
 from peakmem.predict.step_ledger import build_ledger
 from peakmem.specs.hardware import Accelerator
 from peakmem.specs.ledger import Ledger, Owner
@@ -20,6 +22,11 @@ from peakmem.specs.recipes import Parallelism, Recipe
 __all__ = ["Estimate", "Verdict", "estimate"]
 
 Verdict = Literal["fits", "reduce activations", "no batch size can fix this"]
+
+# Of a process that runs torch: with CUDA's modules loaded lazily, as torch 1.13 and later ask for,
+# and all of them at once (github.com/pytorch/pytorch/pull/86509). On top cuBLAS's workspace, which
+# is at most this large by default (32 MiB, on Hopper).
+_CONTEXT_BYTES = (287_047_680, 666_632_192 + 32 * MiB)
 
 _MODEL_STATES: tuple[Owner, ...] = ("parameter", "gradient", "master", "optimizer_state")
 
@@ -65,6 +72,20 @@ class Estimate:
         fits = smallest.peak_bytes <= self.device.memory_bytes
         return "reduce activations" if fits else "no batch size can fix this"
 
+    @cached_property
+    def allocation(self) -> Replay:
+        """What torch's caching allocator makes of the step."""
+        return replay(self.ledger)
+
+    @property
+    def process_bytes(self) -> tuple[int, int]:
+        """What the whole process takes: at the least, and with all that the allocator reserves.
+
+        Where that is too much, torch first gives back segments that are wholly free.
+        """
+        low, high = _CONTEXT_BYTES
+        return self.peak_bytes + low, self.allocation.reserved_bytes + high
+
     @property
     def state_bytes(self) -> int:
         """Parameters, gradients, masters and optimizer state that are live at the peak."""
@@ -79,6 +100,9 @@ class Estimate:
             "parameters": sum(parameter_count(self.model).values()),
             "devices": self.parallelism.devices,
             "peak_bytes": self.peak_bytes,
+            "allocated_bytes": self.allocation.allocated_bytes,
+            "reserved_bytes": self.allocation.reserved_bytes,
+            "process_bytes": self.process_bytes,
             "peak_phase": self.ledger.peak_phase,
             "by_owner": self.ledger.by_owner(),
             "memory_bytes": self.device.memory_bytes,

@@ -252,7 +252,19 @@ def _report(found: Estimate, notes: list[str]) -> Iterator[str]:
     yield f"The peak comes in the {found.ledger.peak_phase} phase."
     yield from _verdict(found)
     yield from notes
+    if not device.unified:
+        yield from _process(found)
     yield "Left out: the CUDA context, libraries' workspaces, the allocator's fragments."
+
+
+def _process(found: Estimate) -> Iterator[str]:
+    """Yield what comes on top of the peak, and whether it still fits then."""
+    low, high = found.process_bytes
+    reserved = both(found.allocation.reserved_bytes)
+    yield f"Torch's allocator reserves {reserved}, without expandable segments."
+    yield f"With the CUDA context and cuBLAS the process takes {both(low)} to {both(high)}."
+    if found.fits and high > found.device.memory_bytes:
+        yield f"So it {'may' if low <= found.device.memory_bytes else 'does'} not fit after all."
 
 
 def _verdict(found: Estimate) -> Iterator[str]:

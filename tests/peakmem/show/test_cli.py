@@ -40,6 +40,29 @@ def test_a_person_reads_that_it_fits(capsys: pytest.CaptureFixture[str]) -> None
     assert "It fits, with" in said
 
 
+def test_the_processs_memory_is_a_range(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(SMALL.split()) == 0
+    said = capsys.readouterr().out
+    assert "Torch's allocator reserves" in said
+    assert "With the CUDA context and cuBLAS the process takes" in said
+    assert main([*SMALL.split(), "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    low, high = figures["process_bytes"]
+    assert low - figures["peak_bytes"] == 287_047_680
+    assert high - figures["reserved_bytes"] == 666_632_192 + 32 * 2**20
+    assert figures["peak_bytes"] <= figures["allocated_bytes"] <= figures["reserved_bytes"]
+
+
+@pytest.mark.parametrize(("memory", "says"), [("11.4GB", "does"), ("12GB", "may"), ("13GB", None)])
+def test_what_comes_on_top_may_be_too_much(
+    memory: str, says: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The peak is 11.32 GB, and the process takes 11.61 to 12.74 GB."""
+    assert main(["estimate", "--model", "gpt2", "--batch", "8", "--memory", memory]) == 0
+    said = capsys.readouterr().out
+    assert (f"So it {says} not fit after all." in said) is (says is not None)
+
+
 def test_a_person_reads_which_of_two_cases_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*SMALL.split(), "--batch", "64", "--memory", "8GB"]) == 1
     said = capsys.readouterr().out

@@ -1,0 +1,168 @@
+"""What torch's CUDA caching allocator reserves for a step: its rounding, splitting and merging.
+
+Sizes are rounded up to 512 B. At most 1 MiB comes out of segments of 2 MiB, less than 10 MiB out of
+segments of 20 MiB, and more out of a segment of its own, rounded up to 2 MiB. The smallest free
+block that is large enough is taken, at the lowest address; it is split if at least 512 B of a small
+segment, or more than 1 MiB of another, would be left. Freed blocks merge with free neighbours, and
+segments stay reserved. Source: c10/cuda/CUDACachingAllocator.cpp, with its default settings; one
+stream, no expandable segments, and no segments given back for want of memory.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass
+
+from peakmem.core.units import KiB, MiB
+from peakmem.specs.ledger import Ledger, Tensor
+
+__all__ = ["CachingAllocator", "Replay", "replay"]
+
+_ROUND = KiB // 2
+_SMALL = MiB  # the largest size, and the least that is split off, of the two kinds of segments
+_SMALL_SEGMENT, _LARGE_SEGMENT = 2 * MiB, 20 * MiB
+_OWN_SEGMENT = 10 * MiB  # from here on a size has a segment of its own
+_ROUND_SEGMENT = 2 * MiB
+
+
+@dataclass(eq=False)
+class _Block:
+    address: int
+    size: int
+    before: _Block | None = None  # its neighbours in the segment
+    after: _Block | None = None
+
+
+class CachingAllocator:
+    """Blocks and segments of one device. Addresses are whole numbers; segments never touch.
+
+    >>> allocator = CachingAllocator()
+    >>> address = allocator.allocate(1000)
+    >>> allocator.allocated_bytes, allocator.reserved_bytes // 2**20
+    (1024, 2)
+    """
+
+    def __init__(self) -> None:
+        self.allocated_bytes = 0
+        self.reserved_bytes = 0
+        self._end = 0  # of all addresses used so far
+        self._used: dict[int, tuple[_Block, bool]] = {}  # each with whether it is a small one
+        self._free: dict[bool, list[tuple[int, int]]] = {True: [], False: []}  # (size, address)
+        self._blocks: dict[int, _Block] = {}  # free ones
+
+    def allocate(self, n_bytes: int) -> int:
+        """Return the address of a block of at least `n_bytes`, which must be 1 or more."""
+        size = _rounded(n_bytes, _ROUND)
+        small = size <= _SMALL
+        free = self._free[small]
+        at = bisect_left(free, (size, 0))
+        block = self._take(*free[at], small=small) if at < len(free) else self._reserve(size)
+        left = block.size - size
+        if (left >= _ROUND) if small else (left > _SMALL):
+            rest = _Block(block.address + size, left, before=block, after=block.after)
+            if rest.after:
+                rest.after.before = rest
+            block.size, block.after = size, rest
+            self._put(rest, small=small)
+        self.allocated_bytes += block.size
+        self._used[block.address] = block, small
+        return block.address
+
+    def free(self, address: int) -> None:
+        """Take back the block at an address that `allocate` returned."""
+        block, small = self._used.pop(address)
+        self.allocated_bytes -= block.size
+        if block.before and block.before.address in self._blocks:
+            before = self._take(block.before.size, block.before.address, small=small)
+            block = _joined(before, block)
+        if block.after and block.after.address in self._blocks:
+            after = self._take(block.after.size, block.after.address, small=small)
+            block = _joined(block, after)
+        self._put(block, small=small)
+
+    def free_blocks(self) -> list[tuple[int, int]]:
+        """Return (address, size) of what is reserved and not allocated, in order."""
+        return sorted((block.address, block.size) for block in self._blocks.values())
+
+    def _reserve(self, size: int) -> _Block:
+        """Return a new segment as one block."""
+        if size <= _SMALL:
+            size = _SMALL_SEGMENT
+        else:
+            size = _LARGE_SEGMENT if size < _OWN_SEGMENT else _rounded(size, _ROUND_SEGMENT)
+        block = _Block(self._end, size)
+        self._end += size + _ROUND_SEGMENT  # a gap, so that no two segments touch
+        self.reserved_bytes += size
+        return block
+
+    def _take(self, size: int, address: int, *, small: bool) -> _Block:
+        free = self._free[small]
+        del free[bisect_left(free, (size, address))]
+        return self._blocks.pop(address)
+
+    def _put(self, block: _Block, *, small: bool) -> None:
+        insort(self._free[small], (block.size, block.address))
+        self._blocks[block.address] = block
+
+
+def _joined(block: _Block, after: _Block) -> _Block:
+    """Return the first block, grown by the one behind it."""
+    block.size += after.size
+    block.after = after.after
+    if block.after:
+        block.after.before = block
+    return block
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The peaks of a training's first steps, in bytes: requested <= allocated <= reserved."""
+
+    requested_bytes: int
+    #: As `torch.cuda.max_memory_allocated` counts: blocks, with what was not worth splitting off.
+    allocated_bytes: int
+    #: As `torch.cuda.max_memory_reserved` counts.
+    reserved_bytes: int
+
+
+def replay(ledger: Ledger, steps: int = 3) -> Replay:
+    """Replay a ledger's step several times over, and return the peaks.
+
+    In the first step the optimizer makes its state and masters only when it first runs, as torch's
+    optimizers do, so they lie between what forward and backward left; later steps find all there.
+    """
+    allocator = CachingAllocator()
+    lasting = [t for t in ledger.tensors if t.birth == 0 and t.death == len(ledger.events) - 1]
+    late = {id(t) for t in lasting if t.owner in ("optimizer_state", "master")}
+    passing = _by_event(ledger, {id(t) for t in lasting})
+    optimizer = next((i for i, e in enumerate(ledger.events) if e.phase == "optimizer"), 0)
+    for tensor in lasting:
+        if id(tensor) not in late and tensor.bytes:
+            allocator.allocate(tensor.bytes)
+    allocated, places = allocator.allocated_bytes, dict[int, int]()
+    for step in range(steps):
+        for event, (births, deaths) in enumerate(passing):
+            if step == 0 and event == optimizer:
+                for tensor in lasting:
+                    if id(tensor) in late and tensor.bytes:
+                        allocator.allocate(tensor.bytes)
+            for tensor in births:
+                places[id(tensor)] = allocator.allocate(tensor.bytes)
+            allocated = max(allocated, allocator.allocated_bytes)
+            for tensor in deaths:
+                allocator.free(places.pop(id(tensor)))
+    return Replay(ledger.peak_bytes, allocated, allocator.reserved_bytes)
+
+
+def _by_event(ledger: Ledger, lasting: set[int]) -> list[tuple[list[Tensor], list[Tensor]]]:
+    """Return for each event the tensors that are made at it, and those let go after it."""
+    found: list[tuple[list[Tensor], list[Tensor]]] = [([], []) for _ in ledger.events]
+    for tensor in ledger.tensors:
+        if id(tensor) not in lasting and tensor.bytes:
+            found[tensor.birth][0].append(tensor)
+            found[tensor.death][1].append(tensor)
+    return found
+
+
+def _rounded(n_bytes: int, to: int) -> int:
+    return -(-n_bytes // to) * to
