@@ -149,7 +149,7 @@ def test_every_mutant_stands_in_the_bank() -> None:
 
 
 def test_no_draw_lets_a_mutant_pass() -> None:
-    for seed in range(4):
+    for seed in range(2):
         cases = loss_scaler.cases(np.random.default_rng(seed))
         right = [_run(TorchScaler, case.inputs) for case in cases]
         for name, mutant in MUTANTS.items():

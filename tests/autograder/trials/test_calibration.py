@@ -76,6 +76,7 @@ def with_budgets(lab: Lab, changed: Callable[[Budget], Budget]) -> Lab:
 
 
 @sandboxed
+@pytest.mark.slow
 def test_a_budget_that_is_too_small_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
