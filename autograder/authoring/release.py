@@ -109,7 +109,7 @@ def _start_page(course: Course) -> str:
 
 def library_wheel(course: Course) -> tuple[str, bytes]:
     """Return the library's wheel, name and content: what students install."""
-    return _wheel(course.library, course.name_of(course.library), course.project_files)
+    return _wheel(course.peakmem, course.name_of(course.peakmem), course.project_files)
 
 
 def grader_wheel(course: Course) -> tuple[str, bytes]:

@@ -125,7 +125,7 @@ class Course:
         return [path for path in built if path.is_file()]
 
     @property
-    def library(self) -> Path:
+    def peakmem(self) -> Path:
         """The package that students install."""
         return self.root / "src" / "peakmem"
 
