@@ -61,7 +61,7 @@ class Counting:
         return verdict
 
 
-def counting_of(out: OutFolder, course: Course = COURSE) -> Counting:
+def counting_of(out: OutFolder, course: Course) -> Counting:
     """Return how exercises of the course count in the results folder `out`."""
     semester = read_semester(out, None)
     return Counting(semester.stretch, semester.left_out, waivers(out), course)

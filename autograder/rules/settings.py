@@ -1,4 +1,4 @@
-"""A file of settings whose values are taken out by name, each refused in words that name it."""
+"""The settings in a file, by name; an error names the file, the key and what was expected."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ def _cpu_limit() -> Iterator[None]:
 
 
 def _raise_too_long(_number: int, frame: FrameType | None) -> None:
-    if not _is_importing(frame):  # a module that is imported by half fails whoever needs it later
+    if not _is_importing(frame):  # a half-imported module fails later tests
         raise _TooLong
 
 

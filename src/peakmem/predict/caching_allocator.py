@@ -5,7 +5,7 @@ segments of 20 MiB, and more out of a segment of its own, rounded up to 2 MiB. T
 block that is large enough is taken, at the lowest address; it is split if at least 512 B of a small
 segment, or more than 1 MiB of another, would be left. Freed blocks merge with free neighbours, and
 segments stay reserved. Source: c10/cuda/CUDACachingAllocator.cpp, with its default settings; one
-stream, no expandable segments, and no segments given back for want of memory.
+stream, no expandable segments, and no segment given back when memory runs out.
 """
 
 from __future__ import annotations

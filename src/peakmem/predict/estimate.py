@@ -25,7 +25,7 @@ Verdict = Literal["fits", "reduce activations", "no batch size can fix this"]
 
 # Of a process that runs torch: with CUDA's modules loaded lazily, as torch 1.13 and later ask for,
 # and all of them at once (github.com/pytorch/pytorch/pull/86509). On top cuBLAS's workspace, which
-# is at most this large by default (32 MiB, on Hopper).
+# is at most this large by default (32 MiB, on Hopper and later; getChosenWorkspaceSize in torch).
 _CONTEXT_BYTES = (287_047_680, 666_632_192 + 32 * MiB)
 
 _MODEL_STATES: tuple[Owner, ...] = ("parameter", "gradient", "master", "optimizer_state")

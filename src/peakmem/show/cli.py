@@ -254,7 +254,7 @@ def _report(found: Estimate, notes: list[str]) -> Iterator[str]:
     yield from notes
     if not device.unified:
         yield from _process(found)
-    yield "Left out: the CUDA context, libraries' workspaces, the allocator's fragments."
+    yield "Not in the peak: the CUDA context, libraries' workspaces, the allocator's fragments."
 
 
 def _process(found: Estimate) -> Iterator[str]:

@@ -9,7 +9,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.base.course import COURSE
-from autograder.content import find_lab
+from autograder.content import find_lab, lab_names
 from autograder.model.result import Result
 from autograder.model.submission import SubmissionKey
 from autograder.model.task import Verdict
@@ -33,6 +33,20 @@ WORDS = next(q.id for q in questions_in(source_notebook(LAB.name)) if q.by_perso
 POINTS = {q.id: q.points for q in questions_in(source_notebook(LAB.name))}
 CORE_POINTS = sum(points for task, points in POINTS.items() if task not in LAB.stretch)
 ALL_POINTS = sum(POINTS.values())
+
+
+@pytest.mark.parametrize("lab", lab_names())
+def test_headings_name_the_stretch_that_the_tasks_name(lab: str) -> None:
+    questions = questions_in(source_notebook(lab))
+    assert {q.id for q in questions if q.is_stretch} == find_lab(lab).stretch != set()
+
+
+@pytest.mark.parametrize("heading", ["", "## 1.2 Title", "## 1.2 Title (stretching)"])
+def test_what_no_heading_names_as_stretch_is_core(heading: str) -> None:
+    cells = [{"cell_type": "markdown", "metadata": {}, "source": heading}]
+    marks = {"grade": True, "solution": False, "points": 1, "grade_id": "q1"}
+    cells += [{"cell_type": "code", "metadata": {"nbgrader": marks}, "source": ""}]
+    assert [q.is_stretch for q in questions_in({"cells": cells})] == [False]
 
 
 def graded(student: str, core: float, stretch: float) -> Result:
