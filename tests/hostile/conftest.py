@@ -8,10 +8,10 @@ import os
 import re
 import socket
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from tests.hostile.kinds import QUICK
 from tests.hostile.reach import REACH
 from tests.hostile.structure import FILES, STRUCTURES
 from tests.hostile.use_up import USE_UP
+from tests.sharing import shared
 
 _TABLES = (DECEIVE, ANSWERS, REACH, KERNEL, USE_UP)
 ATTACKS = [attack for table in _TABLES for attack in table]
@@ -89,7 +90,7 @@ def _of(room: str, tables: Sequence[Sequence[Any]]) -> list[Any]:
 
 @pytest.fixture(scope="session")
 def graded() -> Iterator[Callable[[str], Hostile]]:
-    """A function that has a class graded when it is first asked for."""
+    """A function that has a class graded when it is first asked for, once for all processes."""
     if sys.platform != "linux" or missing_layers():
         pytest.skip("the sandbox cannot run here")
     rooms: dict[str, Hostile] = {}
@@ -97,7 +98,7 @@ def graded() -> Iterator[Callable[[str], Hostile]]:
 
         def room_of(name: str) -> Hostile:
             if name not in rooms:
-                rooms[name] = stack.enter_context(_graded(name))
+                rooms[name] = stack.enter_context(shared(name, partial(_graded, name)))
             return rooms[name]
 
         yield room_of
@@ -111,24 +112,18 @@ def hostile(request: pytest.FixtureRequest, graded: Callable[[str], Hostile]) ->
     return graded(request.param)
 
 
-@contextmanager
-def _graded(room_name: str) -> Iterator[Hostile]:
-    # Not pytest's folder for such things: only its owner may enter that one.
-    with tempfile.TemporaryDirectory(prefix="hostile-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        room = Hostile(folder, course_copy(folder / "course"))
-        (room.course / ".course_secret").write_text(SECRET)
-        _hide_canaries(room.course / "solutions" / LAB05 / f"{LAB05}.ipynb")
-        with _listening() as (listeners, port):
-            _hand_in(room, room_name, port)
-            around = _as_user(folder) if "user" in room_name else ()
-            environment = {"TOKEN": CANARY}
-            with _seeing_what_stays(room):
-                done = room.grade(*LIMITS, environment=environment, around=around)
-            room.accepted = sum(map(_accepts, listeners))
-        room.status, room.said = done.returncode, done.stdout + done.stderr
-        yield room
+def _graded(room_name: str, folder: Path) -> Hostile:
+    room = Hostile(folder, course_copy(folder / "course"))
+    (room.course / ".course_secret").write_text(SECRET)
+    _hide_canaries(room.course / "solutions" / LAB05 / f"{LAB05}.ipynb")
+    with _listening() as (listeners, port):
+        _hand_in(room, room_name, port)
+        around = _as_user(folder) if "user" in room_name else ()
+        with _seeing_what_stays(room):
+            done = room.grade(*LIMITS, environment={"TOKEN": CANARY}, around=around)
+        room.accepted = sum(map(_accepts, listeners))
+    room.status, room.said = done.returncode, done.stdout + done.stderr
+    return room
 
 
 @contextmanager
