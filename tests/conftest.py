@@ -14,6 +14,9 @@ from playwright.sync_api import Browser, Playwright, sync_playwright
 # Tests run on several processes at once; a torch that takes all cores in each makes all slow.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Typer takes the environment of GitHub's machines for a terminal with colours.
+os.environ.pop("GITHUB_ACTIONS", None)
+
 # A slow machine is no failure, and a test that passed here passes elsewhere.
 settings.register_profile("course", deadline=None, derandomize=True)
 settings.load_profile("course")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["has_gpu", "prepare"]
 
+_NO_LABS = {"peakmem.show.cli", "peakmem.show.widgets"}  # commands and calculators
+
 
 def prepare(modules: Sequence[str]) -> tuple[InteractiveShell, Recorder]:
     """Import these modules, those that are there, and return a shell that has run a first cell.
@@ -81,7 +83,7 @@ def _import_library() -> None:
 
 def _modules_in(path: Iterable[str], prefix: str) -> Iterator[str]:
     for module in pkgutil.iter_modules(path, prefix):
-        if module.name != "peakmem.show.widgets":  # calculators, which no lab has
+        if module.name not in _NO_LABS:
             yield module.name
             if module.ispkg:
                 folders = [str(Path(folder) / module.name.rpartition(".")[2]) for folder in path]

@@ -74,11 +74,13 @@ def require_whole(name: str, value: object) -> None:
 
 
 def did_you_mean(value: object, known: Iterable[object]) -> str:
-    """Return a hint at the known name that an unknown one is nearest to; empty if none is near.
+    """Return a hint at the known name that an unknown one is part of or near to; empty if none is.
 
-    >>> did_you_mean("adamw8bit", ["sgd", "adam8bit"])
-    " (did you mean 'adam8bit'?)"
+    >>> did_you_mean("adamw8bit", ["sgd", "adam8bit"]), did_you_mean("gpt3", ["gpt2", "gpt3-175b"])
+    (" (did you mean 'adam8bit'?)", " (did you mean 'gpt3-175b'?)")
     """
-    names = [name for name in known if isinstance(name, str)]
-    close = get_close_matches(str(value), names, n=1)
+    word, names = str(value), [name for name in known if isinstance(name, str)]
+    begun = [name for name in names if word and name.startswith(word)]
+    holding = [name for name in names if len(word) > 2 and word in name]
+    close = sorted(begun or holding, key=len) or get_close_matches(word, names, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from peakmem.labs.doctor import Check
 from peakmem.predict.step_ledger import build_ledger
 from peakmem.show.cli import main
 from peakmem.specs.hardware import ACCELERATORS
@@ -169,8 +170,10 @@ def test_deepspeeds_file(capsys: pytest.CaptureFixture[str]) -> None:
             "unknown model 'gpt5' (did you mean 'gpt2'?); known are gpt2",
         ),
         ("estimate --model gpt2 --gpu b100", "unknown accelerator 'b100'"),
+        ("estimate --model gpt2 --gpu 4090", "'4090' (did you mean 'rtx4090-24gb'?)"),
         (f"{SMALL} --batch 0", "expected batch to be a whole number of at least 1, but got 0"),
-        (f"{SMALL} --batch many", "argument --batch: invalid int value: 'many'"),
+        (f"{SMALL} --batch many", "expected --batch to be a whole number, but got 'many'"),
+        (f"{SMALL} --dropout x", "expected --dropout to be a number, but got 'x'"),
         (f"{SMALL} --tensor-parallel 16", "heads"),
         (f"{SMALL} --memory 0GB", "--memory is 0 bytes"),
         (f"{SMALL} --memory 80", "is no amount of memory"),
@@ -182,23 +185,46 @@ def test_deepspeeds_file(capsys: pytest.CaptureFixture[str]) -> None:
         (f"{SMALL} --optimizer adamw8bit", "(did you mean 'adam8bit'?)"),
         ("estimate --model gpt2 --gpu m2-24gb --offload", "frees nothing on m2-24gb"),
         ("estimate --gpu a100-80gb", "expected --model"),
-        ("estimate --model gpt2 --config gpt2", "not allowed with argument"),
+        ("estimate --model gpt2 --config gpt2", "--model and --config exclude each other"),
+        (f"{SMALL} --json --export deepspeed", "--json and --export exclude each other"),
+        (f"{SMALL} --json -q", "--json and --quiet exclude each other"),
         ("estimate --config missing.json", "no such file: missing.json"),
-        ("", "command"),
+        ("estimat", "there is no command 'estimat' (did you mean 'estimate'?)"),
+        ("xyzzy", "there is no command 'xyzzy'; `peakmem --help` lists"),
+        (f"{SMALL} --bach 1", "there is no option --bach (did you mean '--batch'?)"),
+        (f"{SMALL} --batch", "option '--batch' requires an argument"),
+        (f"{SMALL} again", "unexpected extra argument(s) (again)"),
     ],
 )
 def test_bad_input_gets_one_sentence(
     arguments: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    try:
-        status = main(arguments.split())
-    except SystemExit as stop:
-        status = stop.code
+    assert main(arguments.split()) == 2
     told = capsys.readouterr()
-    assert status == 2
     assert says in told.err
     assert told.err.count("\n") == 1
     assert not told.out
+
+
+def test_quiet_is_the_verdict_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SMALL.split(), "-q"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("It fits, with")
+    assert main(["estimate", "--model", "gpt3-6.7b", "--gpu", "l4-24gb", "--quiet"]) == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("It does not fit")
+
+
+def test_a_quiet_doctor_says_what_is_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["doctor", "-q"]) == 0
+    assert capsys.readouterr().out == ""
+    found = [Check("Python", True, "3.11"), Check("torch", False, "1.0", "pip install torch")]
+    monkeypatch.setattr("peakmem.labs.doctor.check_machine", lambda: found)
+    assert main(["doctor", "-q"]) == 1
+    said = capsys.readouterr().out
+    assert said == "MISSING torch       1.0\n        to mend it: pip install torch\n"
 
 
 def test_doctor_names_every_lab(capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +238,7 @@ def test_doctor_names_every_lab(capsys: pytest.CaptureFixture[str]) -> None:
 def test_estimate_starts_without_torch() -> None:
     code = (
         f"import sys; from peakmem.show.cli import main; main({GPT3.split()!r});"
-        "sys.exit(any(name in sys.modules for name in ('torch', 'matplotlib', 'ipywidgets')))"
+        "sys.exit(any(n in sys.modules for n in ('torch', 'matplotlib', 'ipywidgets', 'rich')))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert run.returncode == 0, run.stderr.decode()

@@ -1,0 +1,51 @@
+"""`peakmem doctor`: what this machine can run, lab by lab."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from peakmem.core.units import both
+from peakmem.show.cli.colour import BAD, GOOD, paint
+
+__all__ = ["doctor"]
+
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print only what is missing, and how to get it.")
+]
+
+
+def doctor(quiet: Quiet = False) -> int:
+    """Say what this machine can run, lab by lab."""
+    from peakmem.labs.doctor import check_machine, labs_here
+
+    checks = check_machine()
+    for check in checks:
+        if not check.ok:
+            paint(f"MISSING {check.name:<12}{check.found}", BAD)
+            print(f"        to mend it: {check.remedy}")
+        elif not quiet:
+            paint(f"ok      {check.name:<12}{check.found}", GOOD)
+    if not quiet:
+        has_gpu = _print_device(any(check.name == "torch" and check.ok for check in checks))
+        for lab, what in labs_here(has_gpu).items():
+            print(f"{lab:<24}{what}")
+    return 0 if all(check.ok for check in checks) else 1
+
+
+def _print_device(has_torch: bool) -> bool:
+    """Print which device the labs use; return whether it is a CUDA GPU."""
+    if not has_torch:
+        return False
+    import torch  # here, so that other commands start at once
+
+    if torch.cuda.is_available():
+        memory = both(torch.cuda.get_device_properties(0).total_memory)
+        print(f"The labs use the GPU {torch.cuda.get_device_name(0)} with {memory}.")
+        return True
+    if torch.backends.mps.is_available():
+        print("The labs use the CPU: they do not measure Apple's GPU.")
+    else:
+        print("The labs use the CPU: torch sees no CUDA GPU here.")
+    return False

@@ -1,0 +1,106 @@
+"""`peakmem estimate`: predicts one training step's peak memory, and prints or exports it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from peakmem.predict.deepspeed import deepspeed_config
+from peakmem.predict.estimate import Estimate, estimate
+from peakmem.predict.suggestions import suggest
+from peakmem.show.cli.colour import BAD, GOOD, paint
+from peakmem.show.cli.estimate_report import (
+    closing_lines,
+    listing,
+    notes_on,
+    table_lines,
+    verdict_lines,
+)
+from peakmem.show.cli.step import Step
+from peakmem.show.config_report import ConfigReport
+from peakmem.specs.hardware import BOARDS, smallest_board
+from peakmem.specs.models import ModelShape, model
+from peakmem.specs.recipes import Parallelism, Recipe
+
+__all__ = ["run_estimate"]
+
+
+def run_estimate(step: Step) -> int:
+    """Print what was asked for; return 0 if the step fits, and 1 if not."""
+    if step.show_list:
+        print("\n".join(listing()))
+        return 0
+    report = None
+    if step.config is not None:
+        report = ConfigReport.of(step.config, step.recipe, step.parallelism)
+        if report.shape is None:
+            return _print_states(step, report)
+        shape = report.shape
+    elif step.model is not None:
+        shape = model(step.model)
+    else:
+        raise ValueError(
+            "expected --model, such as gpt2, or --config; `peakmem estimate --list` has all models"
+        )
+    if step.export is not None:
+        if step.export != "deepspeed":
+            raise ValueError(f"--export {step.export!r} is unknown; use deepspeed")
+        print(json.dumps(deepspeed_config(shape, step.recipe, step.parallelism), indent=2))
+        return 0
+    chosen = step.device
+    if chosen is None:
+        found = _on_smallest_board(shape, step.recipe, step.parallelism)
+    else:
+        found = estimate(shape, step.recipe, chosen, step.parallelism)
+    notes = list(notes_on(found, was_chosen=chosen is None))
+    notes += report.assumptions if report else []
+    if step.json:
+        others = [
+            {"changes": r.changes, "cost": r.cost, "peak_bytes": r.estimate.peak_bytes}
+            for r in suggest(found)
+        ]
+        figures = found.as_json() | {"suggestions": others, "notes": notes}
+        print(json.dumps((report.as_json() if report else {}) | figures, indent=2))
+    else:
+        _print_report(step, found, notes, report)
+    return 0 if found.fits else 1
+
+
+def _print_report(
+    step: Step, found: Estimate, notes: list[str], report: ConfigReport | None
+) -> None:
+    verdict, *remedies = verdict_lines(found)
+    if report and not step.quiet:
+        print("\n".join(report.parameter_lines()), end="\n\n")
+    if not step.quiet:
+        print("\n".join(table_lines(found)))
+    paint(verdict, GOOD if found.fits else BAD)
+    if not step.quiet:
+        print("\n".join([*remedies, *notes, *closing_lines(found)]))
+
+
+def _print_states(step: Step, report: ConfigReport) -> int:
+    """Print what is known of a model whose activations are not predicted."""
+    if step.export is not None:
+        raise ValueError(
+            f"--export {step.export} needs a model whose step is predicted, such as a Llama, but "
+            f"{step.config} is a {report.table.model_type}; leave it out"
+        )
+    device = step.device
+    memory_bytes = device.memory_bytes if device else None
+    if step.json:
+        print(json.dumps(report.as_json() | report.states_as_json(memory_bytes), indent=2))
+    elif step.quiet:
+        print("\n".join(report.notes(memory_bytes)))
+    else:
+        print("\n".join([*report.parameter_lines(), "", *report.state_lines(memory_bytes)]))
+    return 1 if report.is_too_large(memory_bytes) else 0
+
+
+def _on_smallest_board(shape: ModelShape, recipe: Recipe, parallelism: Parallelism) -> Estimate:
+    """Return the estimate on the smallest board that holds it, or on the largest there is.
+
+    The peak depends on no device, so one ledger is enough.
+    """
+    found = estimate(shape, recipe, BOARDS[-1], parallelism)
+    return replace(found, device=smallest_board(found.peak_bytes) or BOARDS[-1])

@@ -1,0 +1,59 @@
+"""Parameters that belong together, declared once: a dataclass whose fields are a command's options.
+
+    @dataclass(frozen=True)
+    class Output:
+        quiet: Annotated[bool, typer.Option("--quiet", "-q")] = False
+
+    @app.command()
+    @flat
+    def estimate(output: Output) -> int: ...
+
+Typer itself wants each option as a parameter of the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Any, TypeVar, get_type_hints
+
+__all__ = ["flat"]
+
+Result = TypeVar("Result")
+
+
+def flat(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Return the function with a parameter for each field of its dataclasses, in their order.
+
+    It takes all its parameters by name. Two fields may not have one name.
+    """
+    kinds = get_type_hints(function, include_extras=True)
+    groups: dict[str, type] = {}
+    parameters: list[Parameter] = []
+    for name, parameter in signature(function).parameters.items():
+        if is_dataclass(kinds[name]):
+            groups[name] = kinds[name]
+            parameters += _of(kinds[name])
+        else:
+            kind = Parameter.KEYWORD_ONLY
+            parameters.append(parameter.replace(annotation=kinds[name], kind=kind))
+
+    @wraps(function)
+    def call(**given: Any) -> Result:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        return function(**given)
+
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return call
+
+
+def _of(group: type) -> Iterator[Parameter]:
+    kinds = get_type_hints(group, include_extras=True)
+    for field in fields(group):
+        default = Parameter.empty if field.default is MISSING else field.default
+        kind = Parameter.KEYWORD_ONLY
+        yield Parameter(field.name, kind, default=default, annotation=kinds[field.name])

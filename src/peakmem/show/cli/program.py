@@ -1,0 +1,125 @@
+"""How a command line is read: help in groups, hints at near names, and errors of one sentence.
+
+`peakmem` and `autograder` are both made of this, so that they look and answer alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from peakmem import __version__
+from peakmem.core.errors import did_you_mean
+
+__all__ = ["Command", "Unreadable", "program", "require_command", "run", "version_option"]
+
+_NUMBERS: dict[object, str] = {int: "a whole number", float: "a number"}
+
+
+@dataclass
+class Unreadable(Exception):
+    """A command line that can't be read."""
+
+    #: The command that it is for, such as `estimate`; empty if it names none.
+    command: str
+    #: What is wrong, and where to look, in one sentence.
+    sentence: str
+
+
+def program(about: str, *, epilog: str | None = None) -> typer.Typer:
+    """Return a program that has no commands yet; its callback has to call `require_command`."""
+    return typer.Typer(
+        cls=_Group,
+        help=about,
+        epilog=epilog,
+        invoke_without_command=True,
+        subcommand_metavar="COMMAND",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def version_option(name: str) -> Any:
+    """Return the option `--version` of the program with this name."""
+
+    def show(wanted: bool) -> None:
+        if wanted:
+            print(f"{name} {__version__}")
+            raise typer.Exit
+
+    return typer.Option("--version", callback=show, is_eager=True, help="Show the version.")
+
+
+def require_command(context: typer.Context, example: str) -> None:
+    """Show all commands on standard error and raise if the command line names none."""
+    if context.invoked_subcommand is None:
+        with contextlib.redirect_stdout(sys.stderr):
+            context.get_help()
+        raise typer.BadParameter(f"a command is required, such as `{example}`", context)
+
+
+def run(app: typer.Typer, name: str, arguments: Sequence[str] | None) -> int:
+    """Run one command and return its exit status, 0 for one that only printed help.
+
+    `arguments` are those of this process if None. Raises Unreadable before the command begins.
+    """
+    try:
+        status = get_command(app).main(arguments, prog_name=name, standalone_mode=False)
+    except typer.TyperException as error:
+        context: typer.Context | None = getattr(error, "ctx", None)
+        command = context.info_name if context and context.parent else None
+        path = f"{name} {command}" if command else name
+        sentence = f"{path}: {_reason(error)}; `{path} --help` lists what can be given"
+        raise Unreadable(command or "", sentence) from None
+    return int(status)
+
+
+def _reason(error: typer.TyperException) -> str:
+    """What is wrong with a command line, with the value, and what was expected."""
+    parameter = getattr(error, "param", None)
+    if near := getattr(error, "possibilities", None):
+        given = getattr(error, "option_name", "")
+        return f"there is no option {given}{did_you_mean(given, near)}"
+    if parameter is None:
+        return error.message[:1].lower() + error.message[1:].rstrip(".")
+    name = parameter.get_error_hint().replace("'", "")
+    if not error.message:
+        return f"{name} is required"
+    kind = _NUMBERS.get(parameter.type_descriptor.annotation)
+    errors = getattr(error.__cause__, "errors", None)  # how Typer's converters tell the value
+    if kind is None or errors is None:
+        return f"{name}: {error.message}"
+    least = "" if parameter.min is None else f" of at least {parameter.min}"
+    return f"expected {name} to be {kind}{least}, but got {errors()[0]['input']!r}"
+
+
+class _BareFlags:
+    """Help that shows no type beside an option without a value."""
+
+    def get_params(self, ctx: Any) -> Any:
+        parameters = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Command(_BareFlags, TyperCommand):
+    """The `cls` of a program's commands."""
+
+
+class _Group(_BareFlags, TyperGroup):
+    """A program whose misspelt commands are answered with the nearest one."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if name not in self.commands and not ctx.resilient_parsing:
+            ctx.fail(f"there is no command {name!r}{did_you_mean(name, self.commands)}")
+        return super().resolve_command(ctx, args)
