@@ -75,7 +75,8 @@ def release(
 
     zips = make_release(course, labs, to)
     lines = [
-        f"{path}  ({path.stat().st_size / 2**20:.1f} MiB, {', '.join(versions)})"
+        f"{path}  ({path.stat().st_size / 2**20:.1f} MiB, "
+        f"{versions[0] if len(versions) == 1 else f'{len(versions)} labs'})"
         for path, versions in zips.items()
     ]
     releases = {str(path): versions for path, versions in zips.items()}

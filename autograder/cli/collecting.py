@@ -71,10 +71,11 @@ def collect(
             *_listed("Late, by the platform's word", dict.fromkeys(done.late, ""), most),
             *_listed("Taken though its name is not the lab's", done.renamed, most),
             *_listed(f"Set aside in {aside}", others, most),
+            *_counted(f"Set aside in {aside}, as named on standard error", strangers),
         ]
     )
     problems = [f"{path}: not taken in, since {why}." for path, why in done.unread.items()]
-    problems += [f"{path}: set aside in {aside}, since {why}." for path, why in strangers.items()]
+    problems += [f"{path}: not taken in, since {why}." for path, why in strangers.items()]
     return found(problems, text=text, data=_data(done), remarks=remarks, paths=paths)
 
 
@@ -101,6 +102,10 @@ def _listed(title: str, about: Mapping[str, str], most: int | None) -> list[str]
     more = len(lines[most:]) if most else 0
     last = [f"  ... and {more} more, which --verbose shows"] if more else []
     return [f"{title} ({len(about)}):", *lines[:most], *last]
+
+
+def _counted(title: str, about: Mapping[str, str]) -> list[str]:
+    return [f"{title}: {len(about)}"] if about else []
 
 
 def _data(done: Collected) -> dict[str, object]:
