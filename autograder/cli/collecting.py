@@ -2,86 +2,80 @@
 
 from __future__ import annotations
 
-import argparse
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from autograder.cli.common import add_lab, out_folder
+import typer
+
+from autograder.base.course import Course
+from autograder.cli.command import Output
+from autograder.cli.common import Lab, OutFolder, out_option
 from autograder.cli.report import Report, found
 
 if TYPE_CHECKING:
-    from autograder.cli.common import Commands
     from autograder.platforms.collect import Collected
-    from autograder.store.out_folder import OutFolder
 
-__all__ = ["add_collect"]
+__all__ = ["collect"]
 
-_SHOWN = 5  # lines of each kind; the log has all of them
-
-
-def add_collect(commands: Commands) -> None:
-    """Add `collect`."""
-    command = commands.add_parser(
-        "collect", help="take in a download from Canvas, Moodle or Gradescope"
-    )
-    add_lab(command)
-    command.add_argument(
-        "download", type=Path, metavar="DOWNLOAD", help="the zip as it came, or its unpacked folder"
-    )
-    command.add_argument(
-        "--submitted",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="where submissions go, as DIR/<student>/<lab>/<lab>.ipynb",
-    )
-    command.add_argument(
-        "--out",
-        type=out_folder,
-        required=True,
-        metavar="OUT",
-        help="the results folder, whose semester.toml names the roster; receipts go there",
-    )
-    command.set_defaults(run=_collect)
+_SHOWN = 5  # lines of each kind without --verbose
 
 
-def _collect(options: argparse.Namespace) -> Report:
+def collect(
+    course: Course,
+    output: Output,
+    lab: Lab,
+    download: Annotated[
+        Path,
+        typer.Argument(metavar="DOWNLOAD", help="The zip as it came, or its unpacked folder."),
+    ],
+    submitted: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", help="Where submissions go, as DIR/<student>/<lab>/<lab>.ipynb."
+        ),
+    ],
+    out: Annotated[
+        OutFolder,
+        out_option("The results folder; its semester.toml names the roster, it gets receipts."),
+    ],
+) -> Report:
+    """Take in a download from Canvas, Moodle or Gradescope."""
     from autograder.grading.registry import find_lab
-    from autograder.platforms.collect import ASIDE, collect, write_receipts
+    from autograder.platforms import collect as collecting
     from autograder.platforms.downloads import open_download
     from autograder.rules.semester import read_semester
 
-    find_lab(options.lab, options.course)  # ValueError, with the names that there are
-    submitted: Path = options.submitted.resolve()
-    roster = read_semester(options.out, options.course).roster
-    with open_download(options.download) as download:
-        done = collect(download, options.download.name, options.lab, submitted, roster)
-    aside = submitted.with_name(ASIDE.format(submitted.name))
+    find_lab(lab, course)  # ValueError, with the names that there are
+    submitted = submitted.resolve()
+    roster = read_semester(out, course).roster
+    with open_download(download) as opened:
+        done = collecting.collect(opened, download.name, lab, submitted, roster)
+    aside = submitted.with_name(collecting.ASIDE.format(submitted.name))
     paths = {"submitted": submitted, "set_aside": aside}
-    remarks = [] if roster else [_NO_ROSTER.format(options.out)]
+    remarks = [] if roster else [_NO_ROSTER.format(out)]
     if done.received:
-        paths["receipts"] = options.out.receipts
-        write_receipts(paths["receipts"], options.lab, done.received)
-        remarks += _unread_receipts(options.out)
+        paths["receipts"] = out.receipts
+        collecting.write_receipts(paths["receipts"], lab, done.received)
+        remarks += _unread_receipts(out)
     collected = len(done.placed) + len(done.unchanged)
+    strangers = {path: why for path, why in done.aside.items() if roster and path in done.unknown}
+    others = {path: why for path, why in done.aside.items() if path not in strangers}
+    most = None if output.verbose else _SHOWN
     text = "\n".join(
         [
-            f"{options.lab}: {collected} submissions from {download.platform} "
+            f"{lab}: {collected} submissions from {opened.platform} "
             f"({len(done.placed)} new or changed, {len(done.unchanged)} as before)",
-            *_named("Earlier notebooks moved aside", done.replaced),
-            *_named("Late, by the platform's word", done.late),
-            *_listed("Taken though its name is not the lab's", done.renamed),
-            *_listed(f"Set aside in {aside}", done.aside),
+            *_listed("Earlier notebooks moved aside", dict.fromkeys(done.replaced, ""), most),
+            *_listed("Late, by the platform's word", dict.fromkeys(done.late, ""), most),
+            *_listed("Taken though its name is not the lab's", done.renamed, most),
+            *_listed(f"Set aside in {aside}", others, most),
+            *_counted(f"Set aside in {aside}, as named on standard error", strangers),
         ]
     )
     problems = [f"{path}: not taken in, since {why}." for path, why in done.unread.items()]
-    problems += [
-        f"{path}: not taken in, since {why}."
-        for path, why in done.aside.items()
-        if roster and path in done.unknown
-    ]
+    problems += [f"{path}: not taken in, since {why}." for path, why in strangers.items()]
     return found(problems, text=text, data=_data(done), remarks=remarks, paths=paths)
 
 
@@ -100,17 +94,18 @@ def _unread_receipts(out: OutFolder) -> list[str]:
     return [f'To count lateness from these times, write `receipts = "{receipts}"` in {path}.']
 
 
-def _named(title: str, students: Sequence[str]) -> list[str]:
-    return _listed(title, dict.fromkeys(students, ""))
-
-
-def _listed(title: str, about: Mapping[str, str]) -> list[str]:
+def _listed(title: str, about: Mapping[str, str], most: int | None) -> list[str]:
+    """A heading and a line each; at most `most` of these."""
     if not about:
         return []
-    lines = [f"{title} ({len(about)}):"]
-    lines += [f"  {name}: {told}" if told else f"  {name}" for name, told in about.items()]
-    more = len(about) - _SHOWN
-    return [*lines[: _SHOWN + 1], f"  ... and {more} more"] if more > 0 else lines
+    lines = [f"  {name}: {told}" if told else f"  {name}" for name, told in about.items()]
+    more = len(lines[most:]) if most else 0
+    last = [f"  ... and {more} more, which --verbose shows"] if more else []
+    return [f"{title} ({len(about)}):", *lines[:most], *last]
+
+
+def _counted(title: str, about: Mapping[str, str]) -> list[str]:
+    return [f"{title}: {len(about)}"] if about else []
 
 
 def _data(done: Collected) -> dict[str, object]:

@@ -2,134 +2,143 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+import typer
+
+from autograder.base.course import COURSE, Course
+from autograder.base.limits import Limits
+from autograder.base.terminal import say
 from autograder.cli.report import USAGE, Report, found
 
 if TYPE_CHECKING:  # each command imports what it needs, so that `--help` is quick
-    from autograder.base.limits import Limits
+    from autograder.cli.command import Output
     from autograder.model.result import Result
     from autograder.runs import classroom
     from autograder.store.out_folder import OutFolder
-
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+else:
+    OutFolder = Any  # a parameter's type, which Typer wants to know
 
 __all__ = [
-    "Commands",
-    "add_lab",
-    "add_out",
-    "add_running",
+    "Graded",
+    "Lab",
+    "Labs",
+    "OutFolder",
+    "Running",
     "cannot_run",
     "class_report",
     "classroom_of",
     "grade_with_progress",
     "has_gpu",
-    "limits_of",
-    "name_labs",
+    "named_labs",
     "out_folder",
-    "positive",
+    "out_option",
+    "progress",
     "require_graded",
 ]
 
-_LIMITS = (
-    ("cell-seconds", "seconds that one cell may run", "30"),
-    ("submission-seconds", "seconds that one notebook may run, all in all", "300"),
-    ("memory-gib", "GiB of memory that one notebook may use", "2"),
-)
+Item = TypeVar("Item")
 
 
-def positive(text: str) -> int:
-    """A count on the command line; ArgumentTypeError below 1."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of at least 1")
-    return number
-
-
-def _positive_real(text: str) -> float:
-    number = float(text)
-    if not 0 < number < 1e6:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return number
-
-
-def add_running(command: argparse.ArgumentParser) -> None:
-    """Add the options of a command that runs students' code."""
-    command.add_argument(
-        "--workers",
-        type=positive,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="submissions graded at the same time (default: one a processor)",
-    )
-    command.add_argument(
-        "--insecure",
-        action="store_true",
-        help="run students' code WITHOUT the sandbox, and mark every result",
-    )
-    for name, what, default in _LIMITS:
-        command.add_argument(
-            f"--{name}",
-            type=_positive_real,
-            metavar="N",
-            help=f"{what} (default: {default})",
-        )
-
-
-def add_out(command: argparse.ArgumentParser) -> None:
-    """Add OUT, the folder that was graded into."""
-    command.add_argument(
-        "out", type=out_folder, metavar="OUT", help="the OUT of `autograder grade`"
-    )
+# Options
 
 
 def out_folder(text: str) -> OutFolder:
     """A results folder on the command line."""
-    from pathlib import Path
-
     from autograder.store.out_folder import OutFolder
 
     return OutFolder(Path(text))
 
 
-def add_lab(command: argparse.ArgumentParser) -> None:
-    """Add LAB, which `name_labs` completes."""
-    command.add_argument("lab", metavar="LAB", help="such as lab01_formats, or lab01 for short")
+def named_labs(context: typer.Context) -> Iterable[str]:
+    """Names of the labs of the course on the command line, for a shell to complete."""
+    from autograder.grading.registry import lab_names
+
+    course = context.find_root().params.get("course")
+    return lab_names(Course(Path(course)) if course else COURSE)
 
 
-def name_labs(options: argparse.Namespace) -> None:
-    """Put the full names of labs in the place of what the command line has, such as `lab01`.
-
-    Raises ValueError, with the labs there are, if one is unknown or may be several.
-    """
-    one, several = getattr(options, "lab", None), getattr(options, "labs", None)
-    if one is None and not several:
-        return
-    from autograder.grading.registry import lab_named
-
-    if one is not None:
-        options.lab = lab_named(one, options.course)
-    if several:
-        options.labs = [lab_named(name, options.course) for name in several]
-
-
-def limits_of(options: argparse.Namespace) -> Limits:
-    """The limits that the options of `add_running` name; the usual ones for the others."""
-    from autograder.base.limits import Limits
-
-    given = {
-        "cell_seconds": options.cell_seconds,
-        "submission_seconds": options.submission_seconds,
-        "memory_bytes": options.memory_gib and int(options.memory_gib * 2**30),
-    }
-    return Limits(**{name: value for name, value in given.items() if value is not None})
+Lab = Annotated[
+    str,
+    typer.Argument(
+        metavar="LAB", help="Such as lab01_formats, or lab01 for short.", autocompletion=named_labs
+    ),
+]
+Labs = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[LAB]...", help="All labs if none is given.", autocompletion=named_labs
+    ),
+]
+#: The folder that was graded into.
+Graded = Annotated[
+    OutFolder,
+    typer.Argument(parser=out_folder, metavar="OUT", help="The OUT of `autograder grade`."),
+]
 
 
-def classroom_of(options: argparse.Namespace, lab: str, out: OutFolder) -> classroom.Classroom:
+def out_option(text: str) -> Any:
+    """The option --out OUT of a command that makes a results folder, or adds to one."""
+    return typer.Option("--out", parser=out_folder, metavar="OUT", help=text)
+
+
+def _above_zero(value: float) -> float:
+    if not 0 < value < 1e6:
+        raise typer.BadParameter(f"{value:g} is not a number above 0")
+    return value
+
+
+def _limit(text: str) -> Any:
+    return typer.Option(
+        metavar="N", callback=_above_zero, help=text, rich_help_panel="Limits of one notebook"
+    )
+
+
+@dataclass(frozen=True)
+class Running:
+    """The options of a command that runs students' code."""
+
+    workers: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            show_default="one a processor",
+            help="Submissions graded at the same time.",
+        ),
+    ] = os.cpu_count() or 1
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure", help="Run students' code WITHOUT the sandbox, and mark every result."
+        ),
+    ] = False
+    cell_seconds: Annotated[float, _limit("Seconds that one cell may run.")] = Limits.cell_seconds
+    submission_seconds: Annotated[float, _limit("Seconds that all its cells may run.")] = (
+        Limits.submission_seconds
+    )
+    memory_gib: Annotated[float, _limit("GiB of memory that it may use.")] = (
+        Limits.memory_bytes / 2**30
+    )
+
+    @property
+    def limits(self) -> Limits:
+        """What one notebook may use."""
+        return Limits(
+            cell_seconds=self.cell_seconds,
+            submission_seconds=self.submission_seconds,
+            memory_bytes=int(self.memory_gib * 2**30),
+        )
+
+
+# Work
+
+
+def classroom_of(course: Course, running: Running, lab: str, out: OutFolder) -> classroom.Classroom:
     """The classroom of one lab, its results going to `out`."""
     from autograder.rules.semester import read_semester
     from autograder.runs import classroom
@@ -137,19 +146,19 @@ def classroom_of(options: argparse.Namespace, lab: str, out: OutFolder) -> class
     return classroom.Classroom(
         lab=lab,
         out=out.resolve(),
-        course=options.course.resolve(),
-        secret=options.course.secret(),
-        limits=limits_of(options),
-        isolated=not options.insecure,
-        rules=read_semester(out, options.course).ordinary,
+        course=course.resolve(),
+        secret=course.secret(),
+        limits=running.limits,
+        isolated=not running.insecure,
+        rules=read_semester(out, course).ordinary,
     )
 
 
-def cannot_run(options: argparse.Namespace) -> Report | None:
+def cannot_run(running: Running) -> Report | None:
     """Return why no student's code is run here, where it cannot be shut in; None where it can."""
     from autograder.sandbox.host.isolation import missing_layers
 
-    missing = [] if options.insecure else missing_layers()
+    missing = [] if running.insecure else missing_layers()
     if not missing:
         return None
     last = "Nothing is graded without these layers, or with --insecure only."
@@ -163,20 +172,28 @@ def has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
+def progress(items: Iterable[Item], output: Output, **bar: Any) -> Iterator[Item]:
+    """Go through the items; on a terminal a bar shows how far it is, and for how long yet."""
+    from tqdm import tqdm
+
+    yield from tqdm(items, disable=output.quiet or None, **bar)
+
+
 def grade_with_progress(
     room: classroom.Classroom,
     handed: Sequence[classroom.Handed],
-    workers: int,
+    running: Running,
+    output: Output,
     scheduler: str | None = None,
 ) -> None:
-    """Grade what is not graded yet; a bar shows how far it is, and for how long yet."""
-    from tqdm import tqdm
-
+    """Grade what is not graded yet; name each submission that is done if that is asked for."""
     from autograder.runs import classroom
 
-    with tqdm(total=len(handed), desc=room.lab, unit="submission", disable=None) as bar:
-        for _ in classroom.grade_all(room, handed, workers, _elsewhere(scheduler)):
-            bar.update()
+    graded = classroom.grade_all(room, handed, running.workers, _elsewhere(scheduler))
+    bar = {"total": len(handed), "desc": room.lab, "unit": "submission"}
+    for student in progress(graded, output, **bar):
+        if output.verbose:
+            say(f"{room.lab}: {student} is graded")
 
 
 def _elsewhere(scheduler: str | None) -> classroom.Elsewhere | None:
@@ -205,7 +222,7 @@ def require_graded(out: OutFolder) -> None:
 
 
 def class_report(
-    options: argparse.Namespace,
+    course: Course,
     results: Sequence[Result],
     out: OutFolder,
     lab: str | None = None,
@@ -222,7 +239,7 @@ def class_report(
     from autograder.rules.semester import read_semester
     from autograder.store.roll import absent
 
-    needs = review_queue.needs(results, out, options.course)
+    needs = review_queue.needs(results, out, course)
     review_queue.write_needs(needs, out)
     shown = [result for result in results if lab in (None, result.lab)]
     needs = [need for need in needs if lab in (None, need.lab)]
@@ -240,7 +257,7 @@ def class_report(
         text="\n\n".join(
             [
                 summary.told(labs, shown),
-                review_queue.told(needs, out, options.course),
+                review_queue.told(needs, out, course),
                 f"Grades: {paths['grades']}   Feedback: {paths['feedback']}",
             ]
         ),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from autograder.base.course import Course
 from autograder.base.terminal import say
 from autograder.cli.checks import (
     misspelt,
@@ -16,86 +18,73 @@ from autograder.cli.checks import (
     require_folders,
     strangers,
 )
+from autograder.cli.command import Output
 from autograder.cli.common import (
-    add_lab,
-    add_running,
+    Lab,
+    OutFolder,
+    Running,
     cannot_run,
     class_report,
     classroom_of,
     grade_with_progress,
     has_gpu,
-    out_folder,
+    out_option,
 )
 from autograder.cli.report import Report, found
 
 if TYPE_CHECKING:
-    from autograder.cli.common import Commands
     from autograder.model.result import Result
     from autograder.review.regrade import Comparison
     from autograder.runs.classroom import Classroom
-    from autograder.store.out_folder import OutFolder
 
-__all__ = ["add_grade", "add_regrade"]
-
-
-def add_grade(commands: Commands) -> None:
-    """Add `grade`."""
-    command = commands.add_parser("grade", help="grade the submissions of one lab")
-    _add_class(command)
-    command.set_defaults(run=_grade)
+__all__ = ["Submissions", "grade", "regrade"]
 
 
-def add_regrade(commands: Commands) -> None:
-    """Add `regrade`."""
-    command = commands.add_parser(
-        "regrade", help="grade again after a lab has changed; show what changes, and ask"
-    )
-    _add_class(command)
-    command.set_defaults(run=_regrade)
+@dataclass(frozen=True)
+class Submissions:
+    """The options that say what is graded, and where its grades go."""
+
+    lab: Lab
+    submitted: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", help="The notebooks, laid out as DIR/<student>/<lab>/<lab>.ipynb."
+        ),
+    ]
+    out: Annotated[
+        OutFolder,
+        out_option("Where grades, feedback and gradebook go; one folder for all labs of a course."),
+    ]
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Have a Dask cluster grade, whose machines see OUT and DIR at one path.",
+        ),
+    ] = None
 
 
-def _add_class(command: argparse.ArgumentParser) -> None:
-    add_lab(command)
-    command.add_argument(
-        "--submitted",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="the notebooks, laid out as DIR/<student>/<lab>/<lab>.ipynb",
-    )
-    command.add_argument(
-        "--out",
-        type=out_folder,
-        required=True,
-        metavar="OUT",
-        help="where grades, feedback and gradebook go; one folder for all labs of a course",
-    )
-    add_running(command)
-    command.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="have a Dask cluster grade, whose machines see OUT and the submissions at one path",
-    )
-
-
-def _grade(options: argparse.Namespace) -> Report:
+def grade(course: Course, output: Output, these: Submissions, running: Running) -> Report:
+    """Grade the submissions of one lab."""
     from autograder.publish.publishing import publish
 
-    if (refused := cannot_run(options)) is not None:
+    if (refused := cannot_run(running)) is not None:
         return refused
-    room = replace(classroom_of(options, options.lab, options.out), keeps_old=True)
-    problems, remarks = _grade_rounds(room, room.out, options)
-    results = publish(options.out, options.course)
-    remarks += _kept(room, results, options)
-    return class_report(options, results, options.out, room.lab, problems, remarks)
+    room = replace(classroom_of(course, running, these.lab, these.out), keeps_old=True)
+    problems, remarks = _grade_rounds(room, these, running, output)
+    results = publish(these.out, course)
+    remarks += _kept(room, results, course, these)
+    return class_report(course, results, these.out, room.lab, problems, remarks)
 
 
-def _kept(room: Classroom, results: Sequence[Result], options: argparse.Namespace) -> list[str]:
+def _kept(
+    room: Classroom, results: Sequence[Result], course: Course, these: Submissions
+) -> list[str]:
     """Say which grades stayed that grading again might change, and what shows how."""
     from autograder.runs.classroom import outdated
 
-    where = (options.lab, "--submitted", str(options.submitted), "--out", str(options.out))
-    command = f"`{shlex.join(['autograder', *options.course.command_options, 'regrade', *where])}`"
+    where = (these.lab, "--submitted", str(these.submitted), "--out", str(these.out))
+    command = f"`{shlex.join(['autograder', *course.command_options, 'regrade', *where])}`"
     kept = [
         f"{old}, and stay as they are. {command} shows what would change, and asks."
         for old in outdated(room.out, room.course, room.limits)
@@ -114,25 +103,27 @@ def _kept(room: Classroom, results: Sequence[Result], options: argparse.Namespac
     return kept
 
 
-def _regrade(options: argparse.Namespace) -> Report:
-    from autograder.review import changes, regrade
+def regrade(course: Course, output: Output, these: Submissions, running: Running) -> Report:
+    """Grade again after a lab has changed; show what changes, and ask."""
+    from autograder.review import changes
+    from autograder.review import regrade as again
 
-    if (refused := cannot_run(options)) is not None:
+    if (refused := cannot_run(running)) is not None:
         return refused
-    room = classroom_of(options, options.lab, options.out)
-    problems, _ = _grade_rounds(regrade.beside(room), room.out, options)
-    comparison = regrade.compare(room)
+    room = classroom_of(course, running, these.lab, these.out)
+    problems, _ = _grade_rounds(again.beside(room), these, running, output)
+    comparison = again.compare(room)
     if comparison.new:
         say(f"Graded for the first time: {', '.join(comparison.new)}")
     say(changes.told(comparison.changes, room.out))
     asks = bool(comparison.changes or comparison.new)
     if asks and not changes.agreed():
-        text = f"Nothing was written; the new results are in {regrade.beside(room).out}."
+        text = f"Nothing was written; the new results are in {again.beside(room).out}."
         return found(problems, text=text, data=_compared(comparison, written=False))
-    results = regrade.commit(room, comparison)
-    report = class_report(options, results, options.out, room.lab, problems)
+    results = again.commit(room, comparison)
+    report = class_report(course, results, these.out, room.lab, problems)
     data = {**report.data, **_compared(comparison, written=True)}
-    text = f"Written. {options.out.changes} keeps what changed." if asks else ""
+    text = f"Written. {these.out.changes} keeps what changed." if asks else ""
     return replace(report, text=text, data=data)
 
 
@@ -145,9 +136,9 @@ def _compared(comparison: Comparison, *, written: bool) -> dict[str, object]:
 
 
 def _grade_rounds(
-    room: Classroom, out: OutFolder, options: argparse.Namespace
+    room: Classroom, these: Submissions, running: Running, output: Output
 ) -> tuple[list[str], list[str]]:
-    """Grade all attempts, and make those that count, by the rules in `out`, the room's own.
+    """Grade all attempts, and make those that count, by the rules in OUT, the room's own.
 
     Returns problems and remarks.
     """
@@ -155,14 +146,15 @@ def _grade_rounds(
     from autograder.rules.semester import read_semester
     from autograder.runs.attempts import rounds, settle
 
+    out = these.out.resolve()
     require_whole(out)
-    submitted = options.submitted.resolve()
+    submitted = these.submitted.resolve()
     semester = read_semester(out, room.course)
     folders = {receipt.folder for receipt in semester.receipts if receipt.lab == room.lab}
     require_folders(replace(room, out=out), submitted, folders)
     graded = rounds(room, submitted, semester)
     for one in graded:
-        grade_with_progress(one.room, one.handed, options.workers, options.scheduler)
+        grade_with_progress(one.room, one.handed, running, output, these.scheduler)
     handed = [entry for one in graded for entry in one.handed]
     remarks = [
         *other_notebooks(room, handed),

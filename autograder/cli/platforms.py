@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from autograder.cli.common import add_lab
+import typer
+
+from autograder.base.course import Course
+from autograder.cli.common import Lab
 from autograder.cli.report import Report
 
-if TYPE_CHECKING:
-    from autograder.cli.common import Commands
-
-__all__ = ["add_gradescope"]
+__all__ = ["gradescope"]
 
 _SECRET = (
     "The zip holds this lab's answers and a secret that was made for this lab from the course's: "
@@ -21,24 +20,19 @@ _SECRET = (
 )
 
 
-def add_gradescope(commands: Commands) -> None:
-    """Add `gradescope`."""
-    command = commands.add_parser(
-        "gradescope", help="make the zip that grades a lab on Gradescope; keep it secret"
-    )
-    add_lab(command)
-    command.add_argument("--out", type=Path, required=True, metavar="ZIP")
-    command.set_defaults(run=_gradescope)
-
-
-def _gradescope(options: argparse.Namespace) -> Report:
+def gradescope(
+    course: Course,
+    lab: Lab,
+    to: Annotated[Path, typer.Option("--out", metavar="ZIP", help="Where the zip goes.")],
+) -> Report:
+    """Make the zip that grades a lab on Gradescope; keep it secret."""
     from autograder.platforms.gradescope_zip import make_zip, points_of
     from autograder.publish.export import points
 
-    release = make_zip(options.course, options.lab, options.course.secret(), options.out)
-    of = points_of(options.course, options.lab)
+    release = make_zip(course, lab, course.secret(), to)
+    of = points_of(course, lab)
     lines = [
-        f"{options.out}  ({options.out.stat().st_size / 2**20:.1f} MiB, {release})",
+        f"{to}  ({to.stat().st_size / 2**20:.1f} MiB, {release})",
         f"Autograder points on Gradescope: {points(of.graded)}",
     ]
     if of.by_person:
@@ -49,5 +43,5 @@ def _gradescope(options: argparse.Namespace) -> Report:
         text="\n".join(lines),
         data={"release": release, "points": asdict(of)},
         remarks=[_SECRET],
-        paths={"zip": options.out},
+        paths={"zip": to},
     )

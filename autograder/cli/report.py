@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autograder.base.terminal import say
+from autograder.base.terminal import say, shown
+from peakmem.show.cli.colour import BAD, paint
 
 __all__ = ["OK", "PROBLEM", "SCHEMA", "STATUSES", "STOPPED", "USAGE", "Report", "found", "show"]
 
@@ -25,7 +26,7 @@ STATUSES = """\
 exit status:
   0    all is well
   1    done, but with a problem, which standard error names
-  2    not done: the command line, or what it names, is wrong; standard error says why
+  2    not done: the command line or what it names is wrong; stderr says why
   130  stopped by Ctrl-C; the same command goes on from there"""
 
 
@@ -52,13 +53,16 @@ def found(problems: Sequence[str], **rest: Any) -> Report:
     return Report(PROBLEM if problems else OK, problems=problems, **rest)
 
 
-def show(report: Report, command: str, *, as_json: bool) -> int:
-    """Print the report; return its exit status."""
+def show(report: Report, command: str, *, as_json: bool, quiet: bool = False) -> int:
+    """Print the report, without its text if `quiet`; return its exit status."""
     try:
-        _print(report, command, as_json=as_json)
+        if as_json or not quiet:
+            _print(report, command, as_json=as_json)
     except BrokenPipeError:  # who reads it, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    say(*report.remarks, *report.problems, to=sys.stderr)
+    say(*report.remarks, to=sys.stderr)
+    for problem in report.problems:
+        paint(shown(problem), BAD, sys.stderr)
     return report.status
 
 

@@ -1,52 +1,46 @@
-"""`autograder rejudge`, `explain`, `audit` and `export`: work on what is graded already."""
+"""`autograder rejudge`, `explain`, `audit`, `export`, `repair`: work on what is graded already."""
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from autograder.base.course import Course
 from autograder.base.terminal import say
-from autograder.cli.common import add_out, class_report, require_graded
+from autograder.cli.common import Graded, OutFolder, class_report, require_graded
 from autograder.cli.report import OK, PROBLEM, Report, found
 
 if TYPE_CHECKING:
-    from autograder.cli.common import Commands
     from autograder.model.result import Result
     from autograder.publish.tables import Cells
     from autograder.review.rejudge import Proposal
     from autograder.store.journal import Journal
 
-__all__ = ["add_audit", "add_explain", "add_export", "add_rejudge", "add_repair"]
+__all__ = ["audit", "explain", "export", "rejudge", "repair"]
 
 
-def add_rejudge(commands: Commands) -> None:
-    """Add `rejudge`."""
-    command = commands.add_parser(
-        "rejudge", help="judge the kept answers again after a judge was wrong; ask first"
-    )
-    add_out(command)
-    command.set_defaults(run=_rejudge)
-
-
-def _rejudge(options: argparse.Namespace) -> Report:
-    from autograder.review import changes, rejudge
+def rejudge(course: Course, out: Graded) -> Report:
+    """Judge the kept answers again after a judge was wrong; ask first."""
+    from autograder.review import changes
+    from autograder.review import rejudge as again
     from autograder.rules.semester import read_semester
 
-    require_graded(options.out)
-    rules = read_semester(options.out, options.course)
-    secret = options.course.secret()
-    proposal = rejudge.propose(options.out, options.course, secret, rules.waived, rules.ordinary)
-    say(*rejudge.remarks(proposal), changes.told(proposal.changes, options.out))
+    require_graded(out)
+    rules = read_semester(out, course)
+    secret = course.secret()
+    proposal = again.propose(out, course, secret, rules.waived, rules.ordinary)
+    say(*again.remarks(proposal), changes.told(proposal.changes, out))
     if proposal.changes and not changes.agreed():
         return Report(text="Nothing was written.", data=_proposed(proposal, written=False))
-    results = rejudge.commit(proposal, options.out, options.course)
-    report = class_report(options, results, options.out)
+    results = again.commit(proposal, out, course)
+    report = class_report(course, results, out)
     data = {**report.data, **_proposed(proposal, written=True)}
-    log = options.out.changes
+    log = out.changes
     text = f"Written. {log} keeps what changed." if proposal.changes else ""
     return replace(report, text=text, data=data)
 
@@ -64,51 +58,45 @@ def _proposed(proposal: Proposal, *, written: bool) -> dict[str, object]:
     }
 
 
-def add_explain(commands: Commands) -> None:
-    """Add `explain`."""
-    command = commands.add_parser("explain", help="say case by case why a student has these points")
-    add_out(command)
-    command.add_argument("student", metavar="STUDENT")
-    command.add_argument("task", metavar="TASK", help="such as lab01-decode_fp32")
-    command.set_defaults(run=_explain)
-
-
-def _explain(options: argparse.Namespace) -> Report:
-    from autograder.review.explain import explain
+def explain(
+    course: Course,
+    out: Graded,
+    student: Annotated[str, typer.Argument(metavar="STUDENT")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="Such as lab01-decode_fp32.")],
+) -> Report:
+    """Say case by case why a student has these points."""
+    from autograder.review import explain as explaining
     from autograder.rules.semester import read_semester
 
-    require_graded(options.out)
-    secret = options.course.secret()
-    rules = read_semester(options.out, options.course).ordinary
-    text = explain(options.out, secret, options.student, options.task, options.course, rules)
-    data = {"student": options.student, "task": options.task, "lines": text.splitlines()}
+    require_graded(out)
+    secret = course.secret()
+    rules = read_semester(out, course).ordinary
+    text = explaining.explain(out, secret, student, task, course, rules)
+    data = {"student": student, "task": task, "lines": text.splitlines()}
     return Report(text=text, data=data)
 
 
-def add_export(commands: Commands) -> None:
-    """Add `export`."""
-    command = commands.add_parser(
-        "export", help="write OUT/export: tables, Canvas's file, feedback, statistics"
-    )
-    add_out(command)
-    command.add_argument(
-        "--partial",
-        action="store_true",
-        help="give students who wait for manual grading their points so far in canvas.csv, where "
-        "their cells are empty otherwise",
-    )
-    command.set_defaults(run=_export)
-
-
-def _export(options: argparse.Namespace) -> Report:
+def export(
+    course: Course,
+    out: Graded,
+    so_far: Annotated[
+        bool,
+        typer.Option(
+            "--partial",
+            help="Give students who wait for manual grading their points so far in canvas.csv, "
+            "where their cells are empty otherwise.",
+        ),
+    ] = False,
+) -> Report:
+    """Write OUT/export: tables, Canvas's file, feedback, statistics."""
     from autograder.publish.publishing import publish
 
-    require_graded(options.out)
-    return _exported(options, publish(options.out, options.course), so_far=options.partial)
+    require_graded(out)
+    return _exported(out, course, publish(out, course), so_far=so_far)
 
 
 def _exported(
-    options: argparse.Namespace, results: Sequence[Result], *, so_far: bool = False
+    out: OutFolder, course: Course, results: Sequence[Result], *, so_far: bool = False
 ) -> Report:
     """Write OUT/export from what was just published."""
     from autograder.publish import item_analysis, statistics, tables
@@ -116,10 +104,7 @@ def _exported(
     from autograder.runs.classroom import outdated
     from autograder.store.journal import Journal
 
-    out = options.out
-    report = class_report(
-        options, results, out, remarks=list(map(str, outdated(out, options.course)))
-    )
+    report = class_report(course, results, out, remarks=list(map(str, outdated(out, course))))
     standing = standings(out)
     students = people(out, sorted({key.student for key in standing}))
     paths = {
@@ -180,26 +165,19 @@ def _not_final(cells: Mapping[str, Cells], students: int) -> list[str]:
     return lines
 
 
-def add_repair(commands: Commands) -> None:
-    """Add `repair`."""
-    command = commands.add_parser(
-        "repair",
-        help="rebuild what was damaged in OUT from its journal",
-        description="Rebuild the gradebook, the pages and all tables in OUT from its journal. No "
-        "student's code runs and no grade is made. Manual grades are kept, as far as the old "
-        "gradebook or its last copy can be read. Damaged files are moved to OUT/damaged.",
-    )
-    add_out(command)
-    command.set_defaults(run=_repair)
+def repair(course: Course, out: Graded) -> Report:
+    """Rebuild what was damaged in OUT from its journal.
 
+    The gradebook, the pages and all tables are written again. No student's code runs and no grade
+    is made. Manual grades are kept, as far as the old gradebook or its last copy can be read.
+    Damaged files are moved to OUT/damaged.
+    """
+    from autograder.review import repair as repairing
 
-def _repair(options: argparse.Namespace) -> Report:
-    from autograder.review.repair import repair
-
-    done = repair(options.out, options.course)
+    done = repairing.repair(out, course)
     if not done.results:
-        raise ValueError(f"{options.out} holds no graded submission; run `autograder grade` again")
-    report = _exported(options, done.results)
+        raise ValueError(f"{out} holds no graded submission; run `autograder grade` again")
+    report = _exported(out, course, done.results)
     lines = [f"moved to {path}" for path in done.moved]
     lines += [f"rebuilt {sentence}" for sentence in done.rebuilt]
     text = "\n".join(lines or ["Nothing was damaged; every derived file was written again."])
@@ -214,21 +192,15 @@ def _repair(options: argparse.Namespace) -> Report:
     )
 
 
-def add_audit(commands: Commands) -> None:
-    """Add `audit`."""
-    command = commands.add_parser("audit", help="check that no submission was lost")
-    add_out(command)
-    command.set_defaults(run=_audit)
-
-
-def _audit(options: argparse.Namespace) -> Report:
-    from autograder.publish.audit import audit
+def audit(out: Graded) -> Report:
+    """Check that no submission was lost."""
+    from autograder.publish import audit as auditing
     from autograder.publish.wholeness import require_whole
     from autograder.store.roll import taken
 
-    require_whole(options.out)
-    problems = audit(options.out)
-    counts = Counter(key.lab for key in taken(options.out))
+    require_whole(out)
+    problems = auditing.audit(out)
+    counts = Counter(key.lab for key in taken(out))
     text = "\n".join(f"{lab}: {count} submissions taken in" for lab, count in counts.items())
     if not problems:
         text += "\nNo submission is missing: each has a grade, a gradebook entry, and a page."

@@ -2,54 +2,67 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from autograder.base.course import Course
+from autograder.cli.command import Output
 from autograder.cli.common import (
-    add_lab,
-    add_running,
+    Lab,
+    Running,
     cannot_run,
     class_report,
     classroom_of,
     grade_with_progress,
     has_gpu,
-    limits_of,
-    positive,
+    progress,
 )
 from autograder.cli.report import Report, found
+from peakmem.show.cli.program import Command
 
 if TYPE_CHECKING:
-    from autograder.base.course import Course
-    from autograder.cli.common import Commands
     from autograder.model.result import Result
     from autograder.trials.calibration import Tally
 
-__all__ = ["add_bank", "add_demo", "add_doctor", "add_mutate", "add_sample"]
+__all__ = ["MeasureCommand", "bank", "demo", "doctor", "mutate", "sample"]
 
 _ROUNDS = 3
 
-
-def add_doctor(commands: Commands) -> None:
-    """Add `doctor`."""
-    command = commands.add_parser("doctor", help="say whether this machine can grade safely")
-    command.add_argument(
-        "--measure",
-        type=positive,
-        nargs="?",
-        const=_ROUNDS,
-        metavar="N",
-        help="also grade the bank's right answers to exercises with a memory budget, N times each "
-        f"(default: {_ROUNDS})",
-    )
-    command.set_defaults(run=_doctor)
+Students = typer.Option(metavar="N", min=1, help="How many there are.")
+Seed = Annotated[int, typer.Option(metavar="S", help="Draw others with another number.")]
+Into = Annotated[Path, typer.Option("--out", metavar="DIR", help="A folder for what is made.")]
 
 
-def _doctor(options: argparse.Namespace) -> Report:
+class MeasureCommand(Command):
+    """A command whose option --measure may do without its value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        at = args.index("--measure") + 1 if "--measure" in args else 0
+        if at and not "".join(args[at : at + 1]).isdigit():
+            args = [*args[:at], str(_ROUNDS), *args[at:]]
+        return super().parse_args(ctx, args)
+
+
+def doctor(
+    course: Course,
+    output: Output,
+    measure: Annotated[
+        int | None,
+        typer.Option(
+            metavar="[N]",
+            min=1,
+            help="Also grade the bank's right answers to exercises with a memory budget, N times "
+            f"each; {_ROUNDS} times without N.",
+        ),
+    ] = None,
+) -> Report:
+    """Say whether this machine can grade safely."""
     from autograder.sandbox.host import uid_isolation
     from autograder.sandbox.host.isolation import missing_layers
     from autograder.sandbox.host.protection import protection
@@ -70,9 +83,9 @@ def _doctor(options: argparse.Namespace) -> Report:
     guarded = protection()
     text = "\n".join([text, *guarded.lines])
     data |= {"kernel_memory": guarded.kernel_memory, "budgets_hold": guarded.budgets_hold}
-    if options.measure is None:
+    if measure is None:
         return found(problems, text=text, data=data)
-    counted = _measure(options.course.resolve(), options.measure)
+    counted = _measure(course.resolve(), measure, output)
     return found(
         [tally.problem for tally in counted if tally.problem],
         text="\n".join([text, *map(str, counted)]),
@@ -80,44 +93,42 @@ def _doctor(options: argparse.Namespace) -> Report:
     )
 
 
-def _measure(course: Course, rounds: int) -> list[Tally]:
+def _measure(course: Course, rounds: int, output: Output) -> list[Tally]:
     """Grade right answers to the exercises with a memory budget, and count what went wrong."""
-    from tqdm import tqdm
-
     from autograder.trials import calibration
 
     gradings = calibration.calibrate(calibration.measured_labs(), course, rounds)
-    return calibration.tallies(tqdm(gradings, desc="measuring", unit="grading", disable=None))
+    return calibration.tallies(progress(gradings, output, desc="measuring", unit="grading"))
 
 
-def add_bank(commands: Commands) -> None:
-    """Add `bank`."""
-    command = commands.add_parser("bank", help="grade a bank of right and wrong answers")
-    command.add_argument("dir", type=Path, metavar="DIR")
-    command.add_argument("--lab", metavar="LAB", help="default: every lab that DIR has answers to")
-    add_running(command)
-    command.set_defaults(run=_bank)
-
-
-def _bank(options: argparse.Namespace) -> Report:
+def bank(
+    course: Course,
+    output: Output,
+    answers: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of answers.")],
+    running: Running,
+    lab: Annotated[
+        str | None, typer.Option(metavar="LAB", help="This one; all that DIR has if not given.")
+    ] = None,
+) -> Report:
+    """Grade a bank of right and wrong answers."""
     from autograder.content import find_lab, lab_names
     from autograder.notebooks.released import release_of
     from autograder.trials.answer_bank import check_bank, read_bank
 
-    if (refused := cannot_run(options)) is not None:
+    if (refused := cannot_run(running)) is not None:
         return refused
-    names = [options.lab] if options.lab else [n for n in lab_names() if (options.dir / n).is_dir()]
+    names = [lab] if lab else [n for n in lab_names() if (answers / n).is_dir()]
     if not names:
         raise FileNotFoundError(
-            f"{options.dir} is not an answer bank; expected folders named {', '.join(lab_names())}"
+            f"{answers} is not an answer bank; expected folders named {', '.join(lab_names())}"
         )
     labs: list[dict[str, Any]] = []
     lines: list[str] = []
     problems: list[str] = []
     for name in names:
-        entries = read_bank(options.dir, find_lab(name))
-        grade = partial(_grade_for_bank, options, name)
-        checked = check_bank(release_of(name, options.course.releases), entries, grade)
+        entries = read_bank(answers, find_lab(name))
+        grade = partial(_grade_for_bank, course, running, name)
+        checked = check_bank(release_of(name, course.releases), entries, grade)
         labs.append({"lab": name, **asdict(checked)})
         problems += checked.problems
         lines += [*checked.inexact, *checked.not_run]
@@ -126,113 +137,104 @@ def _bank(options: argparse.Namespace) -> Report:
 
 
 def _grade_for_bank(
-    options: argparse.Namespace, lab: str, notebooks: Sequence[Mapping[str, Any]]
+    course: Course, running: Running, lab: str, notebooks: Sequence[Mapping[str, Any]]
 ) -> list[Result]:
     from autograder.runs import classroom
     from autograder.store.out_folder import OutFolder
 
     with TemporaryDirectory(prefix="autograder-bank-") as out:
-        room = classroom_of(options, lab, OutFolder(Path(out)))
-        return classroom.grade_notebooks(room, notebooks, options.workers)
+        room = classroom_of(course, running, lab, OutFolder(Path(out)))
+        return classroom.grade_notebooks(room, notebooks, running.workers)
 
 
-def add_mutate(commands: Commands) -> None:
-    """Add `mutate`."""
-    command = commands.add_parser(
-        "mutate", help="grade small slips in the solutions, which should all lose points"
-    )
-    add_lab(command)
-    command.add_argument(
-        "--task", action="append", metavar="TASK", help="this exercise only; may be repeated"
-    )
-    command.add_argument(
-        "--explained",
-        type=Path,
-        metavar="FILE",
-        help="which mutants may survive, and why (default: tests/mutants/LAB.toml)",
-    )
-    command.add_argument("--seed", type=int, default=0, metavar="S", help="draw other cases")
-    add_running(command)
-    command.set_defaults(run=_mutate)
+def mutate(
+    course: Course,
+    output: Output,
+    lab: Lab,
+    running: Running,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TASK", help="This exercise only; may be repeated."),
+    ] = None,
+    explained: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default="tests/mutants/LAB.toml",
+            help="Which mutants may survive, and why.",
+        ),
+    ] = None,
+    seed: Seed = 0,
+) -> Report:
+    """Grade small slips in the solutions; all should lose points."""
+    from autograder.trials import mutate as slips
 
-
-def _mutate(options: argparse.Namespace) -> Report:
-    from tqdm import tqdm
-
-    from autograder.trials import mutate
-
-    if (refused := cannot_run(options)) is not None:
+    if (refused := cannot_run(running)) is not None:
         return refused
-    limits, isolated = limits_of(options), not options.insecure
-    solved = mutate.solve(options.lab, options.course, limits, isolated=isolated, seed=options.seed)
-    tasks = mutate.tasks_named(solved, options.task)
-    file = options.explained or options.course.explained_mutants(options.lab)
-    explained = mutate.read_explained(file)
+    isolated = not running.insecure
+    solved = slips.solve(lab, course, running.limits, isolated=isolated, seed=seed)
+    tasks = slips.tasks_named(solved, task)
+    allowed = slips.read_explained(explained or course.explained_mutants(lab))
     mutants = solved.mutants(tasks)
-    graded = mutate.grade_mutants(solved, mutants, options.workers)
-    bar = tqdm(graded, total=len(mutants), desc=options.lab, unit="mutant", disable=None)
-    report = mutate.check_mutants(bar, explained, tasks)
-    lines = [f"{task}: needs a GPU, so it was not run." for task in report.not_run]
+    graded = slips.grade_mutants(solved, mutants, running.workers)
+    bar = progress(graded, output, total=len(mutants), desc=lab, unit="mutant")
+    report = slips.check_mutants(bar, allowed, tasks)
+    lines = [f"{name}: needs a GPU, so it was not run." for name in report.not_run]
     lines += [f"{name}: not judged." for name in report.doubted]
     lines.append(
-        f"{options.lab}: {report.graded} mutants graded, {report.killed} killed, "
+        f"{lab}: {report.graded} mutants graded, {report.killed} killed, "
         f"{len(report.survivors)} survived, {len(report.unexplained)} of them unexplained"
     )
-    data = {"lab": options.lab, **asdict(report)}
+    data = {"lab": lab, **asdict(report)}
     return found(report.problems, text="\n".join(lines), data=data)
 
 
-def add_sample(commands: Commands) -> None:
-    """Add `sample`."""
-    command = commands.add_parser("sample", help="make a class of submissions with known scores")
-    add_lab(command)
-    command.add_argument("--students", type=positive, required=True, metavar="N")
-    command.add_argument("--seed", type=int, default=0, metavar="S")
-    command.add_argument("--out", type=Path, required=True, metavar="DIR")
-    command.set_defaults(run=_sample)
-
-
-def _sample(options: argparse.Namespace) -> Report:
+def sample(
+    course: Course,
+    lab: Lab,
+    students: Annotated[int, Students],
+    to: Into,
+    seed: Seed = 0,
+) -> Report:
+    """Make a class of submissions with known scores."""
     from autograder.content import find_lab
-    from autograder.trials.sampled_class import sample
+    from autograder.trials import sampled_class
 
-    bank, releases = options.course.bank, options.course.releases
-    lab = find_lab(options.lab)
-    sample(lab, options.students, options.seed, options.out, bank, releases, has_gpu=has_gpu())
-    paths = {"submitted": options.out / "submitted", "truth": options.out / "truth.csv"}
+    sampled_class.sample(
+        find_lab(lab), students, seed, to, course.bank, course.releases, has_gpu=has_gpu()
+    )
+    paths = {"submitted": to / "submitted", "truth": to / "truth.csv"}
     text = f"{paths['submitted']} holds the class, {paths['truth']} its scores."
     return Report(text=text, paths=paths)
 
 
-def add_demo(commands: Commands) -> None:
-    """Add `demo`."""
-    command = commands.add_parser("demo", help="sample a class, grade it, compare with the truth")
-    command.add_argument("--students", type=positive, default=24, metavar="N")
-    command.add_argument("--seed", type=int, default=0, metavar="S")
-    command.add_argument("--out", type=Path, required=True, metavar="DIR")
-    add_running(command)
-    command.set_defaults(run=_demo)
-
-
-def _demo(options: argparse.Namespace) -> Report:
+def demo(
+    course: Course,
+    output: Output,
+    to: Into,
+    running: Running,
+    students: Annotated[int, Students] = 24,
+    seed: Seed = 0,
+) -> Report:
+    """Sample a class, grade it, compare with the truth."""
     from autograder.content import lab_names
     from autograder.publish.publishing import publish
     from autograder.runs import classroom
     from autograder.store.out_folder import OutFolder
-    from autograder.trials import demo
+    from autograder.trials import demo as trial
 
-    if (refused := cannot_run(options)) is not None:
+    if (refused := cannot_run(running)) is not None:
         return refused
-    count, out = options.students, OutFolder(options.out / "graded")
-    class_ = demo.prepare(options.out, count, options.seed, options.course, has_gpu=has_gpu())
+    out = OutFolder(to / "graded")
+    class_ = trial.prepare(to, students, seed, course, has_gpu=has_gpu())
     for name in lab_names():
-        room = classroom_of(options, name, out)
+        room = classroom_of(course, running, name, out)
         handed = classroom.take(room, class_ / "submitted")
-        grade_with_progress(room, handed, options.workers)
-    results = publish(out, options.course)
-    differences = demo.compare(class_ / "truth.csv", out.grades)
-    report = class_report(options, results, out, problems=differences)
-    verdict = demo.verdict(results, count, differences)
+        grade_with_progress(room, handed, running, output)
+    results = publish(out, course)
+    differences = trial.compare(class_ / "truth.csv", out.grades)
+    report = class_report(course, results, out, problems=differences)
+    verdict = trial.verdict(results, students, differences)
     return replace(
         report,
         text=f"{report.text}\n\n{verdict}",

@@ -21,6 +21,7 @@ from autograder.cli.report import OK, PROBLEM, SCHEMA, STOPPED, USAGE
 from autograder.grading.registry import TaskLab
 from autograder.grading.unanswered import NO_ANSWER
 from autograder.model.result import Result
+from autograder.model.submission import SubmissionKey
 from autograder.runs.classroom import Classroom, Grader
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.store.fingerprint import terms_of
@@ -238,28 +239,56 @@ def test_no_report_has_a_number_that_json_has_not(capsys: pytest.CaptureFixture[
 def test_what_is_printed_on_the_way_is_not_in_the_object(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, as_json: bool
 ) -> None:
-    def run(_options: object) -> report.Report:
+    def audit(_out: object) -> list[str]:
         print("on the way")
-        return report.Report(text="done", data={"count": 1}, remarks=["a remark"])
+        return ["a problem"]
 
-    monkeypatch.setattr("autograder.cli.reviewing._audit", run)
-    assert app.main(["audit", "OUT", *(["--json"] if as_json else [])]) == OK
+    whole(monkeypatch, audit)
+    assert app.main(["audit", "OUT", *(["--json"] if as_json else [])]) == PROBLEM
     out, err = capsys.readouterr()
-    assert "a remark" in err
+    assert "a problem" in err
     if as_json:
-        assert (json.loads(out)["count"], "on the way" in err) == (1, True)
+        assert (json.loads(out)["submissions"], "on the way" in err) == ({"a": 1}, True)
     else:
-        assert out == "on the way\ndone\n"
+        assert out == "on the way\na: 1 submissions taken in\n"
+
+
+def whole(monkeypatch: pytest.MonkeyPatch, audit: Callable[[object], list[str]]) -> None:
+    """Let any folder pass for a whole one that holds a submission, which `audit` looks at."""
+    monkeypatch.setattr("autograder.publish.audit.audit", audit)
+    monkeypatch.setattr("autograder.publish.wholeness.require_whole", lambda _out: None)
+    monkeypatch.setattr("autograder.store.roll.taken", lambda _out: [SubmissionKey("ada", "a")])
+
+
+@pytest.mark.parametrize("option", ["-q", "--quiet"])
+def test_quiet_is_problems_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    whole(monkeypatch, lambda _out: ["a problem"])
+    assert app.main(["audit", "OUT", option]) == PROBLEM
+    assert capsys.readouterr() == ("", "a problem\n")
+    assert app.main(["audit", "OUT", option, "--json"]) == PROBLEM
+    assert json.loads(capsys.readouterr().out)["problems"] == ["a problem"]
+
+
+@pytest.mark.parametrize("option", [[], ["-v"], ["--verbose"]])
+def test_verbose_says_where_an_error_came_from(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, option: list[str]
+) -> None:
+    assert app.main(["export", str(tmp_path), *option]) == USAGE
+    told = capsys.readouterr().err
+    assert "holds no grades" in told
+    assert ("Traceback" in told) is bool(option)
 
 
 def test_ctrl_c_ends_with_130_and_says_that_the_same_command_goes_on(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(_options: object) -> report.Report:
+    def stop(_out: object) -> list[str]:
         signal.raise_signal(signal.SIGINT)  # to this thread, so that it comes at once
         raise AssertionError("the signal comes before this")
 
-    monkeypatch.setattr("autograder.cli.reviewing._audit", stop)
+    whole(monkeypatch, stop)
     # A shell starts what runs in the background with the signal ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -273,10 +302,9 @@ def test_ctrl_c_ends_with_130_and_says_that_the_same_command_goes_on(
 
 def test_every_commands_help_names_the_statuses(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--help"], ["grade", "--help"], ["audit", "--help"]):
-        with pytest.raises(SystemExit):
-            app.main(arguments)
+        assert app.main(arguments) == OK
         out = capsys.readouterr().out
-        assert all(f"\n  {status} " in out for status in (OK, PROBLEM, USAGE, STOPPED))
+        assert all(f"\n {status} " in out for status in (OK, PROBLEM, USAGE, STOPPED))
 
 
 # A lab that changed
@@ -403,9 +431,8 @@ def test_a_gpu_that_there_is_now_is_told_of(
     monkeypatch.setattr(grading, "has_gpu", lambda: gpu)
     result = Result("ada", LAB05, "graded", verdicts=(verdict(HALVE, "needs_gpu"),))
     room = Classroom(LAB05, OutFolder(tmp_path), COURSE, b"secret" * 6)
-    where = ["--submitted", "a class", "--out", str(tmp_path)]
-    options = app.parser().parse_args(["grade", LAB05, *where])
-    told = grading._kept(room, [result], options)
+    these = grading.Submissions(LAB05, Path("a class"), OutFolder(tmp_path))
+    told = grading._kept(room, [result], COURSE, these)
     assert len(told) == gpu
     assert all(f"`autograder regrade {LAB05} --submitted 'a class'" in line for line in told)
 

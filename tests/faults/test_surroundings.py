@@ -59,8 +59,10 @@ def doctor(
     user: str, setting: str, place: Path, *, raised: bool = True
 ) -> subprocess.CompletedProcess[str]:
     """Run `autograder doctor`, with limits raised as it does by itself, or not."""
-    without = "" if raised else "app._prepare = lambda: None; "
-    code = f"from autograder.cli import app; {without}raise SystemExit(app.main(['doctor']))"
+    without = "" if raised else "command.prepare = lambda: None; "
+    code = (
+        f"from autograder.cli import app, command; {without}raise SystemExit(app.main(['doctor']))"
+    )
     return handed_down(user, setting, code, place)
 
 

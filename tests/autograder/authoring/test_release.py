@@ -142,6 +142,18 @@ def test_the_command_makes_the_same_zips_again_and_says_what_they_hold(
         assert (tmp_path / name).read_bytes() == path.read_bytes()
 
 
+def test_a_zip_of_several_labs_says_how_many(
+    course: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = [f"0.1.0+{n:08d}" for n in range(7)]
+    held = {course / "constraints.txt": versions, course / "environment.yml": versions[:1]}
+    monkeypatch.setattr("autograder.authoring.release.make_release", lambda *_: held)
+    assert main(["--course", str(course), "release", "--out", "zips"]) == 0
+    several, one = capsys.readouterr().out.splitlines()
+    assert several.endswith(" MiB, 7 labs)")
+    assert one.endswith(f" MiB, {versions[0]})")
+
+
 # The start page
 
 

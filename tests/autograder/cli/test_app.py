@@ -12,9 +12,9 @@ import peakmem
 from autograder.base.course import Course
 from autograder.base.limits import Limits
 from autograder.cli import app
-from autograder.cli.common import limits_of, name_labs
 from autograder.cli.report import PROBLEM, USAGE
 from autograder.grading.registry import find_task, lab_named
+from autograder.sandbox.host.protection import Protection
 from tests.grading import LAB05, SEARCH
 
 GRADE = ("grade", LAB05)
@@ -22,10 +22,7 @@ GRADE = ("grade", LAB05)
 
 def run(capsys, *arguments):
     """The exit status, and what stands on standard output and standard error."""
-    try:
-        status = app.main([str(argument) for argument in arguments])
-    except SystemExit as end:  # argparse's way out
-        status = end.code
+    status = app.main([str(argument) for argument in arguments])
     return status, *capsys.readouterr()
 
 
@@ -56,22 +53,27 @@ def test_what_names_no_lab_or_several_is_refused(capsys, tmp_path, lab):
 
 
 @pytest.mark.parametrize("word", ["lab05", "lab05_acc", LAB05])
-def test_a_lab_may_be_named_by_its_beginning(capsys, tmp_path, word):
+def test_a_lab_may_be_named_by_its_beginning(capsys, monkeypatch, tmp_path, word):
     ways = {
         "grade": ("--submitted", tmp_path / "missing", "--out", tmp_path / "out"),
         "collect": (tmp_path / "missing", "--submitted", tmp_path, "--out", tmp_path / "out"),
         "gradescope": ("--out", tmp_path / "missing" / "lab.zip"),
         "sample": ("--students", 1, "--out", tmp_path / "class"),
         "build": ("--check",),
+        "release": ("--out", tmp_path / "zips"),
+        "mutate": (),
     }
     ways["regrade"] = ways["grade"]
-    for command, rest in ways.items():
-        options = app.parser().parse_args([command, word, *map(str, rest)])
-        name_labs(options)
-        named = options.labs if command == "build" else [options.lab]
-        assert named == [LAB05], command
     said = refused(capsys, "grade", word, *ways["grade"])
     assert f"<student>/{LAB05}/{LAB05}.ipynb" in said
+
+    def stop(named, _course):
+        raise ValueError(f"it is {lab_named(named)}")
+
+    monkeypatch.setattr("autograder.grading.registry.lab_named", stop)
+    for command, rest in ways.items():
+        assert refused(capsys, command, word, *rest).endswith(f"it is {LAB05}"), command
+    assert refused(capsys, "bank", tmp_path, "--lab", word).endswith(f"it is {LAB05}")
 
 
 def test_an_assignment_whose_name_begins_another_is_meant_itself(tmp_path):
@@ -87,13 +89,14 @@ def test_an_assignment_whose_name_begins_another_is_meant_itself(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "near"),
     [
-        (("grde",), "Did you mean grade?"),
+        (("grde",), "(did you mean 'grade'?)"),
+        (("grade", "lab5", "--submited", "in"), "(did you mean '--submitted'?)"),
         (("grade", "lab5", "--submitted", "in", "--out", "out"), f"Did you mean {LAB05}?"),
         (("gradescope", "lab05_acumulation", "--out", "zip"), f"Did you mean {LAB05}?"),
     ],
 )
 def test_what_was_most_likely_meant_is_asked(capsys, arguments, near):
-    assert refused(capsys, *arguments).endswith(near)
+    assert near in refused(capsys, *arguments)
 
 
 def test_nothing_is_asked_where_no_name_is_near(capsys):
@@ -143,10 +146,16 @@ def test_a_number_that_is_none_is_refused_by_name(capsys, option, value):
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("mark",), ("grade",), (*GRADE, "--out", "out"), ("audit",)]
+    ("arguments", "missing"),
+    [
+        ((), "a command"),
+        (("grade",), "LAB"),
+        ((*GRADE, "--out", "out"), "--submitted"),
+        (("audit",), "OUT"),
+    ],
 )
-def test_what_is_missing_is_named(capsys, arguments):
-    assert "required" in (said := refused(capsys, *arguments)) or "choose from" in said
+def test_what_is_missing_is_named(capsys, arguments, missing):
+    assert f"{missing} is required" in refused(capsys, *arguments)
 
 
 @pytest.mark.parametrize(("arguments", "command"), [((), ""), (("mark",), ""), (GRADE, "grade")])
@@ -158,10 +167,10 @@ def test_a_program_reads_why_its_command_line_is_refused(capsys, arguments, comm
 
 
 def test_a_fault_of_the_grader_is_not_taken_for_work_done(capsys, monkeypatch, tmp_path):
-    def broken(_options):
+    def broken(_out):
         return {}["gone"]
 
-    monkeypatch.setattr("autograder.cli.reviewing._audit", broken)
+    monkeypatch.setattr("autograder.publish.wholeness.require_whole", broken)
     status, out, err = run(capsys, "audit", tmp_path, "--json")
     (problem,) = json.loads(out)["problems"]
     assert (status, "bug in the grader" in problem) == (USAGE, True)
@@ -187,19 +196,27 @@ def test_a_reader_that_has_seen_enough_is_no_error():
     assert "Broken" not in done.stderr
 
 
-def test_the_limits_reach_the_sandbox_and_their_defaults_are_those_of_the_help(capsys):
-    parse = app.parser().parse_args
-    given = (*GRADE, "--submitted", "in", "--out", "out")
-    assert limits_of(parse(given)) == Limits()
+def test_the_limits_reach_the_sandbox_and_their_defaults_are_those_of_the_help(
+    capsys, monkeypatch, tmp_path
+):
+    seen = []
+
+    def stop(_course, running, *_rest):
+        seen.append(running.limits)
+        raise ValueError("enough")
+
+    monkeypatch.setattr("autograder.cli.grading.classroom_of", stop)
+    given = (*GRADE, "--submitted", tmp_path, "--out", tmp_path / "out", "--insecure")
     options = ("--cell-seconds", "2.5", "--submission-seconds", "60", "--memory-gib", "0.5")
-    assert limits_of(parse([*given, *options])) == Limits(
-        cell_seconds=2.5, submission_seconds=60, memory_bytes=2**29
-    )
+    refused(capsys, *given)
+    refused(capsys, *given, *options)
+    assert seen == [
+        Limits(),
+        Limits(cell_seconds=2.5, submission_seconds=60, memory_bytes=2**29),
+    ]
     _, out, _ = run(capsys, "grade", "--help")
-    told = [float(number) for number in re.findall(r"\(default:\s+(\d+)\)", out)]
-    defaults = Limits()
-    expected = [defaults.cell_seconds, defaults.submission_seconds, defaults.memory_bytes / 2**30]
-    assert told[-3:] == expected
+    told = [float(number) for number in re.findall(r"\[default:\s+([\d.]+)\]", out)]
+    assert told == [seen[0].cell_seconds, seen[0].submission_seconds, 2]
 
 
 def test_audit_of_a_folder_that_holds_nothing_is_a_problem_not_a_crash(capsys, tmp_path):
@@ -212,23 +229,114 @@ def test_its_version_is_the_librarys(capsys):
     assert run(capsys, "--version") == (0, f"autograder {peakmem.__version__}\n", "")
 
 
-def test_without_a_command_each_is_told_in_one_line(capsys):
+def groups_in(help_text):
+    """The commands in each panel of the help, by the panel's title."""
+    panels = re.findall(r"^╭─ ([^─]+) ─.*?\n(.*?)^╰", help_text, re.MULTILINE | re.DOTALL)
+    return {title: re.findall(r"^│ (\w+) .*│$", rows, re.MULTILINE) for title, rows in panels}
+
+
+def test_without_a_command_each_is_told_in_one_line(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     status, out, err = run(capsys)
     assert (status, out) == (USAGE, "")
-    listed = err.partition("commands:\n")[2].partition("\nexit status")[0].splitlines()
-    groups = [line for line in listed if re.fullmatch(r"  \w[^:]*:", line)]
-    commands = re.findall(r"^    (\w+) +\S", err.partition("\nexit status")[0], re.MULTILINE)
-    parsers = app.parser()._subparsers._group_actions[0].choices
-    assert sorted(commands) == sorted(parsers)
-    assert len(listed) == len(groups) + len(commands)
-    assert len(groups) > 1
-    assert max(map(len, listed)) <= 80
+    assert err.splitlines()[-1].startswith("autograder: a command is required")
+    rows = err[err.index("╭─ Grade a class") : err.index("exit status")].strip().splitlines()
+    commands = [name for names in groups_in("\n".join(rows)).values() for name in names]
+    assert len(rows) == len(commands) + 2 * len(groups_in(err)) - 2  # the options are another
+    assert len(groups_in(err)) > 2
+    assert max(map(len, rows)) <= 80
 
 
 def test_every_command_has_its_help(capsys):
     status, out, _ = run(capsys, "--help")
     assert status == 0
-    commands = re.findall(r"^    (\w+)", out, re.MULTILINE)
-    assert {"build", "grade", "audit", "bank", "sample", "doctor"} <= set(commands)
+    commands = {name for names in groups_in(out).values() for name in names}
+    assert {"build", "grade", "audit", "bank", "sample", "doctor"} <= commands
     for command in commands:
-        assert run(capsys, command, "--help")[0] == 0
+        status, out, _ = run(capsys, command, "--help")
+        assert status == 0
+        assert {"--json", "--quiet", "--verbose"} <= set(out.split())
+
+
+# Options with something of their own
+
+
+@pytest.mark.parametrize(
+    ("given", "rounds"),
+    [
+        ([], None),
+        (["--measure"], 3),
+        (["--measure", "--json"], 3),
+        (["--measure", "2"], 2),
+        (["--measure=5", "-q"], 5),
+    ],
+)
+def test_measure_may_do_without_its_number(capsys, monkeypatch, given, rounds):
+    asked = []
+    guarded = Protection(kernel_memory="cgroup", budgets_hold=True)
+    monkeypatch.setattr("autograder.sandbox.host.isolation.missing_layers", list)
+    monkeypatch.setattr("autograder.sandbox.host.protection.protection", lambda: guarded)
+    monkeypatch.setattr("autograder.cli.trying.has_gpu", lambda: False)
+
+    def measure(_course, times, _output):
+        asked.append(times)
+        return []
+
+    monkeypatch.setattr("autograder.cli.trying._measure", measure)
+    assert run(capsys, "doctor", *given)[0] == 0
+    assert asked == ([] if rounds is None else [rounds])
+
+
+def test_formgrade_passes_on_what_comes_after_its_folder(monkeypatch, tmp_path):
+    started = []
+
+    def start(_program, words, _environment):
+        started.extend(words)
+        raise SystemExit  # as nothing comes after it
+
+    monkeypatch.setattr("autograder.cli.formgrading.require_graded", lambda _out: None)
+    monkeypatch.setattr("os.chdir", lambda _path: None)
+    monkeypatch.setattr("os.execve", start)
+    options = ["--no-browser", "--port=9999", "--help", "-q"]
+    with pytest.raises(SystemExit):
+        app.main(["formgrade", str(tmp_path), *options])
+    assert started[-4:] == options
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("autograder re", {"release", "rejudge", "regrade", "repair"}),
+        ("autograder grade lab05", {LAB05}),
+        ("autograder build lab05", {LAB05}),
+        ("autograder export --par", {"--partial"}),
+    ],
+)
+def test_a_shell_completes_commands_labs_and_options(capsys, monkeypatch, words, expected):
+    monkeypatch.setenv("_AUTOGRADER_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+    with pytest.raises(SystemExit) as end:
+        app.main([])
+    assert end.value.code == 0
+    assert set(capsys.readouterr().out.split()) == expected
+
+
+def test_labs_of_another_course_are_completed(capsys, monkeypatch, tmp_path):
+    (tmp_path / "source/ps1").mkdir(parents=True)
+    (tmp_path / "source/ps1/a.ipynb").write_text("{}")
+    monkeypatch.setenv("_AUTOGRADER_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"autograder --course {tmp_path} grade p")
+    monkeypatch.setenv("COMP_CWORD", "4")
+    with pytest.raises(SystemExit):
+        app.main([])
+    assert capsys.readouterr().out.split() == ["ps1"]
+
+
+def test_help_loads_no_results_folder_and_no_torch():
+    code = "import sys; from autograder.cli.app import main; main(['--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.rpartition("╯")[2].split())
+    assert {"typer", "autograder.cli.reviewing"} <= loaded
+    heavy = ("torch", "matplotlib", "IPython", "sqlalchemy", "pydantic", "autograder.store")
+    assert loaded & set(heavy) == set()

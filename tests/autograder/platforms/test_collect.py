@@ -119,6 +119,21 @@ def test_canvas_names_are_found_on_the_roster(tmp_path, out, capsys):
     assert aside(out) == sorted(kept)
 
 
+def test_a_stranger_is_named_once_and_all_lines_are_shown_on_request(tmp_path, out, capsys):
+    strangers = {f"stranger{n}_70{n}_80{n}_{LAB}.ipynb": notebook() for n in range(2)}
+    proofs = {f"lovelaceada_4711_90{n}_proof.pdf": b"%PDF" for n in range(7)}
+    ada = {f"lovelaceada_4711_901_{LAB}.ipynb": notebook()}
+    download = zipped(tmp_path / "submissions.zip", {**ada, **strangers, **proofs})
+    places = ("--submitted", str(out.with_name("submitted")), "--out", str(out))
+    for options, shown in (((), 5), (("-v",), 7)):
+        assert main(["collect", LAB, str(download), *places, *options]) == 1
+        said, problems = capsys.readouterr()
+        assert [said.count(name) + problems.count(name) for name in strangers] == [1, 1]
+        assert said.count("proof.pdf") == shown
+        assert ("2 more, which --verbose shows" in said) is (shown == 5)
+        assert "as named on standard error: 2" in said
+
+
 def test_moodle_folders_and_flat_names_are_found(tmp_path, out, capsys):
     sent = "assignsubmission_file"
     download = zipped(

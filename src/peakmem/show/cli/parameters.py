@@ -19,23 +19,26 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar, get_type_hints
 
-__all__ = ["flat"]
+__all__ = ["flat", "options_of", "taking"]
 
 Result = TypeVar("Result")
 
 
-def flat(function: Callable[..., Result]) -> Callable[..., Result]:
+def flat(function: Callable[..., Result], *own: str) -> Callable[..., Result]:
     """Return the function with a parameter for each field of its dataclasses, in their order.
 
-    It takes all its parameters by name. Two fields may not have one name.
+    It takes all its parameters by name. Those named in `own` stay as they are and are no options.
+    Two fields may not have one name.
     """
     kinds = get_type_hints(function, include_extras=True)
     groups: dict[str, type] = {}
     parameters: list[Parameter] = []
     for name, parameter in signature(function).parameters.items():
+        if name in own:
+            continue
         if is_dataclass(kinds[name]):
             groups[name] = kinds[name]
-            parameters += _of(kinds[name])
+            parameters += options_of(kinds[name])
         else:
             kind = Parameter.KEYWORD_ONLY
             parameters.append(parameter.replace(annotation=kinds[name], kind=kind))
@@ -46,14 +49,20 @@ def flat(function: Callable[..., Result]) -> Callable[..., Result]:
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         return function(**given)
 
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return call
+    return taking(call, parameters)
 
 
-def _of(group: type) -> Iterator[Parameter]:
+def options_of(group: type) -> Iterator[Parameter]:
+    """Yield the parameters that a dataclass stands for."""
     kinds = get_type_hints(group, include_extras=True)
     for field in fields(group):
         default = Parameter.empty if field.default is MISSING else field.default
         kind = Parameter.KEYWORD_ONLY
         yield Parameter(field.name, kind, default=default, annotation=kinds[field.name])
+
+
+def taking(function: Callable[..., Result], parameters: list[Parameter]) -> Callable[..., Result]:
+    """Return the function with these parameters, as Typer reads them."""
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return function

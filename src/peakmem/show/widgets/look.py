@@ -57,6 +57,15 @@ STYLE = """<style>
   color: var(--jp-ui-font-color0, #222222);
   background-color: var(--jp-layout-color0, #ffffff);
 }
+/* The widgets' own arrow is a dark picture, which a dark theme swallows. */
+.peakmem-calculator .widget-dropdown > select {
+  padding-right: 24px;
+  background-image: linear-gradient(45deg, transparent 50%, currentColor 50%),
+    linear-gradient(135deg, currentColor 50%, transparent 50%);
+  background-position: right 13px center, right 7px center;
+  background-repeat: no-repeat;
+  background-size: 6px 6px;
+}
 .peakmem-calculator input::placeholder { color: inherit; opacity: 0.75; }
 .peakmem-calculator .jupyter-button {
   width: auto; padding: 0 10px; font-family: inherit; font-size: 18px;
