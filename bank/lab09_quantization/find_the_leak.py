@@ -180,7 +180,7 @@ def quantized_step(layers, x):
     return loss.item()
 
 
-# %% wrong: steps_forgotten
+# %% wrong: scale_forgotten
 """Codes alone."""
 import torch
 from torch.utils.checkpoint import checkpoint

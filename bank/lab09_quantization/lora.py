@@ -436,7 +436,7 @@ class Lora(nn.Module):
         return merged
 
 
-# %% wrong: merge_returns_nothing
+# %% wrong: nothing_returned
 """Merges into a layer that it forgets. [earns 2]"""
 import torch
 from torch import nn

@@ -137,7 +137,7 @@ def _large(answer: Answer) -> Finding:
         f"Two steps on {_TENSORS} vectors of {_N:,} values may take {_MOST_BYTES // _MIB} MiB with "
         f"parameters and gradients.{took}"
     )
-    return Finding(False, said, ("more_than_codes",))
+    return Finding(False, said, ("more_than_codes", "moments_in_float32"))
 
 
 adam8bit_step = Task(
@@ -155,10 +155,10 @@ adam8bit_step = Task(
         "state_forgotten": "Each step starts from moments of 0. Keep the codes in `state`, and "
         "decode them in the next step.",
         "gradients_changed": "Your step writes into the gradients. Work on copies.",
-        "moments_in_float32": "Your moments are kept in float32. Keep the codes, uint8 or int8, "
-        "and a step for each block of 256.",
         "more_than_codes": "You keep more than two codes a value and two steps a block. Look for "
         "decoded moments that stay alive.",
+        "moments_in_float32": "Your moments are kept in float32. Keep the codes, uint8 or int8, "
+        "and a step for each block of 256.",
     },
     ban=NO_HIDING,
     trust="measured",

@@ -28,13 +28,12 @@ def quantized_step(
     x: Tensor,
     *,
     dtype: torch.dtype = torch.float32,
-    scaled: bool = True,
     between: Callable[[Tensor], Tensor] = torch.relu,
 ) -> Tensor:
     """Run x through int8 layers and back; return the loss. The options make it the mistakes."""
 
     def layer(x: Tensor, codes: Tensor, scale: Tensor) -> Tensor:
-        weight = codes.to(dtype) * (scale.to(dtype) if scaled else 1)
+        weight = codes.to(dtype) * scale.to(dtype)
         return between(x.to(dtype) @ weight.T).float()
 
     output = x
@@ -79,7 +78,6 @@ find_the_leak = leak_task(
         scratch_bytes=_SCRATCH_BYTES,
         mutants={
             "no_gradient": _without_gradient,
-            "steps_forgotten": lambda layers, x: quantized_step(layers, x, scaled=False),
             "half_precision": lambda layers, x: quantized_step(layers, x, dtype=torch.bfloat16),
             "last_layer_left_out": _last_left_out,
             "no_relu": lambda layers, x: quantized_step(layers, x, between=lambda x: x),
@@ -92,8 +90,6 @@ find_the_leak = leak_task(
             "some_copies_stay": "More float copies than one layer needs are alive at once. Make "
             "one from its codes where it is needed, and let go of it right after.",
             "no_gradient": "x.grad is missing: the gradient has to reach the x that was given.",
-            "steps_forgotten": "You multiply by the codes alone. A weight is its code times its "
-            "row's scale.",
             "half_precision": "Your copies are in 16 bits, which changes the results. The leak is "
             "that they all live, not how large each is.",
             "last_layer_left_out": "Your loop ends one layer early.",

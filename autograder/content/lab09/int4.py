@@ -48,10 +48,6 @@ def _magnitude(q: Array) -> Array:
     return np.where(q < 0, q + 16, q)
 
 
-def _in_whole_bytes(q: Array) -> dict[str, Any]:
-    return _there_and_back(q, bytes_a_code=1)
-
-
 def _cases(rng: np.random.Generator) -> list[Case]:
     def codes(n: int) -> list[Array]:
         return [rng.integers(-8, 8, n).astype(np.int8)]
@@ -71,15 +67,17 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     ]
 
 
+_MUTANTS: dict[str, Callable[[Array], dict[str, Any]]] = {
+    "whole_bytes": lambda q: _there_and_back(q, bytes_a_code=1),
+    "sign_lost": lambda q: _there_and_back(q, _magnitude),
+    "odd_one_lost": lambda q: _there_and_back(q, _last_lost),
+    "lowest_clipped": lambda q: _there_and_back(q, _clipped),
+    "halves_swapped": lambda q: _there_and_back(q, _swapped),
+}
+
 _small = by_reference(
     _there_and_back,
-    {
-        "whole_bytes": _in_whole_bytes,
-        "sign_lost": lambda q: _there_and_back(q, _magnitude),
-        "odd_one_lost": lambda q: _there_and_back(q, _last_lost),
-        "lowest_clipped": lambda q: _there_and_back(q, _clipped),
-        "halves_swapped": lambda q: _there_and_back(q, _swapped),
-    },
+    _MUTANTS,
     equal=same_codes,
     write=lambda q: f"q = {q.tolist()[:12]}{'...' if len(q) > 12 else ''}",
 )
@@ -99,9 +97,10 @@ def _held(answer: Answer) -> Finding:
             f"{_TENSORS} tensors of {_N:,} codes take {_TENSORS * _N // 2 // _MIB} MiB packed. More "
             f"than {_MOST_BYTES // _MIB} MiB were live while all of them were held."
         )
-        return Finding(False, said, ("more_is_held",))
+        return Finding(False, said, ("more_is_held", "whole_bytes"))
     if value.get("equal") != _TENSORS:
-        return Finding(False, "Some of many packed tensors came back with other codes.")
+        said = "Some of many packed tensors came back with other codes."
+        return Finding(False, said, tuple(_MUTANTS))
     return Finding(True)
 
 
@@ -113,6 +112,8 @@ pack_int4 = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
+        "more_is_held": "The packed tensor is a view of a larger one, or the codes are still held "
+        "elsewhere: a dict or an attribute keeps them alive.",
         "whole_bytes": "Your packed tensor has a byte a code. Two codes go into one byte.",
         "sign_lost": "Your negative codes come back as 8 to 15. Of four bits the upper half of the "
         "range stands for negative numbers: take 16 off.",
@@ -120,8 +121,6 @@ pack_int4 = Task(
         "you pack, and cut it off after unpacking.",
         "lowest_clipped": "Your -8 comes back as -7. Four bits hold -8 to 7.",
         "halves_swapped": "The two codes of each byte come back in the other order.",
-        "more_is_held": "The packed tensor is a view of a larger one, or the codes are still held "
-        "elsewhere: a dict or an attribute keeps them alive.",
     },
     ban=NO_HIDING,
     trust="measured",

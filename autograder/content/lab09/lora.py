@@ -96,7 +96,7 @@ def _is_report(value: Any) -> bool:
         and _is_matrix(value.get("merged"), 3)
         and isinstance(value.get("trainable"), list)
         and all(isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in value["trainable"])
-        and type(value.get("base_changed")) is bool
+        and all(type(value.get(k)) is bool for k in ("base_changed", "returned"))
     )
 
 
@@ -141,10 +141,9 @@ def _trained(given: Mapping[str, Any], value: Mapping[str, Any], sizes: Mapping[
 
 
 def _merged(given: Mapping[str, Any], value: Mapping[str, Any], delta: Array) -> Finding:
-    moved = value["moved"]
-    in_place = moved.shape == delta.shape and bool(np.abs(moved).max() > 0)
-    if in_place and not are_near(delta, moved, 1e-3):
-        return Finding(False, "merge() adds something else to the weight than the adapter's part.")
+    if not value["returned"] and not are_near(delta, value["moved"], 1e-3):
+        said = "merge() returns no layer, and leaves the base's weight without the adapter's part."
+        return Finding(False, said, ("nothing_returned",))
     if are_near(value["trained"], value["merged"], 1e-4):
         return Finding(True)
     expected = _output(given, delta)
@@ -206,7 +205,7 @@ def _bytes(answer: Answer) -> Finding:
         f"With a weight of {4 * _WIDTH**2 / _MIB:.1f} MiB and rank {_RANK}, two steps of Adam may take "
         f"{_MOST_BYTES / _MIB:.1f} MiB with that weight{took}."
     )
-    return Finding(False, said, ("as_large_as_the_weight",))
+    return Finding(False, said, ("as_large_as_the_weight", "base_trained"))
 
 
 lora = Task(
@@ -218,6 +217,9 @@ lora = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
+        "as_large_as_the_weight": "Something as large as the weight is made beside it: a gradient "
+        "or moments of the frozen layer, or the product of the two matrices. Multiply x by one "
+        "matrix, and the result by the other.",
         "base_trained": "The linear layer is trained too. Freeze all its parameters, the bias "
         "included: requires_grad_(False).",
         "both_zero": "Both matrices start at 0, so neither ever gets a gradient. Draw the one that "
@@ -230,11 +232,9 @@ lora = Task(
         "rank_over_alpha": "You multiply by rank / alpha, which is upside down.",
         "merged_unscaled": "merge() adds the product without alpha / rank.",
         "adapter_not_merged": "merge() returns the linear layer as it was.",
+        "nothing_returned": "Return the merged layer from merge().",
         "bias_lost": "The merged layer has lost the bias.",
         "merged_twice": "The adapter's part counts twice after merge().",
-        "as_large_as_the_weight": "Something as large as the weight is made beside it: a gradient "
-        "or moments of the frozen layer, or the product of the two matrices. Multiply x by one "
-        "matrix, and the result by the other.",
     },
     ban=NO_HIDING,
     trust="measured",

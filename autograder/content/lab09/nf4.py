@@ -37,7 +37,7 @@ def encoded(
     """Return what the probe says of packed codes, sizes of blocks and values; options: mistakes."""
     block = block or 64
     n = len(x)
-    padded = np.append(x.astype(np.float64), [0.0] * (-n % block)).reshape(-1, block)
+    padded = np.append(x, np.zeros(-n % block, np.float32)).reshape(-1, block)
     sizes = (padded if signed else np.abs(padded)).max(axis=1, initial=-np.inf)
     divisor = np.where(sizes == 0, 1.0, sizes)[:, None]
     distance = np.abs((padded / divisor)[..., None] - table)
@@ -81,7 +81,7 @@ def _draw(rng: np.random.Generator, n: int, block: int | None) -> list[Any]:
 def _boundaries() -> list[Any]:
     """Just below and just above the middle of every gap: the nearest entry changes there."""
     middle = (NF4[1:] + NF4[:-1]) / 2
-    near = np.concatenate([middle - 1e-4, middle + 1e-4, NF4])
+    near = np.concatenate([middle - 1e-4, middle + 1e-4, [-1.0, 1.0]])
     return [near.astype(np.float32), 64]
 
 

@@ -26,8 +26,8 @@ def _across(x: Array, axis: int | None) -> tuple[int, ...]:
 
 
 def channel_sizes(x: Array, axis: int | None) -> Array:
-    """Return the largest absolute value of each channel, in float64, so that it goes with x."""
-    sizes: Array = np.abs(x.astype(np.float64)).max(axis=_across(x, axis), keepdims=True)
+    """Return the largest absolute value of each channel; it goes with x."""
+    sizes: Array = np.abs(x).max(axis=_across(x, axis), keepdims=True)
     return sizes
 
 
@@ -40,40 +40,41 @@ def quantized(
     steps_a_side: Callable[[int], int] = lambda bits: 2 ** (bits - 1) - 1,
     lowest: Callable[[int], int] = lambda bits: -(2 ** (bits - 1) - 1),
 ) -> dict[str, Any]:
-    """Return what the probe says of codes, steps and decoded values; options make the mistakes."""
+    """Return what the probe says of codes, steps and decoded values; options make the mistakes.
+
+    In float32, as students work: who cuts off a last bit gets other codes in float64.
+    """
     sizes = channel_sizes(x, axis)
-    scale = np.where(sizes == 0, 1.0, sizes / steps_a_side(bits))
+    scale = np.where(sizes == 0, np.float32(1), sizes / np.float32(steps_a_side(bits)))
     top = 2 ** (bits - 1) - 1
     codes = np.clip(rounding(x / scale), lowest(bits), top).astype(np.int8)
     return {
         "type": "int8",
         "codes": codes,
-        "scale": np.where(sizes == 0, np.nan, scale).ravel().tolist(),
+        "scale": np.where(sizes == 0, np.inf, scale).ravel().tolist(),
         "decoded": codes * scale,
     }
 
 
 def _half_up(x: Array) -> Array:
-    return np.floor(x + 0.5)
+    up: Array = np.floor(x + 0.5)
+    return up
 
 
 def _half_away(x: Array) -> Array:
-    return np.trunc(x + np.copysign(0.5, x))
+    away: Array = np.trunc(x + np.copysign(0.5, x))
+    return away
 
 
 def _other_axis(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
     return quantized(x, bits, None if axis is None else 1 - axis)
 
 
-def _nan_for_zeros(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
+def _step_of_zero(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
+    """0 / 0 is NaN, which torch converts to the code 0; what tells is the step of 0."""
     right = quantized(x, bits, axis)
-    zero = channel_sizes(x, axis) == 0
-    # NaN as an int8 is 0 with torch, but decoding multiplies it by a step that is NaN or 0.
-    return {
-        **right,
-        "scale": np.where(zero.ravel(), 0.0, right["scale"]).tolist(),
-        "decoded": np.where(zero, np.nan, right["decoded"]),
-    }
+    zero = channel_sizes(x, axis).ravel() == 0
+    return {**right, "scale": np.where(zero, 0.0, right["scale"]).tolist()}
 
 
 def _draw(rng: np.random.Generator, rows: int, columns: int, bits: int, axis: int | None) -> Array:
@@ -133,7 +134,7 @@ quantize_symmetric = Task(
                 x, b, a, steps_a_side=lambda b: 2 ** (b - 1), lowest=lambda b: -(2 ** (b - 1))
             ),
             "eight_bits_always": lambda x, b, a: quantized(x, 8, a),
-            "divides_by_zero": _nan_for_zeros,
+            "divides_by_zero": _step_of_zero,
         },
         equal=same_codes,
         write=lambda x, bits, axis: f"x of shape {x.shape}, bits={bits}, axis={axis}",
@@ -153,6 +154,6 @@ quantize_symmetric = Task(
         "step_of_128": "Your step is the largest size over 2^(bits-1). Divide by 2^(bits-1) - 1: "
         "the codes are as many on both sides.",
         "eight_bits_always": "You quantize to 8 bits, whatever `bits` says.",
-        "divides_by_zero": "A channel of zeros gives NaN: its step is 0. Use a step of 1 there.",
+        "divides_by_zero": "A channel of zeros gets a step of 0, and 0 / 0 is NaN. Use a step of 1 there.",
     },
 )

@@ -54,7 +54,7 @@ def adapted(
     Returns the base's `weight` and `bias` (None without one) as they were, and inputs `x`; the
     outputs at the `start` and after training (`trained`); the `trainable` parameters after it, and
     whether it changed the base (`base_changed`). `merged` is the output of what merge() returned,
-    or of the module itself if that is no module, and `moved` what merge() added to the base.
+    or of the module itself where nothing was `returned`; `moved` is what the base's weight gained.
     """
     generator = torch.Generator().manual_seed(seed)
     linear = nn.Linear(n_in, n_out, bias=bias)
@@ -85,6 +85,7 @@ def adapted(
         "trainable": [_array(parameter) for parameter in trainable],
         "trained": trained,
         "base_changed": changed,
+        "returned": callable(merged),
         "merged": _array(after(x)),
         "moved": _array(linear.weight - before[0]),
     }

@@ -66,22 +66,16 @@ def quantize_affine(student: Namespace, calls: Calls) -> Outcomes:
     """Call `quantize_affine(x, bits, axis)` for each of `calls`.
 
     A value is a dict: `type` and `codes` of the first result; `scale` and `zero_point` as flat
-    lists; `decoded`, scale times the distance of the codes from the zero point.
+    lists.
     """
 
-    def there_and_back(x: Tensor, bits: int, axis: int | None) -> dict[str, Any]:
+    def call(x: Tensor, bits: int, axis: int | None) -> dict[str, Any]:
         given = (x, bits) if axis is None else (x, bits, axis)
         codes, scale, zero_point = student.quantize_affine(*given)
         form = {"type": type_of(codes), "codes": codes}
-        form |= {"scale": flat(scale), "zero_point": flat(zero_point)}
-        along = [1] * x.ndim
-        if axis is not None:
-            along[axis] = -1
-        step, zero = (torch.tensor(form[name]) for name in ("scale", "zero_point"))
-        distance = torch.as_tensor(codes).double() - zero.double().reshape(along)
-        return {**form, "decoded": distance * step.double().reshape(along)}
+        return {**form, "scale": flat(scale), "zero_point": flat(zero_point)}
 
-    return call_each(on_tensors(there_and_back), calls)
+    return call_each(on_tensors(call), calls)
 
 
 def int8_linear(student: Namespace, calls: Calls) -> Outcomes:
