@@ -33,5 +33,4 @@ LAB = Lab(
         adam8bit_step,
     ),
     hides=HIDDEN_MODULES["lab09_quantization"],
-    allows=("peakmem.labs.lab09", "peakmem.meter"),
 )

@@ -106,7 +106,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     sided = [call(8, None, "above"), call(5, None, "below"), call(8, None, "far")]
     channel = [call(8, 0, "both"), call(6, 1, "both"), call(4, 0, "above")]
     zeros: list[Any] = [np.zeros((2, 5), np.float32), 8, 0]
-    one: list[Any] = [np.array([2.0, 1.0], np.float32), 4, None]
+    one: list[Any] = [np.array([2.0, 1.2], np.float32), 4, None]
     below: list[Any] = [np.array([-3.0, -1.0, -2.0], np.float32), 2, None]
     return [
         Case(("value",), {"calls": both}),
