@@ -129,19 +129,44 @@ def there_and_back(x, bits, axis=None):
     return dequantize(*quantize_symmetric(x, bits, axis))
 
 
-ROWS = torch.tensor([[1.0, -4.0, 0.0], [0.0, 0.0, 0.0], [14.0, 2.0, -7.0]])
+ROWS = torch.tensor([[1.0, -4.0, 0.0], [0.0, 0.0, 0.0], [14.0, 2.2, -7.0]])
 TIES = torch.tensor([127.0, 2.5, -1.5, 0.5, 126.5])
 self_check(
     codes_of,
     [
-        Case((TIES, 8), [127, 2, -2, 0, 126], "halfway between two codes, take the even one"),
-        Case((torch.tensor([1.0, 0.6, -0.2]), 2), [1, 1, 0], "2 bits: -1, 0 and 1"),
-        Case((TIES, 8), "torch.int8", "convert the codes to torch.int8", function=type_of),
-        Case((ROWS, 4), [[0, -2, 0], [0, 0, 0], [7, 1, -4]], "one step for all: 14 / 7"),
-        Case((ROWS, 4, 0), [[2, -7, 0], [0, 0, 0], [7, 1, -4]], "axis=0: a step for each row"),
-        Case((ROWS, 4, 1), [[0, -7, 0], [0, 0, 0], [7, 4, -7]], "axis=1: a step for each column"),
-        Case((ROWS, 4, 0), [4 / 7, 1, 2], "a row of zeros has a step of 1", function=steps_of),
-        Case((TIES, 8), [127, 2, -2, 0, 126], "codes times step", function=there_and_back),
+        Case((TIES, 8), [127, 2, -2, 0, 126], "halfway, take the even code", label="8 bits, ties"),
+        Case((torch.tensor([1.0, 0.6, -0.2]), 2), [1, 1, 0], "-1, 0 and 1", label="2 bits"),
+        Case(
+            (TIES, 8),
+            "torch.int8",
+            "convert to torch.int8",
+            label="type of codes",
+            function=type_of,
+        ),
+        Case((ROWS, 4), [[0, -2, 0], [0, 0, 0], [7, 1, -4]], "14 / 7 for all", label="one step"),
+        Case(
+            (ROWS, 4, 0), [[2, -7, 0], [0, 0, 0], [7, 1, -4]], "a step for each row", label="axis=0"
+        ),
+        Case(
+            (ROWS, 4, 1),
+            [[0, -7, 0], [0, 0, 0], [7, 4, -7]],
+            "a step for each column",
+            label="axis=1",
+        ),
+        Case(
+            (ROWS, 4, 0),
+            [4 / 7, 1, 2],
+            "a row of zeros has a step of 1",
+            label="steps of rows",
+            function=steps_of,
+        ),
+        Case(
+            (TIES, 8),
+            [127, 2, -2, 0, 126],
+            "codes times step",
+            label="dequantize",
+            function=there_and_back,
+        ),
     ],
     equal=close(1e-5),
 )
@@ -247,16 +272,42 @@ SIDES = torch.tensor([[0.0, 1.0, 3.0], [-3.0, -1.0, 0.0]])
 self_check(
     all_three,
     [
-        Case((torch.tensor([0.0, 1.0, 5.1]), 8), three([0, 50, 255], [0.02], [0]), "the example"),
-        Case((torch.tensor([-1.0, 0.0, 2.0]), 2), three([0, 1, 3], [1], [1]), "0.0 has the code 1"),
         Case(
-            (torch.tensor([6.0, 15.0]), 4), three([6, 15], [1], [0]), "stretch the range down to 0"
+            (torch.tensor([0.0, 1.0, 5.1]), 8),
+            three([0, 50, 255], [0.02], [0]),
+            "range / 255",
+            label="the example",
         ),
         Case(
-            (torch.tensor([-6.0, -15.0]), 4), three([9, 0], [1], [15]), "stretch the range up to 0"
+            (torch.tensor([-1.0, 0.0, 2.0]), 2),
+            three([0, 1, 3], [1], [1]),
+            "0.0 has the code 1",
+            label="both sides",
         ),
-        Case((SIDES, 2, 0), three([[0, 1, 3], [0, 2, 3]], [1, 1], [0, 3]), "rows of their own"),
-        Case((torch.zeros(2), 4), three([0, 0], [1], [0]), "an empty range: a step of 1"),
+        Case(
+            (torch.tensor([6.0, 15.0]), 4),
+            three([6, 15], [1], [0]),
+            "stretch the range down to 0",
+            label="above 0",
+        ),
+        Case(
+            (torch.tensor([-6.0, -15.0]), 4),
+            three([9, 0], [1], [15]),
+            "stretch the range up to 0",
+            label="below 0",
+        ),
+        Case(
+            (SIDES, 2, 0),
+            three([[0, 1, 3], [0, 2, 3]], [1, 1], [0, 3]),
+            "a range for each row",
+            label="axis=0",
+        ),
+        Case(
+            (torch.zeros(2), 4),
+            three([0, 0], [1], [0]),
+            "an empty range: a step of 1",
+            label="zeros",
+        ),
     ],
     equal=close(1e-5),
 )
@@ -336,11 +387,29 @@ self_check(
     packed_and_back,
     [
         Case((EACH,), EACH, "codes above 7 are negative: take 16 off", label="all 16 codes"),
-        Case((EACH[:5],), EACH[:5], "an odd count: the last byte is half empty"),
-        Case((EACH[7:8],), [-1], "one code"),
-        Case((EACH,), (8, "torch.uint8"), "16 codes in 8 bytes", function=packed_form),
-        Case((EACH[:5],), (3, "torch.uint8"), "5 codes in 3 bytes", function=packed_form),
-        Case((2**20,), 2**19, "something else is still alive", function=held_bytes),
+        Case((EACH[:5],), EACH[:5], "the last byte is half empty", label="5 codes"),
+        Case((EACH[7:8],), [-1], "the last byte is half empty", label="one code"),
+        Case(
+            (EACH,),
+            (8, "torch.uint8"),
+            "two codes in a byte",
+            label="bytes of 16 codes",
+            function=packed_form,
+        ),
+        Case(
+            (EACH[:5],),
+            (3, "torch.uint8"),
+            "round up",
+            label="bytes of 5 codes",
+            function=packed_form,
+        ),
+        Case(
+            (2**20,),
+            2**19,
+            "something else is still alive",
+            label="live bytes",
+            function=held_bytes,
+        ),
     ],
 )
 if predicted(predicted_bytes, question="how many bytes do 1,000,001 codes take?"):
@@ -423,11 +492,29 @@ self_check(
             label="two rows",
         ),
         Case(
-            (BIG, CODES, HALF, 9.0), [[101.5, 62.23], [-0.75, 0.635]], "the second column is apart"
+            (BIG, CODES, HALF, 9.0),
+            [[101.5, 62.23], [-0.75, 0.635]],
+            "the second column is apart",
+            label="an outlier",
         ),
-        Case((-BIG, CODES, HALF, 9.0), [[-101.5, -62.23], [0.75, -0.635]], "-50 is an outlier too"),
-        Case((BIG, CODES, HALF, 0.1), [[101.5, 62.23], [-0.75, 0.635]], "all columns are apart"),
-        Case((0 * BIG, CODES, HALF, 9.0), [[0, 0], [0, 0]], "rows of zeros"),
+        Case(
+            (-BIG, CODES, HALF, 9.0),
+            [[-101.5, -62.23], [0.75, -0.635]],
+            "look at sizes",
+            label="-50 is one too",
+        ),
+        Case(
+            (BIG, CODES, HALF, 0.1),
+            [[101.5, 62.23], [-0.75, 0.635]],
+            "all columns are apart",
+            label="threshold 0.1",
+        ),
+        Case(
+            (0 * BIG, CODES, HALF, 9.0),
+            [[0, 0], [0, 0]],
+            "a step of 1, as in 9.1",
+            label="rows of zeros",
+        ),
     ],
     equal=close(1e-4),
 )
@@ -526,10 +613,23 @@ self_check(
             label="the table",
             function=nf4_table,
         ),
-        Case((torch.tensor([2.0, -1.0]),), [2, -1.0501460], "the example"),
+        Case(
+            (torch.tensor([2.0, -1.0]),),
+            [2, -1.0501460],
+            "nearest to -0.5: -0.5251",
+            label="the example",
+        ),
         Case((nf4_table(),), nf4_table(), "what is in the table is exact", label="all 16 values"),
-        Case((RAGGED, 2), [2, -1.0501460, 0, 0, 0.5], "zeros, and a short block at the end"),
-        Case((RAGGED, 2), (3, "torch.uint8", [2, 0, 0.5]), "3 bytes, 3 sizes", function=nf4_form),
+        Case(
+            (RAGGED, 2), [2, -1.0501460, 0, 0, 0.5], "zeros, and a short block", label="blocks of 2"
+        ),
+        Case(
+            (RAGGED, 2),
+            (3, "torch.uint8", [2, 0, 0.5]),
+            "3 bytes, 3 sizes",
+            label="stored",
+            function=nf4_form,
+        ),
     ],
     equal=close(1e-4, 1e-5),
 )
@@ -638,7 +738,8 @@ score("lab09-stored_bytes", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-stored-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Does it hold?
 #
-# Your own tensors of `WEIGHT`, as the meter counts them, beside your formula.
+# Your own tensors of `WEIGHT`, as the meter counts them, beside your formula. The sizes of blocks are positive, so
+# they go into your unsigned codes.
 
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab09-stored", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -665,9 +766,6 @@ for scheme, make in ways.items():
         f"{scheme:12} {meter.live_bytes:7,} bytes live, {stored_bytes(WEIGHT.numel(), scheme):7,} by formula"
     )
     del held
-print(
-    "The sizes of blocks are positive, so QLoRA takes off their mean first; here a zero point of 0 does."
-)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.7 Find the leak (core, 2 points, 8 minutes)
@@ -755,8 +853,8 @@ self_check(
         Case(
             (quantized_step,), step_results(leaky_step), "same loss, same x.grad", label="results"
         ),
-        Case((4,), True, KEPT, function=fits),
-        Case((16,), True, KEPT, function=fits),
+        Case((4,), True, KEPT, label="4 layers fit", function=fits),
+        Case((16,), True, KEPT, label="16 layers fit", function=fits),
     ],
     equal=close(1e-4),
 )
@@ -950,13 +1048,11 @@ def beside_kib(width=1024):
 self_check(
     lora_report,
     [
-        Case(
-            ("shapes",), [(2, 5), (2, 7)], "A and B are trained, nothing else", label="parameters"
-        ),
+        Case(("shapes",), [(2, 5), (2, 7)], "A and B, and nothing else", label="parameters"),
         Case(("start",), 0, "B is 0 at the start", label="equal at the start"),
         Case(("learned",), True, "if both are 0, no gradient reaches either", label="learns"),
         Case(("frozen",), True, "freeze weight and bias", label="frozen"),
-        Case((8.0,), [24] * 4, "alpha / rank = 4", function=scale_of),
+        Case((8.0,), [24] * 4, "alpha / rank = 4", label="scale", function=scale_of),
         Case(("merged",), 0, "merge() adds alpha / rank times B A to the weight", label="merged"),
         Case(("merged", False), 0, "a layer may have no bias", label="merged, no bias"),
         Case((), (96, True), "x times A, then times B", label="bytes", function=beside_kib),
