@@ -208,7 +208,7 @@ kinds = {
 errors = {name: [output_error(make(b)) for b in bits] for name, make in kinds.items()}
 show_figure(
     draw_errors(bits, errors),
-    "Error of the output over bits, on a log scale. All three curves halve with each bit. One step is "
+    "Error of the output over bits, on a log scale. From some bits on, each bit halves it. One step is "
     "several times worse than a step a row, and blocks are twice as good as rows.",
 )
 print("With 4 bits:", ", ".join(f"{name} {found[2]:.0%}" for name, found in errors.items()))

@@ -45,7 +45,10 @@ class Lora(nn.Module):
     def merge(self) -> nn.Linear:
         """Return one linear layer that does the same."""
         merged = nn.utils.skip_init(
-            nn.Linear, self.linear.in_features, self.linear.out_features, self.linear.bias is not None
+            nn.Linear,
+            self.linear.in_features,
+            self.linear.out_features,
+            self.linear.bias is not None,
         )
         with torch.no_grad():
             merged.weight.copy_(self.linear.weight + self.scale * self.up @ self.down)
@@ -92,7 +95,9 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 def _is_report(value: Any) -> bool:
     return (
         isinstance(value, dict)
-        and all(_is_matrix(value.get(k), d) for k, d in (("start", 3), ("trained", 3), ("moved", 2)))
+        and all(
+            _is_matrix(value.get(k), d) for k, d in (("start", 3), ("trained", 3), ("moved", 2))
+        )
         and _is_matrix(value.get("merged"), 3)
         and isinstance(value.get("trainable"), list)
         and all(isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in value["trainable"])
@@ -117,7 +122,9 @@ def _output(given: Mapping[str, Any], delta: Any) -> Array:
     return output
 
 
-def _trained(given: Mapping[str, Any], value: Mapping[str, Any], sizes: Mapping[str, Any]) -> Finding:
+def _trained(
+    given: Mapping[str, Any], value: Mapping[str, Any], sizes: Mapping[str, Any]
+) -> Finding:
     if value["base_changed"]:
         return Finding(False, "Training changed the linear layer itself.", ("base_trained",))
     pair = _pair(value["trainable"], sizes)

@@ -58,7 +58,10 @@ def adapted(
     """
     generator = torch.Generator().manual_seed(seed)
     linear = nn.Linear(n_in, n_out, bias=bias)
-    x, y = torch.randn(2, 5, n_in, generator=generator), torch.randn(2, 5, n_out, generator=generator)
+    x, y = (
+        torch.randn(2, 5, n_in, generator=generator),
+        torch.randn(2, 5, n_out, generator=generator),
+    )
     with torch.no_grad():
         for parameter in linear.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator))
