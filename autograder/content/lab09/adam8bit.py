@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -71,11 +71,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     ]
 
 
-@lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=64)
 def _losses(sizes: tuple[tuple[str, int], ...], name: str = "") -> list[float]:
-    def step(*arguments: Any) -> None:
-        adam(*arguments, **_MUTANTS.get(name, {}))
-
+    options: dict[str, Any] = dict(_MUTANTS.get(name, {}))
+    step = functools.partial(adam, **options)
     losses: list[float] = trained(step, **dict(sizes))["losses"]
     return losses
 
@@ -116,7 +115,7 @@ def _larger(state_bytes: int, n: int) -> tuple[str, ...]:
     return ("moments_in_float32",) if state_bytes >= 8 * n else ("more_than_codes",)
 
 
-def _are_floats(values: Any, count: int) -> bool:
+def _are_floats(values: Any, count: int) -> TypeGuard[list[float]]:
     return (
         isinstance(values, list)
         and len(values) == count

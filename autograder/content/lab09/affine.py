@@ -81,9 +81,10 @@ def _draw(rng: np.random.Generator, bits: int, axis: int | None, side: str) -> A
     values = np.empty((rows, columns))
     channels = 1 if axis is None else (rows, columns)[axis]
     for channel in range(channels):
-        place = (slice(None), slice(None)) if axis is None else (channel, slice(None))
-        place = place if axis != 1 else (slice(None), channel)
-        shape = values[place].shape
+        place: list[Any] = [slice(None), slice(None)]
+        if axis is not None:
+            place[axis] = channel
+        shape = values[tuple(place)].shape
         zero = {"both": int(rng.integers(1, top)), "below": top}.get(side, 0)
         off = rng.choice([-1, 1]) * rng.uniform(0.15, 0.3) if side == "both" else 0.0
         low, high = -(zero + off), top - zero - off
@@ -94,7 +95,7 @@ def _draw(rng: np.random.Generator, bits: int, axis: int | None, side: str) -> A
             drawn[(0,) * drawn.ndim] = low
         if side != "below":
             drawn[(-1,) * drawn.ndim] = high
-        values[place] = drawn * 2.0 ** rng.uniform(-5, 2)
+        values[tuple(place)] = drawn * 2.0 ** rng.uniform(-5, 2)
     return values.astype(np.float32)
 
 

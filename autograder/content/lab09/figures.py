@@ -38,7 +38,7 @@ def _equal(expected: Any, got: Any) -> bool:
 
 
 def any_step(expected: float, got: Any) -> bool:
-    """Compare two steps; where all values are 0, NaN stands for any finite one, inf for any above 0."""
+    """Compare two steps. NaN stands for any finite one, inf for any above 0, as zeros leave it."""
     if not isinstance(got, (int, float)) or not abs(got) < math.inf:
         return False
     if expected == math.inf:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.content.lab09.figures import Array, same_codes
 from autograder.content.lab06.hiding import NO_HIDING
+from autograder.content.lab09.figures import Array, same_codes
 from autograder.model.compare import by_reference
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 
@@ -94,8 +94,8 @@ def _held(answer: Answer) -> Finding:
     rise = answer.metered("rise_bytes", "numpy_rise_bytes")
     if answer.breaks_budget(rise, _MOST_BYTES):
         said = (
-            f"{_TENSORS} tensors of {_N:,} codes take {_TENSORS * _N // 2 // _MIB} MiB packed. More "
-            f"than {_MOST_BYTES // _MIB} MiB were live while all of them were held."
+            f"{_TENSORS} tensors of {_N:,} codes take {_TENSORS * _N // 2 // _MIB} MiB packed. "
+            f"More than {_MOST_BYTES // _MIB} MiB were live while all of them were held."
         )
         return Finding(False, said, ("more_is_held", "whole_bytes"))
     if value.get("equal") != _TENSORS:

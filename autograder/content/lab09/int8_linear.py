@@ -26,14 +26,14 @@ def product(
     scale: Array,
     threshold: float,
     *,
-    outliers: Callable[[Array, float], Array] = lambda x, t: (np.abs(x) > t).any(axis=0),
+    outliers: Callable[[Array, float], Array] | None = None,
     in_float: float = 1.0,
     sizes: Callable[[Array], Array] = lambda x: np.abs(x).max(axis=1, keepdims=True, initial=0.0),
     whole: Callable[[Array], Array] = lambda sums: sums,
 ) -> Array:
     """Return x times the decoded weight, transposed; the options make it the mistakes."""
     values = x.astype(np.float64)
-    apart = outliers(values, threshold)
+    apart = (outliers or _columns)(values, threshold)
     rest = np.where(apart, 0.0, values)
     largest = sizes(rest)
     step = np.where(largest == 0, 1.0, largest / 127)
@@ -50,8 +50,13 @@ def _unquantized(x: Array, q: Array, scale: Array, threshold: float) -> Array:
 
 
 def _twice(x: Array, q: Array, scale: Array, threshold: float) -> Array:
-    apart = (np.abs(x) > threshold).any(axis=0)
+    apart = _columns(x, threshold)
     return product(x, q, scale, np.inf) + _unquantized(np.where(apart, x, 0), q, scale, threshold)
+
+
+def _columns(x: Array, threshold: float) -> Array:
+    found: Array = np.any(np.abs(x) > threshold, axis=0)
+    return found
 
 
 def _never(x: Array, threshold: float) -> Array:
@@ -64,7 +69,7 @@ def _wraps(sums: Array) -> Array:
 
 
 def _signed(x: Array, threshold: float) -> Array:
-    found: Array = (x > threshold).any(axis=0)
+    found: Array = np.any(x > threshold, axis=0)
     return found
 
 
@@ -83,7 +88,7 @@ def _near(expected: Array, got: Array) -> bool:
 
 
 def _draw(rng: np.random.Generator, outliers: int) -> list[Any]:
-    """x (b, k) whose ordinary values lie near their codes; int8 weights (n, k) and steps (n, 1)."""
+    """Draw x (b, k) with ordinary values near their codes, int8 weights (n, k), steps (n, 1)."""
     b, k, n = int(rng.integers(5, 9)), int(rng.integers(12, 18)), int(rng.integers(9, 14))
     codes = rng.integers(-126, 127, (b, k)) + rng.uniform(-0.4, 0.4, (b, k))
     columns = rng.permutation(k)

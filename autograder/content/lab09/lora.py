@@ -39,22 +39,16 @@ class Lora(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the layer's output plus the adapter's."""
-        low: Tensor = x @ self.down.T  # (..., rank)
-        return self.linear(x) + self.scale * (low @ self.up.T)
+        output: Tensor = self.linear(x) + self.scale * (x @ self.down.T @ self.up.T)
+        return output
 
     def merge(self) -> nn.Linear:
         """Return one linear layer that does the same."""
-        merged = nn.utils.skip_init(
-            nn.Linear,
-            self.linear.in_features,
-            self.linear.out_features,
-            self.linear.bias is not None,
-        )
+        has_bias = self.linear.bias is not None
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features, has_bias)
+        merged.load_state_dict(self.linear.state_dict())
         with torch.no_grad():
-            merged.weight.copy_(self.linear.weight + self.scale * self.up @ self.down)
-            if self.linear.bias is not None:
-                merged.bias.copy_(self.linear.bias)
-        assert isinstance(merged, nn.Linear)
+            merged.weight += self.scale * self.up @ self.down
         return merged
 
 
@@ -209,8 +203,8 @@ def _bytes(answer: Answer) -> Finding:
         return Finding(True)
     took = "" if rise is None else f", and took {rise / _MIB:.1f} MiB"
     said = (
-        f"With a weight of {4 * _WIDTH**2 / _MIB:.1f} MiB and rank {_RANK}, two steps of Adam may take "
-        f"{_MOST_BYTES / _MIB:.1f} MiB with that weight{took}."
+        f"With a weight of {4 * _WIDTH**2 / _MIB:.1f} MiB and rank {_RANK}, two steps of Adam may "
+        f"take {_MOST_BYTES / _MIB:.1f} MiB with that weight{took}."
     )
     return Finding(False, said, ("as_large_as_the_weight", "base_trained"))
 

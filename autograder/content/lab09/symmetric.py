@@ -154,6 +154,7 @@ quantize_symmetric = Task(
         "step_of_128": "Your step is the largest size over 2^(bits-1). Divide by 2^(bits-1) - 1: "
         "the codes are as many on both sides.",
         "eight_bits_always": "You quantize to 8 bits, whatever `bits` says.",
-        "divides_by_zero": "A channel of zeros gets a step of 0, and 0 / 0 is NaN. Use a step of 1 there.",
+        "divides_by_zero": "A channel of zeros gets a step of 0, and 0 / 0 is NaN. Use a step of 1 "
+        "there.",
     },
 )

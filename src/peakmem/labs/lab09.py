@@ -60,7 +60,7 @@ def rounding_losses(
         for step in range(steps):
             optimizer.param_groups[0]["lr"] = 0.01 * (1 - step / steps)
             optimizer.zero_grad()
-            loss(net, change).backward()
+            loss(net, change).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         return net
 

@@ -60,7 +60,8 @@ def trained(step: Step, width: int, rows: int, seed: int, steps: int) -> dict[st
     x, y = torch.randn(rows, width, generator=generator), torch.randn(rows, 8, generator=generator)
 
     def loss() -> Tensor:
-        return (torch.tanh(x @ params[0] + params[1]) @ params[2] - y).square().mean()
+        hidden = torch.tanh(x @ params[0] + params[1])
+        return torch.nn.functional.mse_loss(hidden @ params[2], y)
 
     state: dict[Any, Any] = {}
     losses, changed = [], False

@@ -19,7 +19,7 @@ def draw_codes(weights: Numbers, tables: Mapping[str, Numbers]) -> Figure:
     )
     top.hist(weights, bins=80, color=COLOURS[4], label="weights of a block / largest")
     labelled(top, "", "weights")
-    for row, (name, values) in enumerate(tables.items()):
+    for row, values in enumerate(tables.values()):
         bottom.plot(values, [row] * len(values), "|", ms=16, mew=2, color=COLOURS[row])
     bottom.set_yticks(range(len(tables)), list(tables), fontsize=TICK_SIZE)
     bottom.set(xlabel="value / largest of its block", ylim=(-0.7, len(tables) - 0.3))
