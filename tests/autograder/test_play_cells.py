@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-pytestmark = pytest.mark.slow  # a kernel that imports torch, for each of seven labs
+pytestmark = pytest.mark.slow  # a kernel that imports torch, for each lab
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
 WIDGET = "application/vnd.jupyter.widget-view+json"

@@ -1,0 +1,164 @@
+"""Exercise: Adam whose moments are 8-bit codes, with a step for each block of 256."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeGuard
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autograder.content.lab06.hiding import NO_HIDING
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.probes.lab09.adam8bit import trained
+
+__all__ = ["adam", "adam8bit_step", "most_state_bytes"]
+
+_MIB = 2**20
+_NEAR = 0.02
+_BLOCK = 256
+_TENSORS, _N = 48, 2**16  # 12 MiB each of parameters and of gradients
+_SMALL_BYTES = 64  # a tensor: a step counter
+_MOST_BYTES = 37 * _MIB  # they, 6 MiB of state, and what one tensor's step takes on the way
+
+
+def adam(
+    params: Sequence[Tensor],
+    grads: Sequence[Tensor],
+    state: dict[Any, Any],
+    lr: float = 1e-3,
+    *,
+    corrected: bool = True,
+    second: bool = True,
+    remembers: bool = True,
+) -> None:
+    """Adam with moments in float64; the options make it the mistakes."""
+    for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
+        gradient = grad.double()
+        old = state.get(i) if remembers else None
+        step, m, v = old or (0, torch.zeros_like(gradient), torch.zeros_like(gradient))
+        step, m, v = step + 1, 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+        state[i] = (step, m, v)
+        if corrected:
+            m, v = m / (1 - 0.9**step), v / (1 - 0.999**step)
+        param -= lr * m / (v.sqrt() + 1e-8) if second else lr * m
+
+
+def most_state_bytes(n_values: Sequence[int]) -> int:
+    """Return two codes a value, two float32 steps a block, and a counter a tensor."""
+    return sum(2 * n + 8 * -(-n // _BLOCK) + _SMALL_BYTES for n in n_values)
+
+
+_MUTANTS: dict[str, dict[str, bool]] = {
+    "no_bias_correction": {"corrected": False},
+    "no_second_moment": {"second": False},
+    "state_forgotten": {"remembers": False},
+}
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def small() -> dict[str, int]:
+        width, rows = int(rng.integers(14, 19)), int(rng.integers(90, 110))
+        return {"width": width, "rows": rows, "steps": 25, "seed": int(rng.integers(2**31))}
+
+    large = {"n_tensors": _TENSORS, "n": _N, "seed": int(rng.integers(2**31))}
+    return [
+        *(Case(("value",), small()) for _ in range(3)),
+        Case(("value",), {"large": large}, budget=Budget(_MOST_BYTES + _MIB)),
+    ]
+
+
+@functools.lru_cache(maxsize=64)
+def _losses(sizes: tuple[tuple[str, int], ...], name: str = "") -> list[float]:
+    options: dict[str, Any] = dict(_MUTANTS.get(name, {}))
+    step = functools.partial(adam, **options)
+    losses: list[float] = trained(step, **dict(sizes))["losses"]
+    return losses
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    finding = _large(answer) if case.budget is not None else _small(case.inputs, answer.value)
+    return dict.fromkeys(case.parts, finding)
+
+
+def _small(sizes: Mapping[str, int], value: Any) -> Finding:
+    key = tuple(sorted(sizes.items()))
+    expected = _losses(key)
+    got = value.get("losses") if isinstance(value, dict) else None
+    if not _are_floats(got, len(expected)) or type(value.get("state_bytes")) is not int:
+        return Finding(False, "The answers came back garbled.")
+    if value.get("changed"):
+        return Finding(False, "Your step writes into the gradients.", ("gradients_changed",))
+    if not _near(expected, got):
+        known = [name for name in _MUTANTS if _near(_losses(key, name), got)]
+        worst = max(range(len(got)), key=lambda i: abs(got[i] / expected[i] - 1))
+        said = (
+            f"After {worst} steps the loss is {got[worst]:.5g}. Adam's is {expected[worst]:.5g}: "
+            f"yours has to be within {_NEAR:.0%} at every step."
+        )
+        return Finding(False, said, tuple(known))
+    shapes = [sizes["width"] * (4 * sizes["width"] + 1), 4 * sizes["width"] + 1]
+    n_values = [*shapes, 8 * (4 * sizes["width"] + 1)]
+    most = most_state_bytes(n_values)
+    if value["state_bytes"] > most:
+        said = f"Your state keeps {value['state_bytes']:,} bytes here; expected at most {most:,}."
+        return Finding(False, said, _larger(value["state_bytes"], sum(n_values)))
+    if value["state_bytes"] < 2 * sum(n_values):
+        return Finding(False, doubt="The state in `state` is too small to hold two codes a value.")
+    return Finding(True)
+
+
+def _larger(state_bytes: int, n: int) -> tuple[str, ...]:
+    return ("moments_in_float32",) if state_bytes >= 8 * n else ("more_than_codes",)
+
+
+def _are_floats(values: Any, count: int) -> TypeGuard[list[float]]:
+    return (
+        isinstance(values, list)
+        and len(values) == count
+        and all(isinstance(value, float) for value in values)
+    )
+
+
+def _near(expected: Sequence[float], got: Sequence[float]) -> bool:
+    return all(math.isclose(e, g, rel_tol=_NEAR) for e, g in zip(expected, got, strict=True))
+
+
+def _large(answer: Answer) -> Finding:
+    rise = answer.metered("rise_bytes", "numpy_rise_bytes")
+    if not answer.breaks_budget(rise, _MOST_BYTES):
+        return Finding(True)
+    took = "" if rise is None else f" Yours took {rise / _MIB:.0f} MiB."
+    said = (
+        f"Two steps on {_TENSORS} vectors of {_N:,} values may take {_MOST_BYTES // _MIB} MiB with "
+        f"parameters and gradients.{took}"
+    )
+    return Finding(False, said, ("more_than_codes", "moments_in_float32"))
+
+
+adam8bit_step = Task(
+    id="lab09-adam8bit",
+    parts={"value": 3},
+    defines=("adam8bit_step",),
+    probe="adam8bit_step",
+    stretch=True,
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "no_bias_correction": "Your moments aren't corrected for their start at 0: divide them by "
+        "1 - beta^t, t being the step's number.",
+        "no_second_moment": "You don't divide by the second moment's root.",
+        "state_forgotten": "Each step starts from moments of 0. Keep the codes in `state`, and "
+        "decode them in the next step.",
+        "gradients_changed": "Your step writes into the gradients. Work on copies.",
+        "more_than_codes": "You keep more than two codes a value and two steps a block. Look for "
+        "decoded moments that stay alive.",
+        "moments_in_float32": "Your moments are kept in float32. Keep the codes, uint8 or int8, "
+        "and a step for each block of 256.",
+    },
+    ban=NO_HIDING,
+    trust="measured",
+)

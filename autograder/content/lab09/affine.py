@@ -1,0 +1,155 @@
+"""Exercise: unsigned codes with a zero point, for values that lie on one side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from autograder.content.lab09.figures import Array, same_codes
+from autograder.model.compare import by_reference
+from autograder.model.task import Case, Task
+
+__all__ = ["affine", "quantize_affine"]
+
+
+def affine(
+    x: Array,
+    bits: int,
+    axis: int | None,
+    *,
+    with_zero: bool = True,
+    whole_zero: bool = True,
+    levels_more: int = 0,
+) -> dict[str, Any]:
+    """Return what the probe says of codes, steps, zero points and values; options: mistakes."""
+    across = tuple(d for d in range(x.ndim) if d != axis)
+    low, high = (f(x, axis=across, keepdims=True) for f in (np.min, np.max))
+    if with_zero:
+        low, high = np.minimum(low, 0), np.maximum(high, 0)
+    top = 2**bits - 1
+    empty = low == high
+    scale = np.where(empty, np.float32(1), (high - low) / np.float32(top + levels_more))
+    zero = np.rint(-low / scale) if whole_zero else -low / scale
+    if whole_zero and with_zero:
+        codes = np.clip(np.rint(x / scale) + zero, 0, top)
+    else:
+        codes = np.clip(np.rint((x - low) / scale), 0, top)
+    codes = codes.astype(np.uint8)
+    return {
+        "type": "uint8",
+        "codes": codes,
+        "scale": np.where(empty, np.inf, scale).ravel().tolist(),
+        "zero_point": np.where(empty, np.nan, zero).ravel().tolist(),
+    }
+
+
+def _equal(expected: Any, got: Any) -> bool:
+    """Where all values are 0, the step is free and the codes are whatever the zero point is."""
+    if not isinstance(got, dict) or not np.isinf(expected["scale"]).any():
+        return same_codes(expected, got)
+    codes, zeros = got.get("codes"), got.get("zero_point")
+    if not isinstance(codes, np.ndarray) or not isinstance(zeros, list):
+        return False
+    if codes.shape != expected["codes"].shape or len(zeros) != len(expected["zero_point"]):
+        return False
+    rows = codes.reshape(len(zeros), -1)  # in the cases with zeros, channels are rows or one
+    free = np.isinf(expected["scale"])[:, None]
+    wanted = np.where(free, np.array(zeros)[:, None], expected["codes"].reshape(rows.shape))
+    return same_codes({**expected, "codes": wanted.astype(np.int64).reshape(codes.shape)}, got)
+
+
+def _symmetric(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
+    """As if both sides were equally long, so that half the codes of one-sided values are lost."""
+    across = tuple(d for d in range(x.ndim) if d != axis)
+    size = np.abs(x).max(axis=across, keepdims=True)
+    top = 2**bits - 1
+    scale = np.where(size == 0, np.float32(1), 2 * size / np.float32(top))
+    zero = np.full_like(scale, 2.0 ** (bits - 1))
+    codes = np.clip(np.rint(x / scale) + zero, 0, top).astype(np.uint8)
+    steps = np.where(size == 0, np.inf, scale).ravel().tolist()
+    return {"type": "uint8", "codes": codes, "scale": steps, "zero_point": zero.ravel().tolist()}
+
+
+def _draw(rng: np.random.Generator, bits: int, axis: int | None, side: str) -> Array:
+    """Values near codes, and the ends of each channel 0.3 steps at most from theirs.
+
+    `side` says where they lie: on both sides of 0, above, below, or far above.
+    """
+    top = 2**bits - 1
+    rows, columns = int(rng.integers(3, 6)), int(rng.integers(7, 12))
+    values = np.empty((rows, columns))
+    channels = 1 if axis is None else (rows, columns)[axis]
+    for channel in range(channels):
+        place: list[Any] = [slice(None), slice(None)]
+        if axis is not None:
+            place[axis] = channel
+        shape = values[tuple(place)].shape
+        zero = {"both": int(rng.integers(1, top)), "below": top}.get(side, 0)
+        off = rng.choice([-1, 1]) * rng.uniform(0.15, 0.3) if side == "both" else 0.0
+        low, high = -(zero + off), top - zero - off
+        first = int(0.6 * top) + 1 if side == "far" else 0
+        near = rng.integers(first - zero, top - zero + 1, shape) + rng.uniform(-0.15, 0.15, shape)
+        drawn = np.clip(near, low, high)
+        if side in ("both", "below"):  # elsewhere 0 is the end of the range
+            drawn[(0,) * drawn.ndim] = low
+        if side != "below":
+            drawn[(-1,) * drawn.ndim] = high
+        values[tuple(place)] = drawn * 2.0 ** rng.uniform(-5, 2)
+    return values.astype(np.float32)
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def call(bits: int, axis: int | None, side: str) -> list[Any]:
+        return [_draw(rng, bits, axis, side), bits, axis]
+
+    both = [call(bits, None, "both") for bits in (8, 4, 3)]
+    sided = [call(8, None, "above"), call(5, None, "below"), call(8, None, "far")]
+    channel = [call(8, 0, "both"), call(6, 1, "both"), call(4, 0, "above")]
+    zeros: list[Any] = [np.zeros((2, 5), np.float32), 8, 0]
+    one: list[Any] = [np.array([2.0, 1.2], np.float32), 4, None]
+    below: list[Any] = [np.array([-3.0, -1.0, -2.0], np.float32), 2, None]
+    return [
+        Case(("value",), {"calls": both}),
+        Case(("value",), {"calls": [*both, *sided]}),
+        Case(("value",), {"calls": [*both, *channel]}),
+        Case(("value",), {"calls": [*both, *sided, *channel, zeros]}),
+        Case(("value",), {"calls": [zeros, one, below]}, fixed=True),
+    ]
+
+
+quantize_affine = Task(
+    id="lab09-quantize_affine",
+    parts={"value": 2},
+    defines=("quantize_affine",),
+    probe="quantize_affine",
+    cases=_cases,
+    judge=by_reference(
+        affine,
+        {
+            "zero_left_out": lambda x, b, a: affine(x, b, a, with_zero=False),
+            "zero_not_whole": lambda x, b, a: affine(x, b, a, whole_zero=False),
+            "levels_not_steps": lambda x, b, a: affine(x, b, a, levels_more=1),
+            "both_sides_alike": _symmetric,
+            "axis_ignored": lambda x, b, a: affine(x, b, None),
+            "other_axis": lambda x, b, a: affine(x, b, None if a is None else 1 - a),
+            "eight_bits_always": lambda x, b, a: affine(x, 8, a),
+        },
+        equal=_equal,
+        write=lambda x, bits, axis: f"x of shape {x.shape}, bits={bits}, axis={axis}",
+    ),
+    mistakes={
+        "zero_left_out": "Your range leaves out 0 where all values lie on one side of it, so 0.0 "
+        "has no code. Stretch the range until it holds 0.",
+        "zero_not_whole": "Your zero point is no whole number, so 0.0 lies between two codes. "
+        "Round it, and add it to codes that are rounded too.",
+        "levels_not_steps": "Your step is the range over 2^bits. That many codes have one step "
+        "fewer between them.",
+        "both_sides_alike": "Your range is as long on both sides of 0. Where values lie on one "
+        "side, half of its codes are never used.",
+        "axis_ignored": "You use one step for the whole tensor, whatever `axis` says.",
+        "other_axis": "Your steps are those of the other axis. With axis=0 every row has a step "
+        "and a zero point of its own.",
+        "eight_bits_always": "You quantize to 8 bits, whatever `bits` says.",
+    },
+)

@@ -1,0 +1,54 @@
+"""How answers of lab 9 are compared: codes and steps, where some steps may be what they like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Array", "any_step", "are_near", "same_codes"]
+
+Array = npt.NDArray[Any]
+
+
+def same_codes(expected: Any, got: Any) -> bool:
+    """Compare two dicts of a probe: names of types, bytes, codes, and floats up to rounding."""
+    return (
+        isinstance(got, Mapping)
+        and expected.keys() == got.keys()
+        and all(_equal(expected[key], got[key]) for key in expected)
+    )
+
+
+def _equal(expected: Any, got: Any) -> bool:
+    if isinstance(expected, (str, int)):
+        return type(got) is type(expected) and bool(expected == got)
+    if isinstance(expected, list):  # steps and zero points
+        return (
+            isinstance(got, list)
+            and len(got) == len(expected)
+            and all(any_step(e, g) for e, g in zip(expected, got, strict=True))
+        )
+    if expected.dtype.kind in "iu":
+        return isinstance(got, np.ndarray) and np.array_equal(expected, got)
+    return are_near(expected, got)
+
+
+def any_step(expected: float, got: Any) -> bool:
+    """Compare two steps. NaN stands for any finite one, inf for any above 0, as zeros leave it."""
+    if not isinstance(got, (int, float)) or not abs(got) < math.inf:
+        return False
+    if expected == math.inf:
+        return got > 0
+    return math.isnan(expected) or math.isclose(expected, got, rel_tol=1e-5, abs_tol=1e-30)
+
+
+def are_near(expected: Array, got: Any, relative: float = 1e-5) -> bool:
+    """Compare arrays of floats up to a share of the largest size that is expected."""
+    if not isinstance(got, np.ndarray) or got.dtype.kind not in "fiu":
+        return False
+    most = relative * float(np.abs(expected).max(initial=0.0))
+    return expected.shape == got.shape and bool((np.abs(got - expected) <= most + 1e-30).all())

@@ -1,0 +1,100 @@
+"""find_the_leak: a gradient through int8 layers, for which autograd keeps every float copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from autograder.content.lab06.hiding import NO_HIDING
+from autograder.content.leaks import Leak, leak_task
+from peakmem.probes.lab09.leak import gradient_through
+
+__all__ = ["find_the_leak", "quantized_step"]
+
+_LAYERS, _ROWS, _WIDTH = 16, 8, 768
+_COPIES = 4  # of one layer's weight in float32, and what the rows take
+_SCRATCH_BYTES = 2**21  # a product of matrices packs parts of them
+
+Layers = Sequence[tuple[Tensor, Tensor]]
+
+
+def quantized_step(
+    layers: Layers,
+    x: Tensor,
+    *,
+    dtype: torch.dtype = torch.float32,
+    between: Callable[[Tensor], Tensor] = torch.relu,
+) -> Tensor:
+    """Run x through int8 layers and back; return the loss. The options make it the mistakes."""
+
+    def layer(x: Tensor, codes: Tensor, scale: Tensor) -> Tensor:
+        weight = codes.to(dtype) * scale.to(dtype)
+        return between(x.to(dtype) @ weight.T).float()
+
+    output = x
+    for codes, scale in layers:
+        output = checkpoint(layer, output, codes, scale, use_reentrant=False)
+    loss = output.square().mean()
+    loss.backward()  # type: ignore[no-untyped-call]
+    return loss.detach()
+
+
+def _without_gradient(layers: Layers, x: Tensor) -> Tensor:
+    return quantized_step(layers, x.detach().clone().requires_grad_())
+
+
+def _last_left_out(layers: Layers, x: Tensor) -> Tensor:
+    return quantized_step(layers[:-1], x)
+
+
+def _sizes(rng: np.random.Generator, n_layers: int, rows: int, width: int) -> dict[str, int]:
+    seed = int(rng.integers(2**31))
+    return {"n_layers": n_layers, "rows": rows, "width": width, "seed": seed}
+
+
+def _small(rng: np.random.Generator) -> dict[str, int]:
+    return _sizes(rng, *(int(rng.integers(low, low + 4)) for low in (2, 3, 9)))
+
+
+def _copies(count: float) -> Callable[[Mapping[str, Any]], int]:
+    """All codes in int8, and so many weights in float32."""
+    return lambda sizes: int((sizes["n_layers"] + 4 * count) * sizes["width"] ** 2)
+
+
+find_the_leak = leak_task(
+    Leak(
+        lab="lab09",
+        function="quantized_step",
+        work=gradient_through,
+        reference=quantized_step,
+        small=_small,
+        large=lambda rng: _sizes(rng, _LAYERS, _ROWS, _WIDTH),
+        most_bytes=_copies(_COPIES),
+        scratch_bytes=_SCRATCH_BYTES,
+        mutants={
+            "no_gradient": _without_gradient,
+            "half_precision": lambda layers, x: quantized_step(layers, x, dtype=torch.bfloat16),
+            "last_layer_left_out": _last_left_out,
+            "no_relu": lambda layers, x: quantized_step(layers, x, between=lambda x: x),
+        },
+        leaks={"copies_stay": _copies(_LAYERS), "some_copies_stay": _copies(_COPIES)},
+        mistakes={
+            "copies_stay": "Every layer's float copy is alive at the peak: in a list or a closure "
+            "of yours, or in the graph, which saves it for the gradient of x. Make it again in "
+            "backward, from the codes.",
+            "some_copies_stay": "More float copies than one layer needs are alive at once. Make "
+            "one from its codes where it is needed, and let go of it right after.",
+            "no_gradient": "x.grad is missing: the gradient has to reach the x that was given.",
+            "half_precision": "Your copies are in 16 bits, which changes the results. The leak is "
+            "that they all live, not how large each is.",
+            "last_layer_left_out": "Your loop ends one layer early.",
+            "no_relu": "The relu behind each layer is missing.",
+        },
+    ),
+    ban=NO_HIDING,
+)

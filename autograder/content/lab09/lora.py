@@ -1,0 +1,242 @@
+"""Exercise: a frozen layer and two thin matrices beside it.
+
+A student draws the first matrix as they like, so nothing is compared with a run of the reference.
+What the layer, the two matrices and alpha come to is worked out here, from what came back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from autograder.content.lab06.hiding import NO_HIDING
+from autograder.content.lab09.figures import Array, are_near
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.probes.lab09.lora import adapted
+
+__all__ = ["Lora", "lora"]
+
+_START, _TRAINED, _BYTES = "equal at the start", "trained and merged", "optimizer and gradients"
+_WIDTH, _RANK, _ROWS = 1280, 4, 4
+_MIB = 2**20
+_MOST_BYTES = int(1.6 * 4 * _WIDTH**2)  # the frozen weight, and what is small beside it
+_SCRATCH_BYTES = 2 * _MIB  # a product of matrices packs parts of them
+
+
+class Lora(nn.Module):
+    """A frozen linear layer, and a trainable product of two thin matrices beside it."""
+
+    def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
+        super().__init__()
+        self.linear, self.scale = linear.requires_grad_(False), alpha / rank
+        self.down = nn.Parameter(torch.randn(rank, linear.in_features) / rank**0.5)
+        self.up = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the layer's output plus the adapter's."""
+        output: Tensor = self.linear(x) + self.scale * (x @ self.down.T @ self.up.T)
+        return output
+
+    def merge(self) -> nn.Linear:
+        """Return one linear layer that does the same."""
+        has_bias = self.linear.bias is not None
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features, has_bias)
+        merged.load_state_dict(self.linear.state_dict())
+        with torch.no_grad():
+            merged.weight += self.scale * self.up @ self.down
+        return merged
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def small(bias: bool) -> dict[str, Any]:
+        n_in, n_out = int(rng.integers(8, 12)), int(rng.integers(13, 18))
+        sizes = {"n_in": n_in, "n_out": n_out, "rank": int(rng.integers(2, 5))}
+        alpha = float(rng.choice([6.0, 7.0, 10.0]))
+        return {**sizes, "alpha": alpha, "bias": bias, "seed": int(rng.integers(2**31))}
+
+    large = {"width": _WIDTH, "rank": _RANK, "rows": _ROWS, "seed": int(rng.integers(2**31))}
+    budget = Budget(_MOST_BYTES + _SCRATCH_BYTES + _MIB)
+    return [
+        Case((_START, _TRAINED), small(True)),
+        Case((_START, _TRAINED), small(False)),
+        Case((_BYTES,), {"large": True, **large}, budget=budget),
+    ]
+
+
+@lru_cache(maxsize=64)
+def _given(sizes: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    """The base's weights and the inputs, which hang on the sizes alone."""
+    return adapted(Lora, **dict(sizes), steps=0)
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    if case.budget is not None:
+        return dict.fromkeys(case.parts, _bytes(answer))
+    if not _is_report(answer.value):
+        return dict.fromkeys(case.parts, Finding(False, "The answers came back garbled."))
+    given = _given(tuple(sorted(case.inputs.items())))
+    return {
+        _START: _start(given, answer.value),
+        _TRAINED: _trained(given, answer.value, case.inputs),
+    }
+
+
+def _is_report(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and all(
+            _is_matrix(value.get(k), d) for k, d in (("start", 3), ("trained", 3), ("moved", 2))
+        )
+        and _is_matrix(value.get("merged"), 3)
+        and isinstance(value.get("trainable"), list)
+        and all(isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in value["trainable"])
+        and all(type(value.get(k)) is bool for k in ("base_changed", "returned"))
+    )
+
+
+def _is_matrix(value: Any, dimensions: int) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim == dimensions
+
+
+def _start(given: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
+    if are_near(_output(given, 0.0), value["start"], 1e-4):
+        return Finding(True)
+    said = "Before any training the output differs from the linear layer's."
+    return Finding(False, said, ("not_zero_at_the_start",))
+
+
+def _output(given: Mapping[str, Any], delta: Any) -> Array:
+    bias = 0.0 if given["bias"] is None else given["bias"].astype(np.float64)
+    output: Array = given["x"].astype(np.float64) @ (given["weight"] + delta).T + bias
+    return output
+
+
+def _trained(
+    given: Mapping[str, Any], value: Mapping[str, Any], sizes: Mapping[str, Any]
+) -> Finding:
+    if value["base_changed"]:
+        return Finding(False, "Training changed the linear layer itself.", ("base_trained",))
+    pair = _pair(value["trainable"], sizes)
+    if pair is None:
+        shapes = [tuple(array.shape) for array in value["trainable"]]
+        said = (
+            f"Expected two trainable parameters with rank x in and out x rank values, for rank "
+            f"{sizes['rank']}, {sizes['n_in']} in and {sizes['n_out']} out; yours are {shapes}."
+        )
+        return Finding(False, said, ("base_trained",) if len(shapes) > 2 else ())
+    up, down = pair
+    product = up @ down
+    if not np.abs(product).max() > 1e-6:
+        said = "After some steps of Adam the product of your two matrices is still 0."
+        return Finding(False, said, ("both_zero",))
+    scale = sizes["alpha"] / sizes["rank"]
+    if not are_near(_output(given, scale * product), value["trained"], 1e-4):
+        said = "After training, the output isn't the layer's plus alpha / rank times the adapter's."
+        return Finding(False, said, tuple(_scales(given, value["trained"], product, sizes)))
+    return _merged(given, value, scale * product)
+
+
+def _merged(given: Mapping[str, Any], value: Mapping[str, Any], delta: Array) -> Finding:
+    if not value["returned"] and not are_near(delta, value["moved"], 1e-3):
+        said = "merge() returns no layer, and leaves the base's weight without the adapter's part."
+        return Finding(False, said, ("nothing_returned",))
+    if are_near(value["trained"], value["merged"], 1e-4):
+        return Finding(True)
+    expected = _output(given, delta)
+    others = {
+        "adapter_not_merged": _output(given, 0.0),
+        "merged_unscaled": _output(given, delta * _rank_over_alpha(value, delta)),
+        "bias_lost": _output({**given, "bias": None}, delta),
+        "merged_twice": 2 * expected - _output(given, 0.0),
+    }
+    known = [name for name, output in others.items() if are_near(output, value["merged"], 1e-4)]
+    return Finding(False, "The merged layer's output differs from the output before.", tuple(known))
+
+
+def _rank_over_alpha(value: Mapping[str, Any], delta: Array) -> float:
+    """How much larger the scaled product is than the product of the two matrices alone."""
+    first, second = (array.astype(np.float64) for array in value["trainable"])
+    for a in (first, first.T):
+        for b in (second, second.T):
+            for left, right in ((a, b), (b, a)):
+                if (left.shape[0], right.shape[1]) == delta.shape and left.shape[1] == len(right):
+                    return float(np.linalg.norm(left @ right) / np.linalg.norm(delta))
+    return 1.0
+
+
+def _scales(
+    given: Mapping[str, Any], trained: Array, product: Array, sizes: Mapping[str, Any]
+) -> Iterator[str]:
+    rank, alpha = sizes["rank"], sizes["alpha"]
+    others = {
+        "alpha_ignored": 1.0,
+        "not_divided_by_rank": alpha,
+        "divided_by_root": alpha / rank**0.5,
+        "rank_over_alpha": rank / alpha,
+    }
+    for name, scale in others.items():
+        if are_near(_output(given, scale * product), trained, 1e-4):
+            yield name
+
+
+def _pair(arrays: list[Array], sizes: Mapping[str, Any]) -> tuple[Array, Array] | None:
+    """The two matrices as (out, rank) and (rank, in), whichever way they lie; else None."""
+    found: dict[str, Array] = {}
+    for array in arrays:
+        for name, shape in (("up", ("n_out", "rank")), ("down", ("rank", "n_in"))):
+            wanted = tuple(sizes[key] for key in shape)
+            if array.shape == wanted:
+                found[name] = array.astype(np.float64)
+            elif array.shape == wanted[::-1]:
+                found[name] = array.astype(np.float64).T
+    return (found["up"], found["down"]) if len(found) == len(arrays) == 2 else None
+
+
+def _bytes(answer: Answer) -> Finding:
+    rise = answer.metered("rise_bytes", "numpy_rise_bytes")
+    if not answer.breaks_budget(rise, _MOST_BYTES):
+        return Finding(True)
+    took = "" if rise is None else f", and took {rise / _MIB:.1f} MiB"
+    said = (
+        f"With a weight of {4 * _WIDTH**2 / _MIB:.1f} MiB and rank {_RANK}, two steps of Adam may "
+        f"take {_MOST_BYTES / _MIB:.1f} MiB with that weight{took}."
+    )
+    return Finding(False, said, ("as_large_as_the_weight", "base_trained"))
+
+
+lora = Task(
+    id="lab09-lora",
+    parts={_START: 1, _TRAINED: 2, _BYTES: 1},
+    defines=("Lora",),
+    probe="lora",
+    stretch=True,
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "as_large_as_the_weight": "Something as large as the weight is made beside it: a gradient "
+        "or moments of the frozen layer, or the product of the two matrices. Multiply x by one "
+        "matrix, and the result by the other.",
+        "base_trained": "The linear layer is trained too. Freeze all its parameters, the bias "
+        "included: requires_grad_(False).",
+        "both_zero": "Both matrices start at 0, so neither ever gets a gradient. Draw the one that "
+        "comes first, and leave the other at 0.",
+        "not_zero_at_the_start": "The adapter adds something before it has learned anything. Let "
+        "the second matrix start at 0.",
+        "alpha_ignored": "You add the product as it is. Multiply it by alpha / rank.",
+        "not_divided_by_rank": "You multiply by alpha. Multiply by alpha / rank.",
+        "divided_by_root": "You divide alpha by the rank's root. Divide by the rank.",
+        "rank_over_alpha": "You multiply by rank / alpha, which is upside down.",
+        "merged_unscaled": "merge() adds the product without alpha / rank.",
+        "adapter_not_merged": "merge() returns the linear layer as it was.",
+        "nothing_returned": "Return the merged layer from merge().",
+        "bias_lost": "The merged layer has lost the bias.",
+        "merged_twice": "The adapter's part counts twice after merge().",
+    },
+    ban=NO_HIDING,
+    trust="measured",
+)

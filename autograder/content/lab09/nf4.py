@@ -1,0 +1,141 @@
+"""Exercise: NF4, four bits whose values are where normally distributed weights are.
+
+The table is the one printed in the appendix of QLoRA (Dettmers and others, 2023).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from autograder.content.lab09.figures import Array, same_codes
+from autograder.model.compare import by_reference
+from autograder.model.task import Case, Task
+
+__all__ = ["NF4", "encoded", "nf4"]
+
+NF4: Array = np.array(
+    [
+        *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
+        *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
+        *(0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224),
+        *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+    ]
+)
+_EVEN: Array = np.linspace(-1, 1, 16)
+_INT4: Array = np.arange(-7, 8) / 7
+
+
+def encoded(
+    x: Array,
+    block: int | None,
+    *,
+    table: Array = NF4,
+    bytes_a_code: float = 0.5,
+    signed: bool = False,
+    down: bool = False,
+) -> dict[str, Any]:
+    """Return what the probe says of packed codes, sizes of blocks and values; options: mistakes."""
+    block = block or 64
+    n = len(x)
+    padded = np.append(x, np.zeros(-n % block, np.float32)).reshape(-1, block)
+    sizes = (padded if signed else np.abs(padded)).max(axis=1, initial=-np.inf)
+    divisor = np.where(sizes == 0, 1.0, sizes)[:, None]
+    distance = np.abs((padded / divisor)[..., None] - table)
+    codes = distance.argmin(axis=-1)
+    if down:
+        codes = np.searchsorted(table, padded / divisor, side="right") - 1
+    decoded = (table[codes] * sizes[:, None]).ravel()[:n]
+    return {
+        "type": "uint8",
+        "stored_bytes": int(np.ceil(n * bytes_a_code)),
+        "absmax": np.where(sizes == 0, np.nan, sizes).tolist(),
+        "decoded": decoded,
+    }
+
+
+def _of_the_tensor(x: Array, block: int | None) -> dict[str, Any]:
+    return encoded(x, len(x))
+
+
+def _last_block_lost(x: Array, block: int | None) -> dict[str, Any]:
+    whole = len(x) // (block or 64) * (block or 64)
+    right = encoded(x, block)
+    kept = np.append(right["decoded"][:whole], np.zeros(len(x) - whole))
+    return {**right, "decoded": kept}
+
+
+def _draw(rng: np.random.Generator, n: int, block: int | None) -> list[Any]:
+    """Values at most 0.4 of the way from one entry of the table to the next, in units of a size."""
+    size = block or 64
+    codes = rng.integers(16, size=n)
+    gaps = np.diff(NF4, prepend=-1.0, append=1.0)
+    off = rng.uniform(-0.4, 0.4, n)
+    values = NF4[codes] + off * np.where(off < 0, gaps[codes], gaps[codes + 1])
+    for first in range(0, n, size):
+        place = first + int(rng.integers(min(size, n - first)))
+        values[place] = rng.choice([-1.0, 1.0])
+        values[first : first + size] *= 2.0 ** rng.uniform(-8, 2)
+    return [values.astype(np.float32), block]
+
+
+def _boundaries() -> list[Any]:
+    """Just below and just above the middle of every gap: the nearest entry changes there."""
+    middle = (NF4[1:] + NF4[:-1]) / 2
+    near = np.concatenate([middle - 1e-4, middle + 1e-4, [-1.0, 1.0]])
+    return [near.astype(np.float32), 64]
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    whole = [_draw(rng, 64 * int(rng.integers(2, 5)), None), _draw(rng, 96, 32)]
+    ragged = [_draw(rng, 64 + int(rng.integers(10, 50)), 64), _draw(rng, 21, 16)]
+    empty = _draw(rng, 128, None)
+    empty[0][:64] = 0
+    return [
+        Case(("value",), {"calls": whole}),
+        Case(("value",), {"calls": [*whole, *ragged]}),
+        Case(("value",), {"calls": [*whole, empty]}),
+        Case(
+            ("value",), {"calls": [_boundaries(), [np.array([0.5], np.float32), None]]}, fixed=True
+        ),
+    ]
+
+
+nf4 = Task(
+    id="lab09-nf4",
+    parts={"value": 3},
+    defines=("nf4_encode", "nf4_decode"),
+    probe="nf4",
+    cases=_cases,
+    judge=by_reference(
+        encoded,
+        {
+            "even_steps": lambda x, block: encoded(x, block, table=_EVEN),
+            "int4_steps": lambda x, block: encoded(x, block, table=_INT4),
+            "mirrored_table": lambda x, block: encoded(x, block, table=-NF4[::-1]),
+            "rounds_down": lambda x, block: encoded(x, block, down=True),
+            "sign_of_largest": lambda x, block: encoded(x, block, signed=True),
+            "whole_bytes": lambda x, block: encoded(x, block, bytes_a_code=1),
+            "one_block": _of_the_tensor,
+            "block_ignored": lambda x, block: encoded(x, None),
+            "last_block_lost": _last_block_lost,
+        },
+        equal=same_codes,
+        write=lambda x, block: f"{len(x)} values, block={block or 64}",
+    ),
+    mistakes={
+        "even_steps": "Your 16 values are evenly spaced. NF4 has them where weights are: closer "
+        "together around 0.",
+        "int4_steps": "Your values are those of int4. NF4's are quantiles of a normal "
+        "distribution.",
+        "mirrored_table": "Your table is upside down: 8 values lie above 0, and 7 below.",
+        "rounds_down": "You take the next lower value of the table. Take the nearest one.",
+        "sign_of_largest": "You divide by the largest value with its sign. Take the largest "
+        "absolute value: a block's lowest value may be farther from 0.",
+        "whole_bytes": "Your codes take a byte each. Pack two of them into one.",
+        "one_block": "You divide by one size for all values. Each block has its own.",
+        "block_ignored": "Your blocks have 64 values, whatever `block` says.",
+        "last_block_lost": "The last block is lost if it is short. It is a block like all others.",
+    },
+)

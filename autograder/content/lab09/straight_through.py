@@ -1,0 +1,183 @@
+"""fake_quant and ternary_linear: rounded forward, and a gradient as if nothing were rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from autograder.content.lab09.figures import Array, are_near
+from autograder.model.compare import by_reference
+from autograder.model.task import Case, Task
+
+__all__ = ["fake_quant", "quantized_with_gradient", "ternary", "ternary_linear"]
+
+
+def _equal(expected: Any, got: Any) -> bool:
+    return (
+        isinstance(got, dict)
+        and expected.keys() == got.keys()
+        and all(are_near(expected[key], got[key]) for key in expected)
+    )
+
+
+# fake_quant
+
+
+def quantized_with_gradient(
+    x: Array,
+    bits: int,
+    upstream: Array,
+    *,
+    top: Callable[[int], int] = lambda bits: 2 ** (bits - 1) - 1,
+    clips: bool = True,
+    passes: Callable[[Array], Array] = lambda x: np.abs(x) <= 1,
+    rounding: Callable[[Array], Array] = np.rint,
+) -> dict[str, Array]:
+    """Return the value and the gradient of x, in float64; the options make it the mistakes."""
+    values = x.astype(np.float64)
+    inside = np.clip(values, -1, 1) if clips else values
+    value = rounding(inside * top(bits)) / top(bits)
+    return {"value": value, "gradient": upstream * passes(values)}
+
+
+def _draw(rng: np.random.Generator, bits: int, largest: float) -> list[Any]:
+    """Values near the codes and, where `largest` is above 1, beyond the range on both sides."""
+    top = 2 ** (bits - 1) - 1
+    shape = (3, int(rng.integers(5, 9)))
+    x = np.clip((rng.integers(-top, top + 1, shape) + rng.uniform(-0.4, 0.4, shape)) / top, -1, 1)
+    x *= 0.99  # no value is at an end of the range, where either gradient is right
+    if largest > 1:
+        x[0, :2] = rng.uniform(1.1, largest, 2) * [1, -1]
+    upstream = rng.uniform(0.5, 2, shape) * rng.choice([-1, 1], shape)
+    return [x.astype(np.float32), bits, upstream.astype(np.float32)]
+
+
+def _fake_cases(rng: np.random.Generator) -> list[Case]:
+    inside = [_draw(rng, bits, 1.0) for bits in (8, 4, 3, 2)]
+    beyond = [_draw(rng, bits, 3.0) for bits in (8, 5, 3, 2)]
+    ties = [np.array([0.5, -0.5, 0.75, 0.2], np.float32), 2, np.full(4, 3.0, np.float32)]
+    return [
+        Case(("value",), {"calls": inside}),
+        Case(("value",), {"calls": [*inside, *beyond]}),
+        Case(("value",), {"calls": [*beyond, ties]}),
+    ]
+
+
+_Q = quantized_with_gradient
+
+fake_quant = Task(
+    id="lab09-fake_quant",
+    parts={"value": 2},
+    defines=("fake_quant",),
+    probe="fake_quant",
+    stretch=True,
+    cases=_fake_cases,
+    judge=by_reference(
+        _Q,
+        {
+            "no_gradient": lambda *a: _Q(*a, passes=np.zeros_like),
+            "clipped_too": lambda *a: _Q(*a, passes=np.ones_like),
+            "never_clipped": lambda *a: _Q(*a, clips=False, passes=np.ones_like),
+            "levels_of_a_power": lambda *a: _Q(*a, top=lambda bits: 2 ** (bits - 1)),
+            "unsigned_levels": lambda *a: _Q(*a, top=lambda bits: 2**bits - 1),
+            "truncates": lambda *a: _Q(*a, rounding=np.trunc),
+            "not_rounded": lambda *a: _Q(*a, rounding=lambda x: x),
+        },
+        equal=_equal,
+        write=lambda x, bits, upstream: f"x of shape {x.shape}, bits={bits}",
+    ),
+    mistakes={
+        "no_gradient": "Your gradient is 0 everywhere: torch.round has no other. Let it pass "
+        "straight through, as if nothing had been rounded.",
+        "clipped_too": "Your gradient passes where the value was clipped. There a small change of "
+        "x changes nothing, so it is 0.",
+        "never_clipped": "You never clip: values beyond 1 have no code.",
+        "levels_of_a_power": "Your step is 1 / 2^(bits-1). The codes go from -(2^(bits-1) - 1) to "
+        "2^(bits-1) - 1.",
+        "unsigned_levels": "Your step is 1 / (2^bits - 1), that of unsigned codes. Half of these "
+        "codes are negative.",
+        "truncates": "You cut codes off towards 0. Round to the nearest one.",
+        "not_rounded": "Your values aren't rounded.",
+    },
+)
+
+
+# ternary_linear
+
+
+def ternary(
+    x: Array,
+    weight: Array,
+    upstream: Array,
+    *,
+    size: Callable[[Array], Any] = lambda w: np.abs(w).mean(),
+    scaled: bool = True,
+    passes: Callable[[Array, float], Array] = lambda w, size: np.ones_like(w),
+    backward_rounded: bool = True,
+) -> dict[str, Array]:
+    """Return the value and both gradients, in float64; the options make it the mistakes."""
+    x, weight, upstream = (a.astype(np.float64) for a in (x, weight, upstream))
+    scale = size(weight)
+    codes = np.clip(np.rint(weight / scale), -1, 1)
+    used = codes * scale if scaled else codes
+    gradient = upstream.T @ x  # (n, k)
+    return {
+        "value": x @ used.T,
+        "x": upstream @ (used if backward_rounded else weight),
+        "weight": gradient * passes(weight, scale),
+    }
+
+
+def _ternary_cases(rng: np.random.Generator) -> list[Case]:
+    def call() -> list[Any]:
+        b, k, n = (int(rng.integers(low, low + 4)) for low in (3, 6, 11))
+        x, weight = rng.normal(size=(b, k)), rng.normal(size=(n, k)) * 0.05
+        # None near half the mean size, where the last bit decides between two codes.
+        half = np.abs(weight).mean() / 2
+        near = np.abs(np.abs(weight) / half - 1) < 0.02
+        weight[near] *= 1.2
+        upstream = rng.normal(size=(b, n))
+        return [a.astype(np.float32) for a in (x, weight, upstream)]
+
+    return [Case(("value",), {"calls": [call() for _ in range(3)]}) for _ in range(2)]
+
+
+ternary_linear = Task(
+    id="lab09-ternary_linear",
+    parts={"value": 2},
+    defines=("ternary_linear",),
+    probe="ternary_linear",
+    stretch=True,
+    cases=_ternary_cases,
+    judge=by_reference(
+        ternary,
+        {
+            "absmax": lambda *a: ternary(*a, size=lambda w: np.abs(w).max()),
+            "a_row_each": lambda *a: ternary(
+                *a, size=lambda w: np.abs(w).mean(axis=1, keepdims=True)
+            ),
+            "not_scaled_back": lambda *a: ternary(*a, scaled=False),
+            "no_gradient": lambda *a: ternary(*a, passes=lambda w, size: np.zeros_like(w)),
+            "stopped_where_clipped": lambda *a: ternary(
+                *a, passes=lambda w, size: np.abs(w) <= size
+            ),
+            "backward_unrounded": lambda *a: ternary(*a, backward_rounded=False),
+        },
+        equal=_equal,
+        write=lambda x, weight, upstream: f"x of shape {x.shape}, weight of {weight.shape}",
+    ),
+    mistakes={
+        "absmax": "You divide by the largest size, so most codes are 0. BitNet b1.58 divides by "
+        "the mean size.",
+        "a_row_each": "You take a mean for each row. BitNet b1.58 takes one for the whole matrix.",
+        "not_scaled_back": "Your weights are -1, 0 and 1. Multiply by the mean size again.",
+        "no_gradient": "Your weight gets a gradient of 0: torch.round has no other. Let it pass "
+        "straight through.",
+        "stopped_where_clipped": "You stop the gradient where a code was clipped. Here it passes "
+        "everywhere: else the largest weights would never change again.",
+        "backward_unrounded": "Your gradient of x goes through the unrounded weight. It goes "
+        "through the weight that forward used.",
+    },
+)

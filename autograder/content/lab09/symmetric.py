@@ -1,0 +1,160 @@
+"""Exercise: whole numbers for weights, one step for a tensor or for each channel.
+
+Drawn values lie at most 0.4 steps from a code, so that no honest order of operations rounds one of
+them elsewhere; the ties stand in fixed cases, whose steps are powers of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from autograder.content.lab09.figures import Array, same_codes
+from autograder.model.compare import by_reference
+from autograder.model.task import Case, Task
+
+__all__ = ["channel_sizes", "quantize_symmetric", "quantized"]
+
+Rounding = Callable[[Array], Array]
+
+
+def _across(x: Array, axis: int | None) -> tuple[int, ...]:
+    """The dimensions that one step is for: all, or all but the channels'."""
+    return tuple(d for d in range(x.ndim) if d != axis)
+
+
+def channel_sizes(x: Array, axis: int | None) -> Array:
+    """Return the largest absolute value of each channel; it goes with x."""
+    sizes: Array = np.abs(x).max(axis=_across(x, axis), keepdims=True)
+    return sizes
+
+
+def quantized(
+    x: Array,
+    bits: int,
+    axis: int | None,
+    *,
+    rounding: Rounding = np.rint,
+    steps_a_side: Callable[[int], int] = lambda bits: 2 ** (bits - 1) - 1,
+    lowest: Callable[[int], int] = lambda bits: -(2 ** (bits - 1) - 1),
+) -> dict[str, Any]:
+    """Return what the probe says of codes, steps and decoded values; options make the mistakes.
+
+    In float32, as students work: who cuts off a last bit gets other codes in float64.
+    """
+    sizes = channel_sizes(x, axis)
+    scale = np.where(sizes == 0, np.float32(1), sizes / np.float32(steps_a_side(bits)))
+    top = 2 ** (bits - 1) - 1
+    codes = np.clip(rounding(x / scale), lowest(bits), top).astype(np.int8)
+    return {
+        "type": "int8",
+        "codes": codes,
+        "scale": np.where(sizes == 0, np.inf, scale).ravel().tolist(),
+        "decoded": codes * scale,
+    }
+
+
+def _half_up(x: Array) -> Array:
+    up: Array = np.floor(x + 0.5)
+    return up
+
+
+def _half_away(x: Array) -> Array:
+    away: Array = np.trunc(x + np.copysign(0.5, x))
+    return away
+
+
+def _other_axis(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
+    return quantized(x, bits, None if axis is None else 1 - axis)
+
+
+def _step_of_zero(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
+    """0 / 0 is NaN, which torch converts to the code 0; what tells is the step of 0."""
+    right = quantized(x, bits, axis)
+    zero = channel_sizes(x, axis).ravel() == 0
+    return {**right, "scale": np.where(zero, 0.0, right["scale"]).tolist()}
+
+
+def _draw(rng: np.random.Generator, rows: int, columns: int, bits: int, axis: int | None) -> Array:
+    """Values near codes; in each channel one is of the largest size, whose sign is drawn."""
+    top = 2 ** (bits - 1) - 1
+    values = rng.integers(-top, top + 1, (rows, columns)) + rng.uniform(-0.4, 0.4, (rows, columns))
+    values = np.clip(values, -top, top)
+    scale = 2.0 ** rng.uniform(-6, 3, (rows if axis == 0 else 1, columns if axis == 1 else 1))
+    for channel in range(rows if axis == 0 else columns if axis == 1 else 1):
+        place: list[Any] = [int(rng.integers(rows)), int(rng.integers(columns))]
+        if axis is not None:
+            place[axis] = channel
+        values[tuple(place)] = top * rng.choice([-1, 1])
+    return (values * scale).astype(np.float32)
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def call(bits: int, axis: int | None) -> list[Any]:
+        rows, columns = int(rng.integers(3, 7)), int(rng.integers(7, 12))
+        return [_draw(rng, rows, columns, bits, axis), bits, axis]
+
+    tensor = [call(bits, None) for bits in (8, 4, 3, 2)]
+    channel = [call(bits, axis) for bits in (8, 5) for axis in (0, 1)]
+    empty_row = call(6, 0)
+    empty_row[0][1] = 0
+    vector = [*call(7, None)]
+    vector[0] = vector[0].ravel()
+    ties = [np.array([127.0, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 63.5], np.float32), 8, None]
+    low = [np.array([[-7.0, 2.5, -3.5, 0.5], [0.0, 0.0, 0.0, 0.0]], np.float32), 4, 0]
+    one = [np.array([1.0, 0.5, -0.5, -1.0, 0.25], np.float32), 2, None]
+    zeros = [np.zeros((2, 3), np.float32), 8, None]
+    return [
+        Case(("value",), {"calls": tensor}),
+        Case(("value",), {"calls": [*tensor, *channel]}),
+        Case(("value",), {"calls": [*tensor, *channel, vector]}),
+        Case(("value",), {"calls": [*channel, empty_row]}),
+        Case(("value",), {"calls": [ties, low, one, zeros]}, fixed=True),
+    ]
+
+
+quantize_symmetric = Task(
+    id="lab09-quantize_symmetric",
+    parts={"value": 3},
+    defines=("quantize_symmetric", "dequantize"),
+    probe="quantize_symmetric",
+    cases=_cases,
+    judge=by_reference(
+        quantized,
+        {
+            "truncates": lambda x, b, a: quantized(x, b, a, rounding=np.trunc),
+            "rounds_down": lambda x, b, a: quantized(x, b, a, rounding=np.floor),
+            "half_up": lambda x, b, a: quantized(x, b, a, rounding=_half_up),
+            "half_away": lambda x, b, a: quantized(x, b, a, rounding=_half_away),
+            "other_axis": _other_axis,
+            "axis_ignored": lambda x, b, a: quantized(x, b, None),
+            "step_of_128": lambda x, b, a: quantized(
+                x, b, a, steps_a_side=lambda b: 2 ** (b - 1), lowest=lambda b: -(2 ** (b - 1))
+            ),
+            "eight_bits_always": lambda x, b, a: quantized(x, 8, a),
+            "divides_by_zero": _step_of_zero,
+        },
+        equal=same_codes,
+        write=lambda x, bits, axis: f"x of shape {x.shape}, bits={bits}, axis={axis}",
+    ),
+    mistakes={
+        "truncates": "Your codes are cut off towards 0, so the error is up to a whole step. Round "
+        "before you convert to int8.",
+        "rounds_down": "Your codes are rounded down, so the error is up to a whole step. Round to "
+        "the nearest one.",
+        "half_up": "Your ties go up. Halfway between two codes the even one is right, as "
+        "torch.round has it.",
+        "half_away": "Your ties go away from 0. Halfway between two codes the even one is right, "
+        "as torch.round has it.",
+        "other_axis": "Your steps are those of the other axis. `axis` numbers the channels: with "
+        "axis=0 every row has a step of its own, so take the maximum over all other axes.",
+        "axis_ignored": "You use one step for the whole tensor, whatever `axis` says.",
+        "step_of_128": "Your step is the largest size over 2^(bits-1). Divide by 2^(bits-1) - 1: "
+        "the codes are as many on both sides.",
+        "eight_bits_always": "You quantize to 8 bits, whatever `bits` says.",
+        "divides_by_zero": "A channel of zeros gets a step of 0, and 0 / 0 is NaN. Use a step of 1 "
+        "there.",
+    },
+)

@@ -1,0 +1,397 @@
+# %% right: root_of_v
+"""Linear codes of m and of the root of v."""
+import torch
+
+
+def _encode(x, top):
+    rows = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = rows.abs().amax(1)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    codes = (rows / step[:, None]).round().flatten()[: x.numel()]
+    return codes.to(torch.int8 if top == 127 else torch.uint8), step
+
+
+def _decode(codes, step, shape):
+    return (codes * step.repeat_interleave(256)[: len(codes)]).view(shape)
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    state["t"] = t = state.get("t", 0) + 1
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        m = v = torch.zeros_like(param)
+        if i in state:
+            m, root = (_decode(*kept, param.shape) for kept in state[i])
+            v = root**2
+        m = betas[0] * m + (1 - betas[0]) * grad
+        v = betas[1] * v + (1 - betas[1]) * grad**2
+        state[i] = _encode(m, 127), _encode(v.sqrt(), 255)
+        with torch.no_grad():
+            m = m / (1 - betas[0] ** t)
+            v = v / (1 - betas[1] ** t)
+            param -= lr * m / (v.sqrt() + eps)
+
+
+# %% right: block_by_block
+"""A loop over blocks, and a counter a tensor."""
+import torch
+
+
+@torch.no_grad()
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    """The moments' codes are split into blocks with chunk-wise Python loops."""
+    for number, (param, grad) in enumerate(zip(params, grads)):
+        kept = state.setdefault(number, {"t": 0, "blocks": None})
+        kept["t"] += 1
+        flat, gradient = param.view(-1), grad.reshape(-1)
+        starts = range(0, flat.numel(), 256)
+        if kept["blocks"] is None:
+            kept["m"] = torch.zeros(flat.numel(), dtype=torch.int8)
+            kept["r"] = torch.zeros(flat.numel(), dtype=torch.uint8)
+            kept["blocks"] = torch.zeros(len(starts), 2)
+        for block, first in enumerate(starts):
+            part = slice(first, first + 256)
+            steps = kept["blocks"][block]
+            m = kept["m"][part] * steps[0]
+            v = (kept["r"][part] * steps[1]) ** 2
+            m = torch.lerp(gradient[part], m, betas[0])
+            v = torch.lerp(gradient[part] ** 2, v, betas[1])
+            unbiased = (v / (1 - betas[1] ** kept["t"])).sqrt() + eps
+            flat[part].sub_(lr / (1 - betas[0] ** kept["t"]) * m / unbiased)
+            root = v.sqrt()
+            steps[0] = m.abs().max() / 127 + 1e-30
+            steps[1] = root.max() / 255 + 1e-30
+            kept["m"][part] = torch.round(m / steps[0]).to(torch.int8)
+            kept["r"][part] = torch.round(root / steps[1]).to(torch.uint8)
+
+
+# %% right: cubes
+"""Codes that stand for cubes."""
+import torch
+
+CURVE = 3.0  # codes stand for powers, so that small values have more of them
+
+
+def _pack(x, top):
+    blocks = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = blocks.abs().amax(1, keepdim=True).clamp(min=1e-30)
+    share = blocks / largest
+    codes = (share.sign() * share.abs() ** (1 / CURVE) * top).round()
+    kind = torch.int8 if top == 127 else torch.uint8
+    return codes.to(kind).flatten()[: x.numel()].clone(), largest.flatten()
+
+
+def _unpack(codes, largest, top, shape):
+    share = codes.float() / top
+    values = share.sign() * share.abs() ** CURVE
+    return (values * largest.repeat_interleave(256)[: len(codes)]).view(shape)
+
+
+@torch.no_grad()
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    t = state["t"] = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        m, v = torch.zeros_like(g), torch.zeros_like(g)
+        if t > 1:
+            m = _unpack(*state["m", i], 127, p.shape)
+            v = _unpack(*state["v", i], 255, p.shape)
+        m.mul_(betas[0]).add_(g, alpha=1 - betas[0])
+        v.mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
+        state["m", i], state["v", i] = _pack(m, 127), _pack(v, 255)
+        p.sub_(lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps))
+
+
+# %% wrong: no_bias_correction
+"""Moments as they are."""
+import torch
+
+
+def _encode(x, top):
+    rows = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = rows.abs().amax(1)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    codes = (rows / step[:, None]).round().flatten()[: x.numel()]
+    return codes.to(torch.int8 if top == 127 else torch.uint8), step
+
+
+def _decode(codes, step, shape):
+    return (codes * step.repeat_interleave(256)[: len(codes)]).view(shape)
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    state["t"] = t = state.get("t", 0) + 1
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        m = v = torch.zeros_like(param)
+        if i in state:
+            m, root = (_decode(*kept, param.shape) for kept in state[i])
+            v = root**2
+        m = betas[0] * m + (1 - betas[0]) * grad
+        v = betas[1] * v + (1 - betas[1]) * grad**2
+        state[i] = _encode(m, 127), _encode(v.sqrt(), 255)
+        with torch.no_grad():
+            param -= lr * m / (v.sqrt() + eps)
+
+
+# %% wrong: no_second_moment
+"""Momentum alone."""
+import torch
+
+
+def _encode(x, top):
+    rows = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = rows.abs().amax(1)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    codes = (rows / step[:, None]).round().flatten()[: x.numel()]
+    return codes.to(torch.int8 if top == 127 else torch.uint8), step
+
+
+def _decode(codes, step, shape):
+    return (codes * step.repeat_interleave(256)[: len(codes)]).view(shape)
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    state["t"] = t = state.get("t", 0) + 1
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        m = v = torch.zeros_like(param)
+        if i in state:
+            m, root = (_decode(*kept, param.shape) for kept in state[i])
+            v = root**2
+        m = betas[0] * m + (1 - betas[0]) * grad
+        v = betas[1] * v + (1 - betas[1]) * grad**2
+        state[i] = _encode(m, 127), _encode(v.sqrt(), 255)
+        with torch.no_grad():
+            m = m / (1 - betas[0] ** t)
+            v = v / (1 - betas[1] ** t)
+            param -= lr * m
+
+
+# %% wrong: state_forgotten
+"""Never decodes."""
+import torch
+
+
+def _encode(x, top):
+    rows = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = rows.abs().amax(1)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    codes = (rows / step[:, None]).round().flatten()[: x.numel()]
+    return codes.to(torch.int8 if top == 127 else torch.uint8), step
+
+
+def _decode(codes, step, shape):
+    return (codes * step.repeat_interleave(256)[: len(codes)]).view(shape)
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    state["t"] = t = 1
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        m = v = torch.zeros_like(param)
+        if False:
+            m, root = (_decode(*kept, param.shape) for kept in state[i])
+            v = root**2
+        m = betas[0] * m + (1 - betas[0]) * grad
+        v = betas[1] * v + (1 - betas[1]) * grad**2
+        state[i] = _encode(m, 127), _encode(v.sqrt(), 255)
+        with torch.no_grad():
+            m = m / (1 - betas[0] ** t)
+            v = v / (1 - betas[1] ** t)
+            param -= lr * m / (v.sqrt() + eps)
+
+
+# %% wrong: gradients_changed
+"""Squares the gradient in place."""
+import torch
+
+
+def _encode(x, top):
+    rows = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = rows.abs().amax(1)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    codes = (rows / step[:, None]).round().flatten()[: x.numel()]
+    return codes.to(torch.int8 if top == 127 else torch.uint8), step
+
+
+def _decode(codes, step, shape):
+    return (codes * step.repeat_interleave(256)[: len(codes)]).view(shape)
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    state["t"] = t = state.get("t", 0) + 1
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        m = v = torch.zeros_like(param)
+        if i in state:
+            m, root = (_decode(*kept, param.shape) for kept in state[i])
+            v = root**2
+        m = betas[0] * m + (1 - betas[0]) * grad
+        v = betas[1] * v + (1 - betas[1]) * grad.square_()
+        state[i] = _encode(m, 127), _encode(v.sqrt(), 255)
+        with torch.no_grad():
+            m = m / (1 - betas[0] ** t)
+            v = v / (1 - betas[1] ** t)
+            param -= lr * m / (v.sqrt() + eps)
+
+
+# %% wrong: moments_in_float32
+"""Adam, as torch has it."""
+import torch
+
+
+def _encode(x, top):
+    rows = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = rows.abs().amax(1)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    codes = (rows / step[:, None]).round().flatten()[: x.numel()]
+    return codes.to(torch.int8 if top == 127 else torch.uint8), step
+
+
+def _decode(codes, step, shape):
+    return (codes * step.repeat_interleave(256)[: len(codes)]).view(shape)
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    state["t"] = t = state.get("t", 0) + 1
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        m = v = torch.zeros_like(param)
+        if i in state:
+            m, v = state[i]
+        m = betas[0] * m + (1 - betas[0]) * grad
+        v = betas[1] * v + (1 - betas[1]) * grad**2
+        state[i] = m, v
+        with torch.no_grad():
+            m = m / (1 - betas[0] ** t)
+            v = v / (1 - betas[1] ** t)
+            param -= lr * m / (v.sqrt() + eps)
+
+
+# %% wrong: more_than_codes
+"""Codes of m, and v in float32."""
+import torch
+
+
+def _encode(x, top):
+    rows = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = rows.abs().amax(1)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    codes = (rows / step[:, None]).round().flatten()[: x.numel()]
+    return codes.to(torch.int8 if top == 127 else torch.uint8), step
+
+
+def _decode(codes, step, shape):
+    return (codes * step.repeat_interleave(256)[: len(codes)]).view(shape)
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    state["t"] = t = state.get("t", 0) + 1
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        m = v = torch.zeros_like(param)
+        if i in state:
+            kept, v = state[i]
+            m = _decode(*kept, param.shape)
+        m = betas[0] * m + (1 - betas[0]) * grad
+        v = betas[1] * v + (1 - betas[1]) * grad**2
+        state[i] = _encode(m, 127), v
+        with torch.no_grad():
+            m = m / (1 - betas[0] ** t)
+            v = v / (1 - betas[1] ** t)
+            param -= lr * m / (v.sqrt() + eps)
+
+
+# %% wrong: linear_second_moment
+"""Linear codes of v: small ones become 0, and their steps huge."""
+import torch
+
+
+def _encode(x, top):
+    rows = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = rows.abs().amax(1)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    codes = (rows / step[:, None]).round().flatten()[: x.numel()]
+    return codes.to(torch.int8 if top == 127 else torch.uint8), step
+
+
+def _decode(codes, step, shape):
+    return (codes * step.repeat_interleave(256)[: len(codes)]).view(shape)
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    state["t"] = t = state.get("t", 0) + 1
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        m = v = torch.zeros_like(param)
+        if i in state:
+            m, root = (_decode(*kept, param.shape) for kept in state[i])
+            v = root
+        m = betas[0] * m + (1 - betas[0]) * grad
+        v = betas[1] * v + (1 - betas[1]) * grad**2
+        state[i] = _encode(m, 127), _encode(v, 255)
+        with torch.no_grad():
+            m = m / (1 - betas[0] ** t)
+            v = v / (1 - betas[1] ** t)
+            param -= lr * m / (v.sqrt() + eps)
+
+
+# %% wrong: kept_elsewhere
+"""Moments in float32 in a global, and codes for show."""
+import torch
+
+
+def _encode(x, top):
+    rows = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = rows.abs().amax(1)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    codes = (rows / step[:, None]).round().flatten()[: x.numel()]
+    return codes.to(torch.int8 if top == 127 else torch.uint8), step
+
+
+def _decode(codes, step, shape):
+    return (codes * step.repeat_interleave(256)[: len(codes)]).view(shape)
+
+
+MOMENTS = {}
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    state["t"] = t = state.get("t", 0) + 1
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        m = v = torch.zeros_like(param)
+        if i in state:
+            m, v = MOMENTS[id(param)]
+        m = betas[0] * m + (1 - betas[0]) * grad
+        v = betas[1] * v + (1 - betas[1]) * grad**2
+        state[i] = _encode(m, 127), _encode(v.sqrt(), 255)
+        MOMENTS[id(param)] = m, v
+        with torch.no_grad():
+            m = m / (1 - betas[0] ** t)
+            v = v / (1 - betas[1] ** t)
+            param -= lr * m / (v.sqrt() + eps)
+
+
+# %% wrong: steps_uphill
+"""Adds."""
+import torch
+
+
+def _encode(x, top):
+    rows = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = rows.abs().amax(1)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    codes = (rows / step[:, None]).round().flatten()[: x.numel()]
+    return codes.to(torch.int8 if top == 127 else torch.uint8), step
+
+
+def _decode(codes, step, shape):
+    return (codes * step.repeat_interleave(256)[: len(codes)]).view(shape)
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    state["t"] = t = state.get("t", 0) + 1
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        m = v = torch.zeros_like(param)
+        if i in state:
+            m, root = (_decode(*kept, param.shape) for kept in state[i])
+            v = root**2
+        m = betas[0] * m + (1 - betas[0]) * grad
+        v = betas[1] * v + (1 - betas[1]) * grad**2
+        state[i] = _encode(m, 127), _encode(v.sqrt(), 255)
+        with torch.no_grad():
+            m = m / (1 - betas[0] ** t)
+            v = v / (1 - betas[1] ** t)
+            param += lr * m / (v.sqrt() + eps)

@@ -1,0 +1,213 @@
+# %% right: columns_apart
+"""Columns of x and of q taken out."""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = (x.abs() > threshold).any(dim=0)
+    rest, weight = x[:, ~apart], q[:, ~apart]
+    largest = rest.abs().amax(dim=1, keepdim=True) if rest.shape[1] else torch.zeros(len(x), 1)
+    step = torch.where(largest == 0, 1.0, largest / 127)
+    codes = (rest / step).round().to(torch.int8)
+    sums = codes.int() @ weight.int().T
+    return sums * step * scale.T + x[:, apart] @ (q[:, apart] * scale).T
+
+
+# %% right: masked
+"""Zeros in place of the columns; sums exact in float64."""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    """Zeros in place of columns, and sums of whole numbers in float64."""
+    outliers = x.abs().max(0).values > threshold
+    inside = x.masked_fill(outliers, 0)
+    top = inside.abs().max(1, keepdim=True).values
+    top = torch.where(top > 0, top, torch.ones_like(top))
+    codes = torch.round(inside * 127 / top)
+    whole = codes.double() @ q.double().T
+    weight = q.float() * scale
+    result = whole * (top / 127).double() * scale.double().flatten()
+    return (result + (x * outliers).double() @ weight.double().T).float()
+
+
+# %% right: row_by_row
+"""Loops over rows and over columns."""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    """Row by row, and the outliers one column at a time."""
+    columns = [j for j in range(x.shape[1]) if x[:, j].abs().max() > threshold]
+    others = [j for j in range(x.shape[1]) if j not in columns]
+    result = torch.zeros(len(x), len(q))
+    for i, row in enumerate(x):
+        largest = max((abs(v) for v in row[others].tolist()), default=0.0)
+        step = largest / 127 or 1.0
+        codes = torch.round(row[others] / step).long()
+        result[i] = (q[:, others].long() * codes).sum(1) * step * scale[:, 0]
+    for j in columns:
+        result += x[:, j, None] * (q[:, j].float() * scale[:, 0])
+    return result
+
+
+# %% wrong: sums_overflow
+"""int8 times int8. [earns 0]"""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = (x.abs() > threshold).any(dim=0)
+    rest, weight = x[:, ~apart], q[:, ~apart]
+    largest = rest.abs().amax(dim=1, keepdim=True) if rest.shape[1] else torch.zeros(len(x), 1)
+    step = torch.where(largest == 0, 1.0, largest / 127)
+    codes = (rest / step).round().to(torch.int8)
+    sums = (codes[:, None, :] * weight).sum(2, dtype=torch.int8)
+    return sums * step * scale.T + x[:, apart] @ (q[:, apart] * scale).T
+
+
+# %% wrong: one_step_for_x
+"""One step for all rows."""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = (x.abs() > threshold).any(dim=0)
+    rest, weight = x[:, ~apart], q[:, ~apart]
+    largest = rest.abs().max() if rest.shape[1] else torch.zeros(len(x), 1)
+    step = torch.where(largest == 0, 1.0, largest / 127)
+    codes = (rest / step).round().to(torch.int8)
+    sums = codes.int() @ weight.int().T
+    return sums * step * scale.T + x[:, apart] @ (q[:, apart] * scale).T
+
+
+# %% wrong: never_quantized
+"""A product of floats."""
+def int8_linear(x, q, scale, threshold):
+    return x @ (q * scale).T
+
+
+# %% wrong: outliers_quantized
+"""Knows no outliers. [earns 2]"""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = (x.abs() > float('inf')).any(dim=0)
+    rest, weight = x[:, ~apart], q[:, ~apart]
+    largest = rest.abs().amax(dim=1, keepdim=True) if rest.shape[1] else torch.zeros(len(x), 1)
+    step = torch.where(largest == 0, 1.0, largest / 127)
+    codes = (rest / step).round().to(torch.int8)
+    sums = codes.int() @ weight.int().T
+    return sums * step * scale.T + x[:, apart] @ (q[:, apart] * scale).T
+
+
+# %% wrong: outliers_dropped
+"""Takes them out, and leaves them there. [earns 2]"""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = (x.abs() > threshold).any(dim=0)
+    rest, weight = x[:, ~apart], q[:, ~apart]
+    largest = rest.abs().amax(dim=1, keepdim=True) if rest.shape[1] else torch.zeros(len(x), 1)
+    step = torch.where(largest == 0, 1.0, largest / 127)
+    codes = (rest / step).round().to(torch.int8)
+    sums = codes.int() @ weight.int().T
+    return sums * step * scale.T
+
+
+# %% wrong: entries_not_columns
+"""Takes single values out. [earns 2]"""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    """Zeros in place of columns, and sums of whole numbers in float64."""
+    outliers = x.abs() > threshold
+    inside = x.masked_fill(outliers, 0)
+    top = inside.abs().max(1, keepdim=True).values
+    top = torch.where(top > 0, top, torch.ones_like(top))
+    codes = torch.round(inside * 127 / top)
+    whole = codes.double() @ q.double().T
+    weight = q.float() * scale
+    result = whole * (top / 127).double() * scale.double().flatten()
+    return (result + (x * outliers).double() @ weight.double().T).float()
+
+
+# %% wrong: sign_of_outliers
+"""Compares values with their sign. [earns 2]"""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = (x > threshold).any(dim=0)
+    rest, weight = x[:, ~apart], q[:, ~apart]
+    largest = rest.abs().amax(dim=1, keepdim=True) if rest.shape[1] else torch.zeros(len(x), 1)
+    step = torch.where(largest == 0, 1.0, largest / 127)
+    codes = (rest / step).round().to(torch.int8)
+    sums = codes.int() @ weight.int().T
+    return sums * step * scale.T + x[:, apart] @ (q[:, apart] * scale).T
+
+
+# %% wrong: outliers_twice
+"""Quantizes all, and adds the outliers again. [earns 2]"""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = (x.abs() > threshold).any(dim=0)
+    rest, weight = x, q
+    largest = rest.abs().amax(dim=1, keepdim=True) if rest.shape[1] else torch.zeros(len(x), 1)
+    step = torch.where(largest == 0, 1.0, largest / 127)
+    codes = (rest / step).round().to(torch.int8)
+    sums = codes.int() @ weight.int().T
+    return sums * step * scale.T + x[:, apart] @ (q[:, apart] * scale).T
+
+
+# %% wrong: scale_forgotten
+"""Codes of the weight without their step."""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = (x.abs() > threshold).any(dim=0)
+    rest, weight = x[:, ~apart], q[:, ~apart]
+    largest = rest.abs().amax(dim=1, keepdim=True) if rest.shape[1] else torch.zeros(len(x), 1)
+    step = torch.where(largest == 0, 1.0, largest / 127)
+    codes = (rest / step).round().to(torch.int8)
+    sums = codes.int() @ weight.int().T
+    return sums * step + x[:, apart] @ (q[:, apart] * scale).T
+
+
+# %% wrong: rows_with_outliers
+"""Keeps rows in float, not columns. [earns 2]"""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    """Zeros in place of columns, and sums of whole numbers in float64."""
+    outliers = x.abs().max(1, keepdim=True).values > threshold
+    inside = x.masked_fill(outliers, 0)
+    top = inside.abs().max(1, keepdim=True).values
+    top = torch.where(top > 0, top, torch.ones_like(top))
+    codes = torch.round(inside * 127 / top)
+    whole = codes.double() @ q.double().T
+    weight = q.float() * scale
+    result = whole * (top / 127).double() * scale.double().flatten()
+    return (result + (x * outliers).double() @ weight.double().T).float()
+
+
+# %% wrong: zero_rows
+"""No answer for a row of zeros. [earns 2]"""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = (x.abs() > threshold).any(dim=0)
+    rest, weight = x[:, ~apart], q[:, ~apart]
+    largest = rest.abs().amax(dim=1, keepdim=True) if rest.shape[1] else torch.zeros(len(x), 1)
+    step = largest / 127
+    codes = (rest / step).round()
+    sums = codes @ weight.float().T
+    return sums * step * scale.T + x[:, apart] @ (q[:, apart] * scale).T

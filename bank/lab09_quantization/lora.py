@@ -1,0 +1,480 @@
+# %% right: two_parameters
+"""Two parameters, and a new linear layer."""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight + self.b @ self.a * self.scale)
+            merged.bias.zero_()
+            if self.linear.bias is not None:
+                merged.bias.copy_(self.linear.bias)
+        return merged
+
+
+# %% right: two_linear_layers
+"""Two linear layers, and a deep copy."""
+import copy
+
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear
+        for parameter in linear.parameters():
+            parameter.requires_grad = False
+        self.down = nn.Linear(linear.in_features, rank, bias=False)
+        self.up = nn.Linear(rank, linear.out_features, bias=False)
+        nn.init.zeros_(self.up.weight)
+        self.rank, self.alpha = rank, alpha
+
+    def forward(self, x):
+        return self.linear(x) + self.alpha * self.up(self.down(x)) / self.rank
+
+    def merge(self):
+        merged = copy.deepcopy(self.linear)
+        merged.weight.data += self.alpha / self.rank * self.up.weight @ self.down.weight
+        return merged
+
+
+# %% right: subclass
+"""A subclass of nn.Linear."""
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Lora(nn.Linear):
+    """A linear layer itself, with the matrices the other way round."""
+
+    def __init__(self, linear, rank, alpha):
+        super().__init__(linear.in_features, linear.out_features, linear.bias is not None, "meta")
+        self.weight, self.bias = linear.weight, linear.bias
+        self.requires_grad_(False)
+        self.first = nn.Parameter(torch.empty(linear.in_features, rank))
+        self.second = nn.Parameter(torch.zeros(rank, linear.out_features))
+        nn.init.kaiming_uniform_(self.first)
+        self.factor = alpha / rank
+
+    def forward(self, x):
+        low = torch.matmul(x, self.first) * self.factor
+        return F.linear(x, self.weight, self.bias) + torch.matmul(low, self.second)
+
+    @torch.no_grad()
+    def merge(self):
+        merged = nn.Linear(self.in_features, self.out_features, self.bias is not None)
+        merged.weight.copy_(self.weight)
+        merged.weight.add_((self.first @ self.second).T, alpha=self.factor)
+        if self.bias is not None:
+            merged.bias.copy_(self.bias)
+        return merged
+
+
+# %% wrong: base_trained
+"""Nothing is frozen. [earns 1]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight + self.b @ self.a * self.scale)
+            merged.bias.zero_()
+            if self.linear.bias is not None:
+                merged.bias.copy_(self.linear.bias)
+        return merged
+
+
+# %% wrong: bias_trained
+"""The weight alone is frozen. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear
+        linear.weight.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight + self.b @ self.a * self.scale)
+            merged.bias.zero_()
+            if self.linear.bias is not None:
+                merged.bias.copy_(self.linear.bias)
+        return merged
+
+
+# %% wrong: both_zero
+"""Both start at 0. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.zeros(rank, linear.in_features))
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight + self.b @ self.a * self.scale)
+            merged.bias.zero_()
+            if self.linear.bias is not None:
+                merged.bias.copy_(self.linear.bias)
+        return merged
+
+
+# %% wrong: not_zero_at_the_start
+"""Both are drawn. [earns 3]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.randn(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight + self.b @ self.a * self.scale)
+            merged.bias.zero_()
+            if self.linear.bias is not None:
+                merged.bias.copy_(self.linear.bias)
+        return merged
+
+
+# %% wrong: alpha_ignored
+"""No scale. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = 1.0
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight + self.b @ self.a * self.scale)
+            merged.bias.zero_()
+            if self.linear.bias is not None:
+                merged.bias.copy_(self.linear.bias)
+        return merged
+
+
+# %% wrong: not_divided_by_rank
+"""alpha alone. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight + self.b @ self.a * self.scale)
+            merged.bias.zero_()
+            if self.linear.bias is not None:
+                merged.bias.copy_(self.linear.bias)
+        return merged
+
+
+# %% wrong: divided_by_root
+"""alpha over the root of the rank. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank**0.5
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight + self.b @ self.a * self.scale)
+            merged.bias.zero_()
+            if self.linear.bias is not None:
+                merged.bias.copy_(self.linear.bias)
+        return merged
+
+
+# %% wrong: rank_over_alpha
+"""Upside down. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = rank / alpha
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight + self.b @ self.a * self.scale)
+            merged.bias.zero_()
+            if self.linear.bias is not None:
+                merged.bias.copy_(self.linear.bias)
+        return merged
+
+
+# %% wrong: merged_unscaled
+"""merge() forgets the scale. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight + self.b @ self.a)
+            merged.bias.zero_()
+            if self.linear.bias is not None:
+                merged.bias.copy_(self.linear.bias)
+        return merged
+
+
+# %% wrong: adapter_not_merged
+"""merge() returns the base. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight)
+            merged.bias.zero_()
+            if self.linear.bias is not None:
+                merged.bias.copy_(self.linear.bias)
+        return merged
+
+
+# %% wrong: bias_lost
+"""merge() forgets the bias. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight + self.b @ self.a * self.scale)
+            merged.bias.zero_()
+        return merged
+
+
+# %% wrong: merged_twice
+"""The adapter's product is added twice. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight + 2 * self.b @ self.a * self.scale)
+            merged.bias.zero_()
+            if self.linear.bias is not None:
+                merged.bias.copy_(self.linear.bias)
+        return merged
+
+
+# %% wrong: as_large_as_the_weight
+"""Makes the product of the matrices in forward. [earns 3]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ (self.b @ self.a * self.scale).T
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight + self.b @ self.a * self.scale)
+            merged.bias.zero_()
+            if self.linear.bias is not None:
+                merged.bias.copy_(self.linear.bias)
+        return merged
+
+
+# %% wrong: nothing_returned
+"""Merges into a layer that it forgets. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features)
+        with torch.no_grad():
+            merged.weight.copy_(self.linear.weight + self.b @ self.a * self.scale)
+            merged.bias.zero_()
+            if self.linear.bias is not None:
+                merged.bias.copy_(self.linear.bias)
+
+
+# %% wrong: no_merge
+"""Has no merge. [earns 1]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.a.T @ self.b.T * self.scale

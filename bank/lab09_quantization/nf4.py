@@ -1,0 +1,461 @@
+# %% right: quantiles
+"""The table from quantiles, and the nearest entry."""
+from statistics import NormalDist
+
+import torch
+
+
+def _table():
+    normal, offset = NormalDist(), 0.9677083
+    above = [normal.inv_cdf(offset + i * (0.5 - offset) / 8) for i in range(8)]
+    below = [-normal.inv_cdf(offset + i * (0.5 - offset) / 7) for i in range(7)]
+    values = torch.tensor(sorted([*below, 0.0, *above]))
+    return values / values.max()
+
+
+TABLE = _table()
+
+
+def nf4_encode(x, block=64):
+    rows = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = rows.abs().amax(1)
+    divisor = torch.where(absmax == 0, 1.0, absmax)
+    distance = ((rows / divisor[:, None])[..., None] - TABLE).abs()
+    codes = distance.argmin(-1).flatten()[: len(x)]
+    codes = torch.nn.functional.pad(codes, (0, len(x) % 2)).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return TABLE[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% right: printed_table
+"""The printed table, and boundaries in the middle."""
+import torch
+
+TABLE = torch.tensor(
+    [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453]
+    + [-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0]
+    + [0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224]
+    + [0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0]
+)
+
+
+def nf4_encode(x, block=64):
+    sizes = torch.stack([part.abs().max() for part in x.split(block)])
+    spread = sizes.repeat_interleave(block)[: len(x)]
+    scaled = torch.where(spread > 0, x / spread, torch.zeros_like(x))
+    codes = torch.bucketize(scaled, (TABLE[1:] + TABLE[:-1]) / 2).to(torch.uint8)
+    if len(codes) % 2:
+        codes = torch.cat([codes, codes[:1]])
+    return codes[0::2] * 16 + codes[1::2], sizes
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.empty(2 * len(packed), dtype=torch.long)
+    codes[0::2] = (packed // 16).long()
+    codes[1::2] = (packed % 16).long()
+    values = [TABLE[c] * s for c, s in zip(codes[:n].split(block), absmax)]
+    return torch.cat(values)
+
+
+# %% right: loops
+"""Value by value."""
+import numpy as np
+import torch
+
+TABLE = np.array(
+    [-1.0, -0.6961928, -0.52507305, -0.39491749, -0.28444138, -0.18477343, -0.09105004, 0.0]
+    + [0.0795803, 0.1609302, 0.2461123, 0.33791524, 0.44070983, 0.562617, 0.72295684, 1.0]
+)
+
+
+def nf4_encode(x, block=64):
+    values, codes, sizes = x.numpy(), [], []
+    for first in range(0, len(values), block):
+        part = values[first : first + block]
+        size = float(np.abs(part).max())
+        sizes.append(size)
+        codes += [int(np.abs(TABLE - (v / size if size else 0)).argmin()) for v in part]
+    codes += [0] * (len(codes) % 2)
+    packed = [16 * a + b for a, b in zip(codes[::2], codes[1::2])]
+    return torch.tensor(packed, dtype=torch.uint8), torch.tensor(sizes)
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    out = []
+    for byte in packed.tolist():
+        out += [byte >> 4, byte & 15]
+    return torch.tensor([TABLE[c] * float(absmax[i // block]) for i, c in enumerate(out[:n])])
+
+
+# %% wrong: even_steps
+"""16 even steps."""
+from statistics import NormalDist
+
+import torch
+
+
+def _table():
+    normal, offset = NormalDist(), 0.9677083
+    above = [normal.inv_cdf(offset + i * (0.5 - offset) / 8) for i in range(8)]
+    below = [-normal.inv_cdf(offset + i * (0.5 - offset) / 7) for i in range(7)]
+    values = torch.tensor(sorted([*below, 0.0, *above]))
+    return torch.linspace(-1, 1, 16)
+
+
+TABLE = _table()
+
+
+def nf4_encode(x, block=64):
+    rows = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = rows.abs().amax(1)
+    divisor = torch.where(absmax == 0, 1.0, absmax)
+    distance = ((rows / divisor[:, None])[..., None] - TABLE).abs()
+    codes = distance.argmin(-1).flatten()[: len(x)]
+    codes = torch.nn.functional.pad(codes, (0, len(x) % 2)).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return TABLE[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: int4_steps
+"""The 15 codes of int4."""
+from statistics import NormalDist
+
+import torch
+
+
+def _table():
+    normal, offset = NormalDist(), 0.9677083
+    above = [normal.inv_cdf(offset + i * (0.5 - offset) / 8) for i in range(8)]
+    below = [-normal.inv_cdf(offset + i * (0.5 - offset) / 7) for i in range(7)]
+    values = torch.tensor(sorted([*below, 0.0, *above]))
+    return torch.arange(-7, 8) / 7
+
+
+TABLE = _table()
+
+
+def nf4_encode(x, block=64):
+    rows = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = rows.abs().amax(1)
+    divisor = torch.where(absmax == 0, 1.0, absmax)
+    distance = ((rows / divisor[:, None])[..., None] - TABLE).abs()
+    codes = distance.argmin(-1).flatten()[: len(x)]
+    codes = torch.nn.functional.pad(codes, (0, len(x) % 2)).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return TABLE[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: mirrored_table
+"""8 values below 0."""
+from statistics import NormalDist
+
+import torch
+
+
+def _table():
+    normal, offset = NormalDist(), 0.9677083
+    above = [normal.inv_cdf(offset + i * (0.5 - offset) / 7) for i in range(7)]
+    below = [-normal.inv_cdf(offset + i * (0.5 - offset) / 8) for i in range(8)]
+    values = torch.tensor(sorted([*below, 0.0, *above]))
+    return values / values.max()
+
+
+TABLE = _table()
+
+
+def nf4_encode(x, block=64):
+    rows = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = rows.abs().amax(1)
+    divisor = torch.where(absmax == 0, 1.0, absmax)
+    distance = ((rows / divisor[:, None])[..., None] - TABLE).abs()
+    codes = distance.argmin(-1).flatten()[: len(x)]
+    codes = torch.nn.functional.pad(codes, (0, len(x) % 2)).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return TABLE[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: rounds_down
+"""The next lower entry."""
+from statistics import NormalDist
+
+import torch
+
+
+def _table():
+    normal, offset = NormalDist(), 0.9677083
+    above = [normal.inv_cdf(offset + i * (0.5 - offset) / 8) for i in range(8)]
+    below = [-normal.inv_cdf(offset + i * (0.5 - offset) / 7) for i in range(7)]
+    values = torch.tensor(sorted([*below, 0.0, *above]))
+    return values / values.max()
+
+
+TABLE = _table()
+
+
+def nf4_encode(x, block=64):
+    rows = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = rows.abs().amax(1)
+    divisor = torch.where(absmax == 0, 1.0, absmax)
+    distance = ((rows / divisor[:, None])[..., None] - TABLE).abs()
+    scaled = (rows / divisor[:, None]).flatten()[: len(x)]
+    codes = torch.searchsorted(TABLE, scaled, right=True) - 1
+    codes = torch.nn.functional.pad(codes, (0, len(x) % 2)).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return TABLE[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: sign_of_largest
+"""The largest value with its sign."""
+from statistics import NormalDist
+
+import torch
+
+
+def _table():
+    normal, offset = NormalDist(), 0.9677083
+    above = [normal.inv_cdf(offset + i * (0.5 - offset) / 8) for i in range(8)]
+    below = [-normal.inv_cdf(offset + i * (0.5 - offset) / 7) for i in range(7)]
+    values = torch.tensor(sorted([*below, 0.0, *above]))
+    return values / values.max()
+
+
+TABLE = _table()
+
+
+def nf4_encode(x, block=64):
+    rows = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = rows.amax(1)
+    divisor = torch.where(absmax == 0, 1.0, absmax)
+    distance = ((rows / divisor[:, None])[..., None] - TABLE).abs()
+    codes = distance.argmin(-1).flatten()[: len(x)]
+    codes = torch.nn.functional.pad(codes, (0, len(x) % 2)).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return TABLE[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: whole_bytes
+"""A byte a code."""
+from statistics import NormalDist
+
+import torch
+
+
+def _table():
+    normal, offset = NormalDist(), 0.9677083
+    above = [normal.inv_cdf(offset + i * (0.5 - offset) / 8) for i in range(8)]
+    below = [-normal.inv_cdf(offset + i * (0.5 - offset) / 7) for i in range(7)]
+    values = torch.tensor(sorted([*below, 0.0, *above]))
+    return values / values.max()
+
+
+TABLE = _table()
+
+
+def nf4_encode(x, block=64):
+    rows = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = rows.abs().amax(1)
+    divisor = torch.where(absmax == 0, 1.0, absmax)
+    distance = ((rows / divisor[:, None])[..., None] - TABLE).abs()
+    codes = distance.argmin(-1).flatten()[: len(x)]
+    codes = codes.to(torch.uint8)
+    return codes, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = packed.long()
+    return TABLE[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: one_block
+"""One size for all values."""
+from statistics import NormalDist
+
+import torch
+
+
+def _table():
+    normal, offset = NormalDist(), 0.9677083
+    above = [normal.inv_cdf(offset + i * (0.5 - offset) / 8) for i in range(8)]
+    below = [-normal.inv_cdf(offset + i * (0.5 - offset) / 7) for i in range(7)]
+    values = torch.tensor(sorted([*below, 0.0, *above]))
+    return values / values.max()
+
+
+TABLE = _table()
+
+
+def nf4_encode(x, block=64):
+    block = len(x)
+    rows = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = rows.abs().amax(1)
+    divisor = torch.where(absmax == 0, 1.0, absmax)
+    distance = ((rows / divisor[:, None])[..., None] - TABLE).abs()
+    codes = distance.argmin(-1).flatten()[: len(x)]
+    codes = torch.nn.functional.pad(codes, (0, len(x) % 2)).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return TABLE[codes] * absmax
+
+
+# %% wrong: block_ignored
+"""Blocks of 64."""
+from statistics import NormalDist
+
+import torch
+
+
+def _table():
+    normal, offset = NormalDist(), 0.9677083
+    above = [normal.inv_cdf(offset + i * (0.5 - offset) / 8) for i in range(8)]
+    below = [-normal.inv_cdf(offset + i * (0.5 - offset) / 7) for i in range(7)]
+    values = torch.tensor(sorted([*below, 0.0, *above]))
+    return values / values.max()
+
+
+TABLE = _table()
+
+
+def nf4_encode(x, block=64):
+    block = 64
+    rows = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = rows.abs().amax(1)
+    divisor = torch.where(absmax == 0, 1.0, absmax)
+    distance = ((rows / divisor[:, None])[..., None] - TABLE).abs()
+    codes = distance.argmin(-1).flatten()[: len(x)]
+    codes = torch.nn.functional.pad(codes, (0, len(x) % 2)).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    block = 64
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return TABLE[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: last_block_lost
+"""Whole blocks only; zeros for the rest."""
+from statistics import NormalDist
+
+import torch
+
+
+def _table():
+    normal, offset = NormalDist(), 0.9677083
+    above = [normal.inv_cdf(offset + i * (0.5 - offset) / 8) for i in range(8)]
+    below = [-normal.inv_cdf(offset + i * (0.5 - offset) / 7) for i in range(7)]
+    values = torch.tensor(sorted([*below, 0.0, *above]))
+    return values / values.max()
+
+
+TABLE = _table()
+
+
+def nf4_encode(x, block=64):
+    rows = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = rows.abs().amax(1)
+    divisor = torch.where(absmax == 0, 1.0, absmax)
+    distance = ((rows / divisor[:, None])[..., None] - TABLE).abs()
+    codes = distance.argmin(-1).flatten()[: len(x)]
+    codes = torch.nn.functional.pad(codes, (0, len(x) % 2)).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    values = TABLE[codes] * absmax.repeat_interleave(block)[:n]
+    values[n // block * block :] = 0
+    return values
+
+
+# %% wrong: squared_sizes
+"""Root mean squares in place of the largest."""
+from statistics import NormalDist
+
+import torch
+
+
+def _table():
+    normal, offset = NormalDist(), 0.9677083
+    above = [normal.inv_cdf(offset + i * (0.5 - offset) / 8) for i in range(8)]
+    below = [-normal.inv_cdf(offset + i * (0.5 - offset) / 7) for i in range(7)]
+    values = torch.tensor(sorted([*below, 0.0, *above]))
+    return values / values.max()
+
+
+TABLE = _table()
+
+
+def nf4_encode(x, block=64):
+    rows = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = rows.square().mean(1).sqrt()
+    divisor = torch.where(absmax == 0, 1.0, absmax)
+    distance = ((rows / divisor[:, None])[..., None] - TABLE).abs()
+    codes = distance.argmin(-1).flatten()[: len(x)]
+    codes = torch.nn.functional.pad(codes, (0, len(x) % 2)).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return TABLE[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: divides_by_zero
+"""No answer for a block of zeros."""
+from statistics import NormalDist
+
+import torch
+
+
+def _table():
+    normal, offset = NormalDist(), 0.9677083
+    above = [normal.inv_cdf(offset + i * (0.5 - offset) / 8) for i in range(8)]
+    below = [-normal.inv_cdf(offset + i * (0.5 - offset) / 7) for i in range(7)]
+    values = torch.tensor(sorted([*below, 0.0, *above]))
+    return values / values.max()
+
+
+TABLE = _table()
+
+
+def nf4_encode(x, block=64):
+    rows = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = rows.abs().amax(1)
+    divisor = absmax
+    distance = ((rows / divisor[:, None])[..., None] - TABLE).abs()
+    codes = distance.argmin(-1).flatten()[: len(x)]
+    codes = torch.nn.functional.pad(codes, (0, len(x) % 2)).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    spread = absmax.repeat_interleave(block)[:n]
+    return TABLE[codes] * spread / spread * spread

@@ -1,0 +1,224 @@
+# %% right: and_shift
+"""Bits by & and <<."""
+import torch
+
+
+def pack_int4(q):
+    if len(q) % 2:
+        q = torch.cat([q, q.new_zeros(1)])
+    low, high = (q & 15).to(torch.uint8).view(-1, 2).unbind(1)
+    return low | high << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% right: numpy
+"""numpy; the first code in the high bits."""
+import numpy as np
+import torch
+
+
+def pack_int4(q):
+    nibbles = np.zeros(2 * ((len(q) + 1) // 2), np.uint8)
+    nibbles[: len(q)] = q.numpy().astype(np.int16) % 16
+    return torch.from_numpy(nibbles[0::2] * 16 + nibbles[1::2])
+
+
+def unpack_int4(packed, n):
+    codes = np.empty(2 * len(packed), np.int8)
+    codes[0::2], codes[1::2] = packed.numpy() // 16, packed.numpy() % 16
+    codes[codes >= 8] -= 16
+    return torch.from_numpy(codes[:n].copy())
+
+
+# %% right: halves
+"""Codes plus 8; halves instead of neighbours."""
+import torch
+
+
+def pack_int4(q):
+    """The first half of the codes in the low bits, the second half in the high ones."""
+    half = (len(q) + 1) // 2
+    packed = (q[:half] + 8).to(torch.uint8)
+    packed[: len(q) - half] += (q[half:] + 8).to(torch.uint8) * 16
+    return packed
+
+
+def unpack_int4(packed, n):
+    both = torch.cat([packed % 16, packed // 16])[:n]
+    return both.to(torch.int8) - 8
+
+
+# %% wrong: whole_bytes
+"""One code in a byte."""
+import torch
+
+
+def pack_int4(q):
+    return (q & 15).to(torch.uint8)
+
+
+def unpack_int4(packed, n):
+    codes = packed.to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: sign_lost
+"""Never extends the sign."""
+import torch
+
+
+def pack_int4(q):
+    if len(q) % 2:
+        q = torch.cat([q, q.new_zeros(1)])
+    low, high = (q & 15).to(torch.uint8).view(-1, 2).unbind(1)
+    return low | high << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return codes
+
+
+# %% wrong: odd_one_lost
+"""Packs whole pairs only, and fills up with zeros."""
+import torch
+
+
+def pack_int4(q):
+    if len(q) % 2:
+        q = torch.cat([q[:-1], q.new_zeros(2)])
+    low, high = (q & 15).to(torch.uint8).view(-1, 2).unbind(1)
+    return low | high << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: lowest_clipped
+"""Clips to what quantize_symmetric makes."""
+import torch
+
+
+def pack_int4(q):
+    q = q.clamp(-7, 7)
+    if len(q) % 2:
+        q = torch.cat([q, q.new_zeros(1)])
+    low, high = (q & 15).to(torch.uint8).view(-1, 2).unbind(1)
+    return low | high << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: halves_swapped
+"""Unpacks the other code first."""
+import torch
+
+
+def pack_int4(q):
+    odd = len(q) % 2
+    if odd:
+        q = torch.cat([q, q.new_zeros(1)])
+    low, high = (q & 15).to(torch.uint8).view(-1, 2).unbind(1)
+    return high << 4 | low
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed >> 4, packed & 15], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: more_is_held
+"""Keeps what it packed in a dict, to be fast later."""
+import torch
+
+KEPT = {}
+
+
+def pack_int4(q):
+    KEPT[len(KEPT)] = q.clone()
+    if len(q) % 2:
+        q = torch.cat([q, q.new_zeros(1)])
+    low, high = (q & 15).to(torch.uint8).view(-1, 2).unbind(1)
+    return low | high << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: view_of_more
+"""Half of a larger storage."""
+import torch
+
+
+def pack_int4(q):
+    if len(q) % 2:
+        q = torch.cat([q, q.new_zeros(1)])
+    low, high = (q & 15).to(torch.uint8).view(-1, 2).unbind(1)
+    q = (q & 15).to(torch.uint8)
+    q[: len(q) // 2] = low | high << 4
+    return q[: len(q) // 2]
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: odd_raises
+"""Knows even counts only."""
+import torch
+
+
+def pack_int4(q):
+    low, high = (q & 15).to(torch.uint8).view(-1, 2).unbind(1)
+    return low | high << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: padding_returned
+"""Returns the padding too."""
+import torch
+
+
+def pack_int4(q):
+    if len(q) % 2:
+        q = torch.cat([q, q.new_zeros(1)])
+    low, high = (q & 15).to(torch.uint8).view(-1, 2).unbind(1)
+    return low | high << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten().to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: uint8_codes
+"""Codes modulo 256."""
+import torch
+
+
+def pack_int4(q):
+    if len(q) % 2:
+        q = torch.cat([q, q.new_zeros(1)])
+    low, high = (q & 15).to(torch.uint8).view(-1, 2).unbind(1)
+    return low | high << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes).to(torch.uint8)

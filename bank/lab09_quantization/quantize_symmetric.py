@@ -1,0 +1,347 @@
+# %% right: amax
+"""amax over all axes but the channel's."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        largest = x.abs().max()
+    else:
+        across = [d for d in range(x.ndim) if d != axis]
+        largest = x.abs().amax(dim=across, keepdim=True)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = (x / scale).round().clamp(-top, top).to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q.float() * scale
+
+
+# %% right: numpy
+"""numpy, with a step that keeps its dimensions."""
+import numpy as np
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    values = x.numpy()
+    top = 2 ** (bits - 1) - 1
+    others = None if axis is None else tuple(d for d in range(x.ndim) if d != axis)
+    largest = np.abs(values).max(axis=others, keepdims=True)
+    scale = np.where(largest > 0, largest, top) / np.float32(top)
+    q = np.rint(values / scale).astype(np.int8)
+    return torch.from_numpy(q), torch.from_numpy(scale.astype(np.float32))
+
+
+def dequantize(q, scale):
+    return q * scale
+
+
+# %% right: channel_by_channel
+"""Each channel by itself, and a Python number for a whole tensor."""
+import torch
+
+
+def _one(x, bits):
+    top = 2 ** (bits - 1) - 1
+    largest = float(x.abs().max())
+    scale = largest / top if largest else 1.0
+    return torch.round(x.double() / scale).to(torch.int8), scale
+
+
+def quantize_symmetric(x, bits, axis=None):
+    if axis is None:
+        return _one(x, bits)
+    parts = [_one(part, bits) for part in x.unbind(axis)]
+    shape = [1] * x.ndim
+    shape[axis] = -1
+    return torch.stack([q for q, _ in parts], dim=axis), torch.tensor([s for _, s in parts]).reshape(shape)
+
+
+def dequantize(q, scale):
+    return q.to(torch.float32) * scale
+
+
+# %% right: transposed
+"""The channels in front; a tiny step for a tensor of zeros."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        scale = (x.abs().max() / top).clamp_min(1e-12)
+        return torch.clamp(torch.round(x / scale), -top, top).char(), scale.item()
+    rows = x.transpose(0, axis)
+    scale = rows.flatten(1).abs().max(1).values / top
+    scale[scale == 0] = 1
+    scale = scale.reshape(-1, *[1] * (x.ndim - 1)).transpose(0, axis)
+    return torch.clamp(torch.round(x / scale), -top, top).char(), scale
+
+
+def dequantize(q, scale):
+    return torch.mul(q, scale)
+
+
+# %% wrong: truncates
+"""Converts without rounding."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        largest = x.abs().max()
+    else:
+        across = [d for d in range(x.ndim) if d != axis]
+        largest = x.abs().amax(dim=across, keepdim=True)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = (x / scale).clamp(-top, top).to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q.float() * scale
+
+
+# %% wrong: rounds_down
+"""Integer division's habit."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        largest = x.abs().max()
+    else:
+        across = [d for d in range(x.ndim) if d != axis]
+        largest = x.abs().amax(dim=across, keepdim=True)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = (x / scale).floor().clamp(-top, top).to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q.float() * scale
+
+
+# %% wrong: half_up
+"""Adds a half and rounds down."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        largest = x.abs().max()
+    else:
+        across = [d for d in range(x.ndim) if d != axis]
+        largest = x.abs().amax(dim=across, keepdim=True)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = (x / scale + 0.5).floor().clamp(-top, top).to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q.float() * scale
+
+
+# %% wrong: half_away
+"""Rounds as at school."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        largest = x.abs().max()
+    else:
+        across = [d for d in range(x.ndim) if d != axis]
+        largest = x.abs().amax(dim=across, keepdim=True)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = ((x / scale).abs() + 0.5).floor().mul(x.sign()).clamp(-top, top).to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q.float() * scale
+
+
+# %% wrong: other_axis
+"""Takes the maximum over the channels' own axis."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        largest = x.abs().max()
+    else:
+        across = [axis]
+        largest = x.abs().amax(dim=across, keepdim=True)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = (x / scale).round().clamp(-top, top).to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q.float() * scale
+
+
+# %% wrong: axis_ignored
+"""One step for all."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if True:
+        largest = x.abs().max()
+    else:
+        across = [d for d in range(x.ndim) if d != axis]
+        largest = x.abs().amax(dim=across, keepdim=True)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = (x / scale).round().clamp(-top, top).to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q.float() * scale
+
+
+# %% wrong: step_of_128
+"""Uses -128 as well."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        largest = x.abs().max()
+    else:
+        across = [d for d in range(x.ndim) if d != axis]
+        largest = x.abs().amax(dim=across, keepdim=True)
+    scale = torch.where(largest == 0, 1.0, largest / (top + 1))
+    q = (x / scale).round().clamp(-top - 1, top).to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q.float() * scale
+
+
+# %% wrong: eight_bits_always
+"""Forgets bits."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 127
+    if axis is None:
+        largest = x.abs().max()
+    else:
+        across = [d for d in range(x.ndim) if d != axis]
+        largest = x.abs().amax(dim=across, keepdim=True)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = (x / scale).round().clamp(-top, top).to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q.float() * scale
+
+
+# %% wrong: divides_by_zero
+"""Has no answer for a channel of zeros."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        largest = x.abs().max()
+    else:
+        across = [d for d in range(x.ndim) if d != axis]
+        largest = x.abs().amax(dim=across, keepdim=True)
+    scale = largest / top
+    q = (x / scale).round().clamp(-top, top).to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q.float() * scale
+
+
+# %% wrong: int32_codes
+"""Codes of four bytes."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        largest = x.abs().max()
+    else:
+        across = [d for d in range(x.ndim) if d != axis]
+        largest = x.abs().amax(dim=across, keepdim=True)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = (x / scale).round().clamp(-top, top).to(torch.int32)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q.float() * scale
+
+
+# %% wrong: inverse_scale
+"""Returns steps a unit, not the step."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        largest = x.abs().max()
+    else:
+        across = [d for d in range(x.ndim) if d != axis]
+        largest = x.abs().amax(dim=across, keepdim=True)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = (x / scale).round().clamp(-top, top).to(torch.int8)
+    return q, 1 / scale
+
+
+def dequantize(q, scale):
+    return q.float() / scale
+
+
+# %% wrong: scales_in_place
+"""Divides its argument."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        largest = x.abs().max()
+    else:
+        across = [d for d in range(x.ndim) if d != axis]
+        largest = x.abs().amax(dim=across, keepdim=True)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = x.div_(scale).round().clamp(-top, top).to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q.float() * scale
+
+
+# %% wrong: not_written
+"""The stub."""
+def quantize_symmetric(x, bits, axis=None):
+    raise NotImplementedError
+
+
+def dequantize(q, scale):
+    raise NotImplementedError

@@ -1,0 +1,93 @@
+"""Probe of lab 9's 8-bit Adam: its losses beside Adam's, its state, and many tensors at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from peakmem.measure.meter import MemoryMeter
+from peakmem.measure.storages import tensors_in
+from peakmem.probes import Namespace, earlier_objects_set_aside
+
+__all__ = ["adam8bit_step", "trained"]
+
+Step = Callable[..., Any]
+
+
+def adam8bit_step(
+    student: Namespace,
+    metered: bool = True,
+    large: Mapping[str, int] | None = None,
+    **sizes: int,
+) -> dict[str, Any]:
+    """Train with the student's `adam8bit_step`: see `trained`; or step on `large` tensors.
+
+    `large` has `n_tensors`, `n` and `seed`. It returns the `sums` of the parameters after two steps
+    on so many vectors of `n` values, and if `metered`, `rise_bytes` and `numpy_rise_bytes`, with
+    parameters and gradients.
+    """
+    if large is None:
+        return trained(student.adam8bit_step, **sizes)
+    _large(student.adam8bit_step, **{**large, "n": 300})
+    if not metered:
+        return _large(student.adam8bit_step, **large)
+    meter = MemoryMeter("cpu", count_numpy=True, history=False)
+    with earlier_objects_set_aside(), meter:
+        found = _large(student.adam8bit_step, **large)
+    return {
+        **found,
+        "rise_bytes": meter.peak_bytes - meter.baseline_bytes,
+        "numpy_rise_bytes": meter.numpy_peak_bytes,
+    }
+
+
+def trained(step: Step, width: int, rows: int, seed: int, steps: int) -> dict[str, Any]:
+    """Train a network of two layers by `step(params, grads, state, lr)`.
+
+    Returns the `losses` before each step and after the last; `state_bytes`, what the state's
+    tensors keep; `n_values`, the values of each parameter; and `changed`, whether a step wrote into
+    the gradients.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(width, 4 * width + 1), (4 * width + 1,), (4 * width + 1, 8)]
+    params = [
+        (torch.randn(shape, generator=generator) / shape[0] ** 0.5).requires_grad_()
+        for shape in shapes
+    ]
+    x, y = torch.randn(rows, width, generator=generator), torch.randn(rows, 8, generator=generator)
+
+    def loss() -> Tensor:
+        hidden = torch.tanh(x @ params[0] + params[1])
+        return torch.nn.functional.mse_loss(hidden @ params[2], y)
+
+    state: dict[Any, Any] = {}
+    losses, changed = [], False
+    for _ in range(steps):
+        now = loss()
+        grads = list(torch.autograd.grad(now, params))
+        before = [grad.clone() for grad in grads]
+        with torch.no_grad():
+            step(params, grads, state, 0.01)
+        changed |= not all(map(torch.equal, before, grads))
+        losses.append(now.item())
+    storages = {t.untyped_storage().data_ptr(): t.untyped_storage() for t in tensors_in(state)}
+    return {
+        "losses": [*losses, loss().item()],
+        "state_bytes": sum(storage.nbytes() for storage in storages.values()),
+        "n_values": [param.numel() for param in params],
+        "changed": changed,
+    }
+
+
+def _large(step: Step, n_tensors: int, n: int, seed: int) -> dict[str, Any]:
+    generator = torch.Generator().manual_seed(seed)
+    params = [torch.zeros(n).requires_grad_() for _ in range(n_tensors)]
+    grads = [torch.randn(n, generator=generator) for _ in range(n_tensors)]
+    state: dict[Any, Any] = {}
+    for _ in range(2):
+        with torch.no_grad():
+            step(params, grads, state, 0.01)
+    return {"sums": [param.detach().sum().item() for param in params]}

@@ -1,0 +1,65 @@
+"""Probe of lab 9's pack_int4: values there and back, and many packed tensors held at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from peakmem.measure.meter import MemoryMeter
+from peakmem.probes import Namespace, call_each, earlier_objects_set_aside
+from peakmem.probes.lab09.values import on_tensors, storage_bytes, type_of
+
+__all__ = ["pack_int4"]
+
+
+def pack_int4(
+    student: Namespace,
+    calls: Sequence[Sequence[Any]] | None = None,
+    large: Mapping[str, int] | None = None,
+    metered: bool = True,
+) -> Any:
+    """Call `pack_int4(q)`, then `unpack_int4` on a copy of what it returned.
+
+    For `calls` a value is a dict: `type` and `stored_bytes` of the packed codes, and `unpacked`.
+    `large` has `n_tensors`, `n` and `seed`: so many tensors are packed, all packed ones are held,
+    and then unpacked one by one. That returns `equal`, how many came back as they were, and if
+    `metered`, `rise_bytes` and `numpy_rise_bytes`.
+    """
+    if large is None:
+        return call_each(on_tensors(lambda q: _there_and_back(student, q)), calls or [])
+    _packed_at_once(student, **{**large, "n": 64})  # first uses of libraries are no memory of its
+    if not metered:
+        return _packed_at_once(student, **large)
+    meter = MemoryMeter("cpu", count_numpy=True, history=False)
+    with earlier_objects_set_aside(), meter:
+        found = _packed_at_once(student, **large)
+    return {
+        **found,
+        "rise_bytes": meter.peak_bytes - meter.baseline_bytes,
+        "numpy_rise_bytes": meter.numpy_peak_bytes,
+    }
+
+
+def _there_and_back(student: Namespace, q: Tensor) -> dict[str, Any]:
+    packed = student.pack_int4(q)
+    form = {"type": type_of(packed), "stored_bytes": storage_bytes(packed)}
+    # A copy: what else the packed tensor may carry is lost.
+    unpacked = student.unpack_int4(torch.as_tensor(packed).clone(), len(q))
+    return {**form, "unpacked": unpacked, "unpacked_type": type_of(unpacked)}
+
+
+def _packed_at_once(student: Namespace, n_tensors: int, n: int, seed: int) -> dict[str, int]:
+    packed = [torch.as_tensor(student.pack_int4(_codes(n, seed + i))) for i in range(n_tensors)]
+    equal = 0
+    for i, codes in enumerate(packed):
+        unpacked = torch.as_tensor(student.unpack_int4(codes, n))
+        equal += torch.equal(unpacked.to(torch.int8), _codes(n, seed + i))
+    return {"equal": equal}
+
+
+def _codes(n: int, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(-8, 8, (n,), generator=generator, dtype=torch.int8)

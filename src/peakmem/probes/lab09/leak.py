@@ -1,0 +1,44 @@
+"""Lab 9's leak: a gradient through int8 layers, whose float copies autograd keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from peakmem.probes import Namespace
+from peakmem.probes.leak import measured_run
+
+__all__ = ["find_the_leak", "gradient_through"]
+
+Layers = Sequence[tuple[Tensor, Tensor]]
+
+
+def gradient_through(
+    step: Callable[[Layers, Tensor], Any], n_layers: int, rows: int, width: int, seed: int
+) -> dict[str, Any]:
+    """Call `step(layers, x)` on square int8 layers; return the loss and the gradient of x.
+
+    A layer is int8 codes (width, width) and a scale for each row, (width, 1).
+    """
+    generator = torch.Generator().manual_seed(seed)
+    size = (width, width)
+    layers = [
+        (
+            torch.randint(-127, 128, size, generator=generator, dtype=torch.int8),
+            (torch.rand(width, 1, generator=generator) + 0.5) / (52 * width**0.5),
+        )
+        for _ in range(n_layers)
+    ]
+    x = torch.randn(rows, width, generator=generator).requires_grad_()
+    loss = step(layers, x)
+    found = loss.item() if isinstance(loss, Tensor) else float(loss)
+    return {"loss": found, "gradient": None if x.grad is None else x.grad.numpy().copy()}
+
+
+def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
+    """Run and measure the student's `quantized_step`."""
+    small = {"rows": 2, "width": 8}
+    return measured_run(gradient_through, student.quantized_step, sizes, small, metered=metered)

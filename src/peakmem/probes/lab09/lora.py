@@ -1,0 +1,112 @@
+"""Probe of lab 9's Lora: a linear layer adapted, trained, merged, and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from peakmem.measure.meter import MemoryMeter
+from peakmem.probes import Namespace, earlier_objects_set_aside
+
+__all__ = ["adapted", "lora"]
+
+Array = npt.NDArray[np.float32]
+
+
+def lora(student: Namespace, metered: bool = True, large: bool = False, **sizes: Any) -> Any:
+    """Adapt a linear layer with the student's `Lora`: see `adapted`, or measure two steps of it.
+
+    A `large` run returns `rise_bytes` if `metered`: the layer, its adapter, and what training
+    that takes.
+    """
+    if not large:
+        return adapted(student.Lora, **sizes)
+    _two_steps(student.Lora, **{**sizes, "width": 8})
+    if not metered:
+        _two_steps(student.Lora, **sizes)
+        return {}
+    meter = MemoryMeter("cpu", count_numpy=True, history=False)
+    with earlier_objects_set_aside(), meter:
+        _two_steps(student.Lora, **sizes)
+    return {
+        "rise_bytes": meter.peak_bytes - meter.baseline_bytes,
+        "numpy_rise_bytes": meter.numpy_peak_bytes,
+    }
+
+
+def adapted(
+    make: Callable[..., Any],
+    n_in: int,
+    n_out: int,
+    rank: int,
+    alpha: float,
+    bias: bool,
+    seed: int,
+    steps: int = 3,
+) -> dict[str, Any]:
+    """Train `make(linear, rank, alpha)` for some steps of Adam, and merge it.
+
+    Returns the base's `weight` and `bias` (None without one) as they were, and inputs `x`; the
+    outputs at the `start` and after training (`trained`); the `trainable` parameters after it, and
+    whether it changed the base (`base_changed`). `merged` is the output of what merge() returned,
+    or of the module itself where nothing was `returned`; `moved` is what the base's weight gained.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    linear = nn.Linear(n_in, n_out, bias=bias)
+    x, y = (
+        torch.randn(2, 5, n_in, generator=generator),
+        torch.randn(2, 5, n_out, generator=generator),
+    )
+    with torch.no_grad():
+        for parameter in linear.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    base = list(linear.parameters())
+    before = [parameter.detach().clone() for parameter in base]
+    torch.manual_seed(seed)
+    module = make(linear, rank, alpha)
+    start = module(x)
+    trainable = [p for p in module.parameters() if p.requires_grad]
+    optimizer = torch.optim.Adam(trainable, lr=0.05, foreach=False)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (module(x) - y).square().sum().backward()
+        optimizer.step()
+    trained = _array(module(x))
+    changed = not all(map(torch.equal, before, base))
+    merged = module.merge()
+    after = merged if callable(merged) else module
+    return {
+        "weight": _array(before[0]),
+        "bias": _array(before[1]) if bias else None,
+        "x": _array(x),
+        "start": _array(start),
+        "trainable": [_array(parameter) for parameter in trainable],
+        "trained": trained,
+        "base_changed": changed,
+        "returned": callable(merged),
+        "merged": _array(after(x)),
+        "moved": _array(linear.weight - before[0]),
+    }
+
+
+def _two_steps(make: Callable[..., Any], width: int, rank: int, rows: int, seed: int) -> None:
+    torch.manual_seed(seed)
+    linear = nn.Linear(width, width)
+    module = make(linear, rank, 2.0 * rank)
+    x = torch.randn(rows, width)
+    trainable = [p for p in module.parameters() if p.requires_grad]
+    optimizer = torch.optim.Adam(trainable, foreach=False)
+    for _ in range(2):
+        optimizer.zero_grad()
+        module(x).square().sum().backward()
+        optimizer.step()
+
+
+def _array(tensor: Tensor) -> Array:
+    array: Array = tensor.detach().numpy().copy()
+    return array

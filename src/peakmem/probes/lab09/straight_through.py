@@ -1,0 +1,50 @@
+"""Probes of lab 9's rounding with a gradient: fake_quant and ternary_linear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from peakmem.probes import Namespace, call_each
+from peakmem.probes.lab09.values import on_tensors
+
+__all__ = ["fake_quant", "ternary_linear"]
+
+Calls = Sequence[Sequence[Any]]
+Outcomes = list[tuple[Any, ...]]
+
+
+def fake_quant(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `fake_quant(x, bits)` for each (x, bits, upstream), and run backward from `upstream`.
+
+    A value is a dict of the `value` and the `gradient` of x.
+    """
+
+    def call(x: Tensor, bits: int, upstream: Tensor) -> dict[str, Any]:
+        leaf = x.clone().requires_grad_()
+        out = student.fake_quant(leaf, bits)
+        out.backward(upstream)
+        return {"value": out.detach(), "gradient": _gradient(leaf)}
+
+    return call_each(on_tensors(call), calls)
+
+
+def ternary_linear(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `ternary_linear(x, weight)` for each (x, weight, upstream), and run backward.
+
+    A value is a dict of the `value`, and of the gradients of `x` and `weight`.
+    """
+
+    def call(x: Tensor, weight: Tensor, upstream: Tensor) -> dict[str, Any]:
+        leaves = [x.clone().requires_grad_(), weight.clone().requires_grad_()]
+        out = student.ternary_linear(*leaves)
+        out.backward(upstream)
+        return {"value": out.detach(), "x": _gradient(leaves[0]), "weight": _gradient(leaves[1])}
+
+    return call_each(on_tensors(call), calls)
+
+
+def _gradient(leaf: Tensor) -> Any:
+    return "no gradient" if leaf.grad is None else leaf.grad

@@ -1,0 +1,111 @@
+"""Probes of lab 9 whose answers speak for themselves: codes, scales, products, bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from peakmem.probes import Namespace, call_each
+
+__all__ = [
+    "flat",
+    "int8_linear",
+    "nf4",
+    "on_tensors",
+    "quantize_affine",
+    "quantize_symmetric",
+    "storage_bytes",
+    "stored_bytes",
+    "type_of",
+]
+
+Calls = Sequence[Sequence[Any]]
+Outcomes = list[tuple[Any, ...]]
+
+
+def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, taking arrays as tensors that share their memory.
+
+    So whoever compares the arrays afterwards sees what was written into the tensors.
+    """
+    return lambda *arguments: function(
+        *(torch.from_numpy(a) if isinstance(a, np.ndarray) else a for a in arguments)
+    )
+
+
+def type_of(values: Any) -> str:
+    """Return the name of a tensor's or an array's dtype, such as int8; else its type's name."""
+    return str(getattr(values, "dtype", type(values).__name__)).removeprefix("torch.")
+
+
+def flat(values: Any) -> list[float]:
+    """Return a number, a tensor or an array of numbers as a list of floats."""
+    return [float(value) for value in torch.as_tensor(values).detach().flatten().tolist()]
+
+
+def quantize_symmetric(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `quantize_symmetric(x, bits, axis)`, then `dequantize` on what it returned.
+
+    A value is a dict: `type` and `codes` of the first result, `scale` as a flat list, `decoded`.
+    """
+
+    def there_and_back(x: Tensor, bits: int, axis: int | None) -> dict[str, Any]:
+        given = (x, bits) if axis is None else (x, bits, axis)
+        codes, scale = student.quantize_symmetric(*given)
+        form = {"type": type_of(codes), "codes": codes, "scale": flat(scale)}
+        return {**form, "decoded": student.dequantize(codes, scale)}
+
+    return call_each(on_tensors(there_and_back), calls)
+
+
+def quantize_affine(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `quantize_affine(x, bits, axis)` for each of `calls`.
+
+    A value is a dict: `type` and `codes` of the first result; `scale` and `zero_point` as flat
+    lists.
+    """
+
+    def call(x: Tensor, bits: int, axis: int | None) -> dict[str, Any]:
+        given = (x, bits) if axis is None else (x, bits, axis)
+        codes, scale, zero_point = student.quantize_affine(*given)
+        form = {"type": type_of(codes), "codes": codes}
+        return {**form, "scale": flat(scale), "zero_point": flat(zero_point)}
+
+    return call_each(on_tensors(call), calls)
+
+
+def int8_linear(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `int8_linear(x, q, scale, threshold)` for each of `calls`."""
+    return call_each(on_tensors(student.int8_linear), calls)
+
+
+def nf4(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `nf4_encode(x, block)`, then `nf4_decode` on copies of what it returned.
+
+    A value is a dict: `type` of the packed codes and their `stored_bytes`, `absmax` as a flat
+    list, `decoded`. Without a block the student's default is used.
+    """
+
+    def there_and_back(x: Tensor, block: int | None) -> dict[str, Any]:
+        given = () if block is None else (block,)
+        packed, absmax = student.nf4_encode(x, *given)
+        form = {"type": type_of(packed), "stored_bytes": storage_bytes(packed)}
+        copies = (torch.as_tensor(packed).clone(), torch.as_tensor(absmax).clone())
+        decoded = student.nf4_decode(*copies, len(x), *given)
+        return {**form, "absmax": flat(absmax), "decoded": decoded}
+
+    return call_each(on_tensors(there_and_back), calls)
+
+
+def stored_bytes(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `stored_bytes(n, scheme)` for each of `calls`."""
+    return call_each(student.stored_bytes, calls)
+
+
+def storage_bytes(values: Any) -> int:
+    """Return the bytes that keeping a tensor or an array keeps: its whole storage."""
+    return int(torch.as_tensor(values).untyped_storage().nbytes())
