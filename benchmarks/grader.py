@@ -43,7 +43,9 @@ from autograder.model.task import Case, Lab, Task
 from autograder.notebooks.intake import take_in_bytes
 from autograder.notebooks.released import release_of
 from autograder.publish.publishing import publish
-from autograder.runs.classroom import Classroom, Grader, Handed, take
+from autograder.runs.classroom import take
+from autograder.runs.grader import Grader
+from autograder.runs.room import Classroom, Handed
 from autograder.sandbox.host.in_process import Ask
 from autograder.store.out_folder import OutFolder
 from benchmarks.notebooks import Notebook, solved_notebooks, write_notebook
@@ -255,9 +257,7 @@ class _Ours:
         room = Classroom(lab.name, OutFolder(out), COURSE, _SECRET)
         self._out = out
         self._handed = take(room, out / "submitted")
-        work: Work[Handed, str] = Work(
-            partial(Grader, room), preload=("autograder.runs.classroom",)
-        )
+        work: Work[Handed, str] = Work(partial(Grader, room), preload=("autograder.runs.grader",))
         self._worker = Solo(work, slot=0)
 
     def grade(self, number: int) -> float:

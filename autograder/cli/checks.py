@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from autograder.rules.semester import Semester
-    from autograder.runs.classroom import Classroom, Handed
+    from autograder.runs.room import Classroom, Handed
     from autograder.store.out_folder import OutFolder
 
 __all__ = ["misspelt", "other_notebooks", "require_folders", "strangers"]

@@ -18,7 +18,8 @@ from autograder.cli.report import USAGE, Report, found
 if TYPE_CHECKING:  # each command imports what it needs, so that `--help` is quick
     from autograder.cli.command import Output
     from autograder.model.result import Result
-    from autograder.runs import classroom
+    from autograder.runs.classroom import Elsewhere
+    from autograder.runs.room import Classroom, Handed
     from autograder.store.out_folder import OutFolder
 else:
     OutFolder = Any  # a parameter's type, which Typer wants to know
@@ -138,12 +139,12 @@ class Running:
 # Work
 
 
-def classroom_of(course: Course, running: Running, lab: str, out: OutFolder) -> classroom.Classroom:
+def classroom_of(course: Course, running: Running, lab: str, out: OutFolder) -> Classroom:
     """The classroom of one lab, its results going to `out`."""
     from autograder.rules.semester import read_semester
-    from autograder.runs import classroom
+    from autograder.runs.room import Classroom
 
-    return classroom.Classroom(
+    return Classroom(
         lab=lab,
         out=out.resolve(),
         course=course.resolve(),
@@ -180,23 +181,23 @@ def progress(items: Iterable[Item], output: Output, **bar: Any) -> Iterator[Item
 
 
 def grade_with_progress(
-    room: classroom.Classroom,
-    handed: Sequence[classroom.Handed],
+    room: Classroom,
+    handed: Sequence[Handed],
     running: Running,
     output: Output,
     scheduler: str | None = None,
 ) -> None:
     """Grade what is not graded yet; name each submission that is done if that is asked for."""
-    from autograder.runs import classroom
+    from autograder.runs.classroom import grade_all
 
-    graded = classroom.grade_all(room, handed, running.workers, _elsewhere(scheduler))
+    graded = grade_all(room, handed, running.workers, _elsewhere(scheduler))
     bar = {"total": len(handed), "desc": room.lab, "unit": "submission"}
     for student in progress(graded, output, **bar):
         if output.verbose:
             say(f"{room.lab}: {student} is graded")
 
 
-def _elsewhere(scheduler: str | None) -> classroom.Elsewhere | None:
+def _elsewhere(scheduler: str | None) -> Elsewhere | None:
     """What grades on the cluster with this scheduler; this machine's processes do without one."""
     if scheduler is None:
         return None

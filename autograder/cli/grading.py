@@ -35,7 +35,7 @@ from autograder.cli.report import Report, found
 if TYPE_CHECKING:
     from autograder.model.result import Result
     from autograder.review.regrade import Comparison
-    from autograder.runs.classroom import Classroom
+    from autograder.runs.room import Classroom
 
 __all__ = ["Submissions", "grade", "regrade"]
 
@@ -81,7 +81,7 @@ def _kept(
     room: Classroom, results: Sequence[Result], course: Course, these: Submissions
 ) -> list[str]:
     """Say which grades stayed that grading again might change, and what shows how."""
-    from autograder.runs.classroom import outdated
+    from autograder.runs.outdated import outdated
 
     where = (these.lab, "--submitted", str(these.submitted), "--out", str(these.out))
     command = f"`{shlex.join(['autograder', *course.command_options, 'regrade', *where])}`"

@@ -101,7 +101,7 @@ def _exported(
     """Write OUT/export from what was just published."""
     from autograder.publish import item_analysis, statistics, tables
     from autograder.publish.final_grades import people, standings
-    from autograder.runs.classroom import outdated
+    from autograder.runs.outdated import outdated
     from autograder.store.journal import Journal
 
     report = class_report(course, results, out, remarks=list(map(str, outdated(out, course))))

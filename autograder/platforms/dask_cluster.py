@@ -28,7 +28,8 @@ from autograder.grading.registry import CourseLab
 from autograder.platforms.cluster_workers import Known, Workers
 from autograder.platforms.dask_worker import Plan, do, release
 from autograder.platforms.demands import Demands, demanded
-from autograder.runs.classroom import Classroom, Elsewhere, Handed
+from autograder.runs.classroom import Elsewhere
+from autograder.runs.room import Classroom, Handed
 from autograder.store.fingerprint import files_of
 
 __all__ = ["on_cluster", "run_all"]

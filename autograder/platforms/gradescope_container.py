@@ -29,7 +29,8 @@ from autograder.notebooks.intake import find_submissions
 from autograder.notebooks.parse import MAX_FILE_BYTES
 from autograder.notebooks.questions import questions_of
 from autograder.platforms.gradescope import results_of
-from autograder.runs.classroom import Classroom, Grader
+from autograder.runs.grader import Grader
+from autograder.runs.room import Classroom
 from autograder.sandbox.host.backend import Backend
 from autograder.sandbox.host.isolation import IsolationError, missing_layers
 from autograder.sandbox.host.namespaces import Namespaces

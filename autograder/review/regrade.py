@@ -16,7 +16,7 @@ from autograder.publish.pages import drop_pages
 from autograder.publish.publishing import publish
 from autograder.review.changes import Change, between, note_down
 from autograder.rules.waivers import waive, waivers
-from autograder.runs.classroom import Classroom
+from autograder.runs.room import Classroom
 from autograder.store.cells import save_cells
 from autograder.store.journal import Journal
 from autograder.store.roll import counted, note_counted, note_taken, taken

@@ -23,7 +23,7 @@ from autograder.publish.publishing import publish
 from autograder.review.whole_files import WHOLE, is_text
 from autograder.rules.semester import Semester, read_semester
 from autograder.runs.attempts import settle_again
-from autograder.runs.classroom import Classroom
+from autograder.runs.room import Classroom
 from autograder.store.database import put_up_again
 from autograder.store.gradebook_file import require_gradebook
 from autograder.store.journal import Journal

@@ -21,7 +21,8 @@ from autograder.publish.pages import drop_pages
 from autograder.rules.counting import counting_of
 from autograder.rules.policy import Attempt, counting, lateness, sentence
 from autograder.rules.semester import Receipt, Semester
-from autograder.runs.classroom import Classroom, Handed, take
+from autograder.runs.classroom import take
+from autograder.runs.room import Classroom, Handed
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from autograder.store.roll import note_counted, note_taken, taken

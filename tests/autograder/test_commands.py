@@ -22,7 +22,8 @@ from autograder.grading.registry import TaskLab
 from autograder.grading.unanswered import NO_ANSWER
 from autograder.model.result import Result
 from autograder.model.submission import SubmissionKey
-from autograder.runs.classroom import Classroom, Grader
+from autograder.runs.grader import Grader
+from autograder.runs.room import Classroom
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.store.fingerprint import terms_of
 from autograder.store.journal import Journal
@@ -417,7 +418,7 @@ def test_freed_memory_is_kept_where_no_task_is_measured(
         asked.append(options)
         return FakeSandbox(has_gpu=False)
 
-    monkeypatch.setattr("autograder.runs.classroom.Sandbox", make)
+    monkeypatch.setattr("autograder.runs.grader.Sandbox", make)
     monkeypatch.setattr(TaskLab, "measured", measured)
     with Grader(Classroom(LAB01, OutFolder(tmp_path), COURSE, b"secret" * 6), 0) as grader:
         grader.start()

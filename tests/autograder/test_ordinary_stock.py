@@ -19,7 +19,8 @@ from autograder.base.course import Course
 from autograder.base.limits import Limits
 from autograder.model.scoring import SANE, STOCK
 from autograder.publish.publishing import publish
-from autograder.runs.classroom import Classroom, grade_all, take
+from autograder.runs.classroom import grade_all, take
+from autograder.runs.room import Classroom
 from autograder.store.out_folder import OutFolder
 from tests.autograder.assignment_by_hand import (
     NAME,

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from autograder.grading.grade import Graded
-from autograder.runs import classroom
-from autograder.runs.classroom import Classroom
+from autograder.runs import grader
+from autograder.runs.room import Classroom
 from autograder.store.journal import Journal
 
 __all__: list[str] = []
 
-_keep = classroom._keep
+_keep = grader.keep
 
 
 def _entry_first(room: Classroom, graded: Graded, raw: bytes, terms: Mapping[str, Any]) -> None:
@@ -20,4 +20,4 @@ def _entry_first(room: Classroom, graded: Graded, raw: bytes, terms: Mapping[str
     _keep(room, graded, raw, terms)
 
 
-classroom._keep = _entry_first
+grader.keep = _entry_first

@@ -31,7 +31,7 @@ from autograder.model.submission import SubmissionKey
 from autograder.publish.publishing import publish
 from autograder.rules.semester import read_semester
 from autograder.runs.attempts import settle_again
-from autograder.runs.classroom import Classroom
+from autograder.runs.room import Classroom
 from autograder.store.journal import Journal
 from autograder.store.manual_backup import manual_in
 from autograder.store.out_folder import OutFolder

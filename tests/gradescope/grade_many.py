@@ -14,7 +14,8 @@ from autograder.base.course import Course
 from autograder.base.limits import Limits
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.intake import find_submissions
-from autograder.runs.classroom import Classroom, Grader
+from autograder.runs.grader import Grader
+from autograder.runs.room import Classroom
 from autograder.sandbox.host.uid_isolation import UserIds, missing_layers
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder

@@ -15,7 +15,8 @@ from autograder.base.pool import Failure, Work, run_all
 from autograder.cli import app
 from autograder.publish.feedback import feedback_html
 from autograder.publish.publishing import publish
-from autograder.runs.classroom import Classroom, grade_all, take
+from autograder.runs.classroom import grade_all, take
+from autograder.runs.room import Classroom
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder

@@ -18,7 +18,8 @@ from autograder.base.course import COURSE, Course
 from autograder.base.files import write_whole
 from autograder.model.result import Result
 from autograder.model.submission import SubmissionKey
-from autograder.runs.classroom import Classroom, grade_all
+from autograder.runs.classroom import grade_all
+from autograder.runs.room import Classroom
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder

@@ -1,0 +1,138 @@
+"""Grades one submission after another into the journal: what each worker of a class runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from autograder.grading.grade import Graded
+from autograder.grading.registry import CourseLab, find_lab
+from autograder.model.result import End, Result
+from autograder.model.submission import Quarantine, SubmissionKey
+from autograder.publish.pages import write_pages
+from autograder.rules.counting import counting_of
+from autograder.runs.room import Classroom, Handed
+from autograder.sandbox.host.backend import Backend
+from autograder.sandbox.host.isolation import IsolationError
+from autograder.sandbox.host.namespaces import Namespaces
+from autograder.sandbox.host.sandbox import EVERYTHING, Sandbox
+from autograder.sandbox.host.unprotected import Unprotected
+from autograder.store.journal import Journal
+
+__all__ = ["BUSY", "Grader", "keep", "ungraded"]
+
+BUSY = "busy"  # what a grader says of a submission that it has to be given again
+
+
+class Grader:
+    """Grades one submission after another, in one sandbox that starts when the first needs it.
+
+    `slot` tells graders apart that work on one machine at the same time. `backend` is the way to
+    shut submissions in, namespaces if none is given. `lab` is what the room grades, if it was read
+    before: reading an ordinary assignment takes seconds. Without `last_try`, nothing is kept of a
+    submission that the machine was too busy for, and it has to be graded again.
+    """
+
+    def __init__(
+        self,
+        room: Classroom,
+        slot: int,
+        backend: Backend | None = None,
+        *,
+        lab: CourseLab | None = None,
+        last_try: bool = True,
+    ) -> None:
+        self._room = room
+        self._last_try = last_try
+        self._backend = backend or (Namespaces() if room.isolated else Unprotected())
+        self._slot = slot
+        self._lab = lab or find_lab(room.lab, room.course, room.rules)
+        self._lab.prepare()
+        self._terms = room.terms()
+        self._sandboxes: dict[bool, Sandbox] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        for sandbox in self._sandboxes.values():
+            sandbox.close()
+
+    def start(self, torch: bool = True) -> Sandbox:
+        """Return the sandbox that has torch imported, or the one without; started on first use."""
+        if torch not in self._sandboxes:
+            self._sandboxes[torch] = Sandbox(
+                self._lab.hides,
+                slot=self._slot,
+                limits=self._room.limits,
+                backend=self._backend,
+                files=self._lab.files,
+                measured=self._lab.measured,
+                preload=(*(EVERYTHING if torch else ()), *self._lab.imports),
+            )
+        return self._sandboxes[torch]
+
+    def _is_done(self, student: str, raw: bytes) -> bool:
+        """Whether the journal has a result of this very submission that is to stay."""
+        room, journal, terms = self._room, Journal(self._room.out), self._terms
+        key = SubmissionKey(student, room.lab)
+        if room.keeps_old:
+            held = journal.terms(key)
+            # What was graded outside the sandbox does not pass for what is graded inside.
+            if held is not None and (held["isolated"] or not room.isolated):
+                terms = held
+        result = journal.find(key, raw, terms)
+        if result is None:
+            return False
+        lacks_gpu = any(verdict.status == "needs_gpu" for verdict in result.verdicts)
+        return room.keeps_old or not lacks_gpu or not self.start().has_gpu
+
+    def __call__(self, item: Handed) -> str:
+        """Grade one submission into the journal; one that is there already is left alone.
+
+        Returns "busy" if nothing was kept since the machine was too busy, and else nothing.
+        """
+        room, (student, path) = self._room, item
+        raw = b""
+        try:
+            handed = self._lab.read(path)
+            raw = handed.packed()
+            if self._is_done(student, raw):
+                return ""
+            graded = self._lab.grade(student, handed, self.start, room.secret)
+        except Quarantine as refusal:
+            graded = ungraded(room, student, "quarantined", str(refusal))
+        except (IsolationError, MemoryError):
+            raise  # this worker cannot go on; another one may
+        except Exception as error:
+            graded = ungraded(room, student, "failed", _failed_at(error))
+        if graded.busy and not self._last_try:
+            return BUSY
+        try:
+            keep(room, graded, raw, self._terms)
+        except (OSError, MemoryError):
+            raise  # no fault of what is to be written
+        except Exception as error:
+            keep(room, ungraded(room, student, "failed", _failed_at(error)), raw, self._terms)
+        return ""
+
+
+def keep(room: Classroom, graded: Graded, raw: bytes, terms: Mapping[str, Any]) -> None:
+    """Write what follows from a result, then the result: where that is, the rest is there too."""
+    write_pages(counting_of(room.out, room.course).count(graded.result), room.out, room.course)
+    Journal(room.out).keep(graded.result, raw, graded.answers, terms, graded.asked)
+
+
+def ungraded(room: Classroom, student: str, end: End, reason: str) -> Graded:
+    """The result of a submission that no verdict came of, with the reason."""
+    return Graded(Result(student, room.lab, end, reason, isolated=room.isolated), {})
+
+
+def _failed_at(error: Exception) -> str:
+    return f"The grader failed at this submission: {type(error).__name__}: {error}"
