@@ -22,7 +22,7 @@ from peakmem.predict.autograd_rules import PROFILES, Profile
 from peakmem.predict.gpt import Transformer
 from peakmem.predict.layers import Layers
 from peakmem.predict.llama import Llama
-from peakmem.predict.optimizers import play_step
+from peakmem.predict.optimizers import is_hidden, play_step
 from peakmem.predict.replicas import part_of_replica
 from peakmem.predict.simulated_autograd import Tape, Value
 from peakmem.specs.ledger import Ledger
@@ -63,7 +63,7 @@ def build_ledger(
     rules = _checked(model, recipe, parallelism, profile)
     implementation = recipe.implementation or rules.implementation
     local = _part_of(model, recipe, parallelism)
-    tape = Tape(keep_gradients=not recipe.offload)
+    tape = Tape(keep_gradients=recipe.keeps_gradients)
     parameters = _parameters(tape, local, recipe)
     trained = [value for value in parameters.values() if value.requires_grad]
     _states(tape, trained, recipe, counters=implementation in rules.counters)
@@ -237,8 +237,10 @@ def _states(tape: Tape, trained: list[Value], recipe: Recipe, counters: bool) ->
         name, shape = parameter.storage.name, parameter.shape
         if formats.master:
             tape.resident(f"{name} (master)", "master", shape, formats.master)
-        states = state_shapes(recipe.optimizer, shape, formats.states)
+        hidden = is_hidden(parameter)
+        states = state_shapes(recipe.optimizer, shape, formats.states, in_layer=hidden)
         for state, (state_shape, dtype) in states.items():
             tape.resident(f"{name} ({state})", "optimizer_state", state_shape, dtype)
-        if states and counters and recipe.optimizer != "momentum":
+        uncounted = "momentum" in states  # of SGD, Lion and Muon
+        if states and counters and not uncounted:
             tape.resident(f"{name} (step)", "optimizer_state", (), "fp32")

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import chain, combinations, product
+from math import prod
 from typing import Any
 
 from peakmem.predict.estimate import Estimate, estimate
@@ -184,15 +185,15 @@ def _states_floor(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -
     formats, data = recipe.formats, parallelism.data
     weights = storage_bytes(n_parameters, formats.weights)
     floor = weights // (data if parallelism.zero == 3 else 1)
-    if recipe.offload:
+    if not recipe.keeps_gradients:
         return floor
     floor += storage_bytes(n_parameters, formats.gradients) // (
         data if parallelism.zero >= 2 else 1
     )
     states = storage_bytes(n_parameters, formats.master) if formats.master else 0
     if recipe.optimizer != "adafactor":  # which is smaller for matrices than for vectors
-        flat = state_shapes(recipe.optimizer, (n_parameters,), formats.states).values()
-        states += sum(storage_bytes(shape[0], dtype) for shape, dtype in flat)
+        flat = state_shapes(recipe.optimizer, (n_parameters, 1), formats.states).values()
+        states += sum(storage_bytes(prod(shape), dtype) for shape, dtype in flat)
     return floor + states // (data if parallelism.zero >= 1 else 1)
 
 

@@ -67,6 +67,9 @@ OPTIMIZERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "adamw": ("first_moment", "second_moment"),
         "adafactor": ("row_moment", "column_moment"),
         "adam8bit": ("first_moment", "second_moment", "first_scale", "second_scale"),
+        "lion": ("momentum",),  # Chen et al. 2023
+        "muon": ("momentum",),  # of layers' matrices; all else is trained by AdamW beside it
+        "lomo": (),  # Lv et al. 2023: each gradient is used, and gone, as soon as it is complete
     }
 )
 
@@ -148,6 +151,11 @@ class Recipe:
                 "checkpointing='full' has segments of 1 layer; use 'every_k' for "
                 f"checkpoint_every={self.checkpoint_every}"
             )
+        if self.optimizer == "lomo" and self.micro_batches > 1:
+            raise ValueError(
+                "lomo uses each gradient at once, so gradients cannot add up over "
+                f"{self.micro_batches} micro-batches; use micro_batches=1"
+            )
         _require_one_of("quantized_base", self.quantized_base, (None, "int8", "nf4"))
         if isinstance(self.lora_rank, bool) or self.lora_rank < 0:
             raise ValueError(f"expected lora_rank of 0 or more, but got {self.lora_rank!r}")
@@ -165,6 +173,11 @@ class Recipe:
     def segment(self) -> int:
         """Layers of a checkpointed segment; 0 where whole layers are kept."""
         return self.checkpoint_every if self.checkpointing in ("every_k", "full") else 0
+
+    @property
+    def keeps_gradients(self) -> bool:
+        """Whether all gradients are there together when backward ends."""
+        return not self.offload and self.optimizer != "lomo"
 
     @property
     def formats(self) -> Precision:
@@ -238,19 +251,23 @@ def quantized_scales(shape: tuple[int, ...], dtype: str) -> dict[str, tuple[tupl
 
 
 def state_shapes(
-    optimizer: str, shape: tuple[int, ...], dtype: str
+    optimizer: str, shape: tuple[int, ...], dtype: str, *, in_layer: bool = True
 ) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return the optimizer's state of one parameter: name -> (shape, dtype), counters left out.
 
     Adafactor factors what has two dimensions or more into means over the last and over the one
     before it (Shazeer and Stern 2018), and keeps no first moment. 8-bit Adam has one fp32 scale
-    for each block of 256 elements (Dettmers et al. 2022), its tables of codes left out.
+    for each block of 256 elements (Dettmers et al. 2022), its tables of codes left out. Muon has
+    its momentum for matrices `in_layer`; vectors, embeddings and heads have AdamW's state (Jordan
+    et al. 2024).
 
     >>> state_shapes("adafactor", (100, 64), "fp32")["row_moment"]
     ((100, 1), 'fp32')
     """
     _require_one_of("optimizer", optimizer, OPTIMIZERS)
     names = OPTIMIZERS[optimizer]
+    if optimizer == "muon" and not (in_layer and len(shape) >= 2):
+        names = OPTIMIZERS["adamw"]
     if optimizer == "adam8bit":
         scales = (ceil(prod(shape) / 256),)
         return {
