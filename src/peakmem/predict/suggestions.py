@@ -54,7 +54,7 @@ def suggest(asked: Estimate, most: int = 3) -> list[Suggestion]:
     >>> step = Recipe(precision="amp_bf16", batch=16, sequence=1024)
     >>> tight = estimate(model("gpt2"), step, accelerator("rtx3080-10gb"))
     >>> suggest(tight, most=1)[0].changes
-    ('2 micro-batches of 8 instead of 16 at once',)
+    ('4 micro-batches of 4 instead of 16 at once',)
     """
     if asked.fits:
         return []

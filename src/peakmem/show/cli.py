@@ -16,6 +16,11 @@ from peakmem.predict.deepspeed import deepspeed_config
 from peakmem.predict.estimate import Estimate, estimate
 from peakmem.predict.suggestions import suggest
 from peakmem.show.config_report import ConfigReport
+from peakmem.show.inference_report import print_inference
+from peakmem.show.picture import save_ledger
+from peakmem.show.step_report import layer_lines, owner_lines, process_lines, verdict_lines
+from peakmem.show.traced_report import print_traced
+from peakmem.specs.adapters import read_targets
 from peakmem.specs.hardware import (
     ACCELERATORS,
     BOARDS,
@@ -108,7 +113,13 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
     add("--checkpoint-every", type=int, default=1, metavar="LAYERS", help="under every_k")
     add("--offload", action="store_true", help="the optimizer works on the host")
     add("--lora-rank", type=int, default=0, metavar="R", help="train adapters of this rank only")
-    add("--quantized-base", help="of adapters: int8 or nf4")
+    add("--lora-targets", metavar="NAMES", help="such as q_proj,v_proj, attention or all-linear")
+    add("--quantized-base", help="of adapters, or for inference: int8, nf4 or fp8_e4m3")
+    add("--loss-chunks", type=int, default=1, metavar="N", help="parts of head and loss")
+    add("--trace", action="store_true", help="of a config: run transformers' class without memory")
+    add("--inference", action="store_true", help="generate text; no training")
+    add("--context", type=int, metavar="TOKENS", help="in each sequence's KV cache")
+    add("--plot", metavar="FILE", help="draw who holds the peak, as .png, .svg or .pdf")
     add("--zero", type=int, default=0, metavar="STAGE", help="0, 1, 2 or 3")
     add("--data-parallel", dest="data", type=int, default=1, metavar="N")
     add("--tensor-parallel", dest="tensor", type=int, default=1, metavar="N")
@@ -121,7 +132,9 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
 
 
 def _estimate(given: argparse.Namespace) -> int:
-    options = vars(given)
+    options = vars(given) | {"lora_targets": read_targets(given.lora_targets or "attention.qkv")}
+    if given.inference:
+        return print_inference(options, _device(given))
     recipe = Recipe(**{f.name: options[f.name] for f in fields(Recipe) if f.name in options})
     parallelism = Parallelism(
         **{name: options[name] for name in ("data", "zero", "tensor", "pipeline")},
@@ -132,6 +145,8 @@ def _estimate(given: argparse.Namespace) -> int:
         return 0
     report = None
     if given.config is not None:
+        if given.trace:
+            return print_traced(options, recipe, parallelism, _device(given))
         report = ConfigReport.of(given.config, recipe, parallelism)
         if report.shape is None:
             return _print_states(given, report)
@@ -163,6 +178,8 @@ def _estimate(given: argparse.Namespace) -> int:
         if report:
             print("\n".join(report.parameter_lines()), end="\n\n")
         print("\n".join(_report(found, notes)))
+    if given.plot:
+        save_ledger(given.plot, found.model.name, found.ledger, found.device.memory_bytes)
     return 0 if found.fits else 1
 
 
@@ -201,7 +218,7 @@ def _on_smallest_board(shape: ModelShape, recipe: Recipe, parallelism: Paralleli
     The peak depends on no device, so one ledger is enough.
     """
     found = estimate(shape, recipe, BOARDS[-1], parallelism)
-    return replace(found, device=smallest_board(found.peak_bytes) or BOARDS[-1])
+    return replace(found, device=smallest_board(found.needed_bytes) or BOARDS[-1])
 
 
 def _listing() -> Iterator[str]:
@@ -242,54 +259,17 @@ def _report(found: Estimate, notes: list[str]) -> Iterator[str]:
     yield f"{found.model.name}: {n_parameters:,} parameters; one step on {where}"
     yield ""
     yield f"{'at the peak, on one device':<28}{'bytes':>20}  "
-    by_owner: dict[Any, int] = found.ledger.by_owner()
-    for owner, n_bytes in by_owner.items():
-        yield f"  {owner.replace('_', ' '):<26}{n_bytes:>20,}  {both(n_bytes)}"
-    yield f"  {'peak':<26}{found.peak_bytes:>20,}  {both(found.peak_bytes)}"
+    yield from owner_lines(found.ledger)
     memory = "memory given" if device.memory.source == _GIVEN else f"memory of {device.name}"
     yield f"  {memory:<26}{device.memory_bytes:>20,}  {both(device.memory_bytes)}"
     yield ""
+    yield from layer_lines(found.ledger)
+    yield ""
     yield f"The peak comes in the {found.ledger.peak_phase} phase."
-    yield from _verdict(found)
+    yield from process_lines(found)
+    yield from verdict_lines(found)
     yield from notes
-    if not device.unified:
-        yield from _process(found)
-    yield "Not in the peak: the CUDA context, libraries' workspaces, the allocator's fragments."
-
-
-def _process(found: Estimate) -> Iterator[str]:
-    """Yield what comes on top of the peak, and whether it still fits then."""
-    low, high = found.process_bytes
-    reserved = both(found.allocation.reserved_bytes)
-    yield f"Torch's allocator reserves {reserved}, without expandable segments."
-    yield f"With the CUDA context and cuBLAS the process takes {both(low)} to {both(high)}."
-    if found.fits and high > found.device.memory_bytes:
-        yield f"So it {'may' if low <= found.device.memory_bytes else 'does'} not fit after all."
-
-
-def _verdict(found: Estimate) -> Iterator[str]:
-    if found.fits:
-        yield f"It fits, with {both(found.margin_bytes)} to spare."
-        return
-    yield f"It does not fit: {both(-found.margin_bytes)} too much."
-    if found.verdict == "reduce activations":
-        yield "Reduce activations: with fewer sequences at a time it would fit."
-    else:
-        share = found.state_bytes / found.peak_bytes
-        yield (
-            "No batch size can fix this: one sequence at a time is too much. At the peak, weights, "
-            f"gradients and optimizer state are {share:.0%} of what is live."
-        )
-    cheapest = suggest(found)
-    rates = "" if found.device.name else " at a similar board's rates"
-    yield (
-        f"Cheapest changes that would fit (device time a sequence{rates}, now = 1):"
-        if cheapest
-        else ("Nothing that was tried makes it fit; take a smaller model or a larger device.")
-    )
-    for suggestion in cheapest:
-        size = both(suggestion.estimate.peak_bytes)
-        yield f"  {suggestion.cost:5.2f}  {'; '.join(suggestion.changes)}: {size}"
+    yield "Not counted: other libraries' workspaces, and scratch memory inside an operator."
 
 
 def _doctor(_: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 from peakmem.core.errors import did_you_mean, require_whole
 from peakmem.numbers.formats import FORMATS
@@ -76,7 +76,7 @@ OPTIMIZERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 Implementation = Literal["for-loop", "foreach", "fused"]
 Attention = Literal["standard", "flash"]
 Checkpointing = Literal["none", "selective", "every_k", "full"]
-Quantized = Literal["int8", "nf4"]
+Quantized = Literal["int8", "nf4", "fp8_e4m3"]
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,9 @@ class Recipe:
     micro_batches: int = 1
     #: "standard" keeps the scores' matrices, "flash" does not.
     attention: Attention = "flash"
+    #: Equal parts of a micro-batch's tokens that the head and the loss take one after another.
+    #: From 2 on, logits are not kept: backward makes each part's again.
+    loss_chunks: int = 1
     #: Probability; anything above 0 means masks.
     dropout: float = 0.0
     #: What is kept for backward: "none" keeps everything, "selective" leaves out what attention
@@ -118,13 +121,11 @@ class Recipe:
     #: Rank of the adapters beside `lora_targets`; all other parameters are frozen then (LoRA,
     #: Hu et al. 2022). 0 trains the model itself.
     lora_rank: int = 0
-    #: Layers that get one, by their names in a block such as "attention.qkv" or "mlp.up"; where
-    #: queries, keys and values have matrices of their own, "attention.qkv" stands for all
-    #: three.
+    #: Layers that get one, by name or by kind: see `specs.adapters`.
     lora_targets: tuple[str, ...] = ("attention.qkv",)
     #: The blocks' frozen matrices in 8 bits with a scale a row ("int8", Dettmers et al. 2022),
-    #: or in 4 with scales that are quantized too ("nf4", QLoRA, Dettmers et al. 2023); None for
-    #: as they are.
+    #: or in 4 with scales that are quantized too ("nf4", QLoRA, Dettmers et al. 2023), or in fp8
+    #: with a scale for each block of 128 x 128 ("fp8_e4m3", DeepSeek-V3); None for as they are.
     quantized_base: Quantized | None = None
 
     def __post_init__(self) -> None:
@@ -137,7 +138,7 @@ class Recipe:
         _require_one_of(
             "checkpointing", self.checkpointing, ("none", "selective", "every_k", "full")
         )
-        for name in ("batch", "sequence", "micro_batches", "checkpoint_every"):
+        for name in ("batch", "sequence", "micro_batches", "checkpoint_every", "loss_chunks"):
             require_whole(name, getattr(self, name))
         if self.batch % self.micro_batches:
             raise ValueError(
@@ -151,12 +152,18 @@ class Recipe:
                 "checkpointing='full' has segments of 1 layer; use 'every_k' for "
                 f"checkpoint_every={self.checkpoint_every}"
             )
+        tokens = self.micro_batch * self.sequence
+        if tokens % self.loss_chunks:
+            raise ValueError(
+                f"a micro-batch of {tokens} tokens cannot be cut into {self.loss_chunks} equal "
+                "parts; let loss_chunks divide them"
+            )
         if self.optimizer == "lomo" and self.micro_batches > 1:
             raise ValueError(
                 "lomo uses each gradient at once, so gradients cannot add up over "
                 f"{self.micro_batches} micro-batches; use micro_batches=1"
             )
-        _require_one_of("quantized_base", self.quantized_base, (None, "int8", "nf4"))
+        _require_one_of("quantized_base", self.quantized_base, (None, *get_args(Quantized)))
         if isinstance(self.lora_rank, bool) or self.lora_rank < 0:
             raise ValueError(f"expected lora_rank of 0 or more, but got {self.lora_rank!r}")
         if self.quantized_base and not self.lora_rank:
@@ -239,13 +246,17 @@ def quantized_scales(shape: tuple[int, ...], dtype: str) -> dict[str, tuple[tupl
     """Return what a quantized matrix keeps beside its codes: name -> (shape, dtype).
 
     "int8" has one fp32 scale a row. "nf4" has an 8-bit scale for each block of 64 elements, and an
-    fp32 scale for each 256 of those (QLoRA, section 3): 0.127 bits a parameter.
+    fp32 scale for each 256 of those (QLoRA, section 3): 0.127 bits a parameter. "fp8_e4m3" has an
+    fp32 scale for each block of 128 x 128 (DeepSeek-V3, section 3.3.2).
 
     >>> quantized_scales((128, 64), "nf4")["scales"]
     ((128,), 'uint8')
     """
     if dtype == "int8":
-        return {"scales": (shape[:1], "fp32")}
+        return {"scales": (shape[:-1], "fp32")}
+    if dtype == "fp8_e4m3":
+        blocks_2d = (ceil(shape[-2] / 128), ceil(shape[-1] / 128))
+        return {"scales": ((*shape[:-2], *blocks_2d), "fp32")}
     blocks = ceil(prod(shape) / 64)
     return {"scales": ((blocks,), "uint8"), "scales of scales": ((ceil(blocks / 256),), "fp32")}
 

@@ -1,0 +1,188 @@
+"""What `peakmem estimate --inference` prints: weights, KV cache, and how many sequences fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from peakmem.core.units import both
+from peakmem.predict.fit import CONTEXT_BYTES
+from peakmem.predict.inference import Inference, Serving
+from peakmem.show.picture import save_owners
+from peakmem.specs.families import read_parameters
+from peakmem.specs.hardware import BOARDS, Accelerator, smallest_board
+from peakmem.specs.kv_cache import cache_layers, cache_of_shape
+from peakmem.specs.model_config import read_config
+from peakmem.specs.models import model
+from peakmem.specs.parameter_table import ParameterTable, table_of_shape
+
+__all__ = ["InferenceReport", "print_inference"]
+
+_NOT_COUNTED = (
+    "Not counted: the temporaries of the prompt's pass, which grow with the tokens processed at "
+    "once, and other libraries' workspaces."
+)
+
+
+@dataclass(frozen=True)
+class InferenceReport:
+    """A model that generates text on one of its devices."""
+
+    name: str
+    found: Inference
+    device: Accelerator
+    #: Whether the device is the smallest that holds it, and nobody named one.
+    was_chosen: bool
+
+    @classmethod
+    def of(cls, name: str, found: Inference, device: Accelerator | None) -> InferenceReport:
+        """Take the smallest board that is enough where no device is given."""
+        needed = found.bytes + CONTEXT_BYTES[1]
+        chosen = device or smallest_board(needed) or BOARDS[-1]
+        return cls(name, found, chosen, was_chosen=device is None)
+
+    @property
+    def process_bytes(self) -> tuple[int, int]:
+        """What the process takes, at the least and at the most."""
+        if self.device.unified:
+            return self.found.bytes, self.found.bytes
+        return self.found.bytes + CONTEXT_BYTES[0], self.found.bytes + CONTEXT_BYTES[1]
+
+    @property
+    def margin_bytes(self) -> int:
+        """What is left of the device's memory at the most."""
+        return self.device.memory_bytes - self.process_bytes[1]
+
+    @property
+    def largest_batch(self) -> int:
+        """How many sequences fit, with the process at its largest."""
+        overhead = self.process_bytes[1] - self.found.bytes
+        return self.found.largest_batch(self.device.memory_bytes - overhead)
+
+    @property
+    def notes(self) -> list[str]:
+        """What is assumed, a sentence each."""
+        serving, found = self.found.serving, []
+        if serving.quantized:
+            found.append(
+                f"Matrices of attention, MLP and experts are in {serving.quantized}, with their "
+                f"scales; all else, and the cache, is in {serving.dtype}."
+            )
+        if any(layer.heads == 1 for layer in self.found.cache) and serving.tensor > 1:
+            found.append("Each device keeps the whole cache: there are no heads to share.")
+        if any(layer.window for layer in self.found.cache):
+            found.append("Layers with a sliding window keep no more than the window.")
+        return [*found, _NOT_COUNTED]
+
+    def lines(self) -> Iterator[str]:
+        """Yield what is printed without --json."""
+        serving, table = self.found.serving, self.found.table
+        devices = f"{serving.tensor} x " if serving.tensor > 1 else ""
+        where = self.device.name or "one device"
+        yield f"{self.name}: {table.total:,} parameters; inference on {devices}{where}"
+        yield f"{serving.batch} sequences of {serving.context} tokens, in {serving.dtype}"
+        yield ""
+        yield f"{'on one device':<28}{'bytes':>20}"
+        for owner, n_bytes in self.found.by_owner().items():
+            name = {"kv_cache": "KV cache"}.get(owner, owner)
+            yield f"  {name:<26}{n_bytes:>20,}  {both(n_bytes)}"
+        yield f"  {'together':<26}{self.found.bytes:>20,}  {both(self.found.bytes)}"
+        memory = f"memory of {self.device.name}" if self.device.name else "memory given"
+        n_bytes = self.device.memory_bytes
+        yield f"  {memory:<26}{n_bytes:>20,}  {both(n_bytes)}"
+        yield ""
+        low, high = self.process_bytes
+        if high > low:
+            yield f"With the CUDA context and cuBLAS the process takes {both(low)} to {both(high)}."
+        if self.margin_bytes >= 0:
+            yield f"It fits, with {both(self.margin_bytes)} to spare at the most that it takes."
+        elif low <= n_bytes:
+            missing = both(-self.margin_bytes)
+            yield f"It may not fit: {missing} are missing for the most that it takes."
+        else:
+            yield f"It does not fit: at the least {both(low - n_bytes)} too much."
+        if self.was_chosen and self.margin_bytes >= 0:
+            yield f"{self.device.name} is the smallest board here that holds it."
+        elif self.was_chosen:
+            yield f"No board here holds it; {self.device.name} is the largest."
+        yield f"At most {self.largest_batch} sequences of {serving.context} tokens fit."
+        yield from self.notes
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the same as plain data, in bytes."""
+        return {
+            "model": self.name,
+            "gpu": self.device.name or None,
+            "parameters": self.found.table.total,
+            "devices": self.found.serving.tensor,
+            "batch": self.found.serving.batch,
+            "context": self.found.serving.context,
+            "by_owner": self.found.by_owner(),
+            "sequence_bytes": self.found.sequence_bytes,
+            "process_bytes": self.process_bytes,
+            "memory_bytes": self.device.memory_bytes,
+            "margin_bytes": self.margin_bytes,
+            "fits": self.margin_bytes >= 0,
+            "largest_batch": self.largest_batch,
+            "notes": self.notes,
+        }
+
+
+def print_inference(options: Mapping[str, Any], device: Accelerator | None) -> int:
+    """Print what the options of `peakmem estimate --inference` ask for; return the exit status."""
+    _refuse_training(options)
+    serving = Serving(
+        batch=options["batch"],
+        context=options["context"] or options["sequence"],
+        precision=options["precision"],
+        quantized=options["quantized_base"],
+        tensor=options["tensor"],
+    )
+    report = InferenceReport.of(*_model(options, serving), device)
+    if options["plot"]:
+        limit = report.device.memory_bytes
+        save_owners(options["plot"], report.name, report.found.by_owner(), limit)
+    if options["json"]:
+        print(json.dumps(report.as_json(), indent=2))
+    else:
+        print("\n".join(report.lines()))
+    return 0 if report.margin_bytes >= 0 else 1
+
+
+def _model(options: Mapping[str, Any], serving: Serving) -> tuple[str, Inference]:
+    if options["config"] is None:
+        if options["model"] is None:
+            raise ValueError("expected --model, such as llama3-8b, or --config; give one of them")
+        shape = model(options["model"])
+        table = table_of_shape(shape)
+        return shape.name, Inference(table, cache_of_shape(shape), shape.vocab, serving)
+    name: str = options["config"]
+    config = read_config(name)
+    table_read: ParameterTable | None = read_parameters(config)
+    if table_read is None:
+        raise ValueError(
+            f"{config.source}: the weights of a {config.class_name or config.model_type} are not "
+            "read from a config alone, so its inference is not predicted; leave out --inference"
+        )
+    cache = cache_layers(config)
+    return name, Inference(table_read, cache, config.size("vocab_size"), serving)
+
+
+def _refuse_training(options: Mapping[str, Any]) -> None:
+    """Raise ValueError for options that only a training step has."""
+    given = [
+        f"--{name}"
+        for name, key in (
+            ("lora-rank", "lora_rank"),
+            ("zero", "zero"),
+            ("offload", "offload"),
+            ("export", "export"),
+        )
+        if options[key]
+    ]
+    if options["data"] > 1 or options["pipeline"] > 1:
+        given.append("--data-parallel and --pipeline")
+    if given:
+        raise ValueError(f"{' and '.join(given)} belong to training; leave them out of --inference")
