@@ -23,7 +23,7 @@ from peakmem.scale.parallelism import offload_link_bytes, zero_communicated_byte
 from peakmem.specs.models import ModelShape, parameter_count
 from peakmem.specs.recipes import Parallelism, Recipe, state_shapes, storage_bytes
 
-__all__ = ["Suggestion", "suggest"]
+__all__ = ["Suggestion", "largest_batch", "suggest"]
 
 _UTILISATION = 0.45  # Narayanan et al. 2021: 140 of 312 TFLOP/s for GPT-3
 _MOST_DEVICES = 4096
@@ -65,6 +65,30 @@ def suggest(asked: Estimate, most: int = 3) -> list[Suggestion]:
         if found:
             return sorted(found, key=lambda suggestion: suggestion.cost)[:most]
     return []
+
+
+def largest_batch(asked: Estimate) -> int:
+    """Return how many sequences fit at once, trained otherwise as asked; 0 if not even one does.
+
+    >>> from peakmem.specs.hardware import accelerator
+    >>> from peakmem.specs.models import model
+    >>> step = Recipe(precision="amp_bf16", sequence=1024)
+    >>> largest_batch(estimate(model("gpt2"), step, accelerator("rtx3080-10gb")))
+    6
+    """
+
+    def fits(batch: int) -> bool:
+        recipe = replace(asked.recipe, batch=batch, micro_batches=1)
+        return estimate(asked.model, recipe, asked.device, asked.parallelism).fits
+
+    high = 1
+    while fits(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 def _cheapest(asked: Estimate, choices: list[list[Settings]]) -> Suggestion | None:

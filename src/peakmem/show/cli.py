@@ -12,13 +12,13 @@ from typing import Any, NoReturn
 
 from peakmem.core.units import both, parse
 from peakmem.labs.doctor import check_machine, labs_here
-from peakmem.predict.deepspeed import deepspeed_config
 from peakmem.predict.estimate import Estimate, estimate
 from peakmem.predict.suggestions import suggest
 from peakmem.show.config_report import ConfigReport
+from peakmem.show.exports import print_export
 from peakmem.show.inference_report import print_inference
 from peakmem.show.picture import save_ledger
-from peakmem.show.step_report import layer_lines, owner_lines, process_lines, verdict_lines
+from peakmem.show.step_report import batch_line, layer_lines, owner_lines, process_lines, verdict_lines
 from peakmem.show.traced_report import print_traced
 from peakmem.specs.adapters import read_targets
 from peakmem.specs.hardware import (
@@ -106,6 +106,7 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
     add("--implementation", help="of the optimizer: for-loop, foreach or fused")
     add("--batch", type=int, default=1, help="sequences a step on each replica")
     add("--seq", dest="sequence", type=int, default=1024, help="tokens a sequence")
+    add("--largest-batch", action="store_true", help="say how many sequences fit at once")
     add("--micro-batches", type=int, default=1, help="parts the batch is cut into")
     add("--attention", default=recipe["attention"], help="standard or flash")
     add("--dropout", type=float, default=0.0)
@@ -127,7 +128,7 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
     add("--pipeline", type=int, default=1, metavar="N")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print figures for programs, in bytes")
-    output.add_argument("--export", metavar="deepspeed", help="print a configuration file instead")
+    output.add_argument("--export", metavar="KIND", help="print a file for accelerate, deepspeed or fsdp")
     parser.set_defaults(run=_estimate)
 
 
@@ -155,18 +156,16 @@ def _estimate(given: argparse.Namespace) -> int:
             "expected --model, such as gpt2, or --config; `peakmem estimate --list` has all models"
         )
     shape = report.shape if report and report.shape else model(given.model)
-    if given.export is not None:
-        if given.export != "deepspeed":
-            raise ValueError(f"--export {given.export!r} is unknown; use deepspeed")
-        print(json.dumps(deepspeed_config(shape, recipe, parallelism), indent=2))
-        return 0
     device = _device(given)
     if device is None:
         found = _on_smallest_board(shape, recipe, parallelism)
     else:
         found = estimate(shape, recipe, device, parallelism)
+    if given.export is not None:
+        return print_export(given.export, found, judged=device is not None)
     notes = list(_notes(found, was_chosen=device is None))
     notes += report.assumptions if report else []
+    notes += [batch_line(found)] if given.largest_batch else []
     if given.json:
         others = [
             {"changes": r.changes, "cost": r.cost, "peak_bytes": r.estimate.peak_bytes}

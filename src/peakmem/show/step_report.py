@@ -8,10 +8,10 @@ from itertools import groupby
 from peakmem.core.units import both
 from peakmem.predict.estimate import Estimate
 from peakmem.predict.fit import CONTEXT_BYTES, Fit
-from peakmem.predict.suggestions import suggest
+from peakmem.predict.suggestions import largest_batch, suggest
 from peakmem.specs.ledger import Ledger
 
-__all__ = ["fit_line", "layer_lines", "owner_lines", "process_lines", "verdict_lines"]
+__all__ = ["batch_line", "fit_line", "layer_lines", "owner_lines", "process_lines", "verdict_lines"]
 
 
 def owner_lines(ledger: Ledger) -> Iterator[str]:
@@ -58,6 +58,12 @@ def fit_line(found: Fit) -> str:
     if found.excess_bytes:
         return f"It does not fit: at the least {both(found.excess_bytes)} too much."
     return f"It may not fit: {both(-found.margin_bytes)} are missing for the most that it takes."
+
+
+def batch_line(found: Estimate) -> str:
+    """Return how many sequences fit at once."""
+    n, device = largest_batch(found), found.device.name or "this device"
+    return f"At most {n} sequences of {found.recipe.sequence} tokens fit on {device} at once."
 
 
 def verdict_lines(found: Estimate) -> Iterator[str]:

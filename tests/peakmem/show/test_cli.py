@@ -189,7 +189,7 @@ def test_deepspeeds_file(capsys: pytest.CaptureFixture[str]) -> None:
         (f"{SMALL} --zero 4", "zero=4 is unknown"),
         (f"{SMALL} --precision int3", "precision='int3' is unknown"),
         (f"{SMALL} --dropout 1.5", "dropout from 0 to below 1"),
-        (f"{SMALL} --export json", "use deepspeed"),
+        (f"{SMALL} --export json", "use accelerate, deepspeed, fsdp"),
         (f"{SMALL} --optimizer adamw8bit", "(did you mean 'adam8bit'?)"),
         ("estimate --model gpt2 --gpu m2-24gb --offload", "frees nothing on m2-24gb"),
         ("estimate --gpu a100-80gb", "expected --model"),

@@ -1,0 +1,47 @@
+"""What `peakmem estimate --export` prints: a configuration file for a recipe, or for its remedy."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from peakmem.predict.deepspeed import deepspeed_config
+from peakmem.predict.estimate import Estimate
+from peakmem.predict.fsdp import accelerate_config, fsdp_config
+from peakmem.predict.suggestions import suggest
+from peakmem.specs.models import ModelShape
+from peakmem.specs.recipes import Parallelism, Recipe
+
+__all__ = ["EXPORTS", "print_export"]
+
+#: By the name that is given: what makes the file.
+EXPORTS: Mapping[str, Callable[[ModelShape, Recipe, Parallelism], dict[str, Any]]] = (
+    MappingProxyType(
+        {"accelerate": accelerate_config, "deepspeed": deepspeed_config, "fsdp": fsdp_config}
+    )
+)
+
+
+def print_export(kind: str, found: Estimate, *, judged: bool) -> int:
+    """Print the file for an estimate and return 0.
+
+    Where the step is `judged` and does not fit, the file is for the cheapest remedy that the file
+    can say, and stderr says which one. Raises ValueError for an unknown kind, or where no file can be written.
+    """
+    if kind not in EXPORTS:
+        raise ValueError(f"--export {kind!r} is unknown; use {', '.join(EXPORTS)}")
+    for remedy in suggest(found) if judged else []:
+        try:
+            config = EXPORTS[kind](found.model, remedy.estimate.recipe, remedy.estimate.parallelism)
+        except ValueError:  # the file cannot say this one
+            continue
+        changes = "; ".join(remedy.changes)
+        print(f"The step does not fit; the file is for: {changes}.", file=sys.stderr)
+        break
+    else:
+        config = EXPORTS[kind](found.model, found.recipe, found.parallelism)
+    print(json.dumps(config, indent=2))
+    return 0
