@@ -31,9 +31,7 @@ _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 
 
-def trace_config(
-    config: ModelConfig, recipe: Recipe, device_profile: str = "torch-cuda"
-) -> Ledger:
+def trace_config(config: ModelConfig, recipe: Recipe, device_profile: str = "torch-cuda") -> Ledger:
     """Return the ledger of a step on one device; nothing of its size is allocated.
 
     Raises ValueError for a class that computes no loss, or for a recipe that a traced step does

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from peakmem.core.units import both, parse
 from peakmem.labs.doctor import check_machine, labs_here
@@ -18,7 +18,14 @@ from peakmem.show.config_report import ConfigReport
 from peakmem.show.exports import print_export
 from peakmem.show.inference_report import print_inference
 from peakmem.show.picture import save_ledger
-from peakmem.show.step_report import batch_line, layer_lines, owner_lines, process_lines, verdict_lines
+from peakmem.show.step_report import (
+    batch_line,
+    layer_lines,
+    owner_lines,
+    process_lines,
+    verdict_lines,
+)
+from peakmem.show.trace_report import print_trace
 from peakmem.show.traced_report import print_traced
 from peakmem.specs.adapters import read_targets
 from peakmem.specs.hardware import (
@@ -83,6 +90,7 @@ def _parser() -> _Parser:
             "are too large.",
         )
     )
+    _add_trace(commands.add_parser("trace", help="run a script without its memory"))
     doctor = commands.add_parser("doctor", help="say what this machine can run, lab by lab")
     doctor.set_defaults(run=_doctor)
     return parser
@@ -128,8 +136,24 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
     add("--pipeline", type=int, default=1, metavar="N")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print figures for programs, in bytes")
-    output.add_argument("--export", metavar="KIND", help="print a file for accelerate, deepspeed or fsdp")
+    output.add_argument(
+        "--export", metavar="KIND", help="print a file for accelerate, deepspeed or fsdp"
+    )
     parser.set_defaults(run=_estimate)
+
+
+def _add_trace(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--profile", default="torch-cuda", help="torch-cuda or torch-cpu")
+    add("--plot", metavar="FILE", help="draw who holds memory when, as .png, .svg or .pdf")
+    add("--json", action="store_true", help="print figures for programs, in bytes")
+    add("script", help="a Python file that makes its model and runs its steps")
+    add("arguments", nargs=argparse.REMAINDER, help="what the script is given")
+    parser.set_defaults(run=_trace)
+
+
+def _trace(given: argparse.Namespace) -> int:
+    return print_trace(given.script, given.arguments, given.profile, given.plot, as_json=given.json)
 
 
 def _estimate(given: argparse.Namespace) -> int:
@@ -257,7 +281,7 @@ def _report(found: Estimate, notes: list[str]) -> Iterator[str]:
     where = f"{devices} x {name}" if devices > 1 else name
     yield f"{found.model.name}: {n_parameters:,} parameters; one step on {where}"
     yield ""
-    yield f"{'at the peak, on one device':<28}{'bytes':>20}  "
+    yield f"{'at the peak, on one device':<28}{'bytes':>20}"
     yield from owner_lines(found.ledger)
     memory = "memory given" if device.memory.source == _GIVEN else f"memory of {device.name}"
     yield f"  {memory:<26}{device.memory_bytes:>20,}  {both(device.memory_bytes)}"

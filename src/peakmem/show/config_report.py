@@ -107,7 +107,7 @@ class ConfigReport:
             yield f"This leaves {left} for activations; whether they fit is not judged."
         yield (
             f"Activations and temporaries are not predicted for this {self.table.model_type}; "
-            "`peakmem.measure.trace.trace` can measure them, without a GPU."
+            "--trace runs its step without a GPU and without its memory."
         )
 
     # For programs.

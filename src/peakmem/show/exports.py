@@ -29,7 +29,9 @@ def print_export(kind: str, found: Estimate, *, judged: bool) -> int:
     """Print the file for an estimate and return 0.
 
     Where the step is `judged` and does not fit, the file is for the cheapest remedy that the file
-    can say, and stderr says which one. Raises ValueError for an unknown kind, or where no file can be written.
+    can say, and stderr says which one.
+
+    Raises ValueError for an unknown kind, or where no file can be written.
     """
     if kind not in EXPORTS:
         raise ValueError(f"--export {kind!r} is unknown; use {', '.join(EXPORTS)}")

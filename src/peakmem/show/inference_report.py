@@ -82,7 +82,8 @@ class InferenceReport:
         devices = f"{serving.tensor} x " if serving.tensor > 1 else ""
         where = self.device.name or "one device"
         yield f"{self.name}: {table.total:,} parameters; inference on {devices}{where}"
-        yield f"{serving.batch} sequences of {serving.context} tokens, in {serving.dtype}"
+        sequences = "1 sequence" if serving.batch == 1 else f"{serving.batch} sequences"
+        yield f"{sequences} of {serving.context} tokens, in {serving.dtype}"
         yield ""
         yield f"{'on one device':<28}{'bytes':>20}"
         for owner, n_bytes in self.found.by_owner().items():
@@ -107,7 +108,7 @@ class InferenceReport:
             yield f"{self.device.name} is the smallest board here that holds it."
         elif self.was_chosen:
             yield f"No board here holds it; {self.device.name} is the largest."
-        yield f"At most {self.largest_batch} sequences of {serving.context} tokens fit."
+        yield f"Sequences of {serving.context} tokens that fit: {self.largest_batch}."
         yield from self.notes
 
     def as_json(self) -> dict[str, Any]:

@@ -30,12 +30,12 @@ def layer_lines(ledger: Ledger) -> Iterator[str]:
     outside = by_layer.pop("", 0)
     if not by_layer:
         return
-    yield f"{'the same by layer':<28}{'bytes':>20}  "
+    yield f"{'the same by layer':<28}{'bytes':>20}"
     for n_bytes, alike in groupby(by_layer, key=by_layer.__getitem__):
         layers = list(alike)
         name = layers[0] if len(layers) == 1 else f"{layers[0]} to {layers[-1]}, each"
         yield f"  {name:<26}{n_bytes:>20,}  {both(n_bytes)}"
-    yield f"  {'outside of layers':<26}{outside:>20,}  {both(outside)}"
+    yield f"  {'in no layer':<26}{outside:>20,}  {both(outside)}"
 
 
 def process_lines(found: Fit) -> Iterator[str]:
@@ -63,7 +63,7 @@ def fit_line(found: Fit) -> str:
 def batch_line(found: Estimate) -> str:
     """Return how many sequences fit at once."""
     n, device = largest_batch(found), found.device.name or "this device"
-    return f"At most {n} sequences of {found.recipe.sequence} tokens fit on {device} at once."
+    return f"Sequences of {found.recipe.sequence} tokens that fit on {device} at once: {n}."
 
 
 def verdict_lines(found: Estimate) -> Iterator[str]:

@@ -51,7 +51,7 @@ def _lines(name: str, model_type: str, fit: Fit, *, was_chosen: bool) -> Iterato
     device = fit.device
     yield f"{name}: one step of a {model_type}, traced on {device.name or 'one device'}"
     yield ""
-    yield f"{'at the peak, on one device':<28}{'bytes':>20}  "
+    yield f"{'at the peak, on one device':<28}{'bytes':>20}"
     yield from owner_lines(fit.ledger)
     memory = f"memory of {device.name}" if device.name else "memory given"
     yield f"  {memory:<26}{device.memory_bytes:>20,}  {both(device.memory_bytes)}"

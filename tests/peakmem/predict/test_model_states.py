@@ -51,7 +51,10 @@ def test_states_are_those_of_torch(name: str, precision: str, optimizer: str) ->
 
 @pytest.mark.parametrize(
     ("optimizer", "profile"),
-    [(optimizer, "torch-cuda") for optimizer in ("adamw", "adafactor", "adam8bit", "momentum", "lion")]
+    [
+        (optimizer, "torch-cuda")
+        for optimizer in ("adamw", "adafactor", "adam8bit", "momentum", "lion")
+    ]
     + [("adamw", "paper")],
 )
 def test_a_llamas_states_are_those_of_its_ledger(optimizer: str, profile: str) -> None:

@@ -63,9 +63,8 @@ class MuonAndAdamW:
 class Lomo:
     """Lv et al. 2023: a hook uses each gradient when it is complete, and lets it go."""
 
-    state: dict[Tensor, Any] = {}
-
     def __init__(self, module: torch.nn.Module) -> None:
+        self.state: dict[Tensor, Any] = {}
         for parameter in module.parameters():
             parameter.register_post_accumulate_grad_hook(self._update)
 
@@ -125,5 +124,5 @@ def test_muon_has_one_moment_where_adamw_has_two() -> None:
 
 
 def test_lomo_cannot_accumulate() -> None:
-    with pytest.raises(ValueError, match="lomo uses each gradient at once.*micro_batches=1"):
+    with pytest.raises(ValueError, match=r"lomo uses each gradient at once.*micro_batches=1"):
         Recipe(optimizer="lomo", batch=4, micro_batches=2)

@@ -40,8 +40,10 @@ def test_nothing_is_refused() -> None:
 
 
 def test_a_table_knows_kinds_only() -> None:
-    assert adapted_groups(["mlp", "attention"]) == {"attention", "mlp"} == adapted_groups(
-        ["all-linear"]
+    assert (
+        adapted_groups(["mlp", "attention"])
+        == {"attention", "mlp"}
+        == adapted_groups(["all-linear"])
     )
     with pytest.raises(ValueError, match="known by kind only, not as 'q_proj'"):
         adapted_groups(["q_proj"])
