@@ -58,7 +58,7 @@ from peakmem.measure.storages import tensors_in
 from peakmem.measure.workspaces import Untraceable, complete, refusing
 from peakmem.specs.ledger import Ledger
 
-__all__ = ["Untraceable", "chain_of", "fake_tensors", "finished", "trace"]
+__all__ = ["Untraceable", "chain_of", "fake_tensors", "trace"]
 
 _PROFILES = ("torch-cpu", "torch-cuda")
 
@@ -87,20 +87,12 @@ def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
     """
     with fake_tensors(device_profile) as meter:
         ledger = run_measured(meter, build_step(meter.device), warm_up=1)
-    return finished(ledger, device_profile)
-
-
-def finished(ledger: Ledger, device_profile: str) -> Ledger:
-    """Return a ledger of fake tensors as the device has it."""
     return without_counters(ledger) if device_profile == "torch-cuda" else ledger
 
 
 @contextmanager
 def fake_tensors(device_profile: str) -> Iterator[MemoryMeter]:
-    """Until the block ends, make fake tensors of all that is made, and meter them.
-
-    Raises what `trace` raises.
-    """
+    """Meter a block that makes fake tensors only. Raises what `trace` raises."""
     if device_profile not in _PROFILES:
         raise ValueError(
             f"device_profile={device_profile!r} is unknown; use one of {', '.join(_PROFILES)}"

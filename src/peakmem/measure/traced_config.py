@@ -70,9 +70,9 @@ def _build(
     if recipe.checkpointing == "full":
         model.gradient_checkpointing_enable({"use_reentrant": False})
     trained = [p for p in model.parameters() if p.requires_grad]
-    masters = trained
+    masters: list[Any] = trained
     if formats.master:
-        masters = [nn.Parameter(p.detach().to(_DTYPES[str(formats.master)])) for p in trained]
+        masters = [p.detach().to(_DTYPES[str(formats.master)]) for p in trained]
     how = {} if recipe.implementation is None else {"foreach": recipe.implementation == "foreach"}
     if recipe.implementation == "fused":
         how = {"fused": True}
@@ -97,7 +97,7 @@ def _build(
     return step
 
 
-def _pass_gradients(trained: list[nn.Parameter], masters: list[nn.Parameter]) -> None:
+def _pass_gradients(trained: list[nn.Parameter], masters: list[Tensor]) -> None:
     for parameter, master in zip(trained, masters, strict=True):
         if parameter.grad is not None:
             master.grad = parameter.grad.to(master.dtype)

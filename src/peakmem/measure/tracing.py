@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
-from peakmem.measure.trace import fake_tensors, finished
+from peakmem.measure.cuda_defaults import without_counters
+from peakmem.measure.trace import fake_tensors
 from peakmem.specs.ledger import Ledger
 
 __all__ = ["Traced", "trace", "trace_script"]
@@ -42,7 +43,7 @@ def trace(device_profile: str = "torch-cuda") -> Iterator[Traced]:
 
     Everything has to be on the CPU, by `torch.device("cpu")` or by default, whichever device the
     profile is about: "torch-cuda" or "torch-cpu". Raises Untraceable for an operator whose memory
-    cannot be known, and ValueError for an unknown profile or a block that made no tensor.
+    cannot be known, ValueError for an unknown profile, RuntimeError for a block without tensors.
 
     >>> import torch
     >>> with trace() as found:
@@ -54,12 +55,9 @@ def trace(device_profile: str = "torch-cuda") -> Iterator[Traced]:
     found = Traced()
     with fake_tensors(device_profile) as meter:
         yield found
-        if not meter.timeline:
-            raise ValueError(
-                "the block ran no operator of torch; build the model and run its step inside"
-            )
         ledger = meter.ledger()
-    found._ledger = finished(ledger, device_profile)
+    on_cuda = device_profile == "torch-cuda"
+    found._ledger = without_counters(ledger) if on_cuda else ledger
 
 
 def trace_script(
@@ -68,8 +66,7 @@ def trace_script(
     """Run a script from its start to its end under a trace, and return the ledger.
 
     It sees `arguments` as its own, and runs as `__main__`. Raises ValueError if there is no such
-    file or it ran no operator, and what the script raises. A script that ends by SystemExit with 0
-    has ended well.
+    file or it exits with an error, what `trace` raises, and what the script raises.
     """
     script = Path(path)
     if not script.is_file():

@@ -38,6 +38,8 @@ class Suggestion:
 
     #: What is different, in words.
     changes: tuple[str, ...]
+    #: The fields of Recipe and Parallelism that are different.
+    changed: frozenset[str]
     #: Device time a sequence, relative to the step that was asked for: 2.0 takes twice the hours.
     cost: float
     estimate: Estimate
@@ -108,7 +110,8 @@ def _cheapest(asked: Estimate, choices: list[list[Settings]]) -> Suggestion | No
     for seconds, recipe, parallelism in sorted(ways, key=lambda way: way[0]):
         tried = _try(asked, recipe, parallelism)
         if tried is not None and tried.fits:
-            return Suggestion(tuple(_in_words(asked, tried)), seconds / now, tried)
+            changed = frozenset(_changed(asked, tried))
+            return Suggestion(tuple(_in_words(asked, tried)), changed, seconds / now, tried)
     return None
 
 
@@ -224,7 +227,7 @@ def _states_floor(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -
 def _in_words(asked: Estimate, tried: Estimate) -> Iterator[str]:
     """Yield a phrase for each thing that is different."""
     recipe, many = tried.recipe, tried.parallelism
-    changed = _difference(asked.recipe, recipe) | _difference(asked.parallelism, many)
+    changed = _changed(asked, tried)
     if "micro_batches" in changed:
         yield (
             f"{recipe.micro_batches} micro-batches of {recipe.micro_batch} instead of "
@@ -246,6 +249,11 @@ def _in_words(asked: Estimate, tried: Estimate) -> Iterator[str]:
         yield f"ZeRO stage {many.zero} over {many.data} replicas"
     if "tensor" in changed:
         yield f"tensor parallelism over {many.tensor} devices"
+
+
+def _changed(asked: Estimate, tried: Estimate) -> set[str]:
+    many = _difference(asked.parallelism, tried.parallelism)
+    return _difference(asked.recipe, tried.recipe) | many
 
 
 def _difference(now: Any, then: Any) -> set[str]:

@@ -134,9 +134,10 @@ class InferenceReport:
 def print_inference(options: Mapping[str, Any], device: Accelerator | None) -> int:
     """Print what the options of `peakmem estimate --inference` ask for; return the exit status."""
     _refuse_training(options)
+    context: int | None = options["context"]
     serving = Serving(
         batch=options["batch"],
-        context=options["context"] or options["sequence"],
+        context=options["sequence"] if context is None else context,
         precision=options["precision"],
         quantized=options["quantized_base"],
         tensor=options["tensor"],

@@ -160,8 +160,7 @@ class Recipe:
             )
         if self.optimizer == "lomo" and self.micro_batches > 1:
             raise ValueError(
-                "lomo uses each gradient at once, so gradients cannot add up over "
-                f"{self.micro_batches} micro-batches; use micro_batches=1"
+                "lomo uses each gradient at once and cannot add them up; use micro_batches=1"
             )
         _require_one_of("quantized_base", self.quantized_base, (None, *get_args(Quantized)))
         if isinstance(self.lora_rank, bool) or self.lora_rank < 0:

@@ -16,7 +16,13 @@ from peakmem.specs.recipes import Recipe
 from tests.peakmem.specs.configs import SMALL
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-NAMES = ["bert, untied", "gemma2 with biases", "t5, unequal stacks", "vit, oblong"]
+CASES = [
+    ("bert, untied", "fp32"),
+    ("bert, untied", "amp_bf16"),
+    ("gemma2 with biases", "bf16"),
+    ("vit, oblong", "amp_bf16"),
+    pytest.param("t5, unequal stacks", "bf16", marks=pytest.mark.slow),
+]
 
 
 def built(name: str, precision: str) -> Any:
@@ -63,8 +69,7 @@ def peak_bytes(name: str, module: Any, precision: str) -> int:
     return meter.peak_bytes
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "amp_bf16"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "precision"), CASES)
 def test_the_trace_is_the_metered_step(name: str, precision: str) -> None:
     config = ModelConfig("config.json", SMALL[name])
     recipe = Recipe(precision, batch=2, sequence=12, implementation="for-loop")

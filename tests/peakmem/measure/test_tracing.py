@@ -43,7 +43,7 @@ def test_a_block_has_a_ledger_when_it_has_ended() -> None:
         torch.zeros(8)
         with pytest.raises(RuntimeError, match="still runs"):
             _ = found.ledger
-    with pytest.raises(ValueError, match="ran no operator of torch"), peakmem.trace():
+    with pytest.raises(RuntimeError, match="nothing was live"), peakmem.trace():
         pass
     with pytest.raises(ValueError, match="device_profile='tpu' is unknown"), peakmem.trace("tpu"):
         pass
@@ -69,12 +69,12 @@ def test_a_script_takes_no_memory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("import sys; sys.exit('no data')", "ended with 'no data'"), ("1 + 1", "ran no operator")],
+    [("import sys; sys.exit('no data')", "ended with 'no data'"), ("1 + 1", "nothing was live")],
 )
 def test_a_script_that_trains_nothing_is_refused(text: str, says: str, tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(text)
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises((ValueError, RuntimeError), match=says):
         trace_script(str(path))
     with pytest.raises(ValueError, match=r"no such script: nowhere\.py"):
         trace_script("nowhere.py")

@@ -91,15 +91,26 @@ def test_a_picture_is_written(options: str, tmp_path: Path) -> None:
 
 
 def test_the_exported_file_is_the_remedys(capsys: pytest.CaptureFixture[str]) -> None:
-    command = "estimate --model llama3-8b --precision amp_bf16 --gpu h100-80gb --batch 4 --export"
-    assert main([*command.split(), "accelerate"]) == 0
+    command = "estimate --model gpt2-xl --precision amp_bf16 --optimizer momentum --seq 256"
+    assert main([*command.split(), "--memory", "18GB", "--export", "accelerate"]) == 0
     told = capsys.readouterr()
-    assert told.err.startswith("The step does not fit; the file is for: ")
-    assert json.loads(told.out)["num_processes"] > 1
-    assert main([*command.split(), "fsdp", "--memory", "400GB", "--zero", "2"]) == 0
+    assert told.err == "The step does not fit; the file is for: ZeRO stage 2 over 2 replicas.\n"
+    assert json.loads(told.out)["num_processes"] == 2
+    assert json.loads(told.out)["fsdp_config"]["fsdp_reshard_after_forward"] is False
+    fits = ["--memory", "80GB", "--data-parallel", "4", "--zero", "3"]
+    assert main([*command.split(), *fits, "--export", "fsdp"]) == 0
     told = capsys.readouterr()
     assert told.err == ""
-    assert json.loads(told.out)["reshard_after_forward"] is False
+    assert json.loads(told.out)["reshard_after_forward"] is True
+
+
+def test_a_file_that_cannot_say_the_remedy_is_as_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    """Accumulation is the script's, not the file's."""
+    command = "estimate --model gpt2 --batch 64 --memory 8GB --export accelerate"
+    assert main(command.split()) == 0
+    told = capsys.readouterr()
+    assert "the file can say none of the cheapest remedies, and is as asked" in told.err
+    assert json.loads(told.out)["distributed_type"] == "NO"
 
 
 def test_a_config_is_traced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,7 +157,7 @@ def test_a_script_is_traced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     ("text", "says"),
     [
         ("import torch; torch.ones(4).nonzero()", "the shape that aten.nonzero.default returns"),
-        ("1", "ran no operator of torch"),
+        ("1", "nothing was live on cpu"),
     ],
 )
 def test_a_script_that_cannot_be_traced_gets_one_sentence(
