@@ -113,6 +113,7 @@ def fake_tensors(device_profile: str) -> Iterator[MemoryMeter]:
         _clear_errors(),
         meter,
         _Outside(fake),
+        meter.watch_layers(),
     ):
         yield meter
 

@@ -30,12 +30,22 @@ def layer_lines(ledger: Ledger) -> Iterator[str]:
     outside = by_layer.pop("", 0)
     if not by_layer:
         return
-    yield f"{'the same by layer':<28}{'bytes':>20}"
-    for n_bytes, alike in groupby(by_layer, key=by_layer.__getitem__):
-        layers = list(alike)
-        name = layers[0] if len(layers) == 1 else f"{layers[0]} to {layers[-1]}, each"
-        yield f"  {name:<26}{n_bytes:>20,}  {both(n_bytes)}"
-    yield f"  {'in no layer':<26}{outside:>20,}  {both(outside)}"
+    rows = {
+        _range(list(alike)): n_bytes
+        for n_bytes, alike in groupby(by_layer, key=by_layer.__getitem__)
+    } | {"in no layer": outside}
+    width = max(26, *map(len, rows))
+    yield f"{'the same by layer':<{width + 2}}{'bytes':>20}"
+    for name, n_bytes in rows.items():
+        yield f"  {name:<{width}}{n_bytes:>20,}  {both(n_bytes)}"
+
+
+def _range(layers: list[str]) -> str:
+    """Return neighbours' names in short, such as "blocks.0 to 11, each"."""
+    if len(layers) == 1:
+        return layers[0]
+    before, last = layers[0].rpartition(".")[0], layers[-1]
+    return f"{layers[0]} to {last.removeprefix(f'{before}.')}, each"
 
 
 def process_lines(found: Fit) -> Iterator[str]:
