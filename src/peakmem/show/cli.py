@@ -85,9 +85,9 @@ def _parser() -> _Parser:
         commands.add_parser(
             "estimate",
             help="predict one training step's peak memory",
-            epilog="The exit status is 0 if the step fits, 1 if not, and 2 for wrong input. Of a "
-            "config whose activations are not predicted it is 1 only if the model's states alone "
-            "are too large.",
+            epilog="The exit status is 0 if it fits, 1 if it does not or may not, and 2 for wrong "
+            "input. Of a config whose activations are not predicted it is 1 only if the model's "
+            "states alone are too large.",
         )
     )
     _add_trace(commands.add_parser("trace", help="run a script without its memory"))
