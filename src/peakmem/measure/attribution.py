@@ -153,6 +153,7 @@ def ledger_of(rows: Sequence[Row], names: Sequence[str], parts: bytes, start: in
                 bytes=row.bytes,
                 birth=max(row.birth - start, 0),
                 death=death - start,
+                layer=row.layer,
             )
         )
     events = (

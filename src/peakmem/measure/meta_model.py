@@ -12,7 +12,7 @@ import torch
 from peakmem.specs.model_config import ModelConfig
 from peakmem.specs.parameter_table import Group, Parameter, ParameterTable
 
-__all__ = ["built_parameters"]
+__all__ = ["built_class", "built_parameters"]
 
 # The group of a parameter, by the names of the classes that it lies in, the first match deciding.
 # Transformers has no other mark of what a module is for.
@@ -38,8 +38,8 @@ _AUTO_CLASSES = (
 )
 
 
-def built_parameters(config: ModelConfig) -> ParameterTable:
-    """Build the config's class without memory for its weights, and list its parameters.
+def built_class(config: ModelConfig) -> tuple[Any, Any]:
+    """Return the config's class in transformers, and the config as that class takes it.
 
     Raises ValueError if transformers is not installed, does not know the model_type, or refuses
     the config. Code that a model brings along is never run.
@@ -54,20 +54,36 @@ def built_parameters(config: ModelConfig) -> ParameterTable:
         )
     try:
         settings = known[kind].from_dict(dict(config.values))
-        with torch.device("meta"):
-            model = _class_of(transformers, config, settings)._from_config(settings)
+        return _class_of(transformers, config, settings), settings
     except Exception as error:  # whatever a model's class raises for a config that it can't take
-        reason = next(filter(None, str(error).splitlines()), type(error).__name__).strip()
-        raise ValueError(
-            f"{config.source}: transformers {transformers.__version__} can't build this {kind} "
-            f"({reason}); correct the config, or install what is named"
-        ) from error
+        raise _refused(config, error) from error
+
+
+def _refused(config: ModelConfig, error: Exception) -> ValueError:
+    reason = next(filter(None, str(error).splitlines()), type(error).__name__).strip()
+    return ValueError(
+        f"{config.source}: transformers {_transformers(config).__version__} can't build this "
+        f"{config.model_type} ({reason}); correct the config, or install what is named"
+    )
+
+
+def built_parameters(config: ModelConfig) -> ParameterTable:
+    """Build the config's class without memory for its weights, and list its parameters.
+
+    Raises ValueError where `built_class` does.
+    """
+    family, settings = built_class(config)
+    try:
+        with torch.device("meta"):
+            model = family._from_config(settings)
+    except Exception as error:
+        raise _refused(config, error) from error
     groups = _groups(model)
     found = tuple(Parameter(groups[name], tuple(p.shape)) for name, p in model.named_parameters())
     # Every mixture has an entry for its number of experts; which of its tensors are experts, and
     # how many a token uses, each class knows by itself.
     is_dense = "expert" not in str(settings)
-    return ParameterTable(kind, type(model).__name__, found, knows_active=is_dense)
+    return ParameterTable(config.model_type, type(model).__name__, found, knows_active=is_dense)
 
 
 def _transformers(config: ModelConfig) -> Any:

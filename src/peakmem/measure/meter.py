@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -30,6 +31,7 @@ from peakmem.core.errors import OutOfMemory
 from peakmem.measure.attribution import StepPart
 from peakmem.measure.dispatch import Operators
 from peakmem.measure.history import History
+from peakmem.measure.module_layers import watching_layers
 from peakmem.measure.storages import CudaAllocator, NumpyMemory, Storages, tensors_in
 from peakmem.specs.ledger import Ledger
 
@@ -121,6 +123,10 @@ class MemoryMeter:
         where it was there when the block began.
         """
         return self._kept().ledger(start)
+
+    def watch_layers(self) -> AbstractContextManager[None]:
+        """Until the block ends, note which layer of a model makes each tensor."""
+        return watching_layers(self._storages)
 
     def begin_again(self) -> int:
         """Forget the peak so far, as after a warm-up; return the event that marks the place.

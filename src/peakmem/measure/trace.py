@@ -58,7 +58,7 @@ from peakmem.measure.storages import tensors_in
 from peakmem.measure.workspaces import Untraceable, complete, refusing
 from peakmem.specs.ledger import Ledger
 
-__all__ = ["Untraceable", "chain_of", "trace"]
+__all__ = ["Untraceable", "chain_of", "fake_tensors", "trace"]
 
 _PROFILES = ("torch-cpu", "torch-cuda")
 
@@ -85,13 +85,20 @@ def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
     >>> ledger.by_owner(ledger.last_event("optimizer"))["gradient"]
     40000000000
     """
+    with fake_tensors(device_profile) as meter:
+        ledger = run_measured(meter, build_step(meter.device), warm_up=1)
+    return without_counters(ledger) if device_profile == "torch-cuda" else ledger
+
+
+@contextmanager
+def fake_tensors(device_profile: str) -> Iterator[MemoryMeter]:
+    """Meter a block that makes fake tensors only. Raises what `trace` raises."""
     if device_profile not in _PROFILES:
         raise ValueError(
             f"device_profile={device_profile!r} is unknown; use one of {', '.join(_PROFILES)}"
         )
     on_cuda = device_profile == "torch-cuda"
-    device = torch.device("cpu")
-    meter = MemoryMeter(device)
+    meter = MemoryMeter(torch.device("cpu"))
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     with (
         fake,
@@ -106,9 +113,9 @@ def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
         _clear_errors(),
         meter,
         _Outside(fake),
+        meter.watch_layers(),
     ):
-        ledger = run_measured(meter, build_step(device), warm_up=1)
-    return without_counters(ledger) if on_cuda else ledger
+        yield meter
 
 
 class _Values(TorchDispatchMode):

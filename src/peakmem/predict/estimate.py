@@ -1,8 +1,6 @@
-"""Does it fit? One training step's predicted peak beside the memory of one device.
+"""Does it fit? One training step's predicted peak and its process, on one device.
 
-The prediction inherits `predict.build_ledger`'s omissions: the CUDA context, the workspaces of
-libraries, the allocator's rounding and fragments, buffers of communication. All of them come out of
-the memory that the device reports, so a step that fits with little to spare may still fail.
+The prediction inherits `predict.build_ledger`'s omissions.
 """
 
 from __future__ import annotations
@@ -11,80 +9,46 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from peakmem.core.units import MiB
-from peakmem.predict.caching_allocator import Replay, replay
+from peakmem.predict.fit import Fit
 from peakmem.predict.step_ledger import build_ledger
 from peakmem.specs.hardware import Accelerator
-from peakmem.specs.ledger import Ledger, Owner
+from peakmem.specs.ledger import Owner
 from peakmem.specs.models import ModelShape, parameter_count
 from peakmem.specs.recipes import Parallelism, Recipe
 
 __all__ = ["Estimate", "Verdict", "estimate"]
 
-Verdict = Literal["fits", "reduce activations", "no batch size can fix this"]
-
-# Of a process that runs torch: with CUDA's modules loaded lazily, as torch 1.13 and later ask for,
-# and all of them at once (github.com/pytorch/pytorch/pull/86509). On top cuBLAS's workspace, which
-# is at most this large by default (32 MiB, on Hopper and later; getChosenWorkspaceSize in torch).
-_CONTEXT_BYTES = (287_047_680, 666_632_192 + 32 * MiB)
+Verdict = Literal["fits", "may fit", "reduce activations", "no batch size can fix this"]
 
 _MODEL_STATES: tuple[Owner, ...] = ("parameter", "gradient", "master", "optimizer_state")
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Fit):
     """A model, how it is trained, on what, and the ledger of one device's step."""
 
     model: ModelShape
     recipe: Recipe
     parallelism: Parallelism
-    device: Accelerator
-    ledger: Ledger
-
-    @property
-    def peak_bytes(self) -> int:
-        """The most that is live at once on one device."""
-        return self.ledger.peak_bytes
-
-    @property
-    def margin_bytes(self) -> int:
-        """What is left of the device's memory at the peak; negative where it does not fit."""
-        return self.device.memory_bytes - self.peak_bytes
-
-    @property
-    def fits(self) -> bool:
-        """Whether the peak is at most the device's memory."""
-        return self.margin_bytes >= 0
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Whether it fits and, where not, whether the batch could be to blame.
+        """Whether it fits or may fit and, where not, whether the batch could be to blame.
 
         It is to blame if one sequence at a time would fit. Otherwise the model's states, or a
         single sequence's activations, are too large by themselves.
         """
         if self.fits:
             return "fits"
+        if not self.excess_bytes:  # it depends on what the allocator can give back
+            return "may fit"
         if self.recipe.micro_batch == 1:
             return "no batch size can fix this"
         alone = replace(self.recipe, micro_batches=self.recipe.batch)
-        smallest = build_ledger(self.model, alone, self.parallelism)
-        fits = smallest.peak_bytes <= self.device.memory_bytes
-        return "reduce activations" if fits else "no batch size can fix this"
-
-    @cached_property
-    def allocation(self) -> Replay:
-        """What torch's caching allocator makes of the step."""
-        return replay(self.ledger)
-
-    @property
-    def process_bytes(self) -> tuple[int, int]:
-        """What the whole process takes: at the least, and with all that the allocator reserves.
-
-        Where that is too much, torch first gives back segments that are wholly free.
-        """
-        low, high = _CONTEXT_BYTES
-        return self.peak_bytes + low, self.allocation.reserved_bytes + high
+        smallest = replace(
+            self, recipe=alone, ledger=build_ledger(self.model, alone, self.parallelism)
+        )
+        return "reduce activations" if smallest.fits else "no batch size can fix this"
 
     @property
     def state_bytes(self) -> int:
@@ -99,16 +63,7 @@ class Estimate:
             "gpu": self.device.name or None,
             "parameters": sum(parameter_count(self.model).values()),
             "devices": self.parallelism.devices,
-            "peak_bytes": self.peak_bytes,
-            "allocated_bytes": self.allocation.allocated_bytes,
-            "reserved_bytes": self.allocation.reserved_bytes,
-            "process_bytes": self.process_bytes,
-            "peak_phase": self.ledger.peak_phase,
-            "by_owner": self.ledger.by_owner(),
-            "memory_bytes": self.device.memory_bytes,
-            "memory_source": self.device.memory.source,
-            "margin_bytes": self.margin_bytes,
-            "fits": self.fits,
+            **super().as_json(),
             "verdict": self.verdict,
         }
 
@@ -137,4 +92,6 @@ def estimate(
             "leave it out"
         )
     ledger = build_ledger(model, recipe, parallelism)
-    return Estimate(model, recipe, parallelism, device, ledger)
+    return Estimate(
+        device=device, ledger=ledger, model=model, recipe=recipe, parallelism=parallelism
+    )

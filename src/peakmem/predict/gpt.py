@@ -16,7 +16,7 @@ __all__ = ["Transformer"]
 class Transformer(Layers):
     """GPT's blocks: layer norms, biases, learned positions, an MLP with GELU."""
 
-    def _logits(self, tokens: Value) -> Value:
+    def _hidden(self, tokens: Value) -> Value:
         tape, rules = self.tape, self.profile.rules
         residual = (tokens.shape[0], self.between, self.shape.d_model)
         table = self.parameters["position_embedding.weight"]
@@ -34,8 +34,7 @@ class Transformer(Layers):
                 operands, rule = {"x": embedded, "positions": positions}, rules["add positions"]
                 x = tape.apply("add positions", rule, operands, residual, self.high)
             x = self._dropout("embedding.", x)  # (B, T, D)
-            h = self._norm("final_norm", self._stack(x))
-        return self._head(h)
+            return self._norm("final_norm", self._stack(x))
 
     def _looked_up(self, table: Value, size: tuple[int, ...]) -> Value:  # (1, T, D)
         self.tape.event("numbers of positions")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import partial
 
 from peakmem.predict.autograd_rules import Profile, Rule
 from peakmem.predict.simulated_autograd import Side, Tape, Value
@@ -45,8 +46,8 @@ class Layers(ABC):
         self.high = formats.weights if self.autocasts else formats.compute
 
     @abstractmethod
-    def _logits(self, tokens: Value) -> Value:
-        """Run the model from tokens (B, T) to logits (B, T, V)."""
+    def _hidden(self, tokens: Value) -> Value:
+        """Run the model from tokens (B, T) to what its head takes (B, T, D)."""
 
     @abstractmethod
     def _block(self, prefix: str, x: Value) -> Value:
@@ -54,20 +55,44 @@ class Layers(ABC):
 
     def loss(self, tokens: Value, targets: Value) -> Value:
         """Run forward and the loss; return the mean loss."""
+        with self.tape.autocast(self.autocasts):
+            h = self._hidden(tokens)
+            if self.recipe.loss_chunks == 1:
+                return self._cross_entropy(h, targets, self.recipe.sequence)
+            return self._chunked(h, targets)
+
+    def _cross_entropy(self, h: Value, targets: Value, length: int) -> Value:
+        """Run the head and the loss of `length` tokens of each sequence."""
         tape, rules = self.tape, self.profile.rules
-        with tape.autocast(self.autocasts):
-            logits = self._logits(tokens)  # (B, T, V)
-            scores = tape.cast(logits, "fp32") if self.autocasts else logits
-            dtype = "fp32" if self.autocasts or not self.profile.eager else scores.dtype
-            rows, vocab = logits.shape[0] * logits.shape[1], logits.shape[2]
-            rule = rules["log softmax"]
-            log_p = tape.apply("log softmax", rule, {"x": scores}, (rows, vocab), dtype)
-            log_p.storage.owner = "logits"
-            operands = {"x": log_p, "targets": targets}
-            sides = [Side("total weight", (), dtype)]
-            loss = tape.apply("nll", rules["nll"], operands, (), dtype, sides)
-            tape.touch([logits, scores])
+        logits = self._head(h, length)  # (B, T, V)
+        scores = tape.cast(logits, "fp32") if self.autocasts else logits
+        dtype = "fp32" if self.autocasts or not self.profile.eager else scores.dtype
+        rows, vocab = logits.shape[0] * logits.shape[1], logits.shape[2]
+        rule = rules["log softmax"]
+        log_p = tape.apply("log softmax", rule, {"x": scores}, (rows, vocab), dtype)
+        log_p.storage.owner = "logits"
+        operands = {"x": log_p, "targets": targets}
+        sides = [Side("total weight", (), dtype)]
+        loss = tape.apply("nll", rules["nll"], operands, (), dtype, sides)
+        tape.touch([logits, scores])
         return loss
+
+    def _chunked(self, h: Value, targets: Value) -> Value:
+        """Run the loss in parts, each a checkpointed segment, and add the parts up."""
+        tape, n = self.tape, self.recipe.loss_chunks
+        length = self.recipe.micro_batch * self.recipe.sequence // n
+        part = (1, length, h.shape[-1])
+        with tape.holding(h) as names:
+            chunks = tape.views("parts of the loss", h, [part] * n, self.profile.rules["split"])
+            losses = []
+            for chunk in chunks:
+                run = partial(self._cross_entropy, chunk, targets, length)
+                losses.append(tape.checkpoint(run, kept=chunk))
+                names.append(losses[-1])
+            total = losses[0]
+            for loss in losses[1:]:
+                total = self._add("sum of the loss", total, loss)
+        return self._map("mean over tokens", "mean over micro-batches", total)
 
     def part_of_mean(self, loss: Value) -> Value:
         """Divide a micro-batch's loss by how many there are; return its part of the mean."""
@@ -100,9 +125,9 @@ class Layers(ABC):
                 x = self._block(f"blocks.{layer}.", x)
         return x
 
-    def _head(self, h: Value) -> Value:
+    def _head(self, h: Value, length: int) -> Value:
         table = "token_embedding.weight" if self.shape.tied else "head.weight"
-        size = (h.shape[0], self.recipe.sequence, self.shape.vocab)
+        size = (h.shape[0], length, self.shape.vocab)
         logits = self._linear("head", h, self.parameters[table], None, size)  # (B, T, V)
         logits.storage.owner = "logits"
         return logits
@@ -135,7 +160,7 @@ class Layers(ABC):
     ) -> Value:
         rule = "linear without bias" if bias is None else "linear"
         operands = {"weight": weight} if bias is None else {"bias": bias, "weight": weight}
-        if weight.dtype in ("int8", "nf4"):
+        if self.recipe.quantized_base and weight.dtype == self.recipe.quantized_base:
             operands["weight"], rule = self._dequantized(name, weight), "quantized linear"
         operands["x"] = x
         with self.tape.holding(x) as names:

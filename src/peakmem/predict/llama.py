@@ -20,15 +20,14 @@ class Llama(Layers):
     _cos: Value
     _sin: Value
 
-    def _logits(self, tokens: Value) -> Value:
+    def _hidden(self, tokens: Value) -> Value:
         x = self._embedded(tokens)
         with self.tape.holding() as names:
             self.tape.event("positions")
             names.append(self.tape.make("positions", (1, self.recipe.sequence), "int64"))
             self._cos, self._sin = (self._rotation(part) for part in ("cosine", "sine"))
             names += [self._cos, self._sin]
-            h = self._norm("final_norm", self._stack(x))
-        return self._head(h)
+            return self._norm("final_norm", self._stack(x))
 
     def _rotation(self, name: str) -> Value:
         width = self.shape.attention_width // self.shape.n_heads

@@ -1,7 +1,8 @@
 """The optimizer's step on a tape: what torch's implementations allocate beside the state.
 
 `for-loop` takes one parameter after another, `foreach` all at once, `fused` works in place. 8-bit
-Adam is taken for a fused kernel, as bitsandbytes has it.
+Adam is taken for a fused kernel, as bitsandbytes has it. Lion and Muon loop over parameters always:
+Muon is `torch.optim.Muon`, and Lion makes one update at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from collections.abc import Sequence
 from peakmem.predict.simulated_autograd import Tape, Value
 from peakmem.specs.recipes import Recipe
 
-__all__ = ["play_step"]
+__all__ = ["is_hidden", "play_step"]
+
+_MUON_STEPS = 5  # torch.optim.Muon's default
 
 
 def play_step(tape: Tape, parameters: Sequence[Value], recipe: Recipe, implementation: str) -> None:
@@ -21,8 +24,8 @@ def play_step(tape: Tape, parameters: Sequence[Value], recipe: Recipe, implement
     unless it has it already; the step works on the masters, and the new weights are copied back in
     place.
     """
-    if recipe.offload:
-        tape.event("step of the host")
+    if not recipe.keeps_gradients:
+        tape.event("step of the host" if recipe.offload else "lomo's step was part of backward")
         return
     copies: list[Value] = []
     master = recipe.formats.master
@@ -36,6 +39,17 @@ def play_step(tape: Tape, parameters: Sequence[Value], recipe: Recipe, implement
             _adam(tape, parameters, recipe.formats.states, implementation)
         elif recipe.optimizer == "adafactor":
             _adafactor(tape, parameters, recipe.formats.states, implementation)
+        elif recipe.optimizer == "muon":
+            hidden = [p for p in parameters if is_hidden(p)]
+            _muon(tape, hidden, recipe.formats.states)
+            others = [p for p in parameters if not is_hidden(p)]
+            if implementation != "fused":
+                _adam(tape, others, recipe.formats.states, implementation)
+        elif recipe.optimizer == "lion":
+            for parameter in parameters:
+                name = parameter.storage.name
+                tape.event(f"{name}: update")
+                tape.make(f"{name} (update)", parameter.shape, recipe.formats.states)
         else:
             tape.event(f"{recipe.optimizer} in place")
 
@@ -54,6 +68,34 @@ def _adam(tape: Tape, parameters: Sequence[Value], dtype: str, implementation: s
         root = tape.make(f"{name} (root)", parameter.shape, dtype)
         tape.event(f"{name}: divisor", [*before, root])
         before = [tape.make(f"{name} (divisor)", parameter.shape, dtype)]
+
+
+def is_hidden(parameter: Value) -> bool:
+    """Tell whether Muon takes a parameter: a matrix of a layer, and no vector or embedding."""
+    return bool(parameter.storage.layer) and len(parameter.shape) == 2
+
+
+def _muon(tape: Tape, parameters: Sequence[Value], dtype: str) -> None:
+    """Muon brings each update's singular values near 1 by five products with itself, in bf16."""
+    before: list[Value] = []  # the loop's name for the last update, until it has a new one
+    for parameter in parameters:
+        name, size = parameter.storage.name, parameter.shape
+        square = (min(size), min(size))
+        tape.event(f"{name}: momentum and gradient", before)
+        update = tape.make(f"{name} (update)", size, dtype)
+        x = update
+        if dtype != "bf16":
+            tape.event(f"{name}: update in bf16", [update])
+            x = tape.make(f"{name} (update in bf16)", size, "bf16")
+        products: list[Value] = []
+        for _ in range(_MUON_STEPS):
+            for part in range(2):
+                tape.event(f"{name}: x times itself", [update, x, *products])
+                made = tape.make(f"{name} (x times itself)", square, "bf16")
+                products = [*products[:part], made, *products[part + 1 :]]
+            tape.event(f"{name}: next x", [update, x, *products])
+            x = tape.make(f"{name} (next x)", size, "bf16")
+        before = [x]
 
 
 def _adafactor(tape: Tape, parameters: Sequence[Value], dtype: str, implementation: str) -> None:

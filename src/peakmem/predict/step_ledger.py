@@ -16,15 +16,17 @@ Some things torch does not do by itself. Master weights are what a plain loop ma
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import ceil
 
 from peakmem.predict.autograd_rules import PROFILES, Profile
 from peakmem.predict.gpt import Transformer
 from peakmem.predict.layers import Layers
 from peakmem.predict.llama import Llama
-from peakmem.predict.optimizers import play_step
+from peakmem.predict.optimizers import is_hidden, play_step
 from peakmem.predict.replicas import part_of_replica
 from peakmem.predict.simulated_autograd import Tape, Value
+from peakmem.specs.adapters import adapted_layers
 from peakmem.specs.ledger import Ledger
 from peakmem.specs.models import ModelShape, ParameterTensor, parameter_tensors
 from peakmem.specs.recipes import Parallelism, Recipe, quantized_scales, state_shapes
@@ -63,7 +65,7 @@ def build_ledger(
     rules = _checked(model, recipe, parallelism, profile)
     implementation = recipe.implementation or rules.implementation
     local = _part_of(model, recipe, parallelism)
-    tape = Tape(keep_gradients=not recipe.offload)
+    tape = Tape(keep_gradients=recipe.keeps_gradients)
     parameters = _parameters(tape, local, recipe)
     trained = [value for value in parameters.values() if value.requires_grad]
     _states(tape, trained, recipe, counters=implementation in rules.counters)
@@ -218,15 +220,7 @@ def _adapted(model: ModelShape, recipe: Recipe) -> list[ParameterTensor]:
     def module(tensor: ParameterTensor) -> str:  # its name within a layer, as recipes have it
         return tensor.name.removeprefix(f"{tensor.layer}.").removesuffix(".weight")
 
-    known = {module(tensor) for tensor in linear}
-    targets = set(recipe.lora_targets)
-    if "attention.qkv" in targets - known:
-        targets = targets - {"attention.qkv"} | {f"attention.{part}" for part in "qkv"}
-    if targets - known or not targets:
-        raise ValueError(
-            f"lora_targets={recipe.lora_targets!r}: {model.name} has no such layers; choose of "
-            f"{', '.join(sorted(known))}"
-        )
+    targets = adapted_layers(recipe.lora_targets, map(module, linear))
     return [tensor for tensor in linear if module(tensor) in targets]
 
 
@@ -234,11 +228,14 @@ def _states(tape: Tape, trained: list[Value], recipe: Recipe, counters: bool) ->
     """Put masters and optimizer state on the tape; offloaded ones are with the host."""
     formats = recipe.formats
     for parameter in [] if recipe.offload else trained:
-        name, shape = parameter.storage.name, parameter.shape
+        name, shape, layer = parameter.storage.name, parameter.shape, parameter.storage.layer
+        put = partial(tape.resident, layer=layer)
         if formats.master:
-            tape.resident(f"{name} (master)", "master", shape, formats.master)
-        states = state_shapes(recipe.optimizer, shape, formats.states)
+            put(f"{name} (master)", "master", shape, formats.master)
+        hidden = is_hidden(parameter)
+        states = state_shapes(recipe.optimizer, shape, formats.states, in_layer=hidden)
         for state, (state_shape, dtype) in states.items():
-            tape.resident(f"{name} ({state})", "optimizer_state", state_shape, dtype)
-        if states and counters and recipe.optimizer != "momentum":
-            tape.resident(f"{name} (step)", "optimizer_state", (), "fp32")
+            put(f"{name} ({state})", "optimizer_state", state_shape, dtype)
+        uncounted = "momentum" in states  # of SGD, Lion and Muon
+        if states and counters and not uncounted:
+            put(f"{name} (step)", "optimizer_state", (), "fp32")

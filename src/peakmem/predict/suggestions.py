@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import chain, combinations, product
+from math import prod
 from typing import Any
 
 from peakmem.predict.estimate import Estimate, estimate
@@ -22,7 +23,7 @@ from peakmem.scale.parallelism import offload_link_bytes, zero_communicated_byte
 from peakmem.specs.models import ModelShape, parameter_count
 from peakmem.specs.recipes import Parallelism, Recipe, state_shapes, storage_bytes
 
-__all__ = ["Suggestion", "suggest"]
+__all__ = ["Suggestion", "largest_batch", "suggest"]
 
 _UTILISATION = 0.45  # Narayanan et al. 2021: 140 of 312 TFLOP/s for GPT-3
 _MOST_DEVICES = 4096
@@ -37,6 +38,8 @@ class Suggestion:
 
     #: What is different, in words.
     changes: tuple[str, ...]
+    #: The fields of Recipe and Parallelism that are different.
+    changed: frozenset[str]
     #: Device time a sequence, relative to the step that was asked for: 2.0 takes twice the hours.
     cost: float
     estimate: Estimate
@@ -53,7 +56,7 @@ def suggest(asked: Estimate, most: int = 3) -> list[Suggestion]:
     >>> step = Recipe(precision="amp_bf16", batch=16, sequence=1024)
     >>> tight = estimate(model("gpt2"), step, accelerator("rtx3080-10gb"))
     >>> suggest(tight, most=1)[0].changes
-    ('2 micro-batches of 8 instead of 16 at once',)
+    ('4 micro-batches of 4 instead of 16 at once',)
     """
     if asked.fits:
         return []
@@ -64,6 +67,30 @@ def suggest(asked: Estimate, most: int = 3) -> list[Suggestion]:
         if found:
             return sorted(found, key=lambda suggestion: suggestion.cost)[:most]
     return []
+
+
+def largest_batch(asked: Estimate) -> int:
+    """Return how many sequences fit at once, trained otherwise as asked; 0 if not even one does.
+
+    >>> from peakmem.specs.hardware import accelerator
+    >>> from peakmem.specs.models import model
+    >>> step = Recipe(precision="amp_bf16", sequence=1024)
+    >>> largest_batch(estimate(model("gpt2"), step, accelerator("rtx3080-10gb")))
+    6
+    """
+
+    def fits(batch: int) -> bool:
+        recipe = replace(asked.recipe, batch=batch, micro_batches=1)
+        return estimate(asked.model, recipe, asked.device, asked.parallelism).fits
+
+    high = 1
+    while fits(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 def _cheapest(asked: Estimate, choices: list[list[Settings]]) -> Suggestion | None:
@@ -83,7 +110,8 @@ def _cheapest(asked: Estimate, choices: list[list[Settings]]) -> Suggestion | No
     for seconds, recipe, parallelism in sorted(ways, key=lambda way: way[0]):
         tried = _try(asked, recipe, parallelism)
         if tried is not None and tried.fits:
-            return Suggestion(tuple(_in_words(asked, tried)), seconds / now, tried)
+            changed = frozenset(_changed(asked, tried))
+            return Suggestion(tuple(_in_words(asked, tried)), changed, seconds / now, tried)
     return None
 
 
@@ -184,22 +212,22 @@ def _states_floor(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -
     formats, data = recipe.formats, parallelism.data
     weights = storage_bytes(n_parameters, formats.weights)
     floor = weights // (data if parallelism.zero == 3 else 1)
-    if recipe.offload:
+    if not recipe.keeps_gradients:
         return floor
     floor += storage_bytes(n_parameters, formats.gradients) // (
         data if parallelism.zero >= 2 else 1
     )
     states = storage_bytes(n_parameters, formats.master) if formats.master else 0
     if recipe.optimizer != "adafactor":  # which is smaller for matrices than for vectors
-        flat = state_shapes(recipe.optimizer, (n_parameters,), formats.states).values()
-        states += sum(storage_bytes(shape[0], dtype) for shape, dtype in flat)
+        flat = state_shapes(recipe.optimizer, (n_parameters, 1), formats.states).values()
+        states += sum(storage_bytes(prod(shape), dtype) for shape, dtype in flat)
     return floor + states // (data if parallelism.zero >= 1 else 1)
 
 
 def _in_words(asked: Estimate, tried: Estimate) -> Iterator[str]:
     """Yield a phrase for each thing that is different."""
     recipe, many = tried.recipe, tried.parallelism
-    changed = _difference(asked.recipe, recipe) | _difference(asked.parallelism, many)
+    changed = _changed(asked, tried)
     if "micro_batches" in changed:
         yield (
             f"{recipe.micro_batches} micro-batches of {recipe.micro_batch} instead of "
@@ -221,6 +249,11 @@ def _in_words(asked: Estimate, tried: Estimate) -> Iterator[str]:
         yield f"ZeRO stage {many.zero} over {many.data} replicas"
     if "tensor" in changed:
         yield f"tensor parallelism over {many.tensor} devices"
+
+
+def _changed(asked: Estimate, tried: Estimate) -> set[str]:
+    many = _difference(asked.parallelism, tried.parallelism)
+    return _difference(asked.recipe, tried.recipe) | many
 
 
 def _difference(now: Any, then: Any) -> set[str]:

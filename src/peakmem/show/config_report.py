@@ -45,8 +45,7 @@ class ConfigReport:
             table = built_parameters(config)
         states: dict[Owner, int] = {}
         if shape is None:
-            _require_one_device(given, table, parallelism)
-            states = model_states(table, recipe)
+            states = model_states(table, recipe, parallelism)
         return cls(given, table, read is not None, shape, recipe, states)
 
     @property
@@ -108,7 +107,7 @@ class ConfigReport:
             yield f"This leaves {left} for activations; whether they fit is not judged."
         yield (
             f"Activations and temporaries are not predicted for this {self.table.model_type}; "
-            "`peakmem.measure.trace.trace` can measure them, without a GPU."
+            "--trace runs its step without a GPU and without its memory."
         )
 
     # For programs.
@@ -135,11 +134,3 @@ class ConfigReport:
             "fits": False if self.is_too_large(memory_bytes) else None,
             "notes": list(self.notes(memory_bytes)),
         }
-
-
-def _require_one_device(given: str, table: ParameterTable, parallelism: Parallelism) -> None:
-    if parallelism.tensor > 1 or parallelism.pipeline > 1 or parallelism.zero:
-        raise ValueError(
-            f"{given}: a {table.model_type} is counted for one device; leave out --zero, "
-            "--tensor-parallel and --pipeline"
-        )

@@ -158,6 +158,18 @@ class Ledger:
         """Return bytes by owner at an event (the peak's, if None); owners of nothing left out."""
         return _by_owner(self.live(event))
 
+    def by_layer(self, event: int | None = None) -> dict[str, dict[Owner, int]]:
+        """Return each layer's bytes by owner, in the order of the ledger's tensors.
+
+        What is in no layer comes under "".
+        """
+        layers: dict[str, list[Tensor]] = {}
+        there = {id(tensor) for tensor in self.live(event)}
+        for tensor in self.tensors:
+            if id(tensor) in there:
+                layers.setdefault(tensor.layer, []).append(tensor)
+        return {layer: _by_owner(tensors) for layer, tensors in layers.items()}
+
     def last_event(self, phase: Phase) -> int:
         """Return the last event of a phase; ValueError where it has none."""
         found = [i for i, event in enumerate(self.events) if event.phase == phase]

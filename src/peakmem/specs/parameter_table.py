@@ -7,12 +7,24 @@ tables count as used in full, as in the active counts that papers print.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
+from types import MappingProxyType
 from typing import Literal, get_args
 
-__all__ = ["GROUPS", "Group", "Parameter", "ParameterTable", "layer_norm", "linear", "repeated"]
+from peakmem.specs.models import ModelShape, parameter_tensors
+
+__all__ = [
+    "GROUPS",
+    "Group",
+    "Parameter",
+    "ParameterTable",
+    "layer_norm",
+    "linear",
+    "repeated",
+    "table_of_shape",
+]
 
 Group = Literal["embedding", "attention", "mlp", "router", "experts", "norm", "head", "other"]
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -75,6 +87,32 @@ class ParameterTable:
         for parameter in self.parameters:
             sums[parameter.group] += parameter.elements
         return {group: n for group, n in sums.items() if n}
+
+
+# Of components of a model that is given by its sizes.
+_OF_COMPONENT: Mapping[str, Group] = MappingProxyType(
+    {
+        "token_embedding": "embedding",
+        "position_embedding": "embedding",
+        "attention": "attention",
+        "mlp": "mlp",
+        "layer_norms": "norm",
+        "final_norm": "norm",
+        "head": "head",
+    }
+)
+
+
+def table_of_shape(shape: ModelShape) -> ParameterTable:
+    """Return the parameters of a model that is given by its sizes.
+
+    >>> from peakmem.specs.models import model
+    >>> table_of_shape(model("gpt2")).total
+    124439808
+    """
+    tensors = parameter_tensors(shape)
+    found = (Parameter(_OF_COMPONENT[tensor.component], tensor.shape) for tensor in tensors)
+    return ParameterTable(shape.name, shape.name, tuple(found))
 
 
 def linear(group: Group, wide: int, narrow: int, *, bias: bool) -> list[Parameter]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 from peakmem.core.errors import did_you_mean, require_whole
 from peakmem.numbers.formats import FORMATS
@@ -67,13 +67,16 @@ OPTIMIZERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "adamw": ("first_moment", "second_moment"),
         "adafactor": ("row_moment", "column_moment"),
         "adam8bit": ("first_moment", "second_moment", "first_scale", "second_scale"),
+        "lion": ("momentum",),  # Chen et al. 2023
+        "muon": ("momentum",),  # of layers' matrices; all else is trained by AdamW beside it
+        "lomo": (),  # Lv et al. 2023: each gradient is used, and gone, as soon as it is complete
     }
 )
 
 Implementation = Literal["for-loop", "foreach", "fused"]
 Attention = Literal["standard", "flash"]
 Checkpointing = Literal["none", "selective", "every_k", "full"]
-Quantized = Literal["int8", "nf4"]
+Quantized = Literal["int8", "nf4", "fp8_e4m3"]
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,9 @@ class Recipe:
     micro_batches: int = 1
     #: "standard" keeps the scores' matrices, "flash" does not.
     attention: Attention = "flash"
+    #: Equal parts of a micro-batch's tokens that the head and the loss take one after another.
+    #: From 2 on, logits are not kept: backward makes each part's again.
+    loss_chunks: int = 1
     #: Probability; anything above 0 means masks.
     dropout: float = 0.0
     #: What is kept for backward: "none" keeps everything, "selective" leaves out what attention
@@ -115,13 +121,11 @@ class Recipe:
     #: Rank of the adapters beside `lora_targets`; all other parameters are frozen then (LoRA,
     #: Hu et al. 2022). 0 trains the model itself.
     lora_rank: int = 0
-    #: Layers that get one, by their names in a block such as "attention.qkv" or "mlp.up"; where
-    #: queries, keys and values have matrices of their own, "attention.qkv" stands for all
-    #: three.
+    #: Layers that get one, by name or by kind: see `specs.adapters`.
     lora_targets: tuple[str, ...] = ("attention.qkv",)
     #: The blocks' frozen matrices in 8 bits with a scale a row ("int8", Dettmers et al. 2022),
-    #: or in 4 with scales that are quantized too ("nf4", QLoRA, Dettmers et al. 2023); None for
-    #: as they are.
+    #: or in 4 with scales that are quantized too ("nf4", QLoRA, Dettmers et al. 2023), or in fp8
+    #: with a scale for each block of 128 x 128 ("fp8_e4m3", DeepSeek-V3); None for as they are.
     quantized_base: Quantized | None = None
 
     def __post_init__(self) -> None:
@@ -134,7 +138,7 @@ class Recipe:
         _require_one_of(
             "checkpointing", self.checkpointing, ("none", "selective", "every_k", "full")
         )
-        for name in ("batch", "sequence", "micro_batches", "checkpoint_every"):
+        for name in ("batch", "sequence", "micro_batches", "checkpoint_every", "loss_chunks"):
             require_whole(name, getattr(self, name))
         if self.batch % self.micro_batches:
             raise ValueError(
@@ -148,7 +152,17 @@ class Recipe:
                 "checkpointing='full' has segments of 1 layer; use 'every_k' for "
                 f"checkpoint_every={self.checkpoint_every}"
             )
-        _require_one_of("quantized_base", self.quantized_base, (None, "int8", "nf4"))
+        tokens = self.micro_batch * self.sequence
+        if tokens % self.loss_chunks:
+            raise ValueError(
+                f"a micro-batch of {tokens} tokens cannot be cut into {self.loss_chunks} equal "
+                "parts; let loss_chunks divide them"
+            )
+        if self.optimizer == "lomo" and self.micro_batches > 1:
+            raise ValueError(
+                "lomo uses each gradient at once and cannot add them up; use micro_batches=1"
+            )
+        _require_one_of("quantized_base", self.quantized_base, (None, *get_args(Quantized)))
         if isinstance(self.lora_rank, bool) or self.lora_rank < 0:
             raise ValueError(f"expected lora_rank of 0 or more, but got {self.lora_rank!r}")
         if self.quantized_base and not self.lora_rank:
@@ -165,6 +179,11 @@ class Recipe:
     def segment(self) -> int:
         """Layers of a checkpointed segment; 0 where whole layers are kept."""
         return self.checkpoint_every if self.checkpointing in ("every_k", "full") else 0
+
+    @property
+    def keeps_gradients(self) -> bool:
+        """Whether all gradients are there together when backward ends."""
+        return not self.offload and self.optimizer != "lomo"
 
     @property
     def formats(self) -> Precision:
@@ -226,31 +245,39 @@ def quantized_scales(shape: tuple[int, ...], dtype: str) -> dict[str, tuple[tupl
     """Return what a quantized matrix keeps beside its codes: name -> (shape, dtype).
 
     "int8" has one fp32 scale a row. "nf4" has an 8-bit scale for each block of 64 elements, and an
-    fp32 scale for each 256 of those (QLoRA, section 3): 0.127 bits a parameter.
+    fp32 scale for each 256 of those (QLoRA, section 3): 0.127 bits a parameter. "fp8_e4m3" has an
+    fp32 scale for each block of 128 x 128 (DeepSeek-V3, section 3.3.2).
 
     >>> quantized_scales((128, 64), "nf4")["scales"]
     ((128,), 'uint8')
     """
     if dtype == "int8":
-        return {"scales": (shape[:1], "fp32")}
+        return {"scales": (shape[:-1], "fp32")}
+    if dtype == "fp8_e4m3":
+        blocks_2d = (ceil(shape[-2] / 128), ceil(shape[-1] / 128))
+        return {"scales": ((*shape[:-2], *blocks_2d), "fp32")}
     blocks = ceil(prod(shape) / 64)
     return {"scales": ((blocks,), "uint8"), "scales of scales": ((ceil(blocks / 256),), "fp32")}
 
 
 def state_shapes(
-    optimizer: str, shape: tuple[int, ...], dtype: str
+    optimizer: str, shape: tuple[int, ...], dtype: str, *, in_layer: bool = True
 ) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return the optimizer's state of one parameter: name -> (shape, dtype), counters left out.
 
     Adafactor factors what has two dimensions or more into means over the last and over the one
     before it (Shazeer and Stern 2018), and keeps no first moment. 8-bit Adam has one fp32 scale
-    for each block of 256 elements (Dettmers et al. 2022), its tables of codes left out.
+    for each block of 256 elements (Dettmers et al. 2022), its tables of codes left out. Muon has
+    its momentum for matrices `in_layer`; vectors, embeddings and heads have AdamW's state (Jordan
+    et al. 2024).
 
     >>> state_shapes("adafactor", (100, 64), "fp32")["row_moment"]
     ((100, 1), 'fp32')
     """
     _require_one_of("optimizer", optimizer, OPTIMIZERS)
     names = OPTIMIZERS[optimizer]
+    if optimizer == "muon" and not (in_layer and len(shape) >= 2):
+        names = OPTIMIZERS["adamw"]
     if optimizer == "adam8bit":
         scales = (ceil(prod(shape) / 256),)
         return {

@@ -1,9 +1,11 @@
 """Estimates: the verdict at the edge of a budget, and what JSON says."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from peakmem.predict.caching_allocator import replay
 from peakmem.predict.estimate import Estimate, estimate
 from peakmem.predict.step_ledger import build_ledger
 from peakmem.specs.hardware import Accelerator, Memory, accelerator, unnamed
@@ -21,26 +23,59 @@ def on(memory_bytes: int, recipe: Recipe = STEP) -> Estimate:
     return estimate(model("gpt2"), recipe, with_memory(memory_bytes))
 
 
-def test_it_fits_at_its_peak_and_not_a_byte_below() -> None:
-    peak = on(1).peak_bytes
-    assert peak == build_ledger(model("gpt2"), STEP).peak_bytes
-    assert on(peak).fits
-    assert on(peak).verdict == "fits"
-    assert on(peak).margin_bytes == 0
-    assert not on(peak - 1).fits
-    assert on(peak - 1).margin_bytes == -1
+def test_it_fits_where_the_process_does_and_not_a_byte_below() -> None:
+    found = on(1)
+    assert found.peak_bytes == build_ledger(model("gpt2"), STEP).peak_bytes
+    most = replay(found.ledger).reserved_bytes + 666_632_192 + 32 * 2**20
+    assert on(most).fits
+    assert on(most).verdict == "fits"
+    assert on(most).margin_bytes == 0
+    assert not on(most - 1).fits
+    assert on(most - 1).margin_bytes == -1
+
+
+def test_between_the_least_and_the_most_it_may_fit() -> None:
+    low, high = on(1).process_bytes
+    assert low == on(1).peak_bytes + 287_047_680
+    assert on(high - 1).verdict == on(low).verdict == "may fit"
+    assert on(low).excess_bytes == 0
+    assert on(low - 1).verdict == "reduce activations"
+    assert on(low - 1).excess_bytes == 1
+
+
+def test_shared_memory_is_compared_with_the_peak() -> None:
+    mac = accelerator("m2-24gb")
+    peak = estimate(model("gpt2"), STEP, mac).peak_bytes
+    exact = replace(mac, memory=Memory(peak, "this test"))
+    assert estimate(model("gpt2"), STEP, exact).margin_bytes == 0
+    assert estimate(model("gpt2"), STEP, exact).verdict == "fits"
+    short = replace(mac, memory=Memory(peak - 1, "this test"))
+    assert estimate(model("gpt2"), STEP, short).excess_bytes == 1
 
 
 def test_the_two_verdicts_part_where_one_sequence_fits() -> None:
-    alone = on(1, replace(STEP, micro_batches=4)).peak_bytes
+    alone = on(1, replace(STEP, micro_batches=4)).process_bytes[1]
     assert on(alone).verdict == "reduce activations"
     assert on(alone - 1).verdict == "no batch size can fix this"
 
 
 def test_one_sequence_that_does_not_fit_has_no_batch_to_blame() -> None:
     one = replace(STEP, batch=1)
-    peak = on(1, one).peak_bytes
-    assert on(peak - 1, one).verdict == "no batch size can fix this"
+    least = on(1, one).process_bytes[0]
+    assert on(least - 1, one).verdict == "no batch size can fix this"
+
+
+def test_layers_add_up_to_owners() -> None:
+    found = on(10**12).as_json()
+    by_owner: Counter[str] = Counter()
+    for of_layer in found["by_layer"].values():
+        by_owner.update(of_layer)
+    assert by_owner == found["by_owner"]
+    layers = {name: of for name, of in found["by_layer"].items() if name}
+    assert list(layers) == [f"blocks.{n}" for n in range(12)]
+    matrices = 4 * (12 * 768 * 768 + 13 * 768)  # of one layer, in fp32
+    assert {of["parameter"] for of in layers.values()} == {matrices}
+    assert {of["optimizer_state"] for of in layers.values()} == {2 * matrices}
 
 
 def test_states_are_what_is_no_activation() -> None:
@@ -57,7 +92,7 @@ def test_json_has_the_figures() -> None:
     assert figures["devices"] == 4
     assert sum(figures["by_owner"].values()) == figures["peak_bytes"] == found.peak_bytes
     assert figures["fits"] is True
-    assert figures["margin_bytes"] == int(39.5 * 2**30) - found.peak_bytes
+    assert figures["margin_bytes"] == int(39.5 * 2**30) - figures["process_bytes"][1]
     assert "CoSeR" in figures["memory_source"]
     assert figures["peak_phase"] in ("forward", "backward", "optimizer")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from peakmem.predict.model_states import model_states
 from peakmem.predict.step_ledger import build_ledger
 from peakmem.specs.families import read_parameters, step_shape
 from peakmem.specs.model_config import ModelConfig
-from peakmem.specs.recipes import Recipe
+from peakmem.specs.recipes import Parallelism, Recipe
 from tests.peakmem.specs.configs import PUBLISHED, SMALL
 
 OPTIMIZERS: dict[str, Any] = {
@@ -50,7 +51,10 @@ def test_states_are_those_of_torch(name: str, precision: str, optimizer: str) ->
 
 @pytest.mark.parametrize(
     ("optimizer", "profile"),
-    [(optimizer, "torch-cuda") for optimizer in ("adamw", "adafactor", "adam8bit", "momentum")]
+    [
+        (optimizer, "torch-cuda")
+        for optimizer in ("adamw", "adafactor", "adam8bit", "momentum", "lion")
+    ]
     + [("adamw", "paper")],
 )
 def test_a_llamas_states_are_those_of_its_ledger(optimizer: str, profile: str) -> None:
@@ -65,9 +69,70 @@ def test_a_llamas_states_are_those_of_its_ledger(optimizer: str, profile: str) -
     assert states == {owner: end[owner] for owner in states}
 
 
-@pytest.mark.parametrize("recipe", [Recipe(lora_rank=8), Recipe(offload=True)])
-def test_other_recipes_are_refused(recipe: Recipe) -> None:
+LORA = Recipe("mixed", lora_rank=8, lora_targets=("all-linear",))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "parallelism"),
+    [
+        (Recipe("mixed"), Parallelism(data=3, zero=1)),
+        (Recipe("mixed"), Parallelism(data=3, zero=2)),
+        (Recipe("mixed"), Parallelism(data=3, zero=3)),
+        (Recipe("bf16", offload=True), Parallelism()),
+        (Recipe("mixed", "muon"), Parallelism()),
+        (replace(LORA, lora_targets=("attention",)), Parallelism()),
+        (LORA, Parallelism(data=3, zero=3)),
+        (replace(LORA, quantized_base="nf4"), Parallelism()),
+        (replace(LORA, quantized_base="int8"), Parallelism()),
+        (replace(LORA, quantized_base="fp8_e4m3"), Parallelism()),
+    ],
+    ids=str,
+)
+def test_other_recipes_states_are_those_of_the_ledger(
+    recipe: Recipe, parallelism: Parallelism
+) -> None:
+    config = ModelConfig("config.json", PUBLISHED["llama3.2-1b"])
+    table, shape = read_parameters(config), step_shape(config, "llama", 1024)
+    assert table is not None
+    assert shape is not None
+    ledger = build_ledger(shape, recipe, parallelism, profile="paper")
+    end = ledger.by_owner(len(ledger.events) - 1)
+    states = model_states(table, recipe, parallelism)
+    assert states == {owner: end[owner] for owner in states}
+    assert set(states) == {"parameter"} or set(end) >= {"gradient", "optimizer_state"}
+
+
+def test_lomo_has_one_gradient_at_a_time() -> None:
     table = read_parameters(ModelConfig("config.json", PUBLISHED["bert-base"]))
     assert table is not None
-    with pytest.raises(ValueError, match="leave out lora_rank and offload"):
-        model_states(table, recipe)
+    states = model_states(table, Recipe("bf16", "lomo"))
+    assert states == {"parameter": 2 * table.total, "gradient": 2 * 30522 * 768}
+
+
+def test_experts_get_no_adapters_and_are_quantized() -> None:
+    """Mixtral in 4 bits: 46.7 billion parameters, 45.1 of them the experts'."""
+    table = read_parameters(ModelConfig("config.json", PUBLISHED["mixtral-8x7b"]))
+    assert table is not None
+    states = model_states(table, replace(LORA, quantized_base="nf4"))
+    square, narrow = 8 * (4096 + 4096), 8 * (4096 + 1024)  # queries and out; keys and values
+    assert states["gradient"] == 2 * 32 * (2 * square + 2 * narrow)
+    matrices = 32 * (3 * 8 * 4096 * 14336 + 2 * 4096 * 4096 + 2 * 4096 * 1024)
+    assert states["parameter"] == pytest.approx(
+        matrices * 4.127 / 8 + 2 * 2 * 32000 * 4096, rel=0.002
+    )
+
+
+@pytest.mark.parametrize(
+    ("recipe", "parallelism", "says"),
+    [
+        (replace(LORA, lora_targets=("q_proj",)), Parallelism(), "use attention, mlp, all-linear"),
+        (Recipe(), Parallelism(tensor=2), "leave out --tensor-parallel"),
+    ],
+)
+def test_what_a_table_cannot_say_is_refused(
+    recipe: Recipe, parallelism: Parallelism, says: str
+) -> None:
+    table = read_parameters(ModelConfig("config.json", PUBLISHED["bert-base"]))
+    assert table is not None
+    with pytest.raises(ValueError, match=says):
+        model_states(table, recipe, parallelism)

@@ -411,7 +411,7 @@ def test_gpt3_is_predicted_without_delay():
             {"lora_rank": 4, "lora_targets": ("mlp.gate",)},
             {},
             "paper",
-            "no such layers; cho",
+            "no layers 'mlp.gate'; cho",
         ),
     ],
 )

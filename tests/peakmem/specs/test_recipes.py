@@ -106,7 +106,7 @@ def test_adam_states_are_those_of_torch():
     ("change", "message"),
     [
         ({"precision": "fp12"}, "precision='fp12' is unknown.*; use one of 'fp32', 'amp_fp16'"),
-        ({"optimizer": "lion"}, "optimizer='lion' is unknown; use one of 'sgd'"),
+        ({"optimizer": "sophia"}, "optimizer='sophia' is unknown; use one of 'sgd'"),
         ({"optimizer": "adamw8bit"}, r"is unknown \(did you mean 'adam8bit'\?\)"),
         ({"implementation": "loop"}, "use one of None, 'for-loop', 'foreach', 'fused'"),
         ({"attention": "sdpa"}, "use one of 'standard', 'flash'"),

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,6 +21,7 @@ from peakmem.show.cli.program import (
     version_option,
 )
 from peakmem.show.cli.step import Step
+from peakmem.show.cli.trace import trace
 
 __all__ = ["main"]
 
@@ -36,7 +37,7 @@ def _any_command(
     require_command(context, "estimate")
 
 
-def _command(name: str, panel: str, epilog: str | None = None) -> Callable[..., None]:
+def _command(name: str, panel: str, **settings: Any) -> Callable[..., None]:
     """Add a command whose function returns the exit status and raises ValueError for bad input."""
 
     def add(function: Callable[..., int]) -> None:
@@ -56,7 +57,7 @@ def _command(name: str, panel: str, epilog: str | None = None) -> Callable[..., 
                 print(f"peakmem {name}: {error}", file=sys.stderr)
                 return 2
 
-        _app.command(name, cls=Command, rich_help_panel=panel, epilog=epilog)(told)
+        _app.command(name, cls=Command, rich_help_panel=panel, **settings)(told)
 
     return add
 
@@ -71,9 +72,10 @@ def estimate(step: Step) -> int:
 _command(
     "estimate",
     "Before a training",
-    "The exit status is 0 if the step fits, 1 if not, and 2 for wrong input. Of a config whose "
-    "activations are not predicted it is 1 only if the model's states alone are too large.",
+    epilog="The exit status is 0 if the step fits, 1 if not, and 2 for wrong input. Of a config "
+    "whose activations are not predicted it is 1 only if the model's states alone are too large.",
 )(estimate)
+_command("trace", "Before a training", context_settings={"allow_interspersed_args": False})(trace)
 _command("doctor", "This machine")(doctor)
 
 

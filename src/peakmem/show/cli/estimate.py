@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
-from peakmem.predict.deepspeed import deepspeed_config
 from peakmem.predict.estimate import Estimate, estimate
 from peakmem.predict.suggestions import suggest
 from peakmem.show.cli.colour import BAD, GOOD, paint
-from peakmem.show.cli.estimate_report import (
-    closing_lines,
-    listing,
-    notes_on,
-    table_lines,
-    verdict_lines,
-)
+from peakmem.show.cli.estimate_report import NOT_COUNTED, listing, notes_on, table_lines
+from peakmem.show.cli.inference import run_inference
 from peakmem.show.cli.step import Step
 from peakmem.show.config_report import ConfigReport
+from peakmem.show.exports import print_export
+from peakmem.show.picture import save_ledger
+from peakmem.show.step_report import batch_line, verdict_lines
+from peakmem.show.traced_report import print_traced
 from peakmem.specs.hardware import BOARDS, smallest_board
 from peakmem.specs.models import ModelShape, model
 from peakmem.specs.recipes import Parallelism, Recipe
@@ -30,6 +29,10 @@ def run_estimate(step: Step) -> int:
     if step.show_list:
         print("\n".join(listing()))
         return 0
+    if step.inference:
+        return run_inference(step)
+    if step.trace:
+        return _trace_config(step)
     report = None
     if step.config is not None:
         report = ConfigReport.of(step.config, step.recipe, step.parallelism)
@@ -42,28 +45,31 @@ def run_estimate(step: Step) -> int:
         raise ValueError(
             "expected --model, such as gpt2, or --config; `peakmem estimate --list` has all models"
         )
-    if step.export is not None:
-        if step.export != "deepspeed":
-            raise ValueError(f"--export {step.export!r} is unknown; use deepspeed")
-        print(json.dumps(deepspeed_config(shape, step.recipe, step.parallelism), indent=2))
-        return 0
     chosen = step.device
     if chosen is None:
         found = _on_smallest_board(shape, step.recipe, step.parallelism)
     else:
         found = estimate(shape, step.recipe, chosen, step.parallelism)
+    if step.export is not None:
+        return print_export(step.export, found, judged=chosen is not None)
     notes = list(notes_on(found, was_chosen=chosen is None))
     notes += report.assumptions if report else []
+    notes += [batch_line(found)] if step.largest_batch else []
     if step.json:
-        others = [
-            {"changes": r.changes, "cost": r.cost, "peak_bytes": r.estimate.peak_bytes}
-            for r in suggest(found)
-        ]
-        figures = found.as_json() | {"suggestions": others, "notes": notes}
-        print(json.dumps((report.as_json() if report else {}) | figures, indent=2))
+        print(json.dumps((report.as_json() if report else {}) | _figures(found, notes), indent=2))
     else:
         _print_report(step, found, notes, report)
+    if step.plot:
+        save_ledger(step.plot, found.model.name, found.ledger, found.device.memory_bytes)
     return 0 if found.fits else 1
+
+
+def _figures(found: Estimate, notes: list[str]) -> dict[str, Any]:
+    others = [
+        {"changes": r.changes, "cost": r.cost, "peak_bytes": r.estimate.peak_bytes}
+        for r in suggest(found)
+    ]
+    return found.as_json() | {"suggestions": others, "notes": notes}
 
 
 def _print_report(
@@ -76,7 +82,25 @@ def _print_report(
         print("\n".join(table_lines(found)))
     paint(verdict, GOOD if found.fits else BAD)
     if not step.quiet:
-        print("\n".join([*remedies, *notes, *closing_lines(found)]))
+        print("\n".join([*remedies, *notes, NOT_COUNTED]))
+
+
+def _trace_config(step: Step) -> int:
+    """Print the step of transformers' own class."""
+    if step.config is None:
+        raise ValueError("--trace runs the class of a --config; give one")
+    if step.parallelism != Parallelism():
+        raise ValueError(
+            f"{step.config}: --trace runs the step of one device; leave the others out"
+        )
+    return print_traced(
+        step.config,
+        step.recipe,
+        step.device,
+        plot=step.plot,
+        as_json=step.json,
+        quiet=step.quiet,
+    )
 
 
 def _print_states(step: Step, report: ConfigReport) -> int:
@@ -103,4 +127,4 @@ def _on_smallest_board(shape: ModelShape, recipe: Recipe, parallelism: Paralleli
     The peak depends on no device, so one ledger is enough.
     """
     found = estimate(shape, recipe, BOARDS[-1], parallelism)
-    return replace(found, device=smallest_board(found.peak_bytes) or BOARDS[-1])
+    return replace(found, device=smallest_board(found.needed_bytes) or BOARDS[-1])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from peakmem.specs.adapters import read_targets
 from peakmem.specs.recipes import OPTIMIZERS, PRECISIONS, Parallelism, Recipe
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def _group(title: str) -> Any:
 
 
 _what, _where, _how = _group("The model"), _group("The device"), _group("The training")
-_kept, _many, _output = _group("What is kept"), _group("Many devices"), _group("The output")
+_text, _kept = _group("Text instead of training"), _group("What is kept")
+_many, _output = _group("Many devices"), _group("The output")
 
 
 def _models() -> Iterable[str]:
@@ -82,13 +84,27 @@ class Step:
     )
     batch: Annotated[int, _how("Sequences a step on each replica.", **_N)] = Recipe.batch
     sequence: Annotated[int, _how("Tokens a sequence.", "--seq", **_N)] = Recipe.sequence
+    largest_batch: Annotated[
+        bool, _how("Say how many sequences fit at once.", "--largest-batch")
+    ] = False
     micro_batches: Annotated[int, _how("Parts the batch is cut into.", **_N)] = Recipe.micro_batches
     attention: Annotated[str, _how("standard or flash.")] = Recipe.attention
     dropout: Annotated[float, _how("Probability of a mask.", **_N)] = Recipe.dropout
     lora_rank: Annotated[int, _how("Train adapters of this rank only.", metavar="R")] = (
         Recipe.lora_rank
     )
-    quantized_base: Annotated[str | None, _how("Of adapters: int8 or nf4.")] = None
+    lora_targets: Annotated[
+        str, _how("Such as q_proj,v_proj, attention or all-linear.", metavar="NAMES")
+    ] = ",".join(Recipe.lora_targets)
+    quantized_base: Annotated[
+        str | None, _how("Of adapters, or to generate with: int8, nf4 or fp8_e4m3.")
+    ] = None
+    loss_chunks: Annotated[int, _how("Parts of head and loss.", **_N)] = Recipe.loss_chunks
+
+    inference: Annotated[bool, _text("Generate text; no training.", "--inference")] = False
+    context: Annotated[
+        int | None, _text("Tokens in each sequence's KV cache.", metavar="TOKENS")
+    ] = None
 
     checkpointing: Annotated[str, _kept("none, selective, every_k or full.")] = Recipe.checkpointing
     checkpoint_every: Annotated[int, _kept("Under every_k.", metavar="LAYERS")] = (
@@ -102,9 +118,15 @@ class Step:
     cut_sequence: Annotated[bool, _many("Cut the sequence too.", "--sequence-parallel")] = False
     pipeline: Annotated[int, _many("Stages of layers.", **_N)] = 1
 
+    trace: Annotated[
+        bool, _output("Of a config: run transformers' class, without its memory.", "--trace")
+    ] = False
+    plot: Annotated[
+        str | None, _output("Draw who holds the peak, as .png, .svg or .pdf.", metavar="FILE")
+    ] = None
     json: Annotated[bool, _output("Print figures for programs, in bytes.", "--json")] = False
     export: Annotated[
-        str | None, _output("Print a configuration file instead.", metavar="deepspeed")
+        str | None, _output("Print a file for accelerate, deepspeed or fsdp.", metavar="KIND")
     ] = None
     quiet: Annotated[bool, _output("Print only whether it fits.", "--quiet", "-q")] = False
 
@@ -118,7 +140,8 @@ class Step:
         """How one device trains; ValueError for a value that makes no sense."""
         names = {field.name for field in fields(self)}
         shared = [field.name for field in fields(Recipe) if field.name in names]
-        return Recipe(**{name: getattr(self, name) for name in shared})
+        given = {name: getattr(self, name) for name in shared}
+        return Recipe(**given | {"lora_targets": read_targets(self.lora_targets)})
 
     @property
     def parallelism(self) -> Parallelism:

@@ -189,16 +189,28 @@ def _words(found: Estimate) -> str:
     rows = [
         ("parameters", f"{n_parameters:,}"),
         ("peak on one device", both(found.peak_bytes)),
+        *_process(found),
         (f"memory of {found.device.name}", both(found.device.memory_bytes)),
         ("the peak's phase", found.ledger.peak_phase),
     ]
     verdicts = {
         "fits": f"It fits, with {both(abs(found.margin_bytes))} to spare.",
+        "may fit": f"It may not fit: {both(abs(found.margin_bytes))} may be missing.",
         "reduce activations": "It does not fit. Reduce activations: fewer sequences at a time do.",
         "no batch size can fix this": "It does not fit, and no batch size can fix this.",
     }
-    left_out = "Left out: the CUDA context, libraries' workspaces, the allocator's fragments."
+    left_out = "Left out: other libraries' workspaces, and scratch memory inside an operator."
     return f"{table(rows)}<p><b>{verdicts[found.verdict]}</b></p><p>{left_out}</p>"
+
+
+def _process(found: Estimate) -> list[tuple[str, str]]:
+    """What comes on top of the peak, where torch's own allocator decides."""
+    if found.device.unified:
+        return []
+    return [
+        ("reserved by torch's allocator", both(found.allocation.reserved_bytes)),
+        ("the process, at the most", both(found.needed_bytes)),
+    ]
 
 
 def _suggestions(found: Estimate) -> str:

@@ -1,0 +1,190 @@
+"""The training step of any model that transformers can build, traced from its config.
+
+The class runs as it is: its own attention, loss and checkpointing. Its batch is full sequences of
+tokens, or images of the config's size. Where a decoder is given tokens, the encoder has as many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from peakmem.measure.meta_model import built_class
+from peakmem.measure.trace import trace
+from peakmem.specs.families import FAMILIES
+from peakmem.specs.ledger import Ledger
+from peakmem.specs.model_config import ModelConfig
+from peakmem.specs.recipes import Recipe
+
+__all__ = ["trace_config"]
+
+_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+_OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "sgd": torch.optim.SGD,
+    "momentum": lambda parameters, **how: torch.optim.SGD(parameters, momentum=0.9, **how),
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "adafactor": torch.optim.Adafactor,
+}
+
+
+def trace_config(config: ModelConfig, recipe: Recipe, device_profile: str = "torch-cuda") -> Ledger:
+    """Return the ledger of a step on one device; nothing of its size is allocated.
+
+    Raises ValueError for a class that computes no loss, or for a recipe that a traced step does
+    not follow; the message says what to change.
+    """
+    _require_possible(config, recipe)
+    if config.class_name is None and config.model_type in FAMILIES:
+        names = [FAMILIES[config.model_type][0]]
+        config = ModelConfig(config.source, {**config.values, "architectures": names})
+    family, settings = built_class(config)
+    if getattr(settings, "is_encoder_decoder", False):
+        settings.decoder_start_token_id = 0  # T5's; which token it is changes no size
+    try:
+        return trace(
+            lambda device: _build(family, settings, config, recipe, device), device_profile
+        )
+    except (AttributeError, RuntimeError, TypeError) as error:
+        reason = next(filter(None, str(error).splitlines()), type(error).__name__)
+        raise ValueError(
+            f"{config.source}: a step of {family.__name__} can't be traced ({reason}); leave out "
+            "--trace, or trace a step of your own with peakmem trace"
+        ) from error
+
+
+def _build(
+    family: Any, settings: Any, config: ModelConfig, recipe: Recipe, device: torch.device
+) -> Callable[[], None]:
+    formats = recipe.formats
+    settings.use_cache = False
+    model = family._from_config(settings, dtype=_DTYPES[formats.weights])
+    model.train()
+    _set_dropout(model, recipe.dropout)
+    if recipe.lora_rank:
+        model.requires_grad_(requires_grad=False)
+        _adapt(model, recipe)
+    if recipe.checkpointing == "full":
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    trained = [p for p in model.parameters() if p.requires_grad]
+    masters: list[Any] = trained
+    if formats.master:
+        masters = [p.detach().to(_DTYPES[str(formats.master)]) for p in trained]
+    how = {} if recipe.implementation is None else {"foreach": recipe.implementation == "foreach"}
+    if recipe.implementation == "fused":
+        how = {"fused": True}
+    optimizer = _OPTIMIZERS[recipe.optimizer](masters, **how)
+    batches = [_batch(config, recipe, device) for _ in range(recipe.micro_batches)]
+
+    def step() -> None:
+        model.zero_grad()
+        for batch in batches:
+            with torch.autocast("cpu", _DTYPES[formats.compute], enabled=formats.autocast):
+                loss = model(**batch).loss
+            (loss / len(batches)).backward()
+        if masters is not trained:
+            _pass_gradients(trained, masters)
+        optimizer.step()
+        if masters is not trained:
+            with torch.no_grad():
+                for parameter, master in zip(trained, masters, strict=True):
+                    parameter.copy_(master)
+                    master.grad = None
+
+    return step
+
+
+def _pass_gradients(trained: list[nn.Parameter], masters: list[Tensor]) -> None:
+    for parameter, master in zip(trained, masters, strict=True):
+        if parameter.grad is not None:
+            master.grad = parameter.grad.to(master.dtype)
+
+
+def _set_dropout(model: nn.Module, probability: float) -> None:
+    """Let the recipe decide, and not the config; some attentions keep a number of their own."""
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = probability
+        for name in ("attention_dropout", "dropout_prob", "dropout", "attn_dropout"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, probability)
+
+
+def _batch(config: ModelConfig, recipe: Recipe, device: torch.device) -> dict[str, Tensor]:
+    if "image_size" in config.values:
+        dtype = _DTYPES[recipe.formats.weights]
+        given: Any = config.values["image_size"]
+        height, width = given if isinstance(given, list) else (given, given)
+        channels = config.size("num_channels", default=3)
+        images = torch.zeros(
+            recipe.micro_batch, channels, height, width, dtype=dtype, device=device
+        )
+        labels = torch.zeros(recipe.micro_batch, dtype=torch.int64, device=device)
+        return {"pixel_values": images, "labels": labels}
+    size = (recipe.micro_batch, recipe.sequence)
+    return {
+        name: torch.zeros(size, dtype=torch.int64, device=device)
+        for name in ("input_ids", "labels")
+    }
+
+
+class _Adapted(nn.Module):
+    """A frozen linear layer and the adapter beside it (Hu et al. 2022)."""
+
+    def __init__(self, base: nn.Linear, rank: int) -> None:
+        super().__init__()
+        kind = {"dtype": base.weight.dtype, "device": base.weight.device}
+        self.base = base
+        self.lora_a = nn.Linear(base.in_features, rank, bias=False, **kind)
+        self.lora_b = nn.Linear(rank, base.out_features, bias=False, **kind)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.base(x) + self.lora_b(self.lora_a(x)) * 2.0
+
+
+def _adapt(model: Any, recipe: Recipe) -> None:
+    """Put an adapter beside each linear layer of the base model that the targets name."""
+    linear = {
+        name: module
+        for name, module in model.base_model.named_modules()
+        if isinstance(module, nn.Linear)
+    }
+    chosen = [name for name in linear if _is_target(model.base_model, name, recipe.lora_targets)]
+    if not chosen:
+        names = ", ".join(sorted({name.rpartition(".")[2] for name in linear}))
+        raise ValueError(
+            f"lora_targets={recipe.lora_targets!r} name no linear layer of a "
+            f"{type(model).__name__}; choose of all-linear, attention, mlp, {names}"
+        )
+    for name in chosen:
+        place, _, last = name.rpartition(".")
+        setattr(
+            model.base_model.get_submodule(place), last, _Adapted(linear[name], recipe.lora_rank)
+        )
+
+
+def _is_target(model: nn.Module, name: str, targets: tuple[str, ...]) -> bool:
+    parts = name.split(".")
+    around = [type(model.get_submodule(".".join(parts[:n]))).__name__ for n in range(len(parts))]
+    in_attention = any("Attention" in kind for kind in around)
+    kinds = {"all-linear", "attention" if in_attention else "mlp"}
+    return parts[-1] in targets or bool(kinds & set(targets))
+
+
+def _require_possible(config: ModelConfig, recipe: Recipe) -> None:
+    wrong = {
+        "optimizer": recipe.optimizer not in _OPTIMIZERS and ", ".join(_OPTIMIZERS),
+        "checkpointing": recipe.checkpointing not in ("none", "full") and "none or full",
+        "attention": recipe.attention != "flash" and "flash",
+        "loss_chunks": recipe.loss_chunks > 1 and "1",
+        "quantized_base": recipe.quantized_base is not None and "no quantized base",
+        "offload": recipe.offload and "no offloading",
+    }
+    for name, instead in wrong.items():
+        if instead:
+            raise ValueError(
+                f"{config.source}: {name}={getattr(recipe, name)!r} is not traced; use {instead}"
+            )

@@ -1,0 +1,85 @@
+"""A user's own training, traced: a block of code, or a script, run on tensors without data.
+
+What the block makes has shapes and no memory, so model and batch must be made inside of it. Values
+are stand-ins (see `peakmem.measure.trace`), so a block must not branch on them.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from unittest import mock
+
+from peakmem.measure.cuda_defaults import without_counters
+from peakmem.measure.trace import fake_tensors
+from peakmem.specs.ledger import Ledger
+
+__all__ = ["Traced", "trace", "trace_script"]
+
+
+class Traced:
+    """What a traced block did; its ledger is there once the block has ended."""
+
+    def __init__(self) -> None:
+        self._ledger: Ledger | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        """All that the block ran. Raises RuntimeError before it has ended."""
+        if self._ledger is None:
+            raise RuntimeError("the block still runs, or failed; read the ledger after it")
+        return self._ledger
+
+    def __str__(self) -> str:
+        return self.ledger.explain()
+
+
+@contextmanager
+def trace(device_profile: str = "torch-cuda") -> Iterator[Traced]:
+    """Trace a block: `with peakmem.trace() as found: ...`, then read `found.ledger`.
+
+    Everything has to be on the CPU, by `torch.device("cpu")` or by default, whichever device the
+    profile is about: "torch-cuda" or "torch-cpu". Raises Untraceable for an operator whose memory
+    cannot be known, ValueError for an unknown profile, RuntimeError for a block without tensors.
+
+    >>> import torch
+    >>> with trace() as found:
+    ...     layer = torch.nn.Linear(100_000, 100_000, bias=False)  # 40 GB
+    ...     layer(torch.ones(1, 100_000)).sum().backward()
+    >>> found.ledger.by_owner()["parameter"]
+    40000000000
+    """
+    found = Traced()
+    with fake_tensors(device_profile) as meter:
+        yield found
+        ledger = meter.ledger()
+    on_cuda = device_profile == "torch-cuda"
+    found._ledger = without_counters(ledger) if on_cuda else ledger
+
+
+def trace_script(
+    path: str, arguments: Sequence[str] = (), device_profile: str = "torch-cuda"
+) -> Ledger:
+    """Run a script from its start to its end under a trace, and return the ledger.
+
+    It sees `arguments` as its own, and runs as `__main__`. Raises ValueError if there is no such
+    file or it exits with an error, what `trace` raises, and what the script raises.
+    """
+    script = Path(path)
+    if not script.is_file():
+        raise ValueError(f"no such script: {path}; give the path of a Python file")
+    folder = str(script.resolve().parent)
+    with (
+        mock.patch.object(sys, "argv", [path, *arguments]),
+        mock.patch.object(sys, "path", [folder, *sys.path]),
+        trace(device_profile) as found,
+    ):
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except SystemExit as end:
+            if end.code:
+                raise ValueError(f"{path} ended with {end.code!r}; run it alone first") from None
+    return found.ledger

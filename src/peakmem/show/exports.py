@@ -1,0 +1,70 @@
+"""What `peakmem estimate --export` prints: a configuration file for a recipe, or for its remedy."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from peakmem.predict.deepspeed import deepspeed_config
+from peakmem.predict.estimate import Estimate
+from peakmem.predict.fsdp import accelerate_config, fsdp_config
+from peakmem.predict.suggestions import suggest
+from peakmem.specs.models import ModelShape
+from peakmem.specs.recipes import Parallelism, Recipe
+
+__all__ = ["EXPORTS", "print_export"]
+
+#: By the name that is given: what makes the file.
+EXPORTS: Mapping[str, Callable[[ModelShape, Recipe, Parallelism], dict[str, Any]]] = (
+    MappingProxyType(
+        {"accelerate": accelerate_config, "deepspeed": deepspeed_config, "fsdp": fsdp_config}
+    )
+)
+# What each file decides, and not the script that is started with it.
+_REPLICAS = frozenset({"data", "zero", "offload", "checkpointing"})
+_SAYS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "accelerate": _REPLICAS | {"precision"},
+        "deepspeed": _REPLICAS | {"precision", "micro_batches", "optimizer", "implementation"},
+        "fsdp": _REPLICAS,
+    }
+)
+
+
+def print_export(kind: str, found: Estimate, *, judged: bool) -> int:
+    """Print the file for an estimate and return 0.
+
+    Where the step is `judged` and does not fit, the file is for the cheapest remedy it can say,
+    and stderr says which one.
+
+    Raises ValueError for an unknown kind, or where no file can be written.
+    """
+    if kind not in EXPORTS:
+        raise ValueError(f"--export {kind!r} is unknown; use {', '.join(EXPORTS)}")
+    config = _remedys_file(kind, found) if judged and not found.fits else None
+    if config is None:
+        config = EXPORTS[kind](found.model, found.recipe, found.parallelism)
+    print(json.dumps(config, indent=2))
+    return 0
+
+
+def _remedys_file(kind: str, found: Estimate) -> dict[str, Any] | None:
+    """Return the file of the cheapest remedy that it can say, and name the remedy on stderr."""
+    for remedy in suggest(found):
+        if remedy.changed <= _SAYS[kind]:
+            try:
+                made = remedy.estimate
+                config = EXPORTS[kind](found.model, made.recipe, made.parallelism)
+            except ValueError:  # a value of these that the file has no word for
+                continue
+            changes = "; ".join(remedy.changes)
+            print(f"The step does not fit; the file is for: {changes}.", file=sys.stderr)
+            return config
+    print(
+        "The step does not fit; the file can say none of the cheapest remedies, and is as asked.",
+        file=sys.stderr,
+    )
+    return None

@@ -1,0 +1,96 @@
+"""Pictures of an estimate or a trace as a file: who holds the peak, and what is live when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from peakmem.core.units import GB
+from peakmem.specs.ledger import Ledger
+
+__all__ = ["save_ledger", "save_owners"]
+
+_ENDINGS = (".pdf", ".png", ".svg")
+_LIMIT = "memory"
+
+
+def save_owners(
+    path: str, name: str, by_owner: Mapping[Any, int], memory_bytes: int | None = None
+) -> None:
+    """Draw bytes by owner as one bar, with the memory as a line.
+
+    Raises ValueError if the path's ending is no picture's, or it cannot be written.
+    """
+    figure = _figure(path, rows=1)
+    _bar(figure.axes[0], name, by_owner, memory_bytes)
+    _save(figure, path)
+
+
+def save_ledger(path: str, name: str, ledger: Ledger, memory_bytes: int | None = None) -> None:
+    """Draw who holds the peak, and below it what is live at each operator, by owner.
+
+    Raises ValueError if the path's ending is no picture's, or it cannot be written.
+    """
+    from peakmem.show.palette import colours_of
+
+    figure = _figure(path, rows=2)
+    _bar(figure.axes[0], name, ledger.by_owner(), memory_bytes)
+    ax = figure.axes[1]
+    levels = _levels(ledger)
+    colours = colours_of(levels)
+    ax.stackplot(
+        range(len(ledger.events)),
+        *([n / GB for n in level] for level in levels.values()),
+        colors=[colours[owner] for owner in levels],
+        step="post",
+    )
+    ax.axvline(ledger.peak_event, color="black", linewidth=1, linestyle=":")
+    ax.set_xlabel("operator")
+    ax.set_ylabel("live memory (GB)")
+    ax.set_xlim(0, len(ledger.events))
+    _save(figure, path)
+
+
+def _levels(ledger: Ledger) -> dict[str, list[int]]:
+    """Return live bytes at each event by owner."""
+    owners = dict.fromkeys(tensor.owner for tensor in ledger.tensors)
+    changes = {owner: [0] * (len(ledger.events) + 1) for owner in owners}
+    for tensor in ledger.tensors:
+        changes[tensor.owner][tensor.birth] += tensor.bytes
+        changes[tensor.owner][tensor.death + 1] -= tensor.bytes
+    found: dict[str, list[int]] = {}
+    for owner, change in changes.items():
+        level, live = [], 0
+        for step in change[:-1]:
+            live += step
+            level.append(live)
+        found[owner] = level
+    return found
+
+
+def _bar(ax: Any, name: str, by_owner: Mapping[Any, int], memory_bytes: int | None) -> None:
+    from peakmem.show.plots import stacked_bars
+
+    limit = None if memory_bytes is None else memory_bytes / GB
+    parts = {owner.replace("_", " "): n_bytes / GB for owner, n_bytes in by_owner.items()}
+    stacked_bars(ax, {name: parts}, label="GB at the peak", limit=limit, limit_name=_LIMIT)
+
+
+def _figure(path: str, rows: int) -> Any:
+    if Path(path).suffix not in _ENDINGS:
+        raise ValueError(f"--plot {path!r} is no picture; expected a name in {', '.join(_ENDINGS)}")
+    from matplotlib.figure import Figure  # here, so that what draws nothing starts at once
+
+    figure = Figure(figsize=(9, 2.6 * rows), layout="constrained")
+    figure.subplots(rows)
+    return figure
+
+
+def _save(figure: Any, path: str) -> None:
+    try:
+        figure.savefig(path, dpi=120)
+    except OSError as error:
+        raise ValueError(
+            f"--plot {path!r} can't be written ({error.strerror}); give a folder that exists"
+        ) from None

@@ -1,0 +1,101 @@
+"""What `peakmem estimate` prints of a step: who holds the peak, and whether it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from peakmem.core.units import both
+from peakmem.predict.estimate import Estimate
+from peakmem.predict.fit import CONTEXT_BYTES, Fit
+from peakmem.predict.suggestions import largest_batch, suggest
+from peakmem.specs.ledger import Ledger
+
+__all__ = ["batch_line", "fit_line", "layer_lines", "owner_lines", "process_lines", "verdict_lines"]
+
+
+def owner_lines(ledger: Ledger) -> Iterator[str]:
+    """Yield what is live at the peak by owner, and the peak."""
+    for owner, n_bytes in ledger.by_owner().items():
+        yield f"  {owner.replace('_', ' '):<26}{n_bytes:>20,}  {both(n_bytes)}"
+    yield f"  {'peak':<26}{ledger.peak_bytes:>20,}  {both(ledger.peak_bytes)}"
+
+
+def layer_lines(ledger: Ledger) -> Iterator[str]:
+    """Yield what is live at the peak by layer; neighbours that are alike share a line.
+
+    Nothing if no layer is known.
+    """
+    by_layer = {layer: sum(of.values()) for layer, of in ledger.by_layer().items()}
+    outside = by_layer.pop("", 0)
+    if not by_layer:
+        return
+    rows = {
+        _range(list(alike)): n_bytes
+        for n_bytes, alike in groupby(by_layer, key=by_layer.__getitem__)
+    } | {"in no layer": outside}
+    width = max(26, *map(len, rows))
+    yield f"{'the same by layer':<{width + 2}}{'bytes':>20}"
+    for name, n_bytes in rows.items():
+        yield f"  {name:<{width}}{n_bytes:>20,}  {both(n_bytes)}"
+
+
+def _range(layers: list[str]) -> str:
+    """Return neighbours' names in short, such as "blocks.0 to 11, each"."""
+    if len(layers) == 1:
+        return layers[0]
+    before, last = layers[0].rpartition(".")[0], layers[-1]
+    return f"{layers[0]} to {last.removeprefix(f'{before}.')}, each"
+
+
+def process_lines(found: Fit) -> Iterator[str]:
+    """Yield what comes on top of the peak; nothing on a device that shares the host's memory."""
+    if found.device.unified:
+        return
+    low, high = found.process_bytes
+    reserved = both(found.allocation.reserved_bytes)
+    yield f"Torch's allocator reserves {reserved}, without expandable segments."
+    yield (
+        f"With the CUDA context and cuBLAS, {both(CONTEXT_BYTES[0])} to {both(CONTEXT_BYTES[1])}, "
+        f"the process takes {both(low)} to {both(high)}."
+    )
+
+
+def fit_line(found: Fit) -> str:
+    """Return whether it fits by all that `process_lines` says."""
+    if found.fits:
+        return f"It fits, with {both(found.margin_bytes)} to spare at the most that it takes."
+    if found.excess_bytes:
+        return f"It does not fit: at the least {both(found.excess_bytes)} too much."
+    return f"It may not fit: {both(-found.margin_bytes)} are missing for the most that it takes."
+
+
+def batch_line(found: Estimate) -> str:
+    """Return how many sequences fit at once."""
+    n, device = largest_batch(found), found.device.name or "this device"
+    return f"Sequences of {found.recipe.sequence} tokens that fit on {device} at once: {n}."
+
+
+def verdict_lines(found: Estimate) -> Iterator[str]:
+    """Yield whether it fits and, where not, what would make it fit."""
+    yield fit_line(found)
+    if found.fits:
+        return
+    if found.verdict == "reduce activations":
+        yield "Reduce activations: with fewer sequences at a time it would fit."
+    elif found.verdict == "no batch size can fix this":
+        share = found.state_bytes / found.peak_bytes
+        yield (
+            "No batch size can fix this: one sequence at a time is too much. At the peak, weights, "
+            f"gradients and optimizer state are {share:.0%} of what is live."
+        )
+    cheapest = suggest(found)
+    rates = "" if found.device.name else " at a similar board's rates"
+    yield (
+        f"Cheapest changes that would fit (device time a sequence{rates}, now = 1):"
+        if cheapest
+        else "Nothing that was tried makes it fit; take a smaller model or a larger device."
+    )
+    for suggestion in cheapest:
+        size = both(suggestion.estimate.needed_bytes)
+        yield f"  {suggestion.cost:5.2f}  {'; '.join(suggestion.changes)}: {size}"

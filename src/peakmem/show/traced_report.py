@@ -1,0 +1,69 @@
+"""What `peakmem estimate --config --trace` prints: a step of transformers' own class, traced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from peakmem.core.units import both
+from peakmem.predict.fit import Fit
+from peakmem.show.picture import save_ledger
+from peakmem.show.step_report import fit_line, layer_lines, owner_lines, process_lines
+from peakmem.specs.hardware import BOARDS, Accelerator, smallest_board
+from peakmem.specs.model_config import read_config
+from peakmem.specs.recipes import Recipe
+
+__all__ = ["print_traced"]
+
+
+def print_traced(
+    name: str,
+    recipe: Recipe,
+    device: Accelerator | None,
+    *,
+    plot: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Trace the config's step and print it; return the exit status.
+
+    Raises ValueError for what cannot be traced.
+    """
+    config = read_config(name)
+    from peakmem.measure.traced_config import trace_config  # here, as it loads torch
+
+    ledger = trace_config(config, recipe)
+    fit = Fit(device or BOARDS[-1], ledger)
+    if device is None:
+        fit = Fit(smallest_board(fit.needed_bytes) or BOARDS[-1], ledger)
+    if plot:
+        save_ledger(plot, name, ledger, fit.device.memory_bytes)
+    if as_json:
+        figures = {"model": name, "gpu": fit.device.name or None, **fit.as_json()}
+        print(json.dumps(figures, indent=2))
+    elif quiet:
+        print(fit_line(fit))
+    else:
+        print("\n".join(_lines(name, config.model_type, fit, was_chosen=device is None)))
+    return 0 if fit.fits else 1
+
+
+def _lines(name: str, model_type: str, fit: Fit, *, was_chosen: bool) -> Iterator[str]:
+    device = fit.device
+    yield f"{name}: one step of a {model_type}, traced on {device.name or 'one device'}"
+    yield ""
+    yield f"{'at the peak, on one device':<28}{'bytes':>20}"
+    yield from owner_lines(fit.ledger)
+    memory = f"memory of {device.name}" if device.name else "memory given"
+    yield f"  {memory:<26}{device.memory_bytes:>20,}  {both(device.memory_bytes)}"
+    yield ""
+    by_layer = list(layer_lines(fit.ledger))
+    yield from [*by_layer, ""] if by_layer else []
+    yield f"The peak comes in the {fit.ledger.peak_phase} phase."
+    yield from process_lines(fit)
+    yield fit_line(fit)
+    if was_chosen and fit.fits:
+        yield f"{device.name} is the smallest board here that holds this step."
+    elif was_chosen:
+        yield f"No board here holds this step; {device.name} is the largest."
+    yield "Not counted: other libraries' workspaces, and scratch memory inside an operator."

@@ -1,0 +1,171 @@
+"""`peakmem estimate` and `peakmem trace`: inference, pictures, files for remedies, scripts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from peakmem.predict.step_ledger import build_ledger
+from peakmem.show.cli import main
+from peakmem.specs.models import model
+from peakmem.specs.recipes import Recipe
+from tests.peakmem.specs.configs import PUBLISHED, SMALL
+
+LLAMA = "estimate --model llama3-8b --precision bf16"
+
+
+def figures(capsys: pytest.CaptureFixture[str], command: str, status: int = 0) -> dict[str, Any]:
+    assert main([*command.split(), "--json"]) == status
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_inference_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    command = f"{LLAMA} --inference --context 8192 --batch 2 --gpu rtx4090-24gb"
+    found = figures(capsys, command)
+    assert found["by_owner"]["kv_cache"] == 2 * found["sequence_bytes"] == 2 * 2**30
+    assert found["by_owner"]["weights"] == 2 * 8_030_261_248
+    assert found["fits"] is True
+    assert found["largest_batch"] >= 2
+    most = found["largest_batch"]
+    assert figures(capsys, command.replace("--batch 2", f"--batch {most}"))["fits"] is True
+    more = figures(capsys, command.replace("--batch 2", f"--batch {most + 1}"), status=1)
+    assert more["fits"] is False
+
+
+def test_inference_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*LLAMA.split(), "--inference"]) == 0
+    said = capsys.readouterr().out
+    assert "1 sequence of 1024 tokens, in bf16" in said
+    assert "is the smallest board here that holds it" in said
+    assert main([*LLAMA.split(), "--inference", "--memory", "16.3GB"]) == 1
+    assert "It does not fit: at the least" in capsys.readouterr().out
+    assert main([*LLAMA.split(), "--inference", "--memory", "16.6GB"]) == 1
+    assert "It may not fit" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--zero 3", "--zero belongs to training"),
+        ("--data-parallel 2 --pipeline 2", "--data-parallel and --pipeline belong to training"),
+        ("--context 0", "expected context to be a whole number"),
+        ("--plot peak.bmp", "--plot 'peak.bmp' is no picture"),
+        ("--plot /nowhere/peak.png", "can't be written"),
+    ],
+)
+def test_inference_refuses_what_it_is_not(
+    options: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*LLAMA.split(), "--inference", *options.split()]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_adapters_and_parts_of_the_loss_reach_the_recipe(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = "estimate --model gpt2 --memory 80GB --lora-rank 8 --lora-targets c_attn,c_fc"
+    recipe = Recipe(
+        lora_rank=8, lora_targets=("attention.qkv", "mlp.up"), loss_chunks=4, sequence=512
+    )
+    found = figures(capsys, f"{command} --loss-chunks 4 --seq 512")
+    assert found["peak_bytes"] == build_ledger(model("gpt2"), recipe).peak_bytes
+
+
+def test_the_largest_batch_fits_and_one_more_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+    command = "estimate --model gpt2 --gpu rtx3080-10gb --precision amp_bf16"
+    note = figures(capsys, f"{command} --largest-batch")["notes"][-1]
+    most = int(note.rpartition(" ")[2].rstrip("."))
+    assert figures(capsys, f"{command} --batch {most}")["fits"] is True
+    assert figures(capsys, f"{command} --batch {most + 1}", status=1)["fits"] is False
+
+
+@pytest.mark.parametrize("options", ["--memory 80GB", "--inference", "--batch 2 --json"])
+def test_a_picture_is_written(options: str, tmp_path: Path) -> None:
+    path = tmp_path / "peak.png"
+    assert main(["estimate", "--model", "gpt2", *options.split(), "--plot", str(path)]) == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_exported_file_is_the_remedys(capsys: pytest.CaptureFixture[str]) -> None:
+    command = "estimate --model gpt2-xl --precision amp_bf16 --optimizer momentum --seq 256"
+    assert main([*command.split(), "--memory", "18GB", "--export", "accelerate"]) == 0
+    told = capsys.readouterr()
+    assert told.err == "The step does not fit; the file is for: ZeRO stage 2 over 2 replicas.\n"
+    assert json.loads(told.out)["num_processes"] == 2
+    assert json.loads(told.out)["fsdp_config"]["fsdp_reshard_after_forward"] is False
+    fits = ["--memory", "80GB", "--data-parallel", "4", "--zero", "3"]
+    assert main([*command.split(), *fits, "--export", "fsdp"]) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert json.loads(told.out)["reshard_after_forward"] is True
+
+
+def test_a_file_that_cannot_say_the_remedy_is_as_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    """Accumulation is the script's, not the file's."""
+    command = "estimate --model gpt2 --batch 64 --memory 8GB --export accelerate"
+    assert main(command.split()) == 0
+    told = capsys.readouterr()
+    assert "the file can say none of the cheapest remedies, and is as asked" in told.err
+    assert json.loads(told.out)["distributed_type"] == "NO"
+
+
+def test_a_config_is_traced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("transformers")
+    (tmp_path / "config.json").write_text(json.dumps(SMALL["bert, untied"]))
+    command = f"estimate --config {tmp_path} --trace --seq 12 --gpu t4-16gb"
+    found = figures(capsys, command)
+    assert sum(found["by_owner"].values()) == found["peak_bytes"] < found["reserved_bytes"]
+    assert found["fits"] is True
+    assert main(command.split()) == 0
+    assert "one step of a bert, traced on t4-16gb" in capsys.readouterr().out
+    assert main([*command.split(), "--zero", "3", "--data-parallel", "2"]) == 2
+    assert "--trace runs the step of one device" in capsys.readouterr().err
+
+
+def test_states_are_cut_by_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(PUBLISHED["mixtral-8x7b"]))
+    command = f"estimate --config {tmp_path} --precision mixed --zero 3 --data-parallel 16"
+    assert figures(capsys, command)["state_bytes"] == 46_702_792_704  # 16 bytes, a 16th of each
+
+
+SCRIPT = """
+import torch
+layer = torch.nn.Linear(256, 256, bias=False)
+layer(torch.ones(4, 256)).sum().backward()
+"""
+
+
+def test_a_script_is_traced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, picture = tmp_path / "train.py", tmp_path / "peak.svg"
+    path.write_text(SCRIPT)
+    assert main(["trace", "--plot", str(picture), str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "traced without memory" in said
+    assert "262,144  262.14 KB (256.00 KiB)" in said
+    assert "<svg" in picture.read_text()
+    assert main(["trace", "--json", str(path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["by_owner"]["parameter"] == 4 * 256 * 256
+    assert sum(found["by_owner"].values()) == found["peak_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import torch; torch.ones(4).nonzero()", "the shape that aten.nonzero.default returns"),
+        ("1", "nothing was live on cpu"),
+    ],
+)
+def test_a_script_that_cannot_be_traced_gets_one_sentence(
+    text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(text)
+    assert main(["trace", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert says in told
+    assert told.count("\n") == 1
