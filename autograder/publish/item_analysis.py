@@ -87,6 +87,11 @@ class LabAnalysis:
     reliability: float | None
     items: tuple[Item, ...]
 
+    @property
+    def is_small(self) -> bool:
+        """Whether the class is too small for figures that say much."""
+        return self.submissions < _FEWEST
+
 
 @dataclass
 class _Answers:
@@ -115,7 +120,7 @@ def analyse(lab: str, results: Iterable[Result], code: Code) -> LabAnalysis:
         median_points=statistics.median(totals) if totals else 0.0,
         max_points=sum(answers.max_points for answers in by_task.values()),
         reliability=_reliability(by_task, graded),
-        items=tuple(_item(task, by_task, code) for task in by_task),
+        items=tuple(_item(task, by_task, code, is_small=len(graded) < _FEWEST) for task in by_task),
     )
 
 
@@ -139,7 +144,7 @@ def _answers(graded: Sequence[Result]) -> dict[str, _Answers]:
     return dict(by_task)
 
 
-def _item(task: str, by_task: Mapping[str, _Answers], code: Code) -> Item:
+def _item(task: str, by_task: Mapping[str, _Answers], code: Code, *, is_small: bool) -> Item:
     answers = by_task[task]
     judged = len(answers.shares)
     mean_share = statistics.mean(answers.shares.values()) if judged else None
@@ -156,7 +161,7 @@ def _item(task: str, by_task: Mapping[str, _Answers], code: Code) -> Item:
             Mistake(name, count, (by := answers.examples[name]).student, _cut(code(by, task)))
             for name, count in common
         ),
-        advice=tuple(_advice(answers, mean_share, discrimination)),
+        advice=tuple(_advice(answers, mean_share, discrimination, is_small=is_small)),
     )
 
 
@@ -191,14 +196,15 @@ def _reliability(by_task: Mapping[str, _Answers], graded: Sequence[Result]) -> f
 
 
 def _advice(
-    answers: _Answers, mean_share: float | None, discrimination: float | None
+    answers: _Answers, mean_share: float | None, discrimination: float | None, *, is_small: bool
 ) -> Iterable[str]:
     if mean_share is None:
         yield "Nobody was judged on it yet."
         return
     judged = len(answers.shares)
     if judged < _FEWEST:
-        yield f"Fewer than {_FEWEST} were judged, so read the figures with care."
+        if not is_small:  # of a small class the page says so once
+            yield f"Fewer than {_FEWEST} were judged, so read the figures with care."
     elif mean_share > _EASY:
         yield "Nearly everybody has it: shorten it, or leave it as a warm-up."
     elif mean_share < _HARD:
@@ -220,8 +226,10 @@ def _advice(
 
 
 def _cut(code: str) -> str:
-    """The first lines of a student's solution, as a page has room for."""
+    """The first lines of a student's function or class, as a page has room for."""
     lines = code.strip("\n").splitlines()
+    first = next((at for at, line in enumerate(lines) if line.startswith(("def ", "class "))), 0)
+    lines = lines[first:]
     more = ["..."] if len(lines) > _LINES else []
     return "\n".join(line[:100] for line in [*lines[:_LINES], *more])
 

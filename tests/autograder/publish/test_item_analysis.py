@@ -85,8 +85,19 @@ def test_ten_are_needed_before_a_correlation_is_told() -> None:
     few = analysed([[2.0, 2.0], [0.0, 0.0]] * 4)
     assert few.items[0].discrimination is None
     assert few.reliability is None
-    assert "with care" in few.items[0].advice[0]
+    assert page_html(few, "Lab").count("with care") == 1
+    unjudged = Verdict("t0", "could_not_judge", {"all": 0}, 2, "")
+    lost = [Result(f"lost{n}", LAB, "graded", verdicts=(unjudged,)) for n in range(4)]
+    some = analyse(LAB, [*of_scores([[2.0, 2.0], [0.0, 0.0]] * 4), *lost], no_code)
+    assert "Fewer than 10 were judged" in some.items[0].advice[0]
     assert analysed([[2.0, 2.0], [0.0, 0.0]] * 5).items[0].discrimination == pytest.approx(1)
+
+
+def test_an_example_begins_with_the_function() -> None:
+    scores = of_scores([[0.0, 2.0]], "off_by_one")
+    code = "import math\n\n\ndef f(x):\n    return x\n"
+    (mistake,) = analyse(LAB, scores, lambda *_: code).items[0].mistakes
+    assert mistake.code == "def f(x):\n    return x"
 
 
 @pytest.mark.parametrize(
