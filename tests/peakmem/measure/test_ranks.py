@@ -21,11 +21,14 @@ import torch
 import torch.distributed as dist
 from nbclient import NotebookClient
 
+from autograder.base import memory
 from peakmem.measure import rank_process, ranks
+from peakmem.measure.meter import MemoryMeter
 from peakmem.measure.rank_process import Failed
 from peakmem.measure.rank_stacks import Place, place_in, stack_of
 from peakmem.ranks import RankError, RanksTimeout, launch
 
+MIB = 2**20
 END = 60  # seconds that the system may take for ending a process
 
 
@@ -327,6 +330,56 @@ def test_functions_and_classes_typed_in_a_notebook():
     _, model, skipped = ("".join(o.text for o in cell.outputs) for cell in notebook.cells)
     assert model == "True 4.0\n"
     assert "barrier, line 3 of skips: dist.barrier()" in skipped
+
+
+# Memory: a meter in each rank, beside the peak that the system keeps of each process.
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="takes /proc")
+
+
+def metered(size_bytes, gathers=False):
+    """The meter's peak of a step; the second rank's is twice as high."""
+    count = size_bytes // 4
+    with MemoryMeter("cpu") as meter:
+        x = torch.ones(count * (1 + dist.get_rank()))
+        y = x + x
+        del x
+        dist.all_reduce(y[:count])
+        if gathers:
+            dist.all_gather([torch.ones(count), torch.ones(count)], y[:count])
+    return meter.peak_bytes
+
+
+def peaks(monkeypatch, function, *args):
+    """What two ranks returned, and the most that each held, read from outside before they end."""
+    seen = []
+    end_all = ranks._Team._end_all
+
+    def look_and_end(team):
+        seen.extend(memory.status_bytes(rank.process.pid, "VmHWM") for rank in team._ranks)
+        end_all(team)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ranks._Team, "_end_all", look_and_end)
+        returned = launch(function, 2, *args)
+    return returned, seen
+
+
+@linux
+def test_the_meters_of_all_ranks_agree_with_the_peaks_of_their_processes(monkeypatch):
+    """gloo's all-reduce works in pieces of a few MiB."""
+    _, before = peaks(monkeypatch, metered, 2**12)
+    told, after = peaks(monkeypatch, metered, 64 * MIB)
+    assert told == [2 * 64 * MIB, 4 * 64 * MIB]
+    assert sum(after) - sum(before) == pytest.approx(sum(told), rel=0.05)
+
+
+@linux
+def test_the_meter_does_not_see_the_copy_in_which_gloo_gathers(monkeypatch):
+    _, before = peaks(monkeypatch, metered, 2**12, True)
+    (told, _), after = peaks(monkeypatch, metered, 64 * MIB, True)
+    assert told == 3 * 64 * MIB
+    assert after[0] - before[0] == pytest.approx(told + 2 * 64 * MIB, rel=0.05)
 
 
 # What faulthandler wrote, read.
