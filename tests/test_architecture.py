@@ -37,7 +37,7 @@ THIRD_PARTY = {
     "plan": {"numpy"},
     "predict": set(),
     "execute": {"numpy", "torch"},
-    "measure": {"numpy", "torch"},
+    "measure": {"numpy", "torch", "cloudpickle"},
     "probes": {"numpy", "torch"},
     "labs": {"numpy", "torch", "IPython", "matplotlib"},
     "show": {"numpy", "torch", "matplotlib", "ipywidgets", "traitlets", "typer", "rich"}

@@ -118,6 +118,8 @@ def _decided(
             verdicts[task.id] = refuse(task, uses, lab.allows)
         elif task.needs_gpu and not sandbox.has_gpu:
             verdicts[task.id] = could_not_judge(task, _NEEDS_GPU, "needs_gpu")
+        elif task.ranks and not sandbox.keeps_ranks_apart:
+            verdicts[task.id] = could_not_judge(task, _NEEDS_NAMESPACES)
         else:
             waiting[task.id] = draw(task, secret, submission.student, submission.raw)
     return verdicts, waiting
@@ -191,6 +193,11 @@ def _may_gain(
 _NEEDS_GPU = (
     "This exercise needs a GPU, and the machine that graded has none. Its points are left out of "
     "your total."
+)
+_NEEDS_NAMESPACES = (
+    "In this exercise processes talk to each other, and the machine that graded cannot keep them "
+    "apart from other submissions'. It takes one with Linux namespaces. An instructor will look at "
+    "this."
 )
 _TOO_DEEP = (
     "The grader could not read your code: an expression in it is nested too deep. A person will "

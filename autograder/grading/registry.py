@@ -42,7 +42,7 @@ class CourseLab(Protocol):
     `notebooks` are the names of the files that a student hands in, without .ipynb. `hides` are
     modules that cannot be imported in the sandbox; `files` are shown beside the notebook there.
     `preload` are modules that all graders of it need, `imports` those that its notebooks import.
-    `measured` tells whether it has a measured task.
+    `measured` tells whether it has a measured task, `ranks` whether one whose processes talk.
     """
 
     @property
@@ -61,6 +61,8 @@ class CourseLab(Protocol):
     def imports(self) -> tuple[str, ...]: ...
     @property
     def measured(self) -> bool: ...
+    @property
+    def ranks(self) -> bool: ...
 
     def prepare(self) -> None:
         """Read all that grading needs; FileNotFoundError, with the remedy, for what is missing."""
@@ -102,6 +104,10 @@ class TaskLab:
     @property
     def tasks(self) -> tuple[Task, ...]:
         return self.lab.tasks
+
+    @property
+    def ranks(self) -> bool:
+        return self.lab.ranks
 
     @property
     def notebooks(self) -> tuple[str, ...]:
@@ -179,6 +185,7 @@ class OrdinaryLab:
     hides = ()
     preload = ()
     measured = False
+    ranks = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return OrdinaryLab, (self.assignment, self.rules)

@@ -72,8 +72,10 @@ class Answer:
     `memory` says what became of the case's budget: "within" it, or "refused" memory by the kernel,
     and then the value is that of a second, metered call without it. It is empty where no kernel
     enforced it, so that only the meter's figures tell. `doubt` says why a call that stayed within
-    its budget proves nothing. `beside_solutions` tells that reference solutions of other exercises
-    were in the process, so that nothing that came back may be shown to students.
+    its budget proves nothing. `traffic_bytes` went between the submission's processes over its own
+    network meanwhile, as the kernel counted them; None where there is no such network.
+    `beside_solutions` tells that reference solutions of other exercises were in the process, so
+    that nothing that came back may be shown to students.
     """
 
     value: Any = None
@@ -83,6 +85,7 @@ class Answer:
     asked: tuple[tuple[Any, Any], ...] = ()
     memory: Memory = ""
     doubt: str = ""
+    traffic_bytes: int | None = field(default=None, kw_only=True)
     beside_solutions: bool = field(default=False, kw_only=True)
 
     @property
@@ -136,7 +139,8 @@ class Task:
     called only with an answer that has a value. `mistakes` maps a mistake's id to the sentence a
     student reads, the likeliest first. `ask(case)` makes the function that replies to the
     probe's questions, where it has any. A `measured` task has cases with a budget, or, on a GPU,
-    trusts figures taken in the student's process.
+    trusts figures taken in the student's process. One with `ranks` has a probe that starts
+    processes which talk to each other: in the sandbox over a network of the submission's own.
     """
 
     id: str
@@ -150,6 +154,7 @@ class Task:
     ask: Callable[[Case], Callable[[Any], Any]] | None = None
     trust: Literal["value", "measured"] = "value"
     needs_gpu: bool = False
+    ranks: bool = False
     #: Whether it lies beyond the core, so that a course may make it a bonus or leave it out.
     stretch: bool = False
     seconds: float = 10.0
@@ -187,6 +192,11 @@ class Lab:
     def stretch(self) -> frozenset[str]:
         """The ids of the tasks beyond the core."""
         return frozenset(task.id for task in self.tasks if task.stretch)
+
+    @property
+    def ranks(self) -> bool:
+        """Whether any of its tasks has ranks, which opens the sandbox for processes that talk."""
+        return any(task.ranks for task in self.tasks)
 
     @property
     def number(self) -> str:

@@ -74,6 +74,7 @@ class Grader:
                 backend=self._backend,
                 files=self._lab.files,
                 measured=self._lab.measured,
+                ranks=self._lab.ranks,
                 preload=(*(EVERYTHING if torch else ()), *self._lab.imports),
             )
         return self._sandboxes[torch]

@@ -118,7 +118,7 @@ def calibrate(labs: Iterable[Lab], course: Course, rounds: int) -> Iterator[Grad
         every = read_bank(bank, find_lab(lab.name))
         right = [entry for entry in every if entry.kind == "right" and entry.task in tasks]
         release = release_of(lab.name, course.releases)
-        with Sandbox(lab.hides) as sandbox:
+        with Sandbox(lab.hides, ranks=lab.ranks) as sandbox:
             for number in range(rounds):
                 yield from grade_answers(lab, release, right, sandbox, f"round {number}")
 

@@ -245,7 +245,12 @@ def _grading(solved: Solved, slot: int) -> Iterator[Callable[[Mutant], Verdict]]
     measured = any(task.trust == "measured" for task in lab.tasks)
     backend = None if solved.isolated else Unprotected()
     with Sandbox(
-        lab.hides, slot=slot, limits=solved.limits, backend=backend, measured=measured
+        lab.hides,
+        slot=slot,
+        limits=solved.limits,
+        backend=backend,
+        measured=measured,
+        ranks=lab.ranks,
     ) as sandbox:
 
         def verdict_on(mutant: Mutant) -> Verdict:

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from autograder.sandbox.guest.loopback import open_loopback
 from autograder.sandbox.guest.seccomp import refuse_system_calls
 
 __all__ = [
@@ -48,8 +49,9 @@ def shut_in(limits: Mapping[str, int]) -> None:
     The caller's process ends here with exit status 0; what returns is its child. `limits` are
     `memory_bytes` (address space beyond what is mapped now), `tmp_bytes`, `shm_bytes`, `files`
     (inodes of /tmp), `processes` and `cpu_seconds`. Where there is a `gpu`, what CUDA cannot do
-    without is left open: addresses without end, and pages that only processes share. Raises OSError
-    where a layer cannot be had.
+    without is left open: addresses without end, and pages that only processes share. With
+    `socket_bytes` other than 0 the processes may talk to each other over a loopback interface, and
+    a connection's socket holds so many bytes each way. Raises OSError where a layer cannot be had.
     """
     outer_user, outer_group = os.getuid(), os.getgid()
     prctl(_PR_SET_DUMPABLE, 1)
@@ -68,6 +70,8 @@ def shut_in(limits: Mapping[str, int]) -> None:
     Path("/proc/sys/user/max_user_namespaces").write_text(
         "0"
     )  # no further namespaces for the student
+    if limits["socket_bytes"]:
+        open_loopback(limits["socket_bytes"])
     # What /dev holds would count as nobody's memory and be there for the next student.
     # Pages of /dev/zero that processes share and let go of would count as nobody's memory too.
     if not limits["gpu"]:
@@ -82,7 +86,7 @@ def shut_in(limits: Mapping[str, int]) -> None:
     set_limits(limits)
     drop_bounding_set()
     give_up_capabilities()
-    refuse_system_calls(gpu=bool(limits["gpu"]))
+    refuse_system_calls(gpu=bool(limits["gpu"]), ranks=bool(limits["socket_bytes"]))
 
 
 def set_limits(limits: Mapping[str, int]) -> None:

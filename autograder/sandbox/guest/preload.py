@@ -39,6 +39,7 @@ def prepare(modules: Sequence[str]) -> tuple[InteractiveShell, Recorder]:
     if "torch" in sys.modules:
         _warm_torch()
         _import_library()
+        _prepare_ranks()
     _let_databases_do_without_locks()
     find_idle()
     return make_shell(draws="matplotlib" in sys.modules)
@@ -61,6 +62,14 @@ def _warm_torch() -> None:
     torch.optim.SGD([parameter], lr=0.1).step()
     # The matrix library keeps buffers from its first large product on.
     torch.mm(torch.ones(512, 512), torch.ones(512, 512))
+
+
+def _prepare_ranks() -> None:
+    """Have ranks be forks of a submission's process: it is one that was prepared."""
+    with contextlib.suppress(ImportError):  # a torch that was built without torch.distributed
+        from peakmem.measure.ranks import fork_from_here
+
+        fork_from_here()
 
 
 def _let_databases_do_without_locks() -> None:

@@ -106,6 +106,12 @@ _LOCKS = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW: a lock 
 _LEASE, _NOTIFY, _PIPE_SIZE = 1024, 1026, 1031  # F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ
 _SOCKET_SIZES = (7, 8)  # SO_SNDBUF, SO_RCVBUF
 _SOCKET_FILTERS = (26, 50, 51, 52)  # SO_ATTACH_FILTER, ..._BPF, ..._REUSEPORT_CBPF, ..._EBPF
+# Of a socket's options those that make no tables in the kernel and change no protocol:
+# SO_REUSEADDR, SO_KEEPALIVE, SO_LINGER, SO_RCVTIMEO, SO_SNDTIMEO (with numbers of their own for
+# long times); TCP_NODELAY.
+_AF_UNIX, _AF_INET, _AF_NETLINK = 1, 2, 16
+_SOCK_STREAM, _SOCK_DGRAM, _SOCK_KINDS, _TCP, _ROUTE = 1, 2, 0xF, 6, 0
+_PLAIN_OPTIONS = {1: (2, 9, 13, 20, 21, 66, 67), _TCP: (1,)}
 _TO_SWAP = (20, 21)  # MADV_COLD, MADV_PAGEOUT
 # What a process may ask or say of itself: its name, its capabilities, the signal at its parent's
 # end, slack of timers, huge pages, vectors' length, filters such as this, names of mappings. Others
@@ -129,15 +135,18 @@ _PASS: Step = (_RETURN, 0, 0, _ALLOW)
 _REFUSAL: Step = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)
 
 
-def refuse_system_calls(*, gpu: bool) -> None:
+def refuse_system_calls(*, gpu: bool, ranks: bool) -> None:
     """Have the kernel refuse these calls to this process and to all that it starts, for good.
 
     They fail as on a kernel that lacks them. Where there is a `gpu`, memory that no process maps
-    or that only processes share may be had: CUDA's libraries ask for such. Raises OSError where
-    the processor is an unknown one or the kernel takes no filter; the process must have given up
-    new privileges before.
+    or that only processes share may be had: CUDA's libraries ask for such. With `ranks` they may
+    wait for connections, and in return make plain sockets only and set few of their options.
+    Raises OSError where the processor is an unknown one or the kernel takes no filter; the process
+    must have given up new privileges before.
     """
-    filter_system_calls(partial(_filter, gpu=gpu))
+    filter_system_calls(partial(_filter, gpu=gpu, ranks=ranks))
+    if ranks:
+        filter_system_calls(_plain_sockets)
 
 
 def refuse_links() -> None:
@@ -159,7 +168,7 @@ def filter_system_calls(steps_of: Callable[[int, int], Iterator[Step]]) -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_SECCOMP) failed")
 
 
-def _filter(column: int, architecture: int, *, gpu: bool) -> Iterator[Step]:
+def _filter(column: int, architecture: int, *, gpu: bool, ranks: bool = False) -> Iterator[Step]:
     yield _LOAD, 0, 0, _ARCHITECTURE
     yield _EQUAL, 1, 0, architecture
     yield _RETURN, 0, 0, _KILL  # 32-bit calls
@@ -169,11 +178,11 @@ def _filter(column: int, architecture: int, *, gpu: bool) -> Iterator[Step]:
     yield _AT_LEAST, 0, 1, _NEWEST + 1
     yield _REFUSAL
     for name, numbers in REFUSED.items():
-        if gpu and name == "memfd_create":
+        if (gpu and name == "memfd_create") or (ranks and name == "listen"):
             continue
         yield _EQUAL, 0, 1, numbers[column]
         yield _REFUSAL
-    families = [(_EQUAL, family) for family in _FAMILIES]
+    families = [(_EQUAL, family) for family in (*_FAMILIES, *([_AF_NETLINK] if ranks else []))]
     yield from _by_argument(_SOCKET[column], 0, families, held=_PASS, else_=_REFUSAL)
     properties = [(_EQUAL, option) for option in _PROPERTIES]
     yield from _by_argument(_PRCTL[column], 0, properties, held=_PASS, else_=_REFUSAL)
@@ -200,6 +209,51 @@ def _no_links(column: int, _architecture: int) -> Iterator[Step]:
         yield _EQUAL, 0, 1, numbers[column]
         yield _REFUSAL
     yield _PASS
+
+
+def _plain_sockets(column: int, _architecture: int) -> Iterator[Step]:
+    """Let sockets be what ranks talk through, on an interface that is up."""
+    yield _LOAD, 0, 0, _NUMBER
+    for number, steps in ((_SOCKET, _a_plain_socket()), (_SETSOCKOPT, _a_plain_option())):
+        body = list(steps)
+        yield _EQUAL, 0, len(body), number[column]
+        yield from body
+    yield _PASS
+
+
+def _a_plain_socket() -> Iterator[Step]:
+    family, kind, protocol = (_ARGUMENTS + 8 * argument for argument in range(3))
+    yield _LOAD, 0, 0, family
+    yield _EQUAL, 0, 1, _AF_UNIX
+    yield _PASS
+    interfaces = list(_one_of(protocol, (_ROUTE,)))  # which gloo asks for their names
+    yield _EQUAL, 0, len(interfaces), _AF_NETLINK
+    yield from interfaces
+    yield _EQUAL, 1, 0, _AF_INET
+    yield _REFUSAL
+    yield _LOAD, 0, 0, kind
+    yield _AND, 0, 0, _SOCK_KINDS
+    yield _EQUAL, 2, 0, _SOCK_STREAM
+    yield _EQUAL, 1, 0, _SOCK_DGRAM  # gloo asks one for the interface's speed
+    yield _REFUSAL
+    yield from _one_of(protocol, (0, _TCP))
+
+
+def _a_plain_option() -> Iterator[Step]:
+    for level, options in _PLAIN_OPTIONS.items():
+        yield _LOAD, 0, 0, _ARGUMENTS + 8
+        steps = list(_one_of(_ARGUMENTS + 8 * 2, options))
+        yield _EQUAL, 0, len(steps), level
+        yield from steps
+    yield _REFUSAL
+
+
+def _one_of(place: int, values: Sequence[int]) -> Iterator[Step]:
+    yield _LOAD, 0, 0, place
+    for value in values:
+        yield _EQUAL, 0, 1, value
+        yield _PASS
+    yield _REFUSAL
 
 
 def _only_asking_limits(number: int) -> Iterator[Step]:

@@ -99,7 +99,7 @@ def _become(user: int, home: Path, limits: Mapping[str, Any]) -> None:
     # alone (it is not "dumpable"); the filter keeps that, and a new program would show.
     os.setresuid(user, user, user)
     give_up_capabilities()
-    refuse_system_calls(gpu=limits["gpu"])
+    refuse_system_calls(gpu=limits["gpu"], ranks=False)
     filter_system_calls(no_way_out)
 
 

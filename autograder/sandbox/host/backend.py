@@ -100,7 +100,10 @@ class Backend(Protocol):
         ...
 
     def enclose(
-        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool
+        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool, ranks: bool
     ) -> Enclosure:
-        """Return the enclosure of a submission to be; its process is being made."""
+        """Return the enclosure of a submission to be; its process is being made.
+
+        With `ranks` its processes may talk to each other, where the backend can keep that apart.
+        """
         ...

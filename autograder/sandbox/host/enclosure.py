@@ -49,7 +49,7 @@ class ProcessEnclosure:
         self.connection.close()
 
 
-def demands(limits: Limits, *, gpu: bool) -> dict[str, Any]:
+def demands(limits: Limits, *, gpu: bool, ranks: bool) -> dict[str, Any]:
     """Return the limits that the guest sets before any student code runs; see `shut_in`."""
     return {
         "memory_bytes": limits.memory_bytes,
@@ -59,4 +59,5 @@ def demands(limits: Limits, *, gpu: bool) -> dict[str, Any]:
         "processes": limits.processes,
         "cpu_seconds": int(2 * limits.submission_seconds),
         "gpu": gpu,
+        "socket_bytes": memory.socket_bytes() if ranks else 0,
     }

@@ -39,6 +39,6 @@ class Namespaces:
         return Launch(arguments, environment, None if files is None else FILES)
 
     def enclose(
-        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool
+        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool, ranks: bool
     ) -> ProcessEnclosure:
-        return ProcessEnclosure(fork(), limits, demands(limits, gpu=gpu))
+        return ProcessEnclosure(fork(), limits, demands(limits, gpu=gpu, ranks=ranks))

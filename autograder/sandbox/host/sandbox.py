@@ -54,7 +54,8 @@ class Sandbox:
     own. `backend` is the way to shut submissions in. `files`, by their paths from there, are to be
     read in the working directory, from which modules are imported then too. `measured=False` does
     without budgets, and lets processes keep memory that they freed, which is faster: for labs of
-    which no task is measured. `preload` are the modules that students' code need not wait for.
+    which no task is measured. With `ranks`, students' processes may start others that talk to each
+    other. `preload` are the modules that students' code need not wait for.
     """
 
     def __init__(
@@ -66,12 +67,14 @@ class Sandbox:
         backend: Backend | None = None,
         files: Mapping[str, Path] | None = None,
         measured: bool = True,
+        ranks: bool = False,
         preload: Sequence[str] = EVERYTHING,
     ) -> None:
         self.limits = limits or Limits()
         self._backend = backend or Namespaces()
         self._slot = slot
         self._measured = measured
+        self._ranks = ranks
         self._scratch = tempfile.TemporaryDirectory(prefix="autograder-")
         self._errors = self._folder / "stderr"
         self._next: SandboxStudent | None = None
@@ -101,6 +104,11 @@ class Sandbox:
     def isolated(self) -> bool:
         """Whether students' code is shut in at all."""
         return self._backend.way != "nothing"
+
+    @property
+    def keeps_ranks_apart(self) -> bool:
+        """Whether processes can talk to each other here and to no other submission's."""
+        return self._backend.way != "user"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -174,7 +182,12 @@ class Sandbox:
 
     def _fork(self) -> SandboxStudent:
         enclosure = self._backend.enclose(
-            self._send_end, self.limits, self._folder, self._slot, gpu=self.has_gpu
+            self._send_end,
+            self.limits,
+            self._folder,
+            self._slot,
+            gpu=self.has_gpu,
+            ranks=self._ranks,
         )
         return SandboxStudent(enclosure, self.limits, measured=self._measured)
 

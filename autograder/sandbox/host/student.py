@@ -14,6 +14,7 @@ from typing import Any, Self
 from autograder.base.cleaning import plain_text
 from autograder.base.limits import Allowance, Limits, MachineBusy, ProcessLost
 from autograder.base.memory import Watch
+from autograder.base.traffic import sent_bytes
 from autograder.model.task import Answer, Budget
 from autograder.sandbox.guest.wire import ConnectionClosed, send
 from autograder.sandbox.host.backend import Enclosure
@@ -41,6 +42,7 @@ class SandboxStudent:
         self._enclosure = enclosure
         self._limits = limits
         self._measured = measured
+        self._ranks = bool(enclosure.demands and enclosure.demands["socket_bytes"])
         if enclosure.demands is not None:
             with contextlib.suppress(ConnectionClosed):  # which is found out on meeting
                 send(enclosure.connection, enclosure.demands)
@@ -197,6 +199,7 @@ class SandboxStudent:
     def _run(self, call: _Call) -> tuple[Answer, bool]:
         """Run a probe; return its answer, and whether the kernel refused it memory."""
         replies = Replies(call.ask)
+        before = self._sent_bytes()
         try:
             reply = self._request(call.request(), call.seconds, replies)
             if not self._enclosure.is_same():  # nor is its peak of memory
@@ -209,7 +212,13 @@ class SandboxStudent:
         if raised is not None:
             answer = Answer(raised=_three_texts(raised), asked=tuple(replies.asked))
             return answer, reply.get("refused") is True
-        return Answer(reply.get("value"), asked=tuple(replies.asked)), False
+        after = self._sent_bytes()
+        traffic = None if before is None or after is None else after - before
+        value = reply.get("value")
+        return Answer(value, asked=tuple(replies.asked), traffic_bytes=traffic), False
+
+    def _sent_bytes(self) -> int | None:
+        return sent_bytes(self._pid) if self._ranks else None
 
     def kill(self) -> None:
         """Kill the process and everything that it started."""

@@ -104,7 +104,7 @@ class UserIds:
         return Launch(*_command(program, hides, scratch), shown)
 
     def enclose(
-        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool
+        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool, ranks: bool
     ) -> UserEnclosure:
         user = draw_user(slot)
         leash, end = socket.socketpair()
@@ -132,7 +132,7 @@ class UserEnclosure:
         gpu: bool,
     ) -> None:
         self.connection = connection
-        self.demands = {**demands(limits, gpu=gpu), "user": user, "home": str(home)}
+        self.demands = {**demands(limits, gpu=gpu, ranks=False), "user": user, "home": str(home)}
         self.user, self.home = user, home
         self._leash = leash
         self._limits = limits

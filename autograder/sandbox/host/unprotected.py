@@ -35,6 +35,6 @@ class Unprotected:
         return Launch(*plain_command(program), shown)
 
     def enclose(
-        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool
+        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool, ranks: bool
     ) -> ProcessEnclosure:
         return ProcessEnclosure(fork(), limits, None)

@@ -6,6 +6,8 @@
     │   └── Stuck      a plan's next step can never start         (plan.player)
     ├── NotDefined     an exercise's function is missing          (also a NameError)
     ├── PlainError     a value is not plain data                  (core.serialization, a ValueError)
+    ├── RankError      one rank of several failed or died         (also a RuntimeError)
+    ├── RanksTimeout   ranks still run, or wait for each other    (also a TimeoutError)
     ├── SelfCheckFailed  a self-check's cases don't all pass      (labs.self_check,
     │                                                              an AssertionError)
     └── Untraceable    fake tensors don't show an operator        (measure.workspaces,
@@ -16,7 +18,7 @@ A value that makes no sense, such as a batch of 0, is a plain ValueError.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 __all__ = [
@@ -24,6 +26,8 @@ __all__ = [
     "NotDefined",
     "OutOfMemory",
     "PeakmemError",
+    "RankError",
+    "RanksTimeout",
     "did_you_mean",
     "require_whole",
 ]
@@ -62,6 +66,26 @@ class Infeasible(PeakmemError, ValueError):
 
 class NotDefined(PeakmemError, NameError):
     """A function or class that an exercise asks for is not in the notebook."""
+
+
+class RankError(PeakmemError, RuntimeError):
+    """A rank raised an error or died; `rank` is its number.
+
+    `kind` is the name of the error's type; empty if the process ended without one.
+    """
+
+    def __init__(self, message: str, *, rank: int, kind: str = "") -> None:
+        super().__init__(message)
+        self.rank = rank
+        self.kind = kind
+
+
+class RanksTimeout(PeakmemError, TimeoutError):
+    """Some ranks did not return in time; `where` says for each of those what it waits in."""
+
+    def __init__(self, message: str, *, where: Mapping[int, str]) -> None:
+        super().__init__(message)
+        self.where = dict(where)
 
 
 def require_whole(name: str, value: object) -> None:

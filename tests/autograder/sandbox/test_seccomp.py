@@ -49,11 +49,16 @@ def run(
     argument: int,
     arch: int,
     place: int = 0,
+    *further: int,
 ) -> int:
-    """What the kernel's little machine makes of one call; `place` is the argument's, from 0 on."""
+    """What the kernel's little machine makes of one call; `place` is the argument's, from 0 on.
+
+    `further` arguments come after it.
+    """
     program, at, register = list(steps), 0, 0
     data = {0: number, 4: arch, **dict.fromkeys(range(16, 64, 4), 0)}
-    data |= {16 + 8 * place: argument % 2**32, 20 + 8 * place: argument // 2**32}
+    for here, value in enumerate((argument, *further), place):
+        data |= {16 + 8 * here: value % 2**32, 20 + 8 * here: value // 2**32}
     while True:
         code, yes, no, operand = program[at]
         at += 1
@@ -182,6 +187,51 @@ def test_a_second_filter_refuses_symbolic_links_and_nothing_else(column):
         assert found == (REFUSE if number in refused else ALLOW)
 
 
+@pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
+def test_for_ranks_processes_may_wait_for_connections_and_nothing_else_changes(column, arch):
+    steps = list(seccomp._filter(column, arch, gpu=False, ranks=True))
+    strict = list(seccomp._filter(column, arch, gpu=False))
+    listen, socket = seccomp.REFUSED["listen"][column], seccomp._SOCKET[column]
+    assert (run(strict, listen, 3, arch), run(steps, listen, 3, arch)) == (REFUSE, ALLOW)
+    for number in set(range(500)) - {listen}:
+        assert run(steps, number, 0, arch) == run(strict, number, 0, arch)
+    changed = [n for n in range(46) if run(steps, socket, n, arch) != run(strict, socket, n, arch)]
+    assert changed == [16]  # AF_NETLINK
+
+
+UNIX, INET, INET6, NETLINK, STREAM, DATAGRAM, RAW = 1, 2, 10, 16, 1, 2, 3
+CLOSE_ON_EXEC, TCP, MULTIPATH, GENERIC = 0o2000000, 6, 262, 16
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_for_ranks_a_third_filter_lets_plain_sockets_be_and_few_of_their_options(column):
+    steps = list(seccomp._plain_sockets(column, 0))
+
+    def made(*arguments: int) -> bool:
+        return run(steps, seccomp._SOCKET[column], arguments[0], 0, 0, *arguments[1:]) == ALLOW
+
+    def set_(level: int, option: int) -> bool:
+        return run(steps, seccomp._SETSOCKOPT[column], 3, 0, 0, level, option) == ALLOW
+
+    assert made(UNIX, DATAGRAM, 0)
+    assert made(INET, STREAM, 0)
+    assert made(INET, STREAM | CLOSE_ON_EXEC, TCP)
+    assert made(INET, DATAGRAM, 0)
+    assert made(NETLINK, RAW | CLOSE_ON_EXEC, 0)
+    assert not any(made(INET6, kind, 0) for kind in range(1, 11))
+    assert not any(made(INET, kind, 0) for kind in range(3, 11))
+    assert not any(made(INET, STREAM, protocol) for protocol in (1, 132, MULTIPATH))
+    assert not any(made(NETLINK, RAW, protocol) for protocol in range(1, 32))
+    # SO_REUSEADDR, SO_KEEPALIVE, SO_LINGER, SO_RCVTIMEO and SO_SNDTIMEO, TCP_NODELAY
+    allowed = {(1, 2), (1, 9), (1, 13), (1, 20), (1, 21), (1, 66), (1, 67), (6, 1)}
+    levels_and_options = [
+        (level, option) for level in (0, 1, 2, 6, 17, 41, 270) for option in range(80)
+    ]
+    assert {pair for pair in levels_and_options if set_(*pair)} == allowed
+    special = {seccomp._SOCKET[column], seccomp._SETSOCKOPT[column]}
+    assert all(run(steps, number, 0, 0) == ALLOW for number in set(range(500)) - special)
+
+
 def test_other_tables_of_calls_are_closed():
     column, arch = seccomp._ARCHITECTURES["x86_64"]
     steps = list(seccomp._filter(column, arch, gpu=False))
@@ -194,4 +244,4 @@ def test_an_unknown_processor_gets_no_filter_that_lets_all_through(monkeypatch):
     machine = type("Name", (), {"machine": "riscv64"})
     monkeypatch.setattr(seccomp.os, "uname", lambda: machine)
     with pytest.raises(OSError, match="riscv64"):
-        seccomp.refuse_system_calls(gpu=False)
+        seccomp.refuse_system_calls(gpu=False, ranks=False)

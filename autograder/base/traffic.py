@@ -1,0 +1,33 @@
+"""Bytes that a student's processes send each other, read from outside through /proc."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["sent_bytes"]
+
+_SENT = 8  # of an interface's sixteen counters
+
+
+def sent_bytes(pid: int) -> int | None:
+    """Return the bytes that were sent over the loopback interface of a process's own network.
+
+    They count from the network's making on, for all processes in it, the packets' headers and
+    acknowledgements included. None if that is the grader's network too, or the process is gone.
+    """
+    try:
+        if Path(f"/proc/{pid}/ns/net").samefile("/proc/self/ns/net"):
+            return None
+        lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
+    except OSError:
+        return None
+    return next((counters(line)[_SENT] for line in lines if line.lstrip().startswith("lo:")), None)
+
+
+def counters(line: str) -> list[int]:
+    """Return an interface's counters from its line of /proc/net/dev.
+
+    >>> counters("    lo: 66 1 0 0 0 0 0 0 66 1 0 0 0 0 0 0")[8]
+    66
+    """
+    return [int(number) for number in line.partition(":")[2].split()]

@@ -1,0 +1,164 @@
+"""One rank: a process that joins the others, calls a function, and holds on until all are done."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import pickle
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import torch
+import torch.distributed as dist
+
+__all__ = ["Failed", "Joined", "Returned", "Work", "meeting_place", "run_rank", "stack_file"]
+
+_LOOPBACK = "127.0.0.1"
+_BACKEND = "loopback"  # the name of gloo on that address alone
+_JOIN = timedelta(minutes=5)  # for all ranks to meet, and for a collective: the launcher is earlier
+
+
+@dataclass(frozen=True)
+class Work:
+    """What each rank calls; `pickled` holds it instead if the rank is no fork of the launcher."""
+
+    function: Callable[..., Any] | None
+    args: tuple[Any, ...] = ()
+    pickled: bytes = b""
+
+    @classmethod
+    def packed(cls, function: Callable[..., Any], args: tuple[Any, ...]) -> Work:
+        """Return work that any process can unpack: what a notebook defines goes by its code."""
+        return cls(None, pickled=cloudpickle.dumps((function, args)))
+
+    def unpacked(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Return the function and its arguments; unpickling may import modules."""
+        if self.function is not None:
+            return self.function, self.args
+        function, args = pickle.loads(self.pickled)
+        return function, args
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A rank has met all others; `thread` is the one that calls the function."""
+
+    thread: int
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What the function returned."""
+
+    pickled: bytes
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What the function raised, with its stack, the outermost call first.
+
+    `may_follow` says that it may come from the end of another rank: torch raises a RuntimeError
+    for a lost connection.
+    """
+
+    kind: str
+    message: str
+    stack: Sequence[tuple[str, int, str]]
+    may_follow: bool
+
+
+def meeting_place(folder: Path) -> Path:
+    """Return the file by which the ranks find each other."""
+    return folder / "store"
+
+
+def stack_file(folder: Path, rank: int) -> Path:
+    """Return the file in which a rank that does not return in time writes down its stack."""
+    return folder / f"stack{rank}"
+
+
+def run_rank(
+    work: Work,
+    rank: int,
+    world_size: int,
+    timeout: float,
+    folder: Path,
+    connection: Connection,
+    others: Sequence[Connection],
+) -> None:
+    """Be one rank, and wait to be killed when all is said.
+
+    A rank that ended on its own would close connections that others still use, so that a step that
+    one rank skips would look like a lost connection. `others` are the launcher's ends of
+    connections, which a fork has inherited.
+    """
+    for inherited in others:
+        inherited.close()
+    if hasattr(os, "setsid"):
+        os.setsid()  # a notebook's interrupt is the launcher's; what a rank starts ends with it
+    threading.Thread(target=_end_with_launcher, args=(connection,), daemon=True).start()
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // world_size))
+    with stack_file(folder, rank).open("w") as stack:
+        try:
+            function, args = work.unpacked()
+            _join(rank, world_size, meeting_place(folder))
+            connection.send(Joined(threading.get_ident()))
+            faulthandler.dump_traceback_later(timeout, file=stack)
+            said: Returned | Failed = Returned(cloudpickle.dumps(function(*args)))
+        except BaseException as error:
+            said = _failed(error)
+        faulthandler.cancel_dump_traceback_later()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+        connection.send(said)
+        threading.Event().wait()
+
+
+def _join(rank: int, world_size: int, meeting: Path) -> None:
+    """Join torch.distributed on this machine alone. A file is what ranks meet by.
+
+    Over a network address they would also be open to others, and what they told each other to meet
+    would count as traffic.
+    """
+    dist.Backend.register_backend(_BACKEND, _over_loopback, devices=["cpu"])
+    store = dist.FileStore(str(meeting), world_size)  # type: ignore[attr-defined]
+    dist.init_process_group(_BACKEND, store=store, rank=rank, world_size=world_size, timeout=_JOIN)
+    dist.barrier()
+
+
+def _over_loopback(
+    store: Any, rank: int, world_size: int, timeout: timedelta
+) -> dist.ProcessGroupGloo:
+    """Return gloo's process group. By itself gloo takes whatever address the host's name has."""
+    options = dist.ProcessGroupGloo._Options()  # type: ignore[attr-defined]
+    options._devices = [dist.ProcessGroupGloo.create_device(hostname=_LOOPBACK)]
+    options._timeout = timeout
+    return dist.ProcessGroupGloo(store, rank, world_size, options)
+
+
+def _failed(error: BaseException) -> Failed:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if f.filename != __file__]
+    return Failed(
+        kind=type(error).__name__,
+        message=str(error),
+        stack=[(f.filename, f.lineno or 0, f.name) for f in own],
+        may_follow=isinstance(error, RuntimeError),
+    )
+
+
+def _end_with_launcher(connection: Connection) -> None:
+    """End this process when nobody is left at the other end, whatever it is doing."""
+    with suppress(EOFError, OSError):
+        connection.recv_bytes()
+    os._exit(1)

@@ -1,0 +1,267 @@
+"""Starts real processes joined by torch.distributed on this machine, and returns their results.
+
+A rank is a process of its own with memory of its own. Ranks talk by gloo over the loopback
+interface. They start as forks of a process that has imported torch already, where the system has
+such forks; on Windows and macOS each starts a Python and imports torch anew.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, Literal, Self
+
+from peakmem.core.errors import RankError, RanksTimeout, require_whole
+from peakmem.measure import rank_process
+from peakmem.measure.rank_process import Failed, Joined, Returned, Work
+from peakmem.measure.rank_stacks import place_in, stack_of
+
+__all__ = ["RankError", "RanksTimeout", "fork_from_here", "launch"]
+
+Start = Literal["fork", "forkserver", "spawn"]
+
+_JOIN = 120.0  # seconds that starting all ranks may take
+_TICK = 0.2  # seconds between looks for ranks that have died
+_FOLLOWS = 1.0  # seconds in which a lost connection is explained by the rank that died
+_STACKS = 5.0  # seconds that writing down where a rank is may take
+
+_start: Start = "forkserver" if sys.platform == "linux" else "spawn"
+
+
+def fork_from_here() -> None:
+    """Have ranks be forks of this very process from now on.
+
+    For a process that has imported torch and runs no threads of its own, such as the grader's.
+    """
+    global _start
+    _start = "fork"
+
+
+def launch(
+    function: Callable[..., Any], world_size: int, *args: Any, timeout: float = 60.0
+) -> list[Any]:
+    """Call `function(*args)` in `world_size` processes at once; return their results by rank.
+
+    In each process torch.distributed is ready: `dist.get_rank()` is its rank. Arguments and results
+    are copies. The function may be typed in a notebook or a script, which no rank runs again.
+
+        def mine(x):
+            dist.all_reduce(x)
+            return x
+
+        launch(mine, 4, torch.ones(3))
+
+    When one rank fails, all end. Raises RankError, which has its rank, for the first error or death
+    of a rank, and RanksTimeout, which says where each rank waits, if they take over `timeout`
+    seconds from when all have joined.
+    """
+    require_whole("world_size", world_size)
+    with (
+        tempfile.TemporaryDirectory(prefix="peakmem-ranks-") as folder,
+        _Team(function, args, world_size, timeout, Path(folder)) as team,
+    ):
+        return team.results()
+
+
+class _Rank:
+    """A rank as its launcher sees it: a process, and what it has said."""
+
+    def __init__(self, number: int, process: BaseProcess, connection: Connection) -> None:
+        self.number = number
+        self.process = process
+        self.connection = connection
+        self.thread: int | None = None  # which of its threads calls the function, once it joined
+        self.said: Returned | Failed | None = None
+
+    def listen(self) -> None:
+        """Take what it has said; RankError if it ended without a word."""
+        # First the exit: what was said before it is then there to be read.
+        ended = self.process.exitcode is not None
+        try:
+            while self.said is None and self.connection.poll():
+                message = self.connection.recv()
+                if isinstance(message, Joined):
+                    self.thread = message.thread
+                else:
+                    self.said = message
+        except (EOFError, OSError):
+            self.process.join(_TICK)
+            ended = True
+        if ended and not isinstance(self.said, Failed):
+            raise RankError(
+                f"rank {self.number} {_end(self.process.exitcode)} before all ranks had returned",
+                rank=self.number,
+            )
+
+    def kill(self) -> None:
+        """Kill the process and what it started, and wait for its end."""
+        pid = self.process.pid
+        if hasattr(os, "killpg") and pid is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        self.process.kill()  # it may not have had the time to lead a group
+        self.process.join()
+        self.process.close()
+        self.connection.close()
+
+
+class _Team:
+    """All ranks of one launch. At the end of the block each of them is gone."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        world_size: int,
+        timeout: float,
+        folder: Path,
+    ) -> None:
+        self._timeout = timeout
+        self._folder = folder
+        self._ranks: list[_Rank] = []
+        work = Work(function, args) if _start == "fork" else Work.packed(function, args)
+        try:
+            for number in range(world_size):
+                self._begin(number, world_size, work)
+        except BaseException:
+            self._end_all()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self._end_all()
+
+    def _begin(self, number: int, world_size: int, work: Work) -> None:
+        context: Any = multiprocessing.get_context(_start)
+        if _start == "forkserver":
+            context.set_forkserver_preload([rank_process.__name__])
+        ours, theirs = context.Pipe()
+        others = [ours, *(rank.connection for rank in self._ranks)] if _start == "fork" else []
+        process = context.Process(
+            target=rank_process.run_rank,
+            args=(work, number, world_size, self._timeout, self._folder, theirs, others),
+        )
+        with theirs, _main_set_aside():
+            process.start()
+        self._ranks.append(_Rank(number, process, ours))
+
+    def _end_all(self) -> None:
+        while self._ranks:
+            self._ranks.pop().kill()
+
+    def results(self) -> list[Any]:
+        """Return what the ranks returned, in their order."""
+        if not self._await(lambda rank: rank.thread is not None, _JOIN):
+            late = [rank.number for rank in self._ranks if rank.thread is None]
+            raise RanksTimeout(
+                f"{_ranks(late)} did not join the others within {_JOIN:g} s; is the machine busy?",
+                where=dict.fromkeys(late, "starting"),
+            )
+        if not self._await(lambda rank: rank.said is not None, self._timeout):
+            raise self._late()
+        said = [rank.said for rank in self._ranks]
+        return [pickle.loads(one.pickled) for one in said if isinstance(one, Returned)]
+
+    def _await(self, done: Callable[[_Rank], bool], seconds: float) -> bool:
+        """Wait until all ranks have done something, and tell if they have in this time."""
+        deadline = time.monotonic() + seconds
+        while not all(map(done, self._ranks)):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._listen(min(left, _TICK))
+        return True
+
+    def _listen(self, seconds: float) -> None:
+        """Take what ranks say; raises RankError as soon as one has failed."""
+        talking = [rank.connection for rank in self._ranks if rank.said is None]
+        wait([*talking, *(rank.process.sentinel for rank in self._ranks)], seconds)
+        for rank in self._ranks:
+            rank.listen()
+        failed = {r.number: r.said for r in self._ranks if isinstance(r.said, Failed)}
+        if not failed:
+            return
+        # A rank that failed keeps its connections, so no other fails by that; one that died lost
+        # them.
+        first = min(failed, key=lambda number: failed[number].may_follow)
+        if failed[first].may_follow:
+            self._look_for_the_dead()
+        raise _error_of(first, failed[first])
+
+    def _look_for_the_dead(self) -> None:
+        """Raise RankError if a rank died; its neighbours may have said so before the system."""
+        deadline = time.monotonic() + _FOLLOWS
+        while time.monotonic() < deadline:
+            wait([rank.process.sentinel for rank in self._ranks], _TICK)
+            for rank in self._ranks:
+                rank.listen()
+
+    def _late(self) -> RanksTimeout:
+        """The error that says where each rank is that has not returned."""
+        late = [rank for rank in self._ranks if rank.said is None]
+        where = {rank.number: self._place(rank) for rank in late}
+        lines = [f"{_ranks(list(where))} did not return within {self._timeout:g} s:"]
+        for rank in self._ranks:
+            said = f"is at {where[rank.number]}" if rank in late else "returned"
+            lines.append(f"  rank {rank.number} {said}")
+        return RanksTimeout("\n".join(lines), where=where)
+
+    def _place(self, rank: _Rank) -> str:
+        """Where a rank is; it writes that down by itself, since no other process can ask it."""
+        file = rank_process.stack_file(self._folder, rank.number)
+        deadline = time.monotonic() + _STACKS
+        while True:
+            stack = stack_of(file.read_text(errors="replace"), rank.thread or 0)
+            written = any(place.function == rank_process.run_rank.__name__ for place in stack)
+            if written or time.monotonic() > deadline:
+                return place_in(stack)
+            time.sleep(_TICK / 4)
+
+
+@contextmanager
+def _main_set_aside() -> Iterator[None]:
+    """Have a new process not run the script again: what it needs of that is in its work."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _error_of(number: int, failed: Failed) -> RankError:
+    # Here, where a notebook's cells can be read; a rank has their code without its text.
+    stack = traceback.StackSummary.from_list([(*place, None) for place in failed.stack])
+    text = f"rank {number} raised {failed.kind}: {failed.message}"
+    lines = "".join(stack.format()).rstrip()
+    return RankError(f"{text}\n{lines}" if lines else text, rank=number, kind=failed.kind)
+
+
+def _end(exitcode: int | None) -> str:
+    if exitcode is not None and exitcode < 0:
+        with suppress(ValueError):
+            return f"was killed by {signal.Signals(-exitcode).name}"
+    return f"ended with exit code {exitcode}"
+
+
+def _ranks(numbers: Sequence[int]) -> str:
+    return f"rank{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
