@@ -142,7 +142,7 @@ class Lora(nn.Module):
 
 
 # %% wrong: both_zero
-"""Both start at 0. [earns 2]"""
+"""Both start at 0. [earns 1]"""
 import torch
 from torch import nn
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from autograder.content.lab06.hiding import NO_HIDING
 from autograder.model.task import Answer, Budget, Case, Finding, Task
-from peakmem.probes.lab09.adam8bit import trained
+from peakmem.probes.lab09.adam8bit import large_steps, trained
 
 __all__ = ["adam", "adam8bit_step", "most_state_bytes"]
 
@@ -80,8 +80,9 @@ def _losses(sizes: tuple[tuple[str, int], ...], name: str = "") -> list[float]:
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
-    finding = _large(answer) if case.budget is not None else _small(case.inputs, answer.value)
-    return dict.fromkeys(case.parts, finding)
+    if case.budget is not None:
+        return dict.fromkeys(case.parts, _large(case.inputs, answer))
+    return dict.fromkeys(case.parts, _small(case.inputs, answer.value))
 
 
 def _small(sizes: Mapping[str, int], value: Any) -> Finding:
@@ -127,10 +128,21 @@ def _near(expected: Sequence[float], got: Sequence[float]) -> bool:
     return all(math.isclose(e, g, rel_tol=_NEAR) for e, g in zip(expected, got, strict=True))
 
 
-def _large(answer: Answer) -> Finding:
+@functools.lru_cache(maxsize=64)
+def _moved(n_tensors: int, n: int, seed: int) -> list[float]:
+    moved: list[float] = large_steps(adam, n_tensors, n, seed)["moved"]
+    return moved
+
+
+def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     rise = answer.metered("rise_bytes", "numpy_rise_bytes")
     if not answer.breaks_budget(rise, _MOST_BYTES):
-        return Finding(True)
+        got = answer.value.get("moved") if isinstance(answer.value, dict) else None
+        expected = _moved(**inputs["large"])
+        if _are_floats(got, len(expected)) and _near(expected, got):
+            return Finding(True)
+        said = f"On vectors of {_N:,} values your step moves parameters by another distance."
+        return Finding(False, said, (*_MUTANTS, "gradients_changed"))
     took = "" if rise is None else f" Yours took {rise / _MIB:.0f} MiB."
     said = (
         f"Two steps on {_TENSORS} vectors of {_N:,} values may take {_MOST_BYTES // _MIB} MiB with "

@@ -200,7 +200,11 @@ def _pair(arrays: list[Array], sizes: Mapping[str, Any]) -> tuple[Array, Array] 
 def _bytes(answer: Answer) -> Finding:
     rise = answer.metered("rise_bytes", "numpy_rise_bytes")
     if not answer.breaks_budget(rise, _MOST_BYTES):
-        return Finding(True)
+        value = answer.value if isinstance(answer.value, dict) else {}
+        if value.get("n_trained") == 2 * _RANK * _WIDTH and value.get("moved") is True:
+            return Finding(True)
+        said = f"With width {_WIDTH} and rank {_RANK}, an adapter of that rank is to be trained."
+        return Finding(False, said, ("base_trained", "both_zero"))
     took = "" if rise is None else f", and took {rise / _MIB:.1f} MiB"
     said = (
         f"With a weight of {4 * _WIDTH**2 / _MIB:.1f} MiB and rank {_RANK}, two steps of Adam may "

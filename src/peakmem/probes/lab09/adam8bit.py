@@ -12,7 +12,7 @@ from peakmem.measure.meter import MemoryMeter
 from peakmem.measure.storages import tensors_in
 from peakmem.probes import Namespace, earlier_objects_set_aside
 
-__all__ = ["adam8bit_step", "trained"]
+__all__ = ["adam8bit_step", "large_steps", "trained"]
 
 Step = Callable[..., Any]
 
@@ -25,18 +25,18 @@ def adam8bit_step(
 ) -> dict[str, Any]:
     """Train with the student's `adam8bit_step`: see `trained`; or step on `large` tensors.
 
-    `large` has `n_tensors`, `n` and `seed`. It returns the `sums` of the parameters after two steps
-    on so many vectors of `n` values, and if `metered`, `rise_bytes` and `numpy_rise_bytes`, with
-    parameters and gradients.
+    `large` has `n_tensors`, `n` and `seed`. It returns how far two steps moved each of so many
+    vectors of `n` values, on average (`moved`), and if `metered`, `rise_bytes` and
+    `numpy_rise_bytes`, with parameters and gradients.
     """
     if large is None:
         return trained(student.adam8bit_step, **sizes)
-    _large(student.adam8bit_step, **{**large, "n": 300})
+    large_steps(student.adam8bit_step, **{**large, "n": 300})
     if not metered:
-        return _large(student.adam8bit_step, **large)
+        return large_steps(student.adam8bit_step, **large)
     meter = MemoryMeter("cpu", count_numpy=True, history=False)
     with earlier_objects_set_aside(), meter:
-        found = _large(student.adam8bit_step, **large)
+        found = large_steps(student.adam8bit_step, **large)
     return {
         **found,
         "rise_bytes": meter.peak_bytes - meter.baseline_bytes,
@@ -82,7 +82,8 @@ def trained(step: Step, width: int, rows: int, seed: int, steps: int) -> dict[st
     }
 
 
-def _large(step: Step, n_tensors: int, n: int, seed: int) -> dict[str, Any]:
+def large_steps(step: Step, n_tensors: int, n: int, seed: int) -> dict[str, Any]:
+    """Take two steps on vectors of zeros; return how far each `moved`, on average."""
     generator = torch.Generator().manual_seed(seed)
     params = [torch.zeros(n).requires_grad_() for _ in range(n_tensors)]
     grads = [torch.randn(n, generator=generator) for _ in range(n_tensors)]
@@ -90,4 +91,4 @@ def _large(step: Step, n_tensors: int, n: int, seed: int) -> dict[str, Any]:
     for _ in range(2):
         with torch.no_grad():
             step(params, grads, state, 0.01)
-    return {"sums": [param.detach().sum().item() for param in params]}
+    return {"moved": [param.detach().abs().mean().item() for param in params]}

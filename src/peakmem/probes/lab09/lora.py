@@ -15,25 +15,28 @@ from peakmem.probes import Namespace, earlier_objects_set_aside
 
 __all__ = ["adapted", "lora"]
 
+_GIVEN = ("weight", "bias", "x")  # which hang on the sizes alone
+
 Array = npt.NDArray[np.float32]
 
 
 def lora(student: Namespace, metered: bool = True, large: bool = False, **sizes: Any) -> Any:
     """Adapt a linear layer with the student's `Lora`: see `adapted`, or measure two steps of it.
 
-    A `large` run returns `rise_bytes` if `metered`: the layer, its adapter, and what training
-    that takes.
+    A `large` run returns how many values are trained (`n_trained`), whether the output `moved`, and
+    if `metered`, `rise_bytes` and `numpy_rise_bytes`, the layer's own bytes included.
     """
     if not large:
-        return adapted(student.Lora, **sizes)
+        found = adapted(student.Lora, **sizes)
+        return {name: found[name] for name in found if name not in _GIVEN}
     _two_steps(student.Lora, **{**sizes, "width": 8})
     if not metered:
-        _two_steps(student.Lora, **sizes)
-        return {}
+        return _two_steps(student.Lora, **sizes)
     meter = MemoryMeter("cpu", count_numpy=True, history=False)
     with earlier_objects_set_aside(), meter:
-        _two_steps(student.Lora, **sizes)
+        found = _two_steps(student.Lora, **sizes)
     return {
+        **found,
         "rise_bytes": meter.peak_bytes - meter.baseline_bytes,
         "numpy_rise_bytes": meter.numpy_peak_bytes,
     }
@@ -94,17 +97,22 @@ def adapted(
     }
 
 
-def _two_steps(make: Callable[..., Any], width: int, rank: int, rows: int, seed: int) -> None:
+def _two_steps(
+    make: Callable[..., Any], width: int, rank: int, rows: int, seed: int
+) -> dict[str, Any]:
     torch.manual_seed(seed)
     linear = nn.Linear(width, width)
     module = make(linear, rank, 2.0 * rank)
     x = torch.randn(rows, width)
     trainable = [p for p in module.parameters() if p.requires_grad]
     optimizer = torch.optim.Adam(trainable, foreach=False)
+    start = module(x).detach()
     for _ in range(2):
         optimizer.zero_grad()
         module(x).square().sum().backward()
         optimizer.step()
+    moved = not torch.allclose(start, module(x).detach())
+    return {"n_trained": sum(p.numel() for p in trainable), "moved": moved}
 
 
 def _array(tensor: Tensor) -> Array:
