@@ -55,7 +55,7 @@ import peakmem
 from peakmem.hardware import accelerator
 from peakmem.labs import Case, close, predicted, self_check, show_figure, whole
 from peakmem.labs.lab10 import attention_mib, loss_mib, recorded_snapshot, roofline_sliders
-from peakmem.models import model
+from peakmem.models import ModelShape
 from peakmem.nn import GPT
 from peakmem.probes import lab10
 from peakmem.show.plots.lab10 import draw_lengths, draw_module_times, draw_roofline
@@ -1052,9 +1052,16 @@ score("lab10-module_times", globals())
 ### END HIDDEN TESTS
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab10-times", "locked": true, "schema_version": 3, "solution": false, "task": false}
+KINDS = {
+    "GPT": "head, embedding sum",
+    "Attention": "scores, softmax",
+    "MLP": "GELU",
+    "Block": "residual sums",
+}
 if predicted(predicted_linear_percent, question="How many percent in linear layers?"):
     torch.manual_seed(0)
-    gpt = GPT(model("gpt2"), attention="standard").eval()
+    shape = ModelShape("small", n_layers=6, d_model=512, n_heads=8, vocab=50257, context=256)
+    gpt = GPT(shape, attention="standard").eval()
     tokens = torch.randint(50257, (1, 256))
     with torch.no_grad():
         gpt(tokens)  # the first run takes longer
@@ -1063,9 +1070,7 @@ if predicted(predicted_linear_percent, question="How many percent in linear laye
         whole_forward = time.perf_counter() - start
     kinds = {}
     for name, inside in gpt.named_modules():
-        kind = {"GPT": "head and the rest", "Attention": "scores, softmax"}.get(
-            type(inside).__name__, type(inside).__name__
-        )
+        kind = KINDS.get(type(inside).__name__, type(inside).__name__)
         kinds[kind] = kinds.get(kind, 0.0) + 1000 * took.get(name, 0.0)
     kinds = {kind: ms for kind, ms in kinds.items() if ms > 0.3}
     print(f"sum of all modules: {sum(took.values()) / whole_forward:.0%} of the whole forward")

@@ -36,9 +36,9 @@ def lean_attention(
     The options make it the mistakes.
     """
     outputs, entropies, firsts = [], [], []
-    for rows in q.split(block, dim=-2):
+    for rows in torch.split(q, block, dim=-2):
         scores = rows @ k.mT / (math.sqrt(q.shape[-1]) if scaled else 1.0)
-        probabilities = scores.softmax(dim=-1)
+        probabilities: Tensor = scores.softmax(dim=-1)
         outputs.append(probabilities @ v)
         entropies.append(entropy_of(probabilities))
         firsts.append(probabilities[..., column].clone())

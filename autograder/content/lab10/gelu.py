@@ -79,7 +79,7 @@ def _values(bits: int, value: Any) -> Finding:
     error = float(np.linalg.norm(derivative - right.numpy()) / np.linalg.norm(right.numpy()))
     if not error <= MOST_ERROR[bits]:
         said = f"With {bits} bits the error is {error:.3f}, expected {MOST_ERROR[bits]} at most."
-        return Finding(False, said, ("fewer_values",) if levels < 2**bits else ("far_off",))
+        return Finding(False, said, (*["fewer_values"] * (levels < 2**bits), "far_off"))
     return _incoming(value)
 
 
@@ -112,7 +112,7 @@ def _kept(inputs: Mapping[str, Any], value: Any) -> Finding:
 def _keeps(n: int, bits: int, kept: int) -> tuple[str, ...]:
     if kept >= 4 * n:
         return ("keeps_x",)
-    return ("not_packed",) if n * bits // 8 < n <= kept else ("keeps_more",)
+    return ("not_packed",) * (kept >= n) + ("more_values", "keeps_more")
 
 
 def _many(seed: int, answer: Answer) -> Finding:
@@ -121,14 +121,15 @@ def _many(seed: int, answer: Answer) -> Finding:
     if answer.breaks_budget(rise, _MOST_BYTES):
         took = "" if rise is None else f" Yours take {rise / _MIB:.1f} MiB."
         said = f"{LAYERS} GELUs of {_MANY_BITS} bits may take {_MOST_BYTES / _MIB:.1f} MiB.{took}"
-        return Finding(False, said, ("keeps_x", "not_packed", "keeps_more"))
+        return Finding(False, said, ("keeps_x", "not_packed", "more_values", "keeps_more"))
     sums = value.get("sums")
     if isinstance(sums, list) and len(sums) == 4:
         right = _sums("many", seed)
         # The gradient is that of rounded derivatives: some way off, as each of them may be.
         if are_close(sums[:2], right[:2], 1e-4) and are_close(sums[2:], right[2:], 0.3):
             return Finding(True)
-    return Finding(False, f"Of {LAYERS} GELUs the output or the gradient differs.")
+    said = f"Of {LAYERS} GELUs the output or the gradient differs."
+    return Finding(False, said, ("another_output", "fewer_values", "far_off", "incoming_gradient"))
 
 
 @lru_cache(maxsize=32)

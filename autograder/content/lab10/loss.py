@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -35,7 +36,7 @@ def _summed(x: Tensor, weight: Tensor, targets: Tensor, chunk: int) -> Tensor:
 
 
 def _mean_of_chunks(x: Tensor, weight: Tensor, targets: Tensor, chunk: int) -> Tensor:
-    parts = list(zip(x.split(chunk), targets.split(chunk), strict=True))
+    parts = list(zip(torch.split(x, chunk), torch.split(targets, chunk), strict=True))
     losses = [_plain(part, weight, goal, chunk) for part, goal in parts]
     return sum(losses[1:], losses[0]) / len(parts)
 
@@ -154,12 +155,13 @@ def _large(case: Case, answer: Answer) -> Finding:
     loss, sums = _right_of_large(case.inputs["seed"])
     if close(1e-4)(loss, value.get("loss")) and are_close(value.get("sums"), sums, 1e-4):
         return Finding(True)
-    return Finding(False, f"{about}: the loss or a gradient differs.", tuple(_MUTANTS))
+    return Finding(False, f"{about}: the loss or a gradient differs.", (*_MUTANTS, "no_gradient"))
 
 
 @lru_cache(maxsize=16)
 def _right_of_large(seed: int) -> tuple[float, Any]:
-    found = run_loss(_plain, True, False, **_LARGE, seed=seed, ignored="some")
+    options: dict[str, Any] = {**_LARGE, "seed": seed, "ignored": "some"}
+    found = run_loss(_plain, large=True, metered=False, **options)
     return found["loss"], found["sums"]
 
 

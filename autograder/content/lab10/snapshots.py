@@ -52,14 +52,14 @@ def holders(
 ) -> Holders:
     """The owners of what is allocated at the peak; the options make it the mistakes."""
     live: dict[int, tuple[str, int]] = {}
-    most, found = 0, []
+    total, most, found = 0, 0, []
     everything: dict[int, tuple[str, int]] = {}
     for number, event in enumerate(snapshot["device_traces"][0]):
         if event["action"] == "alloc":
             live[event["addr"]] = everything[number] = (owner(event), event["size"])
-        elif event["action"] == frees:
-            live.pop(event["addr"], None)
-        total = sum(size for _, size in live.values())
+            total += event["size"]
+        elif event["action"] == frees and event["addr"] in live:
+            total -= live.pop(event["addr"])[1]
         if total > most:
             most, found = total, _summed(live, merge)
     if at == "peak":

@@ -23,7 +23,7 @@ _MIB = 2**20
 _KEPT = {"batch": 2, "heads": 2, "seq": 512, "head_dim": 16, "block": 128}
 _ROW_BYTES = 4 * 2 * 2 * 512  # one float32 a row
 _SLACK_BYTES = 6 * 1024
-_MANY = {"batch": 1, "heads": 2, "seq": 512, "head_dim": 16, "block": 128}
+_MANY = {"batch": 1, "heads": 2, "seq": 256, "head_dim": 16, "block": 64}
 _ONE = {"batch": 1, "heads": 1, "seq": 1280, "head_dim": 16, "block": 128}
 
 
@@ -36,9 +36,14 @@ def _block_bytes(sizes: Mapping[str, int]) -> int:
 
 
 def _most_bytes(kind: str) -> int:
-    """As the notebook says: 7 blocks of columns of scores and 10 times q, and 2 q more a call."""
-    sizes, more = (_MANY, 2 * CALLS) if kind == "many" else (_ONE, 0)
-    return 7 * _block_bytes(sizes) + (10 + more) * _q_bytes(sizes)
+    """Of one call, as the notebook says: 7 blocks of columns of scores and 10 times q.
+
+    Of many, two q more a call; in backward, whole matrices are another part's business.
+    """
+    if kind == "one":
+        return 7 * _block_bytes(_ONE) + 10 * _q_bytes(_ONE)
+    matrix = _block_bytes(_MANY) * _MANY["seq"] // _MANY["block"]
+    return 6 * matrix + (10 + 2 * CALLS) * _q_bytes(_MANY)
 
 
 class _Wrong(torch.autograd.Function):
@@ -56,13 +61,15 @@ class _Wrong(torch.autograd.Function):
     def gradients(cls, ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         q, k, v = ctx.saved_tensors
         scale = 1 / math.sqrt(q.shape[-1])
-        scores = q @ k.mT * scale
-        if ctx.causal and cls.mistake != "mask_forgotten":
+        scores = masked = q @ k.mT * scale
+        if ctx.causal:
             hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
-            scores = scores.masked_fill(hidden, -math.inf)
-        p = scores.softmax(-1)
+            masked = scores.masked_fill(hidden, -math.inf)
+        log_sum = masked.logsumexp(-1, keepdim=True)
+        p = torch.exp((scores if cls.mistake == "mask_forgotten" else masked) - log_sum)
         dp = gradient @ v.mT
-        delta = 0.0 if cls.mistake == "no_row_sum" else (p * dp).sum(-1, keepdim=True)
+        output = masked.softmax(-1) @ v
+        delta = 0.0 if cls.mistake == "no_row_sum" else (gradient * output).sum(-1, keepdim=True)
         ds = p * (dp - delta)
         ds = ds if cls.mistake == "scale_forgotten" else ds * scale
         dq, dk, dv = ds @ k, ds.mT @ q, p.mT @ gradient
@@ -186,10 +193,11 @@ def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     if answer.breaks_budget(rise, _most_bytes(kind)):
         took = "" if rise is None else f" Yours take {rise / _MIB:.1f} MiB."
         said = f"{about}, may take {_most_bytes(kind) / _MIB:.1f} MiB beside q, k and v.{took}"
-        return Finding(False, said, ("keeps_probabilities", "whole_matrix"))
+        return Finding(False, said, ("keeps_probabilities", *["whole_matrix"] * (kind == "one")))
     if are_close(value.get("sums"), _sums(kind, inputs["seed"]), 1e-3):
         return Finding(True)
-    return Finding(False, f"{about}: the output or a gradient differs.", tuple(_NAMES))
+    known = (*_NAMES, "another_output", "no_gradient")
+    return Finding(False, f"{about}: the output or a gradient differs.", known)
 
 
 @lru_cache(maxsize=32)
@@ -218,14 +226,14 @@ tiled_backward = Task(
         "tiled_attention.",
         "no_gradient": "Some of q, k and v get no gradient: backward returns one for each, and "
         "None for block and causal.",
+        "whole_matrix": "In backward a matrix of seq x seq is alive. Go through it block by block, "
+        "and add each block's share to the three gradients.",
         "keeps_probabilities": "Probabilities are kept from forward to backward. Compute each "
         "block of them again: exp(scores - L), with L the row's log of its sum.",
         "several_numbers_a_row": "You keep more than one float32 a row. Maximum and sum together "
         "are one number: L = maximum + log(sum).",
         "keeps_copies": "You keep copies beside q, k, v, the output and one number a row. Save "
         "the tensors themselves, as they are.",
-        "whole_matrix": "In backward a matrix of seq x seq is alive. Go through it block by block, "
-        "and add each block's share to the three gradients.",
     },
     ban=NO_FUSED_ATTENTION,
     trust="measured",

@@ -29,17 +29,17 @@ def times_of(tree: Tree, *, children: bool = False, once: bool = False) -> dict[
     found: dict[str, float] = {}
 
     def visit(module: Tree, name: str, calls: int) -> float:
-        own = (module["before"] + module["after"]) / 1000 * calls
+        """Note the module and those in it; return what one call of it takes in all."""
         start = f"{name}." if name else ""
         if module.get("list"):
             found[f"{start}parts"] = 0.0
-        inner = 0.0
+        own = float(module["before"] + module["after"]) / 1000
+        whole = own
         for number, child in enumerate(module["children"]):
             of_child = f"{start}parts.{number}" if module.get("list") else start + child["name"]
-            again = min(calls * child["calls"], 1) if once else calls * child["calls"]
-            inner += visit(child, of_child, again)
-        found[name] = own + (inner if children else 0.0)
-        return own + inner
+            whole += child["calls"] * visit(child, of_child, calls * child["calls"])
+        found[name] = (whole if children else own) * (min(calls, 1) if once else calls)
+        return whole
 
     visit(tree, "", 1)
     return found

@@ -17,7 +17,7 @@ __all__ = ["CALLS", "run_attention", "run_backward", "tiled_attention", "tiled_b
 
 Attention = Callable[..., Tensor]  # (q, k, v, block, causal) -> output
 
-CALLS = 4  # of the kind "many", all before the first backward
+CALLS = 16  # of the kind "many", all before the first backward
 _TINY = {"batch": 1, "heads": 1, "seq": 5, "head_dim": 2, "block": 2}
 
 

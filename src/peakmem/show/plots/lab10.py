@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import ScalarFormatter
+from matplotlib.ticker import StrMethodFormatter
 
 from peakmem.show.plots.style import COLOURS, TICK_SIZE, Numbers, labelled, line_look
 
@@ -28,7 +28,7 @@ def draw_lengths(lengths: Sequence[int], panels: Mapping[str, Mapping[str, Numbe
             ax.loglog(lengths, values, label=name, marker=_MARKERS[index], **line_look(index))
         ax.set_xticks(lengths, [f"{length}" for length in lengths])
         ax.minorticks_off()
-        ax.yaxis.set_major_formatter(ScalarFormatter())
+        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         labelled(ax, f"sequence length (tokens)\n{title}", "peak beside q, k, v (MiB)")
     return figure
 
@@ -50,8 +50,9 @@ def draw_roofline(
     for index, (name, (flops, traffic)) in enumerate(operations.items()):
         intensity = flops / traffic
         reached = min(rate, intensity * bandwidth) / 1e12
-        look = {"color": COLOURS[index % len(COLOURS)], "marker": _MARKERS[index % len(_MARKERS)]}
-        ax.plot([intensity], [reached], linestyle="none", markersize=10, label=name, **look)
+        colour, marker = COLOURS[index % len(COLOURS)], _MARKERS[index % len(_MARKERS)]
+        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 10, "linestyle": "none"}
+        ax.plot([intensity], [reached], label=name, **look)
     labelled(ax, "intensity (flops a byte)", "reachable rate (Tflop/s)", columns=3)
     return figure
 
