@@ -268,26 +268,14 @@ import torch
 
 
 def tiled_attention(q, k, v, block, causal=False):
-    seq, width = q.shape[-2:]
-    output = torch.empty_like(q)
-    for start in range(0, seq, block):
-        rows = slice(start, min(start + block, seq))
-        maximum = torch.full_like(q[..., rows, :1], -math.inf)
-        total, result = 0.0, 0.0
-        for first in range(0, seq, block):
-            columns = slice(first, min(first + block, seq))
-            scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(width)
-            if causal:
-                i = torch.arange(rows.start, rows.stop)[:, None]
-                j = torch.arange(columns.start, columns.stop)
-                scores = scores.masked_fill(j < i, -math.inf)
-            new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
-            weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
-            total = total * shrink + weights.sum(-1, keepdim=True)
-            result = result * shrink + weights @ v[..., columns, :]
-            maximum = new
-        output[..., rows, :] = result / total
-    return output
+    parts = []
+    for start in range(0, q.shape[-2], block):
+        scores = q[..., start : start + block, :] @ k.mT / math.sqrt(q.shape[-1])
+        if causal:
+            i = torch.arange(start, start + scores.shape[-2])[:, None]
+            scores = scores.masked_fill(torch.arange(q.shape[-2]) < i, -math.inf)
+        parts.append(scores.softmax(-1) @ v)
+    return torch.cat(parts, -2)
 
 
 # %% wrong: softmax_a_block

@@ -46,7 +46,8 @@ def lean_attention(
 
 
 def _in_bits(p: Tensor) -> Tensor:
-    return torch.special.entr(p).sum(-1) / math.log(2)
+    bits: Tensor = torch.special.entr(p).sum(-1) / math.log(2)
+    return bits
 
 
 def _sizes(rng: np.random.Generator) -> dict[str, int]:

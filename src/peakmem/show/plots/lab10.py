@@ -51,8 +51,7 @@ def draw_roofline(
         intensity = flops / traffic
         reached = min(rate, intensity * bandwidth) / 1e12
         colour, marker = COLOURS[index % len(COLOURS)], _MARKERS[index % len(_MARKERS)]
-        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 10, "linestyle": "none"}
-        ax.plot([intensity], [reached], label=name, **look)
+        ax.scatter([intensity], [reached], 100, c=colour, marker=marker, label=name, zorder=3)
     labelled(ax, "intensity (flops a byte)", "reachable rate (Tflop/s)", columns=3)
     return figure
 
