@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-pytestmark = pytest.mark.slow  # a kernel that imports torch, for each of seven labs
+pytestmark = pytest.mark.slow  # a kernel that imports torch, for each lab
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -21,6 +21,7 @@ PLAY_CELLS = {
     "lab05_accumulation": "lab05-calculator",
     "lab06_swap": "lab06-sliders",
     "lab07_mixed_precision": "lab07-slider",
+    "lab10_attention": "lab10-sliders",
 }
 
 
