@@ -809,7 +809,12 @@ predicted_loss_mib = None  # your prediction, in MiB
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab10-chunked_cross_entropy-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
+def chunked_cross_entropy(x, weight, targets, chunk: int) -> torch.Tensor:
+    """Return the mean cross-entropy of logits x @ weight.T, of which a chunk at most is alive."""
+    ### BEGIN SOLUTION
+    return ChunkedLoss.apply(x, weight, targets, chunk)
+
+
 class ChunkedLoss(torch.autograd.Function):
     """Sums up the loss and both gradients, chunk by chunk, in forward."""
 
@@ -834,12 +839,6 @@ class ChunkedLoss(torch.autograd.Function):
         dx, dweight = ctx.saved_tensors
         return gradient * dx, gradient * dweight, None, None
 
-
-### END SOLUTION
-def chunked_cross_entropy(x, weight, targets, chunk: int) -> torch.Tensor:
-    """Return the mean cross-entropy of logits x @ weight.T, of which a chunk at most is alive."""
-    ### BEGIN SOLUTION
-    return ChunkedLoss.apply(x, weight, targets, chunk)
     ### END SOLUTION
 
 
@@ -1125,7 +1124,12 @@ def unpack(packed, bits, n):
     return (packed[:, None] >> shifts & 2**bits - 1).flatten()[:n].long()
 
 
-### BEGIN SOLUTION
+def few_bit_gelu(x: torch.Tensor, bits: int) -> torch.Tensor:
+    """Return GELU of x; for backward a few bits a value are kept."""
+    ### BEGIN SOLUTION
+    return FewBitGelu.apply(x, bits)
+
+
 def intervals(bits):
     """Return the inner ends of intervals of x, and the mean derivative of each."""
     n = 2**bits
@@ -1150,12 +1154,6 @@ class FewBitGelu(torch.autograd.Function):
         codes = unpack(*ctx.saved_tensors, ctx.bits, gradient.numel())
         return gradient * levels[codes].view_as(gradient), None
 
-
-### END SOLUTION
-def few_bit_gelu(x: torch.Tensor, bits: int) -> torch.Tensor:
-    """Return GELU of x; for backward a few bits a value are kept."""
-    ### BEGIN SOLUTION
-    return FewBitGelu.apply(x, bits)
     ### END SOLUTION
 
 
