@@ -417,6 +417,37 @@ def tiled_attention(q, k, v, block, causal=False):
     return output
 
 
+# %% wrong: masked_by_default
+"""causal is True by default. [earns 2]"""
+
+import math
+
+import torch
+
+
+def tiled_attention(q, k, v, block, causal=True):
+    seq, width = q.shape[-2:]
+    output = torch.empty_like(q)
+    for start in range(0, seq, block):
+        rows = slice(start, min(start + block, seq))
+        maximum = torch.full_like(q[..., rows, :1], -math.inf)
+        total, result = 0.0, 0.0
+        for first in range(0, rows.stop if causal else seq, block):
+            columns = slice(first, min(first + block, seq))
+            scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(width)
+            if causal:
+                i = torch.arange(rows.start, rows.stop)[:, None]
+                j = torch.arange(columns.start, columns.stop)
+                scores = scores.masked_fill(j > i, -math.inf)
+            new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+            weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+            total = total * shrink + weights.sum(-1, keepdim=True)
+            result = result * shrink + weights @ v[..., columns, :]
+            maximum = new
+        output[..., rows, :] = result / total
+    return output
+
+
 # %% wrong: whole_matrix
 """The whole matrix of scores. [earns 2]"""
 

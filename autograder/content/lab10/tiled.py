@@ -91,6 +91,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     large = {**_LARGE, "causal": True, "seed": int(rng.integers(2**31)), "large": True}
     return [
         case(False, 24, 8),
+        case(False, 17, 8, by_default=True),
         case(False, ragged(), 8),
         case(True, 24, 8),
         case(True, ragged(), 8),
@@ -107,7 +108,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
-    options: dict[str, Any] = {"large": False, "metered": False, **inputs}
+    options: dict[str, Any] = {"large": False, "metered": False, **inputs, "by_default": False}
     expected = run_attention(exactly, **options)
     if not isinstance(value, dict) or not expected.keys() <= value.keys():
         return Finding(False, "The answers came back garbled.")

@@ -54,12 +54,13 @@ def run_attention(
     seed: int,
     dtype: str = "float32",
     gain: float = 1.0,
+    by_default: bool = False,
 ) -> dict[str, Any]:
     """Call `attention(q, k, v, block, causal)` on random tensors (batch, heads, seq, head_dim).
 
-    Queries are `gain` times as large. A small run returns `output`, its `dtype`, and which of the
-    arguments it `changed`. A `large` one returns `sums` of the output, and if `metered`
-    `rise_bytes`, by how much live bytes rose beside q, k and v.
+    Queries are `gain` times as large; `by_default` leaves causal to its default. A small run
+    returns `output`, its `dtype`, and which of the arguments it `changed`. A `large` one returns
+    `sums` of the output, and if `metered` `rise_bytes`, by how much live bytes rose beside q, k, v.
     """
     given = _queries_keys_values(batch, heads, seq, head_dim, seed, dtype, gain)
     found: dict[str, Any] = {}
@@ -71,7 +72,7 @@ def run_attention(
 
         return {**metered_rise(run, *given, metered=metered), **found}
     before = [tensor.clone() for tensor in given]
-    output = attention(*given, block, causal)
+    output = attention(*given, block) if by_default else attention(*given, block, causal)
     return {
         "output": output.detach().numpy().copy(),
         "dtype": str(output.dtype).removeprefix("torch."),
