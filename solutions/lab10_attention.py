@@ -459,6 +459,14 @@ def off_by(attention, seq, block, causal=None, gain=1.0):
     return "NaN" if math.isnan(found) else round(found, 6)
 
 
+def log_sum_off_by(seq, block, causal):
+    """Return by how much tiled_forward's log of the sums is off at most."""
+    q, k, v = sample(seq)
+    every = slice(0, seq)
+    right = block_scores(q, k, every, every, causal).logsumexp(-1, keepdim=True)
+    return round((tiled_forward(q, k, v, block, causal)[1] - right).abs().max().item(), 6)
+
+
 SIZES = {"batch": 1, "heads": 1, "seq": 1536, "head_dim": 16, "block": 96, "causal": True}
 MOST_MIB = 4 * 1536 * (4 * 96 + 6 * 16) / MIB
 
@@ -483,6 +491,7 @@ self_check(
             "Subtract each row's maximum before exp.",
             label="scores of hundreds",
         ),
+        Case((11, 4, True), 0.0, "m + ln l, for 10.5.", function=log_sum_off_by, label="log_sum"),
         Case(
             (tiled_attention,),
             "at most 2.8 MiB",
