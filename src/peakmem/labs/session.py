@@ -35,7 +35,7 @@ HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
         "peakmem.numbers.rounding_outcomes",
         "peakmem.specs.recipes",
     ),
-    "lab10_attention": ("peakmem.predict.roofline",),
+    "lab10_attention": ("peakmem.measure.snapshot", "peakmem.predict.roofline"),
 }
 
 # Labs with an exercise that needs a GPU.
