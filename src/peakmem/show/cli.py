@@ -16,6 +16,7 @@ from peakmem.predict.deepspeed import deepspeed_config
 from peakmem.predict.estimate import Estimate, estimate
 from peakmem.predict.suggestions import suggest
 from peakmem.show.config_report import ConfigReport
+from peakmem.show.snapshot_report import snapshot_report
 from peakmem.specs.hardware import (
     ACCELERATORS,
     BOARDS,
@@ -80,7 +81,20 @@ def _parser() -> _Parser:
     )
     doctor = commands.add_parser("doctor", help="say what this machine can run, lab by lab")
     doctor.set_defaults(run=_doctor)
+    snapshot = commands.add_parser("snapshot", help="say who holds a recorded snapshot's peak")
+    snapshot.add_argument("file", help="as torch.cuda.memory._dump_snapshot writes it")
+    snapshot.add_argument("--device", type=int, default=0, metavar="N", help="of several GPUs")
+    snapshot.add_argument("--plot", metavar="FILE", help="draw memory over time, such as peak.png")
+    snapshot.set_defaults(run=_snapshot)
     return parser
+
+
+def _snapshot(given: argparse.Namespace) -> int:
+    try:
+        print("\n".join(snapshot_report(given.file, device=given.device, plot=given.plot)))
+    except OSError as error:
+        raise ValueError(f"{error.filename}: {error.strerror}; give a file that is there") from None
+    return 0
 
 
 def _add_estimate(parser: argparse.ArgumentParser) -> None:
