@@ -36,6 +36,7 @@ HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
         "peakmem.specs.recipes",
     ),
     "lab09_quantization": (),
+    "lab10_attention": ("peakmem.measure.snapshot", "peakmem.predict.roofline"),
 }
 
 # Labs with an exercise that needs a GPU.

@@ -2,8 +2,10 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -236,6 +238,21 @@ def test_a_quiet_doctor_says_what_is_missing(
     assert main(["doctor", "-q"]) == 1
     said = capsys.readouterr().out
     assert said == "MISSING torch       1.0\n        to mend it: pip install torch\n"
+
+
+def test_a_snapshots_peak_has_owners(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frames = [{"filename": "/home/you/train.py", "line": 3, "name": "step"}]
+    event = {"action": "alloc", "addr": 512, "size": 2**20, "stream": 0, "frames": frames}
+    file = tmp_path / "snapshot.pickle"
+    file.write_bytes(pickle.dumps({"segments": [], "device_traces": [[event]]}))
+    picture = tmp_path / "peak.png"
+    assert main(["snapshot", str(file), "--plot", str(picture)]) == 0
+    assert "100.0%  1.05 MB (1.00 MiB)         /home/you/train.py:3" in capsys.readouterr().out
+    assert picture.exists()
+    assert main(["snapshot", str(file), "--device", "1"]) == 2
+    assert "device 1 is not in the snapshot" in capsys.readouterr().err
+    assert main(["snapshot", str(tmp_path / "gone")]) == 2
+    assert "give a file that is there" in capsys.readouterr().err
 
 
 def test_doctor_names_every_lab(capsys: pytest.CaptureFixture[str]) -> None:

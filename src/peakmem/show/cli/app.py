@@ -20,6 +20,7 @@ from peakmem.show.cli.program import (
     run,
     version_option,
 )
+from peakmem.show.cli.snapshot import snapshot
 from peakmem.show.cli.step import Step
 from peakmem.show.cli.trace import trace
 
@@ -76,6 +77,7 @@ _command(
     "whose activations are not predicted it is 1 only if the model's states alone are too large.",
 )(estimate)
 _command("trace", "Before a training", context_settings={"allow_interspersed_args": False})(trace)
+_command("snapshot", "After a training")(snapshot)
 _command("doctor", "This machine")(doctor)
 
 

@@ -1,0 +1,108 @@
+"""find_the_leak: attention by blocks whose list, and whose views, keep all probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autograder.content.lab06.hiding import NO_HIDING
+from autograder.content.leaks import Leak, leak_task
+from peakmem.probes.lab10.leak import watched_attention
+
+__all__ = ["find_the_leak", "lean_attention"]
+
+_LARGE = {"heads": 1, "seq": 2048, "head_dim": 32, "block": 64}
+
+Watched = tuple[Tensor, Tensor, Tensor]
+
+
+def lean_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    block: int,
+    *,
+    entropy_of: Callable[[Tensor], Tensor] = lambda p: torch.special.entr(p).sum(-1),
+    column: int = 0,
+    scaled: bool = True,
+) -> Watched:
+    """Return attention's output, each row's entropy, and its share of the first token.
+
+    The options make it the mistakes.
+    """
+    outputs, entropies, firsts = [], [], []
+    for rows in torch.split(q, block, dim=-2):
+        scores = rows @ k.mT / (math.sqrt(q.shape[-1]) if scaled else 1.0)
+        probabilities: Tensor = scores.softmax(dim=-1)
+        outputs.append(probabilities @ v)
+        entropies.append(entropy_of(probabilities))
+        firsts.append(probabilities[..., column].clone())
+    return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)
+
+
+def _in_bits(p: Tensor) -> Tensor:
+    bits: Tensor = torch.special.entr(p).sum(-1) / math.log(2)
+    return bits
+
+
+def _sizes(rng: np.random.Generator) -> dict[str, int]:
+    """A number of rows that the block does not divide."""
+    block = int(rng.integers(3, 6))
+    seq = block * int(rng.integers(2, 5)) + int(rng.integers(1, block))
+    return {"heads": 2, "seq": seq, "head_dim": 4, "block": block, "seed": _seed(rng)}
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**31))
+
+
+def _blocks(count: float) -> Callable[[Mapping[str, Any]], int]:
+    """So many blocks of probabilities, and eight times q."""
+    return lambda sizes: int(
+        4 * sizes["heads"] * sizes["seq"] * (count * sizes["block"] + 8 * sizes["head_dim"])
+    )
+
+
+def _matrices(count: float) -> Callable[[Mapping[str, Any]], int]:
+    return lambda sizes: int(4 * count * sizes["heads"] * sizes["seq"] ** 2)
+
+
+def _mean_entropy(q: Tensor, k: Tensor, v: Tensor, block: int) -> Watched:
+    return lean_attention(q, k, v, block, entropy_of=lambda p: torch.special.entr(p).mean(-1))
+
+
+find_the_leak = leak_task(
+    Leak(
+        lab="lab10",
+        function="lean_attention",
+        work=watched_attention,
+        reference=lean_attention,
+        small=_sizes,
+        large=lambda rng: {**_LARGE, "seed": _seed(rng)},
+        most_bytes=_blocks(6),
+        mutants={
+            "entropy_in_bits": lambda *a: lean_attention(*a, entropy_of=_in_bits),
+            "mean_entropy": _mean_entropy,
+            "last_token": lambda *a: lean_attention(*a, column=-1),
+            "not_scaled": lambda *a: lean_attention(*a, scaled=False),
+        },
+        leaks={"whole_matrix": _matrices(1.9), "blocks_stay": _matrices(1)},
+        mistakes={
+            "whole_matrix": "Your probabilities are made for all rows at once. Go block by block.",
+            "blocks_stay": "The probabilities of every block are still alive. A list of them holds "
+            "them, and so does a view: p[..., 0] keeps the whole storage of p. Compute what you "
+            "need of a block at once, and clone() what would be a view.",
+            "entropy_in_bits": "Your entropy is in bits. It is the sum of -p log p, with the "
+            "natural logarithm.",
+            "mean_entropy": "Your entropy is a mean over the columns. It is their sum.",
+            "last_token": "You watch the last token. The share is that of the first, column 0.",
+            "not_scaled": "Divide scores by the root of head_dim, as in the code given.",
+        },
+    ),
+    ban=NO_HIDING,
+)

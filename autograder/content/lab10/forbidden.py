@@ -1,0 +1,32 @@
+"""What solutions of lab 10 may not use: attention and losses that others have fused."""
+
+from __future__ import annotations
+
+from autograder.content.lab06.hiding import NO_HIDING
+from autograder.model.restrictions import Ban
+
+__all__ = ["NO_FUSED_ATTENTION", "NO_FUSED_LOSS"]
+
+NO_FUSED_ATTENTION = Ban(
+    names=NO_HIDING.names
+    | {
+        "scaled_dot_product_attention",
+        "_scaled_dot_product_attention_math",
+        "_scaled_dot_product_flash_attention",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "_scaled_dot_product_flash_attention_for_cpu_backward",
+        "MultiheadAttention",
+        "multi_head_attention_forward",
+        "TransformerEncoderLayer",
+        "TransformerDecoderLayer",
+        "flex_attention",
+    },
+    modules=NO_HIDING.modules | {"torch.nn.attention"},
+    reason="Write attention yourself: torch's own has done all of it already.",
+)
+
+NO_FUSED_LOSS = Ban(
+    names=NO_HIDING.names | {"linear_cross_entropy", "LinearCrossEntropyLoss"},
+    modules=NO_HIDING.modules,
+    reason="Cut the loss into chunks yourself.",
+)

@@ -1,0 +1,163 @@
+"""Exercise: a GELU that keeps a few bits a value for backward, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from autograder.content.lab06.hiding import NO_HIDING
+from autograder.content.lab10.tiled import are_close
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.probes.lab10 import LAYERS, run_gelu
+
+__all__ = ["few_bit_gelu"]
+
+_MIB = 2**20
+#: The least error that intervals can have is 0.290, 0.133 and 0.036 (found by dynamic programming).
+MOST_ERROR = {1: 0.31, 2: 0.16, 4: 0.05}
+_KEPT_SHAPE, _MANY_SHAPE = [64, 1024], [128, 1024]
+_SLACK_BYTES = 4 * 1024
+_X_BYTES = 4 * 128 * 1024
+_MANY_BITS = 2
+# As the notebook says: ten times x, and what the layers keep.
+_MOST_BYTES = 10 * _X_BYTES + LAYERS * (_X_BYTES * _MANY_BITS // 32 + _SLACK_BYTES)
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def case(kind: str, shape: list[int], bits: int, budget: Budget | None = None) -> Case:
+        inputs = {"kind": kind, "shape": shape, "bits": bits, "seed": int(rng.integers(2**31))}
+        return Case(("value",), inputs, budget=budget)
+
+    odd = 2 * int(rng.integers(60, 80)) + 1  # codes that fill no whole byte
+    budget = Budget(_X_BYTES + _MOST_BYTES + _MIB)
+    return [
+        *(case("values", [odd, 201], bits) for bits in MOST_ERROR),
+        *(case("kept", _KEPT_SHAPE, bits) for bits in MOST_ERROR),
+        case("many", _MANY_SHAPE, _MANY_BITS, budget),
+    ]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    kind = case.inputs["kind"]
+    if kind == "values":
+        finding = _values(case.inputs["bits"], answer.value)
+    elif kind == "kept":
+        finding = _kept(case.inputs, answer.value)
+    else:
+        finding = _many(case.inputs["seed"], answer)
+    return dict.fromkeys(case.parts, finding)
+
+
+def _exact(x: Tensor, bits: int) -> Tensor:
+    return F.gelu(x)
+
+
+def _values(bits: int, value: Any) -> Finding:
+    names = ("x", "output", "derivative", "upstream", "gradient")
+    if not isinstance(value, dict) or not all(_is_array(value.get(name)) for name in names):
+        return Finding(False, "The answers came back garbled.")
+    x = torch.tensor(value["x"], dtype=torch.float64).requires_grad_()
+    if x.numel() < 1000:
+        return Finding(False, "The answers came back garbled.")
+    output = F.gelu(x)
+    (right,) = torch.autograd.grad(output.sum(), x)
+    if not are_close(value["output"], output.detach().numpy(), 1e-5):
+        return Finding(False, "The output is not that of F.gelu.", ("another_output",))
+    derivative = value["derivative"]
+    if any(value[name].shape != x.shape for name in names):
+        return Finding(False, "The gradient has another shape than x.")
+    levels = len(np.unique(derivative))
+    if levels > 2**bits:
+        said = f"With {bits} bits the derivative has {levels} values, expected {2**bits} at most."
+        return Finding(False, said, ("more_values",))
+    error = float(np.linalg.norm(derivative - right.numpy()) / np.linalg.norm(right.numpy()))
+    if not error <= MOST_ERROR[bits]:
+        said = f"With {bits} bits the error is {error:.3f}, expected {MOST_ERROR[bits]} at most."
+        return Finding(False, said, (*["fewer_values"] * (levels < 2**bits), "far_off"))
+    return _incoming(value)
+
+
+def _incoming(value: Mapping[str, Any]) -> Finding:
+    """The gradient that comes of another incoming one is that times the derivative."""
+    if are_close(value["gradient"], value["upstream"] * value["derivative"], 1e-5):
+        return Finding(True)
+    said = "With another incoming gradient, yours is not that times the derivative."
+    return Finding(False, said, ("incoming_gradient",))
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
+
+
+def _kept(inputs: Mapping[str, Any], value: Any) -> Finding:
+    if not isinstance(value, dict) or type(value.get("kept_bytes")) is not int:
+        return Finding(False, "The answers came back garbled.")
+    n, bits, kept = int(np.prod(inputs["shape"])), inputs["bits"], value["kept_bytes"]
+    if not are_close(value.get("sums"), _sums("kept", inputs["seed"]), 1e-4):
+        return Finding(False, "Where bytes are counted, the output differs.", ("another_output",))
+    if kept > n * bits // 8 + _SLACK_BYTES:
+        said = f"With {bits} bits, {n} values keep {kept:,} bytes; expected {n * bits // 8:,}."
+        return Finding(False, said, _keeps(n, bits, kept))
+    if kept < 0:
+        return Finding(False, doubt="The meter saw fewer bytes than there were to begin with.")
+    return Finding(True)
+
+
+def _keeps(n: int, bits: int, kept: int) -> tuple[str, ...]:
+    if kept >= 4 * n:
+        return ("keeps_x",)
+    return ("not_packed",) * (kept >= n) + ("more_values", "keeps_more")
+
+
+def _many(seed: int, answer: Answer) -> Finding:
+    value = answer.value if isinstance(answer.value, dict) else {}
+    rise = answer.metered("rise_bytes")
+    if answer.breaks_budget(rise, _MOST_BYTES):
+        took = "" if rise is None else f" Yours take {rise / _MIB:.1f} MiB."
+        said = f"{LAYERS} GELUs of {_MANY_BITS} bits may take {_MOST_BYTES / _MIB:.1f} MiB.{took}"
+        return Finding(False, said, ("keeps_x", "not_packed", "more_values", "keeps_more"))
+    sums = value.get("sums")
+    if isinstance(sums, list) and len(sums) == 4:
+        right = _sums("many", seed)
+        # The gradient is that of rounded derivatives: some way off, as each of them may be.
+        if are_close(sums[:2], right[:2], 1e-4) and are_close(sums[2:], right[2:], 0.3):
+            return Finding(True)
+    said = f"Of {LAYERS} GELUs the output or the gradient differs."
+    return Finding(False, said, ("another_output", "fewer_values", "far_off", "incoming_gradient"))
+
+
+@lru_cache(maxsize=32)
+def _sums(kind: str, seed: int) -> Any:
+    shape = _KEPT_SHAPE if kind == "kept" else _MANY_SHAPE
+    return run_gelu(_exact, kind, False, shape, _MANY_BITS, seed)["sums"]
+
+
+few_bit_gelu = Task(
+    id="lab10-few_bit_gelu",
+    parts={"value": 3},
+    defines=("few_bit_gelu",),
+    probe="few_bit_gelu",
+    stretch=True,
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "another_output": "The output is exact: F.gelu(x). Only its derivative is rounded.",
+        "keeps_x": "x is still kept for backward. Keep the number of its interval only.",
+        "not_packed": "Your codes are not packed: a uint8 takes 8 bits. Put 8 / bits of them into "
+        "one byte.",
+        "keeps_more": "More is kept than bits a value.",
+        "more_values": "Your derivative has more values than bits can tell apart.",
+        "fewer_values": "Your derivative has fewer values than the bits allow, and is too far off.",
+        "far_off": "Your derivative is too far off. Give each interval the mean derivative of the "
+        "normally distributed values in it, and choose intervals where they are.",
+        "incoming_gradient": "Backward has to multiply by the gradient that comes in.",
+    },
+    ban=NO_HIDING,
+    trust="measured",
+)

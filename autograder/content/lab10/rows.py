@@ -1,0 +1,231 @@
+"""Exercise: softmax's maximum and sum, and a weighted sum, of a row that comes block by block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from autograder.content.lab10.forbidden import NO_FUSED_ATTENTION
+from autograder.model.compare import show
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.labs.compare import close
+from peakmem.probes.lab10 import long_row
+
+__all__ = ["online_softmax", "statistics_of", "weighted_of"]
+
+_MIB = 2**20
+_LONG = {"n_blocks": 32, "scores": 512, "width": 128}  # 16 MiB of values in all
+_MOST_BYTES = 3 * _MIB  # the notebook says so: six blocks of values
+_VALUE_BYTES = 8 * 512 * 128
+
+Row = Sequence[tuple[Sequence[float], Sequence[Sequence[float]]]]
+_close = close(1e-9, 1e-12)
+
+
+def statistics_of(row: Row) -> tuple[float, float]:
+    """The maximum and the sum of exp(score - maximum), by brute force on the whole row."""
+    scores = [score for block, _ in row for score in block]
+    largest = max(scores)
+    if largest == -math.inf:
+        return -math.inf, 0.0
+    return largest, math.fsum(math.exp(score - largest) for score in scores)
+
+
+def weighted_of(row: Row) -> list[float]:
+    """The mean of the values, weighted by exp(score); zeros where all weights are 0."""
+    largest, total = statistics_of(row)
+    pairs = [pair for scores, values in row for pair in zip(scores, values, strict=True)]
+    width = len(pairs[0][1])
+    if total == 0:
+        return [0.0] * width
+    weights = [math.exp(score - largest) / total for score, _ in pairs]
+    return [
+        math.fsum(w * value[i] for w, (_, value) in zip(weights, pairs, strict=True))
+        for i in range(width)
+    ]
+
+
+# Mistakes, in the form that students make them: (statistics, weighted sum) of a row's blocks.
+
+
+def _not_rescaled(row: Row) -> tuple[Any, Any]:
+    """Each block by its own maximum so far; what was added before stays as it was."""
+    largest, total, result = -math.inf, 0.0, np.zeros(len(row[0][1][0]))
+    for scores, values in row:
+        largest = max(largest, *scores)
+        weights = (
+            np.exp(np.array(scores) - largest) if largest > -math.inf else np.zeros(len(scores))
+        )
+        total += weights.sum()
+        result = result + weights @ np.array(values)
+    return (largest, float(total)), list(result / total if total else result)
+
+
+def _not_divided(row: Row) -> tuple[Any, Any]:
+    right = statistics_of(row)
+    return right, [right[1] * value for value in weighted_of(row)]
+
+
+def _naive(row: Row) -> tuple[Any, Any]:
+    """Without a maximum: exp of scores as they are."""
+    scores = np.concatenate([np.array(block) for block, _ in row])
+    values = np.concatenate([np.array(block) for _, block in row])
+    with np.errstate(all="ignore"):
+        weights = np.exp(scores)
+        mean = weights @ values / weights.sum()
+        return (float(scores.max()), float(weights.sum())), [float(value) for value in mean]
+
+
+def _last_block(row: Row) -> tuple[Any, Any]:
+    return statistics_of(row[-1:]), weighted_of(row[-1:])
+
+
+def _mean_of_blocks(row: Row) -> tuple[Any, Any]:
+    means = np.mean([weighted_of([block]) for block in row], axis=0)
+    return statistics_of(row), [float(value) for value in means]
+
+
+_MUTANTS: Mapping[str, Callable[[Row], tuple[Any, Any]]] = {
+    "not_rescaled": _not_rescaled,
+    "not_divided": _not_divided,
+    "naive": _naive,
+    "last_block": _last_block,
+    "mean_of_blocks": _mean_of_blocks,
+}
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def row(n_blocks: int, low: float, high: float, length: int | None = None) -> list[Any]:
+        blocks = []
+        for _ in range(n_blocks):
+            n = length or int(rng.integers(1, 6))
+            values = [[float(v) for v in rng.normal(size=3)] for _ in range(n)]
+            blocks.append(([float(s) for s in rng.uniform(low, high, n)], values))
+        return blocks
+
+    rising = [row(1, 10.0 * i, 10.0 * i + 5)[0] for i in range(4)]
+    falling = rising[::-1]
+    huge = row(4, 700, 1500)
+    low = row(4, -2000, -1000)
+    masked = row(5, -3, 3)
+    nothing = -math.inf
+    for index in (0, 1, 3):  # whole blocks, at the start too
+        masked[index] = ([nothing] * len(masked[index][0]), masked[index][1])
+    masked[2][0][0] = nothing
+    empty = row(3, 0, 1)
+    empty = [([nothing] * len(scores), values) for scores, values in empty]
+    groups = [
+        [row(4, -3, 3), rising, falling],
+        [huge, low],
+        [masked, row(1, -1, 1, 1), row(6, -1, 1, 1)],
+        [empty],
+    ]
+    long = {**_LONG, "seed": int(rng.integers(2**31))}
+    return [
+        *(Case(("value",), {"rows": rows}) for rows in groups),
+        Case(("value",), {"long": long}, budget=Budget(_MOST_BYTES + _MIB)),
+    ]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    if case.budget is not None:
+        return {"value": _long(case.inputs["long"], answer)}
+    return {"value": _finding(case.inputs["rows"], answer.value)}
+
+
+def _finding(rows: Sequence[Row], value: Any) -> Finding:
+    if not _are_records(value, len(rows)):
+        return Finding(False, "The answers came back garbled.")
+    for row, got in zip(rows, value, strict=True):
+        expected = (statistics_of(row), weighted_of(row))
+        found = (got["statistics"], got["weighted"])
+        for name, right, mine in zip(
+            ("online_softmax", "weighted_sum"), expected, found, strict=True
+        ):
+            if not _close(right, mine):
+                written = show([scores for scores, _ in row], 200)
+                said = f"{name} of the blocks {written}: expected {show(right)}, got {show(mine)}."
+                return Finding(False, said, tuple(_explain(rows, value)))
+    return Finding(True)
+
+
+def _are_records(value: Any, count: int) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == count
+        and all(isinstance(v, dict) and {"statistics", "weighted"} <= v.keys() for v in value)
+    )
+
+
+def _explain(rows: Sequence[Row], value: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    pairs = [(got["statistics"], got["weighted"]) for got in value]
+    for name, mutant in _MUTANTS.items():
+        if all(
+            _close(made[0], got[0]) and _close(made[1], got[1])
+            for made, got in zip(map(mutant, rows), pairs, strict=True)
+        ):
+            yield name
+    nans = [_has_nan(part) for pair in pairs for part in pair]
+    if any(nans) and any(_has_masked_block(row) for row in rows):
+        yield "nothing_less_nothing"
+
+
+def _has_nan(value: Any) -> bool:
+    parts: Iterable[Any] = np.ravel(np.asarray(value, dtype=object))
+    return any(isinstance(part, float) and math.isnan(part) for part in parts)
+
+
+def _has_masked_block(row: Row) -> bool:
+    return any(max(scores) == -math.inf for scores, _ in row)
+
+
+def _long(long: Mapping[str, int], answer: Answer) -> Finding:
+    if not _are_records([answer.value], 1):
+        return Finding(False, "The answers came back garbled.")
+    if answer.breaks_budget(answer.metered("rise_bytes"), _MOST_BYTES):
+        said = f"{_LONG['n_blocks']} blocks of {_VALUE_BYTES / _MIB:g} MiB may take 3 MiB at once."
+        return Finding(False, said, ("whole_row",))
+    statistics, weighted = _right_of_long(tuple(sorted(long.items())))
+    got = answer.value
+    if _close(statistics, got["statistics"]) and _close(weighted, got["weighted"]):
+        return Finding(True)
+    return Finding(False, "On a long row the results differ.", tuple(_MUTANTS))
+
+
+@lru_cache(maxsize=16)
+def _right_of_long(long: tuple[tuple[str, int], ...]) -> tuple[tuple[float, float], list[float]]:
+    blocks = list(long_row(**dict(long)))
+    scores = np.concatenate([s.numpy() for s, _ in blocks])
+    values = np.concatenate([v.numpy() for _, v in blocks])
+    largest = float(scores.max())
+    weights = np.exp(scores - largest)
+    return (largest, float(weights.sum())), [float(v) for v in weights @ values / weights.sum()]
+
+
+online_softmax = Task(
+    id="lab10-online_softmax",
+    parts={"value": 3},
+    defines=("online_softmax", "weighted_sum"),
+    probe="online_softmax",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "not_rescaled": "When a larger maximum comes, what you added before was relative to the "
+        "old one. Multiply it by exp(old - new), the sum and the weighted sum alike.",
+        "not_divided": "Your weighted sum is not divided by the sum of the weights at the end.",
+        "naive": "exp of a score of 1000 is inf. Subtract the largest score so far before exp.",
+        "last_block": "Only the last block counts in your result: add to what was there before.",
+        "mean_of_blocks": "You average the blocks' results. Blocks weigh as much as their sums of "
+        "exp(score).",
+        "nothing_less_nothing": "-inf less -inf is NaN. As long as every score was -inf, the sum "
+        "is 0 and nothing is to be rescaled.",
+        "whole_row": "You keep all blocks of a row. Keep the maximum, the sum and the weighted sum "
+        "so far, and let each block go.",
+    },
+    ban=NO_FUSED_ATTENTION,
+    trust="measured",
+)

@@ -1,0 +1,203 @@
+"""Exercise: attention by blocks, whose extra memory grows with seq x block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from autograder.content.lab10.forbidden import NO_FUSED_ATTENTION
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.probes.lab10 import run_attention
+
+__all__ = ["are_close", "attended", "exactly", "tiled_attention"]
+
+_EQUAL, _PEAK = "equal", "peak"
+_MIB = 2**20
+_LARGE = {"batch": 1, "heads": 1, "seq": 1536, "head_dim": 16, "block": 96}
+# As the notebook says: four blocks of columns of scores, and six times the bytes of q.
+_MOST_BYTES = 4 * 1536 * (4 * 96 + 6 * 16)
+_GIVEN_BYTES = 3 * 4 * 1536 * 16
+
+
+def exactly(q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool) -> Tensor:
+    """Attention as torch has it, in float64; the block decides nothing."""
+    output = scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=causal)
+    return output.to(q.dtype)
+
+
+def attended(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    block: int,
+    causal: bool,
+    *,
+    scale: float | None = None,
+    masked: Callable[[int], Tensor] | None = None,
+    axis: int = -1,
+    cut: bool = False,
+) -> Tensor:
+    """Attention of whole matrices; the options make it the mistakes."""
+    seq = q.shape[-2]
+    if cut:  # what is behind the last whole block is left out
+        block = min(block, seq)
+        k, v = (t[..., : seq // block * block, :] for t in (k, v))
+    scores = q @ k.mT * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    if causal:
+        mask = torch.ones(seq, seq, dtype=torch.bool).triu(1) if masked is None else masked(seq)
+        scores = scores.masked_fill(mask[:, : k.shape[-2]], -math.inf)
+    return scores.softmax(axis) @ v
+
+
+def _block_means(q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool) -> Tensor:
+    """Each block of columns gets a softmax of its own, and these are added up."""
+    if causal:
+        return exactly(q, k, v, block, causal)
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    parts = zip(torch.split(scores, block, -1), torch.split(v, block, -2), strict=True)
+    return sum((part.softmax(-1) @ values for part, values in parts), torch.zeros_like(q))
+
+
+_MUTANTS: Mapping[str, Callable[..., Tensor]] = {
+    "not_scaled": lambda *a: attended(*a, scale=1.0),
+    "scaled_by_width": lambda q, *a: attended(q, *a, scale=1 / q.shape[-1]),
+    "mask_ignored": lambda q, k, v, block, causal: exactly(q, k, v, block, False),
+    "always_masked": lambda q, k, v, block, causal: exactly(q, k, v, block, True),
+    "own_token_masked": lambda *a: attended(*a, masked=lambda n: torch.ones(n, n).triu(0).bool()),
+    "future_only": lambda *a: attended(*a, masked=lambda n: torch.ones(n, n).tril(-1).bool()),
+    "softmax_a_block": _block_means,
+    "rest_left_out": lambda *a: attended(*a, cut=True),
+}
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def case(causal: bool, seq: int, block: int, **more: Any) -> Case:
+        batch, heads, half = (int(n) for n in rng.integers(1, 4, 3))
+        sizes = {"batch": batch, "heads": heads, "seq": seq, "head_dim": 2 * half, "block": block}
+        seed = int(rng.integers(2**31))
+        inputs = {**sizes, "causal": causal, "seed": seed, "dtype": "float64", **more}
+        return Case((_EQUAL,), inputs)
+
+    def ragged() -> int:
+        return 8 * int(rng.integers(1, 4)) + int(rng.integers(1, 8))
+
+    large = {**_LARGE, "causal": True, "seed": int(rng.integers(2**31)), "large": True}
+    return [
+        case(False, 24, 8),
+        case(False, 17, 8, by_default=True),
+        case(False, ragged(), 8),
+        case(True, 24, 8),
+        case(True, ragged(), 8),
+        case(False, 5, 16),
+        case(True, 6, 1, dtype="float32"),
+        case(False, ragged(), 8, gain=300.0),  # exp of such scores is inf
+        Case((_PEAK,), large, budget=Budget(_GIVEN_BYTES + _MOST_BYTES + _MIB)),
+    ]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    finding = _large(case, answer) if case.budget else _small(case.inputs, answer.value)
+    return dict.fromkeys(case.parts, finding)
+
+
+def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
+    options: dict[str, Any] = {"large": False, "metered": False, **inputs, "by_default": False}
+    expected = run_attention(exactly, **options)
+    if not isinstance(value, dict) or not expected.keys() <= value.keys():
+        return Finding(False, "The answers came back garbled.")
+    about = ", ".join(f"{n} {inputs[n]}" for n in ("seq", "block", "causal"))
+    if value["changed"] != []:
+        return Finding(False, f"With {about}: your function changed its arguments.", ("changed",))
+    if value["dtype"] != expected["dtype"] and are_close(value["output"], expected["output"], 1e-4):
+        said = f"With {about}: the output is {value['dtype']}, q is {expected['dtype']}."
+        return Finding(False, said, ("another_dtype",))
+    tolerance = 1e-4 if inputs["dtype"] == "float32" else 1e-9
+    if not are_close(value["output"], expected["output"], tolerance):
+        mutants = {name: run_attention(f, **options)["output"] for name, f in _MUTANTS.items()}
+        known = [n for n, made in mutants.items() if are_close(value["output"], made, tolerance)]
+        nan = isinstance(value["output"], np.ndarray) and not np.isfinite(value["output"]).all()
+        overflown = ("overflows",) if nan and inputs.get("gain") else ()
+        return Finding(False, f"With {about}: the output differs.", (*known, *overflown))
+    return Finding(True)
+
+
+def _large(case: Case, answer: Answer) -> Finding:
+    value = answer.value if isinstance(answer.value, dict) else {}
+    rise = answer.metered("rise_bytes")
+    if answer.breaks_budget(rise, _MOST_BYTES):
+        took = "" if rise is None else f" Yours takes {rise / _MIB:.1f} MiB."
+        said = f"{_about_large()} may take {_MOST_BYTES / _MIB:.1f} MiB beside q, k and v.{took}"
+        scores = 4 * _LARGE["seq"] ** 2
+        return Finding(False, said, ("whole_matrix",) if (rise or 0) >= scores else ("whole_mask",))
+    if are_close(value.get("sums"), _right_of_large(case.inputs["seed"]), 1e-4):
+        return Finding(True)
+    return Finding(False, f"{_about_large()} have another output.", tuple(_MUTANTS))
+
+
+def _about_large() -> str:
+    return f"{_LARGE['seq']} tokens in blocks of {_LARGE['block']}, with a causal mask,"
+
+
+@lru_cache(maxsize=16)
+def _right_of_large(seed: int) -> Any:
+    sizes: dict[str, Any] = {**_LARGE, "causal": True, "seed": seed}
+    return run_attention(exactly, large=True, metered=False, **sizes)["sums"]
+
+
+def are_close(got: Any, expected: Any, tolerance: float) -> bool:
+    """Tell whether arrays, or lists of them, are the same up to a share of their largest value."""
+    if isinstance(expected, list):
+        return (
+            isinstance(got, list)
+            and len(got) == len(expected)
+            and all(are_close(g, e, tolerance) for g, e in zip(got, expected, strict=True))
+        )
+    return (
+        isinstance(got, np.ndarray)
+        and got.shape == expected.shape
+        and got.dtype.kind == "f"
+        and bool(np.allclose(got, expected, 0, tolerance * _largest(expected), equal_nan=True))
+    )
+
+
+def _largest(array: Any) -> float:
+    """The largest absolute value; some mistakes lead to rows of NaN."""
+    return float(np.abs(array[~np.isnan(array)]).max(initial=0.0))
+
+
+tiled_attention = Task(
+    id="lab10-tiled_attention",
+    parts={_EQUAL: 2, _PEAK: 2},
+    defines=("tiled_attention",),
+    probe="tiled_attention",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "not_scaled": "Divide scores by the root of head_dim.",
+        "scaled_by_width": "Divide scores by the root of head_dim, not by head_dim.",
+        "mask_ignored": "With causal=True a row sees no later column: their scores are -inf.",
+        "always_masked": "Your mask is there with causal=False, too.",
+        "own_token_masked": "A row sees its own column: mask only where column > row.",
+        "future_only": "Your mask hides the past. A row sees columns up to its own.",
+        "softmax_a_block": "Each block of columns has a softmax of its own in your result. Keep a "
+        "maximum and a sum for each row, and divide once, at the end.",
+        "rest_left_out": "What is behind the last whole block is left out.",
+        "overflows": "exp overflows on large scores: subtract each row's maximum so far.",
+        "changed": "Your function writes into q, k or v. Work on new tensors.",
+        "another_dtype": "The output has another dtype than q. Make your buffers like q: "
+        "torch.empty_like, or dtype=q.dtype.",
+        "whole_matrix": "A whole matrix of scores, seq x seq, is alive. Cut rows or columns into "
+        "blocks, and keep no block.",
+        "whole_mask": "Something of size seq x seq is alive, perhaps the mask. Make the mask of "
+        "one block only, from its rows' and columns' numbers.",
+    },
+    ban=NO_FUSED_ATTENTION,
+    trust="measured",
+)

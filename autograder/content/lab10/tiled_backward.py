@@ -1,0 +1,240 @@
+"""Exercise: an autograd.Function that computes the probabilities again, block by block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autograder.content.lab10.forbidden import NO_FUSED_ATTENTION
+from autograder.content.lab10.tiled import are_close, attended, exactly
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.probes.lab10 import CALLS, run_backward
+
+__all__ = ["tiled_backward"]
+
+_GRADIENTS, _SAVED, _PEAK = "gradients", "saved bytes", "peak"
+_MIB = 2**20
+_KEPT = {"batch": 2, "heads": 2, "seq": 512, "head_dim": 16, "block": 128}
+_ROW_BYTES = 4 * 2 * 2 * 512  # one float32 a row
+_SLACK_BYTES = 6 * 1024
+_MANY = {"batch": 1, "heads": 2, "seq": 256, "head_dim": 16, "block": 64}
+_ONE = {"batch": 1, "heads": 1, "seq": 1280, "head_dim": 16, "block": 128}
+
+
+def _q_bytes(sizes: Mapping[str, int]) -> int:
+    return 4 * math.prod(sizes[name] for name in ("batch", "heads", "seq", "head_dim"))
+
+
+def _block_bytes(sizes: Mapping[str, int]) -> int:
+    return 4 * math.prod(sizes[name] for name in ("batch", "heads", "seq", "block"))
+
+
+def _most_bytes(kind: str) -> int:
+    """Of one call, as the notebook says: 7 blocks of columns of scores and 10 times q.
+
+    Of many, two q more a call; in backward, whole matrices are another part's business.
+    """
+    if kind == "one":
+        return 7 * _block_bytes(_ONE) + 10 * _q_bytes(_ONE)
+    matrix = _block_bytes(_MANY) * _MANY["seq"] // _MANY["block"]
+    return 6 * matrix + (10 + 2 * CALLS) * _q_bytes(_MANY)
+
+
+class _Wrong(torch.autograd.Function):
+    """Attention whose gradients have one of the mistakes that people make."""
+
+    mistake = ""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool) -> Tensor:
+        ctx.save_for_backward(q, k, v)
+        ctx.causal = causal
+        return exactly(q, k, v, block, causal)
+
+    @classmethod
+    def gradients(cls, ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        q, k, v = ctx.saved_tensors
+        scale = 1 / math.sqrt(q.shape[-1])
+        scores = masked = q @ k.mT * scale
+        if ctx.causal:
+            hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+            masked = scores.masked_fill(hidden, -math.inf)
+        log_sum = masked.logsumexp(-1, keepdim=True)
+        p = torch.exp((scores if cls.mistake == "mask_forgotten" else masked) - log_sum)
+        dp = gradient @ v.mT
+        output = masked.softmax(-1) @ v
+        delta = 0.0 if cls.mistake == "no_row_sum" else (gradient * output).sum(-1, keepdim=True)
+        ds = p * (dp - delta)
+        ds = ds if cls.mistake == "scale_forgotten" else ds * scale
+        dq, dk, dv = ds @ k, ds.mT @ q, p.mT @ gradient
+        if cls.mistake == "keys_and_values_swapped":
+            dk, dv = dv, dk
+        return dq, dk, dv, None, None
+
+    @classmethod
+    def backward(cls, ctx: Any, *gradients: Any) -> Any:
+        return cls.gradients(ctx, *gradients)
+
+
+def _mutant(name: str) -> Callable[..., Tensor]:
+    made = type(name, (_Wrong,), {"mistake": name})
+    apply: Callable[..., Tensor] = made.apply  # type: ignore[attr-defined]
+    return apply
+
+
+_NAMES = ("no_row_sum", "scale_forgotten", "mask_forgotten", "keys_and_values_swapped")
+_MUTANTS = {name: _mutant(name) for name in _NAMES}
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def case(part: str, kind: str, sizes: Mapping[str, Any], budget: Budget | None = None) -> Case:
+        inputs = {"kind": kind, **sizes, "seed": int(rng.integers(2**31))}
+        return Case((part,), inputs, budget=budget)
+
+    def small(causal: bool, seq: int, block: int, gain: float = 1.0) -> Case:
+        batch, heads, half = (int(n) for n in rng.integers(1, 4, 3))
+        sizes = {"batch": batch, "heads": heads, "seq": seq, "head_dim": 2 * half, "block": block}
+        more = {"causal": causal, "dtype": "float64", "gain": gain}
+        return case(_GRADIENTS, "small", {**sizes, **more})
+
+    def large(part: str, kind: str, sizes: Mapping[str, int]) -> Case:
+        budget = Budget(4 * _q_bytes(sizes) + _most_bytes(kind) + _MIB)
+        return case(part, kind, {**sizes, "causal": True}, budget)
+
+    def ragged() -> int:
+        return 8 * int(rng.integers(1, 4)) + int(rng.integers(1, 8))
+
+    return [
+        small(False, 24, 8),
+        small(False, ragged(), 8),
+        small(True, ragged(), 8),
+        small(True, 5, 16),
+        small(False, ragged(), 8, gain=300.0),
+        case(_SAVED, "kept", {**_KEPT, "causal": False}),
+        large(_SAVED, "many", _MANY),
+        large(_PEAK, "one", _ONE),
+    ]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    kind = case.inputs["kind"]
+    if kind == "small":
+        finding = _small(case.inputs, answer.value)
+    elif kind == "kept":
+        finding = _kept(case.inputs, answer.value)
+    else:
+        finding = _large(case.inputs, answer)
+    return dict.fromkeys(case.parts, finding)
+
+
+def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
+    options: dict[str, Any] = {**inputs, "metered": False}
+    expected = run_backward(exactly, **options)
+    if not isinstance(value, dict) or not expected.keys() <= value.keys():
+        return Finding(False, "The answers came back garbled.")
+    about = ", ".join(f"{n} {inputs[n]}" for n in ("seq", "block", "causal"))
+    if not are_close(value["output"], expected["output"], 1e-9):
+        return Finding(False, f"With {about}: the output is not attention's.", ("another_output",))
+    got = value["gradients"]
+    if isinstance(got, list) and len(got) == 3 and any(g is None for g in got):
+        missing = ", ".join(n for n, g in zip("qkv", got, strict=True) if g is None)
+        return Finding(False, f"With {about}: no gradient arrives at {missing}.", ("no_gradient",))
+    if are_close(got, expected["gradients"], 1e-9):
+        return Finding(True)
+    known = [
+        name
+        for name, mutant in _MUTANTS.items()
+        if are_close(got, run_backward(mutant, **options)["gradients"], 1e-9)
+    ]
+    pairs = zip("qkv", got, expected["gradients"], strict=True) if _are_three(got) else ()
+    wrong = [name for name, g, e in pairs if not are_close(g, e, 1e-9)]
+    said = f"With {about}: the gradients of {', '.join(wrong) or 'q, k and v'} differ."
+    return Finding(False, said, tuple(known))
+
+
+def _are_three(got: Any) -> bool:
+    return isinstance(got, list) and len(got) == 3
+
+
+def _kept(inputs: Mapping[str, Any], value: Any) -> Finding:
+    if not isinstance(value, dict) or type(value.get("kept_bytes")) is not int:
+        return Finding(False, "The answers came back garbled.")
+    if not are_close(value.get("sums"), _sums("kept", inputs["seed"]), 1e-4):
+        return Finding(False, "Where bytes are counted, the output differs.", ("another_output",))
+    kept = value["kept_bytes"]
+    if kept > _ROW_BYTES + _SLACK_BYTES:
+        said = f"After forward {kept:,} bytes are kept beside q, k, v and the output; one float32 "
+        return Finding(False, f"{said}a row is {_ROW_BYTES:,}.", _keeps(kept))
+    if kept < 0:
+        return Finding(False, doubt="The meter saw fewer bytes than there were to begin with.")
+    return Finding(True)
+
+
+def _keeps(kept: int) -> tuple[str, ...]:
+    if kept >= _block_bytes(_KEPT) * _KEPT["seq"] // _KEPT["block"]:
+        return ("keeps_probabilities",)
+    if kept <= 4 * _ROW_BYTES:
+        return ("several_numbers_a_row",)
+    return ("keeps_copies",)
+
+
+def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
+    kind = inputs["kind"]
+    sizes, calls = (_MANY, CALLS) if kind == "many" else (_ONE, 1)
+    value = answer.value if isinstance(answer.value, dict) else {}
+    rise = answer.metered("rise_bytes")
+    about = f"{calls} calls of {sizes['seq']} tokens in blocks of {sizes['block']}, and backward"
+    if answer.breaks_budget(rise, _most_bytes(kind)):
+        took = "" if rise is None else f" Yours take {rise / _MIB:.1f} MiB."
+        said = f"{about}, may take {_most_bytes(kind) / _MIB:.1f} MiB beside q, k and v.{took}"
+        return Finding(False, said, ("keeps_probabilities", *["whole_matrix"] * (kind == "one")))
+    if are_close(value.get("sums"), _sums(kind, inputs["seed"]), 1e-3):
+        return Finding(True)
+    known = (*_NAMES, "another_output", "no_gradient")
+    return Finding(False, f"{about}: the output or a gradient differs.", known)
+
+
+@lru_cache(maxsize=32)
+def _sums(kind: str, seed: int) -> Any:
+    sizes: dict[str, Any] = {"kept": _KEPT, "many": _MANY, "one": _ONE}[kind]
+    attention = attended if kind == "kept" else exactly
+    return run_backward(attention, kind, False, **sizes, causal=kind != "kept", seed=seed)["sums"]
+
+
+tiled_backward = Task(
+    id="lab10-tiled_backward",
+    parts={_GRADIENTS: 3, _SAVED: 1, _PEAK: 1},
+    defines=("TiledAttention",),
+    probe="tiled_backward",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "no_row_sum": "Softmax's derivative has a second term: subtract each row's sum of "
+        "gradient times output from dP before you multiply by P.",
+        "scale_forgotten": "Scores were divided by the root of head_dim, so their gradient is "
+        "divided by it too, on its way to q and k.",
+        "mask_forgotten": "Your backward computes probabilities without the mask.",
+        "keys_and_values_swapped": "Return gradients in the order of forward's arguments: q, k, v, "
+        "and None for block and causal.",
+        "another_output": "The output is not attention's. Begin with the forward of your "
+        "tiled_attention.",
+        "no_gradient": "Some of q, k and v get no gradient: backward returns one for each, and "
+        "None for block and causal.",
+        "whole_matrix": "In backward a matrix of seq x seq is alive. Go through it block by block, "
+        "and add each block's share to the three gradients.",
+        "keeps_probabilities": "Probabilities are kept from forward to backward. Compute each "
+        "block of them again: exp(scores - L), with L the row's log of its sum.",
+        "several_numbers_a_row": "You keep more than one float32 a row. Maximum and sum together "
+        "are one number: L = maximum + log(sum).",
+        "keeps_copies": "You keep copies beside q, k, v, the output and one number a row. Save "
+        "the tensors themselves, as they are.",
+    },
+    ban=NO_FUSED_ATTENTION,
+    trust="measured",
+)

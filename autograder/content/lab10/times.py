@@ -1,0 +1,145 @@
+"""Exercise: the seconds of each module's own forward, by hooks, on a clock that modules move.
+
+The clock is the probe's: it stands still but for what each module's forward adds to it. So the
+right seconds are known exactly, and no load of a machine changes a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from autograder.model.compare import show
+from autograder.model.task import Answer, Case, Finding, Task
+from peakmem.labs.compare import close
+
+__all__ = ["module_times", "times_of"]
+
+Tree = Mapping[str, Any]
+_close = close(1e-6, 1e-9)
+
+
+def times_of(tree: Tree, *, children: bool = False, once: bool = False) -> dict[str, float]:
+    """Each module's own seconds, by its dotted name, over all calls; those never called take 0.
+
+    With `children`, theirs are in their parent's; with `once`, only the last call counts.
+    """
+    found: dict[str, float] = {}
+
+    def visit(module: Tree, name: str, calls: int) -> float:
+        """Note the module and those in it; return what one call of it takes in all."""
+        start = f"{name}." if name else ""
+        if module.get("list"):
+            found[f"{start}parts"] = 0.0
+        own = float(module["before"] + module["after"]) / 1000
+        whole = own
+        for number, child in enumerate(module["children"]):
+            of_child = f"{start}parts.{number}" if module.get("list") else start + child["name"]
+            whole += child["calls"] * visit(child, of_child, calls * child["calls"])
+        found[name] = (whole if children else own) * (min(calls, 1) if once else calls)
+        return whole
+
+    visit(tree, "", 1)
+    return found
+
+
+def _leaves_only(tree: Tree) -> dict[str, float]:
+    """Modules with children take 0."""
+    right = times_of(tree)
+    parents = {name.rpartition(".")[0] for name in right if name} - {""}
+    parents |= {""} if len(right) > 1 else set()
+    return {name: 0.0 if name in parents else took for name, took in right.items()}
+
+
+def _without_root(tree: Tree) -> dict[str, float]:
+    return {name: took for name, took in times_of(tree).items() if name or len(times_of(tree)) == 1}
+
+
+def _milliseconds(tree: Tree) -> dict[str, float]:
+    return {name: 1000 * took for name, took in times_of(tree).items()}
+
+
+_MUTANTS: Mapping[str, Callable[[Tree], dict[str, float]]] = {
+    "children_included": lambda tree: times_of(tree, children=True),
+    "last_call_only": lambda tree: times_of(tree, once=True),
+    "last_call_with_children": lambda tree: times_of(tree, once=True, children=True),
+    "leaves_only": _leaves_only,
+    "root_left_out": _without_root,
+    "milliseconds": _milliseconds,
+}
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def module(name: str, *children: Tree, calls: int = 1, **more: Any) -> Tree:
+        before, after = (int(n) for n in rng.integers(10, 900, 2))
+        own = {"name": name, "before": before, "after": after, "calls": calls}
+        return {**own, "children": list(children), **more}
+
+    alone = module("")
+    chain = module("", *(module(f"layer{i}") for i in range(3)))
+    inner = module("attention", module("qkv"), module("out"))
+    nested = module("", module("block", inner, module("mlp")), module("head"))
+    twice = module("", module("block", module("mlp", calls=2), calls=2), module("unused", calls=0))
+    listed = module("", module("a"), module("b", module("c")), list=True)
+    trees = [alone, chain, nested, twice, listed]
+    return [Case(("value",), {"tree": tree}) for tree in trees]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    return {"value": _finding(case.inputs["tree"], answer.value)}
+
+
+def _finding(tree: Tree, value: Any) -> Finding:
+    if not isinstance(value, dict) or not {"seconds", "reads", "hooks"} <= value.keys():
+        return Finding(False, "The answers came back garbled.")
+    if type(value["reads"]) is not int or value["reads"] <= 0:
+        return Finding(False, "time.perf_counter was never read.", ("another_clock",))
+    got, right = value["seconds"], times_of(tree)
+    if not _same(right, got):
+        said = f"Modules {', '.join(map(repr, right))}: expected {show(right)}, got {show(got)}."
+        return Finding(False, said, (*_explain(tree, got), *_left(value)))
+    left = tuple(_left(value))
+    return Finding(not left, "Hooks are left on the modules." if left else "", left)
+
+
+def _explain(tree: Tree, got: Any) -> Iterator[str]:
+    yield from (name for name, mutant in _MUTANTS.items() if _same(mutant(tree), got))
+
+
+def _left(value: Mapping[str, Any]) -> Iterator[str]:
+    if type(value["hooks"]) is not int or value["hooks"] != 0:
+        yield "hooks_left"
+
+
+def _same(right: Mapping[str, float], got: Any) -> bool:
+    """Modules that took no time may be left out."""
+    if not isinstance(got, dict) or not got.keys() <= right.keys():
+        return False
+    return all(_close(took, got.get(name, 0.0)) for name, took in right.items())
+
+
+module_times = Task(
+    id="lab10-module_times",
+    parts={"value": 2},
+    defines=("module_times",),
+    probe="module_times",
+    stretch=True,
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "another_clock": "Read the time by time.perf_counter(), when a hook runs.",
+        "children_included": "Your seconds of a module have those of its children in them. "
+        "Subtract what they took.",
+        "last_call_only": "A module that runs twice has the time of its last run only. Add up.",
+        "last_call_with_children": "Your seconds have the children's in them, and of a module that "
+        "runs twice the last run only.",
+        "leaves_only": "Modules that have children work as well: their own time is what their "
+        "children don't take.",
+        "root_left_out": "The model itself is missing. Its name is the empty string.",
+        "milliseconds": "Asked for are seconds.",
+        "hooks_left": "Your hooks stay on the modules. Keep the handles that the register "
+        "functions return, and remove() each.",
+    },
+)

@@ -1,0 +1,199 @@
+# %% right: at_once
+"""Entropy and share are computed at once, the view is cloned."""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    outputs, entropies, firsts = [], [], []
+    for rows in q.split(block, dim=-2):
+        p = (rows @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1)
+        outputs.append(p @ v)
+        entropies.append(torch.special.entr(p).sum(-1))
+        firsts.append(p[..., 0].clone())
+    return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)
+
+
+# %% right: into_buffers
+"""Results are written into tensors made before."""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    output = torch.empty_like(q)
+    entropy, first = (torch.empty(q.shape[:-1], dtype=q.dtype) for _ in range(2))
+    for start in range(0, q.shape[-2], block):
+        rows = slice(start, start + block)
+        p = torch.softmax(q[..., rows, :] @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+        output[..., rows, :] = p @ v
+        entropy[..., rows] = torch.special.entr(p).sum(-1)
+        first[..., rows] = p[..., 0]
+    return output, entropy, first
+
+
+# %% right: log_of_the_sum
+"""Entropy by the log of the sum, without p log p."""
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    parts = []
+    for start in range(0, q.shape[2], block):
+        scores = q[:, :, start : start + block] @ k.transpose(2, 3) * q.shape[3] ** -0.5
+        log_sum = scores.logsumexp(-1)
+        p = torch.exp(scores - log_sum[..., None])
+        entropy = log_sum - (p * scores).sum(-1)
+        parts.append((p @ v, entropy, torch.exp(scores[..., 0] - log_sum)))
+    outputs, entropies, firsts = zip(*parts)
+    return torch.cat(outputs, 2), torch.cat(entropies, 2), torch.cat(firsts, 2)
+
+
+# %% wrong: blocks_stay
+"""The list of probabilities stays. [earns 1]"""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    outputs, probabilities, firsts = [], [], []
+    for rows in q.split(block, dim=-2):
+        p = (rows @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1)
+        outputs.append(p @ v)
+        probabilities.append(p)
+        firsts.append(p[..., 0].clone())
+    entropies = [torch.special.entr(p).sum(-1) for p in probabilities]
+    return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)
+
+
+# %% wrong: view_stays
+"""The list is gone, the views are there still. [earns 1]"""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    outputs, entropies, firsts = [], [], []
+    for rows in q.split(block, dim=-2):
+        p = (rows @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1)
+        outputs.append(p @ v)
+        entropies.append(torch.special.entr(p).sum(-1))
+        firsts.append(p[..., 0])
+    return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)
+
+
+# %% wrong: detached_view
+"""detach() is a view too. [earns 1]"""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    outputs, entropies, firsts = [], [], []
+    for rows in q.split(block, dim=-2):
+        p = (rows @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1)
+        outputs.append(p @ v)
+        entropies.append(torch.special.entr(p).sum(-1))
+        firsts.append(p[..., 0].detach())
+    return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)
+
+
+# %% wrong: whole_matrix
+"""All rows at once. [earns 1]"""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    outputs, entropies, firsts = [], [], []
+    for rows in [q]:
+        p = (rows @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1)
+        outputs.append(p @ v)
+        entropies.append(torch.special.entr(p).sum(-1))
+        firsts.append(p[..., 0].clone())
+    return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)
+
+
+# %% wrong: entropy_in_bits
+"""Entropy with the logarithm of base 2."""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    outputs, entropies, firsts = [], [], []
+    for rows in q.split(block, dim=-2):
+        p = (rows @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1)
+        outputs.append(p @ v)
+        entropies.append(torch.special.entr(p).sum(-1) / math.log(2))
+        firsts.append(p[..., 0].clone())
+    return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)
+
+
+# %% wrong: mean_entropy
+"""A mean over columns."""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    outputs, entropies, firsts = [], [], []
+    for rows in q.split(block, dim=-2):
+        p = (rows @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1)
+        outputs.append(p @ v)
+        entropies.append(torch.special.entr(p).mean(-1))
+        firsts.append(p[..., 0].clone())
+    return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)
+
+
+# %% wrong: last_token
+"""The last column."""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    outputs, entropies, firsts = [], [], []
+    for rows in q.split(block, dim=-2):
+        p = (rows @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1)
+        outputs.append(p @ v)
+        entropies.append(torch.special.entr(p).sum(-1))
+        firsts.append(p[..., -1].clone())
+    return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)
+
+
+# %% wrong: not_scaled
+"""Scores are not scaled."""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    outputs, entropies, firsts = [], [], []
+    for rows in q.split(block, dim=-2):
+        p = (rows @ k.mT).softmax(dim=-1)
+        outputs.append(p @ v)
+        entropies.append(torch.special.entr(p).sum(-1))
+        firsts.append(p[..., 0].clone())
+    return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)

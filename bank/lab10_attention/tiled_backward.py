@@ -1,0 +1,852 @@
+# %% right: rows_and_columns
+"""Blocks of rows and columns, as in forward."""
+
+import math
+
+import torch
+
+
+def slices(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def scores_of(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        i = torch.arange(rows.start, rows.stop)[:, None]
+        scores = scores.masked_fill(torch.arange(columns.start, columns.stop) > i, -math.inf)
+    return scores
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+        for rows in slices(q.shape[-2], block):
+            maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+            for columns in slices(q.shape[-2], block):
+                if causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, causal)
+                new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+                weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+                total = total * shrink + weights.sum(-1, keepdim=True)
+                result = result * shrink + weights @ v[..., columns, :]
+                maximum = new
+            output[..., rows, :] = result / total
+            log_sum[..., rows, :] = maximum + torch.log(total)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        for rows in slices(q.shape[-2], ctx.block):
+            for columns in slices(q.shape[-2], ctx.block):
+                if ctx.causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, ctx.causal)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None
+
+
+# %% right: blocks_of_columns
+"""All rows at once, against one block of columns after another."""
+
+import torch
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def scores(q, k, first, block, causal):
+        part = k[:, :, first : first + block]
+        scores = q @ part.transpose(-1, -2) * q.shape[-1] ** -0.5
+        if causal:
+            later = torch.arange(first, first + part.shape[2]) > torch.arange(q.shape[2])[:, None]
+            scores.masked_fill_(later, float("-inf"))
+        return scores
+
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        log_sum = torch.full_like(q[..., :1], float("-inf"))
+        output = torch.zeros_like(q)
+        for first in range(0, q.shape[2], block):
+            scores = TiledAttention.scores(q, k, first, block, causal)
+            new = torch.logaddexp(log_sum, scores.logsumexp(-1, keepdim=True))
+            output *= torch.exp(log_sum - new)
+            output += scores.sub_(new).exp_() @ v[:, :, first : first + block]
+            log_sum = new
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.options = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        block, causal = ctx.options
+        row_sums = torch.einsum("bhid,bhid->bhi", gradient, output)[..., None]
+        dq, of_keys, of_values = torch.zeros_like(q), [], []
+        for first in range(0, q.shape[2], block):
+            keys, values = k[:, :, first : first + block], v[:, :, first : first + block]
+            p = TiledAttention.scores(q, k, first, block, causal).sub_(log_sum).exp_()
+            of_values.append(p.transpose(-1, -2) @ gradient)
+            p *= gradient @ values.transpose(-1, -2) - row_sums
+            p *= q.shape[-1] ** -0.5
+            dq += p @ keys
+            of_keys.append(p.transpose(-1, -2) @ q)
+        return dq, torch.cat(of_keys, 2), torch.cat(of_values, 2), None, None
+
+
+# %% right: nothing_but_inputs
+"""Output and log of the sums are computed again in backward."""
+
+import math
+
+import torch
+
+
+def slices(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def scores_of(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        i = torch.arange(rows.start, rows.stop)[:, None]
+        scores = scores.masked_fill(torch.arange(columns.start, columns.stop) > i, -math.inf)
+    return scores
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def run(q, k, v, block, causal):
+        output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+        for rows in slices(q.shape[-2], block):
+            maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+            for columns in slices(q.shape[-2], block):
+                if causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, causal)
+                new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+                weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+                total = total * shrink + weights.sum(-1, keepdim=True)
+                result = result * shrink + weights @ v[..., columns, :]
+                maximum = new
+            output[..., rows, :] = result / total
+            log_sum[..., rows, :] = maximum + torch.log(total)
+        return output, log_sum
+
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        ctx.save_for_backward(q, k, v)
+        ctx.block, ctx.causal = block, causal
+        return TiledAttention.run(q, k, v, block, causal)[0]
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v = ctx.saved_tensors
+        output, log_sum = TiledAttention.run(q, k, v, ctx.block, ctx.causal)
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        for rows in slices(q.shape[-2], ctx.block):
+            for columns in slices(q.shape[-2], ctx.block):
+                if ctx.causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, ctx.causal)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None
+
+
+# %% right: row_by_row_sums
+"""D is P times dP, summed up block by block; columns are the outer loop."""
+
+import math
+
+import torch
+
+
+def slices(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def scores_of(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        i = torch.arange(rows.start, rows.stop)[:, None]
+        scores = scores.masked_fill(torch.arange(columns.start, columns.stop) > i, -math.inf)
+    return scores
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+        for rows in slices(q.shape[-2], block):
+            maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+            for columns in slices(q.shape[-2], block):
+                if causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, causal)
+                new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+                weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+                total = total * shrink + weights.sum(-1, keepdim=True)
+                result = result * shrink + weights @ v[..., columns, :]
+                maximum = new
+            output[..., rows, :] = result / total
+            log_sum[..., rows, :] = maximum + torch.log(total)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = torch.zeros_like(log_sum)
+        for rows in slices(q.shape[-2], ctx.block):
+            for columns in slices(q.shape[-2], ctx.block):
+                p = torch.exp(scores_of(q, k, rows, columns, ctx.causal) - log_sum[..., rows, :])
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                row_sums[..., rows, :] += (p * dp).sum(-1, keepdim=True)
+        for columns in slices(q.shape[-2], ctx.block):
+            for rows in slices(q.shape[-2], ctx.block):
+                scores = scores_of(q, k, rows, columns, ctx.causal)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None
+
+
+# %% wrong: no_row_sum
+"""Softmax's derivative without its second term."""
+
+import math
+
+import torch
+
+
+def slices(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def scores_of(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        i = torch.arange(rows.start, rows.stop)[:, None]
+        scores = scores.masked_fill(torch.arange(columns.start, columns.stop) > i, -math.inf)
+    return scores
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+        for rows in slices(q.shape[-2], block):
+            maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+            for columns in slices(q.shape[-2], block):
+                if causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, causal)
+                new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+                weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+                total = total * shrink + weights.sum(-1, keepdim=True)
+                result = result * shrink + weights @ v[..., columns, :]
+                maximum = new
+            output[..., rows, :] = result / total
+            log_sum[..., rows, :] = maximum + torch.log(total)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        for rows in slices(q.shape[-2], ctx.block):
+            for columns in slices(q.shape[-2], ctx.block):
+                if ctx.causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, ctx.causal)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * dp / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None
+
+
+# %% wrong: scale_forgotten
+"""The gradient of scores is not scaled."""
+
+import math
+
+import torch
+
+
+def slices(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def scores_of(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        i = torch.arange(rows.start, rows.stop)[:, None]
+        scores = scores.masked_fill(torch.arange(columns.start, columns.stop) > i, -math.inf)
+    return scores
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+        for rows in slices(q.shape[-2], block):
+            maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+            for columns in slices(q.shape[-2], block):
+                if causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, causal)
+                new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+                weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+                total = total * shrink + weights.sum(-1, keepdim=True)
+                result = result * shrink + weights @ v[..., columns, :]
+                maximum = new
+            output[..., rows, :] = result / total
+            log_sum[..., rows, :] = maximum + torch.log(total)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        for rows in slices(q.shape[-2], ctx.block):
+            for columns in slices(q.shape[-2], ctx.block):
+                if ctx.causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, ctx.causal)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None
+
+
+# %% wrong: mask_forgotten
+"""Backward knows no mask."""
+
+import math
+
+import torch
+
+
+def slices(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def scores_of(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        i = torch.arange(rows.start, rows.stop)[:, None]
+        scores = scores.masked_fill(torch.arange(columns.start, columns.stop) > i, -math.inf)
+    return scores
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+        for rows in slices(q.shape[-2], block):
+            maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+            for columns in slices(q.shape[-2], block):
+                if causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, causal)
+                new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+                weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+                total = total * shrink + weights.sum(-1, keepdim=True)
+                result = result * shrink + weights @ v[..., columns, :]
+                maximum = new
+            output[..., rows, :] = result / total
+            log_sum[..., rows, :] = maximum + torch.log(total)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        for rows in slices(q.shape[-2], ctx.block):
+            for columns in slices(q.shape[-2], ctx.block):
+                scores = scores_of(q, k, rows, columns, False)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None
+
+
+# %% wrong: keys_and_values_swapped
+"""Gradients come back in another order."""
+
+import math
+
+import torch
+
+
+def slices(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def scores_of(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        i = torch.arange(rows.start, rows.stop)[:, None]
+        scores = scores.masked_fill(torch.arange(columns.start, columns.stop) > i, -math.inf)
+    return scores
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+        for rows in slices(q.shape[-2], block):
+            maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+            for columns in slices(q.shape[-2], block):
+                if causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, causal)
+                new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+                weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+                total = total * shrink + weights.sum(-1, keepdim=True)
+                result = result * shrink + weights @ v[..., columns, :]
+                maximum = new
+            output[..., rows, :] = result / total
+            log_sum[..., rows, :] = maximum + torch.log(total)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        for rows in slices(q.shape[-2], ctx.block):
+            for columns in slices(q.shape[-2], ctx.block):
+                if ctx.causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, ctx.causal)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dv, dk, None, None
+
+
+# %% wrong: another_output
+"""The output is not divided by the sums."""
+
+import math
+
+import torch
+
+
+def slices(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def scores_of(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        i = torch.arange(rows.start, rows.stop)[:, None]
+        scores = scores.masked_fill(torch.arange(columns.start, columns.stop) > i, -math.inf)
+    return scores
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+        for rows in slices(q.shape[-2], block):
+            maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+            for columns in slices(q.shape[-2], block):
+                if causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, causal)
+                new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+                weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+                total = total * shrink + weights.sum(-1, keepdim=True)
+                result = result * shrink + weights @ v[..., columns, :]
+                maximum = new
+            output[..., rows, :] = result
+            log_sum[..., rows, :] = maximum + torch.log(total)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        for rows in slices(q.shape[-2], ctx.block):
+            for columns in slices(q.shape[-2], ctx.block):
+                if ctx.causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, ctx.causal)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None
+
+
+# %% wrong: no_gradient
+"""v gets no gradient."""
+
+import math
+
+import torch
+
+
+def slices(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def scores_of(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        i = torch.arange(rows.start, rows.stop)[:, None]
+        scores = scores.masked_fill(torch.arange(columns.start, columns.stop) > i, -math.inf)
+    return scores
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+        for rows in slices(q.shape[-2], block):
+            maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+            for columns in slices(q.shape[-2], block):
+                if causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, causal)
+                new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+                weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+                total = total * shrink + weights.sum(-1, keepdim=True)
+                result = result * shrink + weights @ v[..., columns, :]
+                maximum = new
+            output[..., rows, :] = result / total
+            log_sum[..., rows, :] = maximum + torch.log(total)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        for rows in slices(q.shape[-2], ctx.block):
+            for columns in slices(q.shape[-2], ctx.block):
+                if ctx.causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, ctx.causal)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, None, None, None
+
+
+# %% wrong: keeps_probabilities
+"""Autograd watches plain attention. [earns 3]"""
+
+import math
+
+import torch
+
+
+class TiledAttention:
+    @staticmethod
+    def apply(q, k, v, block, causal):
+        parts = []
+        for start in range(0, q.shape[-2], block):
+            scores = q[..., start : start + block, :] @ k.mT / math.sqrt(q.shape[-1])
+            if causal:
+                i = torch.arange(start, start + scores.shape[-2])[:, None]
+                scores = scores.masked_fill(torch.arange(q.shape[-2]) > i, -math.inf)
+            parts.append(scores.softmax(-1) @ v)
+        return torch.cat(parts, -2)
+
+
+# %% wrong: several_numbers_a_row
+"""Maximum and sum are kept, two numbers a row. [earns 4]"""
+
+import math
+
+import torch
+
+
+def slices(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def scores_of(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        i = torch.arange(rows.start, rows.stop)[:, None]
+        scores = scores.masked_fill(torch.arange(columns.start, columns.stop) > i, -math.inf)
+    return scores
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, sums = torch.empty_like(q), torch.empty_like(q[..., :1])
+        maxima = torch.empty_like(sums)
+        for rows in slices(q.shape[-2], block):
+            maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+            for columns in slices(q.shape[-2], block):
+                if causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, causal)
+                new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+                weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+                total = total * shrink + weights.sum(-1, keepdim=True)
+                result = result * shrink + weights @ v[..., columns, :]
+                maximum = new
+            output[..., rows, :] = result / total
+            maxima[..., rows, :], sums[..., rows, :] = maximum, total
+        ctx.save_for_backward(q, k, v, output, maxima, sums)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, maxima, sums = ctx.saved_tensors
+        log_sum = maxima + torch.log(sums)
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        for rows in slices(q.shape[-2], ctx.block):
+            for columns in slices(q.shape[-2], ctx.block):
+                if ctx.causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, ctx.causal)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None
+
+
+# %% wrong: keeps_copies
+"""Copies of q, k and v are kept. [earns 4]"""
+
+import math
+
+import torch
+
+
+def slices(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def scores_of(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        i = torch.arange(rows.start, rows.stop)[:, None]
+        scores = scores.masked_fill(torch.arange(columns.start, columns.stop) > i, -math.inf)
+    return scores
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+        for rows in slices(q.shape[-2], block):
+            maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+            for columns in slices(q.shape[-2], block):
+                if causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, causal)
+                new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+                weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+                total = total * shrink + weights.sum(-1, keepdim=True)
+                result = result * shrink + weights @ v[..., columns, :]
+                maximum = new
+            output[..., rows, :] = result / total
+            log_sum[..., rows, :] = maximum + torch.log(total)
+        ctx.save_for_backward(q.clone(), k.clone(), v.clone(), output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        for rows in slices(q.shape[-2], ctx.block):
+            for columns in slices(q.shape[-2], ctx.block):
+                if ctx.causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, ctx.causal)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None
+
+
+# %% wrong: whole_matrix
+"""Backward computes all probabilities at once. [earns 4]"""
+
+import math
+
+import torch
+
+
+def slices(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def scores_of(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        i = torch.arange(rows.start, rows.stop)[:, None]
+        scores = scores.masked_fill(torch.arange(columns.start, columns.stop) > i, -math.inf)
+    return scores
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+        for rows in slices(q.shape[-2], block):
+            maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+            for columns in slices(q.shape[-2], block):
+                if causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, causal)
+                new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+                weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+                total = total * shrink + weights.sum(-1, keepdim=True)
+                result = result * shrink + weights @ v[..., columns, :]
+                maximum = new
+            output[..., rows, :] = result / total
+            log_sum[..., rows, :] = maximum + torch.log(total)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        for rows in slices(q.shape[-2], q.shape[-2]):
+            for columns in slices(q.shape[-2], q.shape[-2]):
+                scores = scores_of(q, k, rows, columns, ctx.causal)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None
+
+
+# %% wrong: one_block_only
+"""Columns behind a row's own block are never visited. [earns 2]"""
+
+import math
+
+import torch
+
+
+def slices(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def scores_of(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        i = torch.arange(rows.start, rows.stop)[:, None]
+        scores = scores.masked_fill(torch.arange(columns.start, columns.stop) > i, -math.inf)
+    return scores
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+        for rows in slices(q.shape[-2], block):
+            maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+            for columns in slices(q.shape[-2], block):
+                if causal and columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, causal)
+                new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+                weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+                total = total * shrink + weights.sum(-1, keepdim=True)
+                result = result * shrink + weights @ v[..., columns, :]
+                maximum = new
+            output[..., rows, :] = result / total
+            log_sum[..., rows, :] = maximum + torch.log(total)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        for rows in slices(q.shape[-2], ctx.block):
+            for columns in slices(q.shape[-2], ctx.block):
+                if columns.start > rows.start:
+                    break
+                scores = scores_of(q, k, rows, columns, ctx.causal)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None

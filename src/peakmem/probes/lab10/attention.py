@@ -1,0 +1,145 @@
+"""Probes of lab 10's attention by blocks: results, gradients, what is saved, and the peak."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from peakmem.measure.meter import MemoryMeter
+from peakmem.probes import Namespace
+from peakmem.probes.lab10.figures import metered_rise, sums
+
+__all__ = ["CALLS", "run_attention", "run_backward", "tiled_attention", "tiled_backward"]
+
+Attention = Callable[..., Tensor]  # (q, k, v, block, causal) -> output
+
+CALLS = 16  # of the kind "many", all before the first backward
+_TINY = {"batch": 1, "heads": 1, "seq": 5, "head_dim": 2, "block": 2}
+
+
+def _queries_keys_values(
+    batch: int, heads: int, seq: int, head_dim: int, seed: int, dtype: str, gain: float
+) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    shape = (batch, heads, seq, head_dim)
+    kind = getattr(torch, dtype)
+    q, k, v = (torch.randn(shape, generator=generator, dtype=kind) for _ in range(3))
+    return [q.mul_(gain), k, v]
+
+
+def tiled_attention(
+    student: Namespace, large: bool = False, metered: bool = True, **case: Any
+) -> dict[str, Any]:
+    """Call the student's `tiled_attention`; see `run_attention`."""
+    if large:
+        run_attention(student.tiled_attention, large=True, metered=False, **{**case, **_TINY})
+        gc.collect(1)
+    return run_attention(student.tiled_attention, large=large, metered=metered, **case)
+
+
+def run_attention(
+    attention: Attention,
+    large: bool,
+    metered: bool,
+    batch: int,
+    heads: int,
+    seq: int,
+    head_dim: int,
+    block: int,
+    causal: bool,
+    seed: int,
+    dtype: str = "float32",
+    gain: float = 1.0,
+    by_default: bool = False,
+) -> dict[str, Any]:
+    """Call `attention(q, k, v, block, causal)` on random tensors (batch, heads, seq, head_dim).
+
+    Queries are `gain` times as large; `by_default` leaves causal to its default. A small run
+    returns `output`, its `dtype`, and which of the arguments it `changed`. A `large` one returns
+    `sums` of the output, and if `metered` `rise_bytes`, by how much live bytes rose beside q, k, v.
+    """
+    given = _queries_keys_values(batch, heads, seq, head_dim, seed, dtype, gain)
+    found: dict[str, Any] = {}
+    if large:
+
+        def run() -> None:
+            output = attention(*given, block, causal)
+            found["sums"] = sums(output)
+
+        return {**metered_rise(run, *given, metered=metered), **found}
+    before = [tensor.clone() for tensor in given]
+    output = attention(*given, block) if by_default else attention(*given, block, causal)
+    return {
+        "output": output.detach().numpy().copy(),
+        "dtype": str(output.dtype).removeprefix("torch."),
+        "changed": [
+            name
+            for name, now, then in zip("qkv", given, before, strict=True)
+            if not torch.equal(now, then)
+        ],
+    }
+
+
+def tiled_backward(
+    student: Namespace, kind: str, metered: bool = True, **case: Any
+) -> dict[str, Any]:
+    """Run `TiledAttention.apply` and backward; see `run_backward`."""
+    attention = student.TiledAttention.apply
+    if kind != "small":
+        run_backward(attention, kind, False, **{**case, **_TINY})
+        gc.collect(1)
+    return run_backward(attention, kind, metered, **case)
+
+
+def run_backward(
+    attention: Attention,
+    kind: str,
+    metered: bool,
+    batch: int,
+    heads: int,
+    seq: int,
+    head_dim: int,
+    block: int,
+    causal: bool,
+    seed: int,
+    dtype: str = "float32",
+    gain: float = 1.0,
+) -> dict[str, Any]:
+    """Run `attention(q, k, v, block, causal)` and backward from a weighted sum of its output.
+
+    The kind "small" returns `output` and `gradients`; "kept" runs forward only, and returns `sums`
+    and `kept_bytes`: what lives after it and did not before, the output left out. "one" and "many",
+    which sums some calls before the first backward, return `sums` of output and gradients, and if
+    `metered` `rise_bytes`.
+    """
+    given = _queries_keys_values(batch, heads, seq, head_dim, seed, dtype, gain)
+    leaves = [tensor.requires_grad_() for tensor in given]
+    weights = torch.linspace(-1, 1, seq * head_dim, dtype=given[0].dtype).view(seq, head_dim)
+    if kind == "kept":
+        with MemoryMeter("cpu", count_numpy=True).track(*leaves) as meter:
+            output = attention(*leaves, block, causal)
+            gc.collect(1)  # what only a cycle holds is not kept
+        kept = meter.live_bytes - meter.baseline_bytes - output.untyped_storage().nbytes()
+        return {"kept_bytes": kept, "sums": sums(output)}
+    found: dict[str, Any] = {}
+
+    def run() -> None:
+        total = attention(*leaves, block, causal)
+        for _ in range(CALLS - 1 if kind == "many" else 0):
+            total = total + attention(*leaves, block, causal)
+        (total * weights).sum().backward()  # type: ignore[no-untyped-call]
+        found["output"] = total.detach()
+
+    rise = metered_rise(run, *leaves, weights, metered=metered and kind != "small")
+    gradients = [leaf.grad for leaf in leaves]
+    if kind == "small":
+        return {
+            "output": found["output"].numpy().copy(),
+            "gradients": [None if g is None else g.numpy().copy() for g in gradients],
+        }
+    there = [found["output"], *(g for g in gradients if g is not None)]
+    return {**rise, "sums": [part for tensor in there for part in sums(tensor)]}

@@ -1,0 +1,112 @@
+"""Probe of lab 10's module times: modules that move a clock, so that no load of a machine tells.
+
+The clock stands still but for what the modules' forwards add to it. While it is in force, all
+functions of Python's module `time` that tell a time read it, also where the student's notebook
+imported them by name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as torch_modules
+
+from peakmem.probes import Namespace, as_sent
+
+__all__ = ["module_times", "timed"]
+
+_CLOCKS = ("perf_counter", "monotonic", "time", "process_time", "thread_time")
+
+Spec = Mapping[str, Any]
+
+
+class _Clock:
+    """A time in nanoseconds that only `advance` moves."""
+
+    def __init__(self) -> None:
+        self._nanoseconds = 10**9
+        self.reads = 0
+
+    def advance(self, milliseconds: int) -> None:
+        self._nanoseconds += 10**6 * milliseconds
+
+    def seconds(self) -> float:
+        return self.nanoseconds() / 1e9
+
+    def nanoseconds(self) -> int:
+        self.reads += 1
+        return self._nanoseconds
+
+
+class _Worker(nn.Module):
+    """A module whose forward takes some milliseconds before and after those of its children.
+
+    `spec` has the `name`, `before` and `after`, how often its parent calls it (`calls`, maybe
+    never), and `children`. Those of a `list` stand in an nn.ModuleList, which has no forward.
+    """
+
+    def __init__(self, spec: Spec, clock: _Clock) -> None:
+        super().__init__()
+        self._spec, self._clock = spec, clock
+        parts = {child["name"]: _Worker(child, clock) for child in spec["children"]}
+        self._order = [(parts[child["name"]], child["calls"]) for child in spec["children"]]
+        if spec.get("list"):
+            self.parts = nn.ModuleList(parts.values())
+        else:
+            for name, part in parts.items():
+                self.add_module(name, part)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self._clock.advance(self._spec["before"])
+        for part, calls in self._order:
+            for _ in range(calls):
+                x = part(x)
+        self._clock.advance(self._spec["after"])
+        return x + 1
+
+
+def module_times(student: Namespace, tree: Spec) -> dict[str, Any]:
+    """Time a tree of modules by the student's `module_times`; see `timed`."""
+    return timed(student.module_times, tree)
+
+
+def timed(function: Callable[..., Any], tree: Spec) -> dict[str, Any]:
+    """Call `function(model, x)` on a model of `tree`, a module with `before`, `after`, `children`.
+
+    Returns the `seconds` that came back, how often the clock was read (`reads`), and how many
+    `hooks` are left behind.
+    """
+    clock = _Clock()
+    model = _Worker(tree, clock)
+    with _in_force(clock, getattr(function, "__globals__", {})):
+        found = function(model, torch.zeros(2))
+    hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+    everywhere = (torch_modules._global_forward_hooks, torch_modules._global_forward_pre_hooks)
+    left = hooks + sum(map(len, everywhere))
+    for hooks_of_all in everywhere:
+        hooks_of_all.clear()
+    return {"seconds": as_sent(found), "reads": clock.reads, "hooks": left}
+
+
+@contextmanager
+def _in_force(clock: _Clock, names: dict[str, Any]) -> Iterator[None]:
+    """Put the clock in place of Python's own, in `time` and in `names`, a notebook's variables."""
+    ours: dict[str, Callable[[], Any]] = {}
+    for name in _CLOCKS:
+        ours |= {name: clock.seconds, f"{name}_ns": clock.nanoseconds}
+    before = {name: getattr(time, name) for name in ours}
+    bound = {n: v for n, v in names.items() if any(v is real for real in before.values())}
+    try:
+        for name, real in before.items():
+            setattr(time, name, ours[name])
+            names.update({n: ours[name] for n, v in bound.items() if v is real})
+        yield
+    finally:
+        for name, real in before.items():
+            setattr(time, name, real)
+        names.update(bound)

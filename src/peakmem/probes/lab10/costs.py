@@ -1,0 +1,37 @@
+"""Probes of lab 10's counts: what attention costs, and which of two limits binds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from peakmem.probes import Namespace, call_each
+from peakmem.specs.hardware import accelerator
+
+__all__ = ["attention_cost", "roofline"]
+
+Calls = Sequence[Sequence[Any]]
+Outcomes = list[tuple[Any, ...]]
+
+
+def attention_cost(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `attention_cost` on all of a call but its last item, which is a block.
+
+    The dict that came back is sent with `io_bytes_tiled(block)` in place of the function.
+    """
+
+    def cost(*arguments: Any) -> Any:
+        *of_attention, block = arguments
+        found = student.attention_cost(*of_attention)
+        return {**found, "io_bytes_tiled": found["io_bytes_tiled"](block)}
+
+    return call_each(cost, calls)
+
+
+def roofline(student: Namespace, calls: Calls) -> Outcomes:
+    """Call `bound_by` or `least_seconds`: a call is (function, flops, bytes, board's name)."""
+
+    def limit(function: str, flops: float, traffic: float, name: str) -> Any:
+        return getattr(student, function)(flops, traffic, accelerator(name))
+
+    return call_each(limit, calls)

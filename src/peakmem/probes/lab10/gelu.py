@@ -1,0 +1,74 @@
+"""Probe of lab 10's few-bit GELU: result, derivative, and what is kept for backward."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from peakmem.measure.meter import MemoryMeter
+from peakmem.probes import Namespace
+from peakmem.probes.lab10.figures import metered_rise, sums
+
+__all__ = ["LAYERS", "few_bit_gelu", "run_gelu"]
+
+Gelu = Callable[[Tensor, int], Tensor]
+
+LAYERS = 24  # of the kind "many", all before backward
+
+
+def few_bit_gelu(
+    student: Namespace, kind: str, metered: bool = True, **case: Any
+) -> dict[str, Any]:
+    """Call the student's `few_bit_gelu` and run backward; see `run_gelu`."""
+    if kind != "values":
+        run_gelu(student.few_bit_gelu, kind, False, **{**case, "shape": [3, 5]})
+        gc.collect(1)
+    return run_gelu(student.few_bit_gelu, kind, metered, **case)
+
+
+def run_gelu(
+    gelu: Gelu, kind: str, metered: bool, shape: list[int], bits: int, seed: int
+) -> dict[str, Any]:
+    """Call `gelu(x, bits)` on normally distributed values, and run backward.
+
+    The kind "values" returns `x`, `output`, `derivative` (the gradient of its sum), and the
+    `gradient` that comes of another one, `upstream`. "kept" runs forward only; it returns the
+    `sums` of the output and `kept_bytes`: what lives after it and did not before, x and the output
+    left out, once the operator's input is gone. "many" adds up some GELUs before the first
+    backward; it returns `sums` of result and gradient, and if `metered` `rise_bytes`.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(*shape, generator=generator).requires_grad_()
+    if kind == "values":
+        output = gelu(x, bits)
+        (derivative,) = torch.autograd.grad(output.sum(), x)
+        upstream = torch.randn(*shape, generator=generator)
+        (gradient,) = torch.autograd.grad(gelu(x, bits), x, upstream)
+        arrays = {"x": x, "output": output, "derivative": derivative}
+        arrays |= {"upstream": upstream, "gradient": gradient}
+        return {name: tensor.detach().numpy().copy() for name, tensor in arrays.items()}
+    if kind == "kept":
+        with MemoryMeter("cpu", count_numpy=True).track(x) as meter:
+            inner = x * 1.0  # so that x itself is no leaf that lives anyway
+            output = gelu(inner, bits)
+            del inner
+            gc.collect(1)
+        kept = meter.live_bytes - meter.baseline_bytes - output.untyped_storage().nbytes()
+        return {"kept_bytes": kept, "sums": sums(output)}
+    found: list[Tensor] = []
+
+    def run() -> None:
+        total = torch.zeros_like(x)
+        for number in range(LAYERS):
+            total = total + gelu(x + number / 100, bits)
+        total.sum().backward()  # type: ignore[no-untyped-call]
+        found.append(total.detach())
+
+    rise = metered_rise(run, x, metered=metered)
+    if x.grad is not None:
+        found.append(x.grad)
+    return {**rise, "sums": [part for tensor in found for part in sums(tensor)]}

@@ -1,0 +1,47 @@
+"""Lab 10's leak: attention by blocks that watches its probabilities, and keeps them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from peakmem.probes import Namespace
+from peakmem.probes.lab10.figures import sums
+from peakmem.probes.leak import measured_run
+
+__all__ = ["find_the_leak", "watched_attention"]
+
+
+def watched_attention(
+    attention: Callable[..., tuple[Tensor, Tensor, Tensor]],
+    heads: int,
+    seq: int,
+    head_dim: int,
+    block: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Call `attention(q, k, v, block)` on random tensors (1, heads, seq, head_dim).
+
+    Returns sums of the output over its `rows` and `columns`, and of each row the `entropy` and the
+    share of the `first` token.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    shape = (1, heads, seq, head_dim)
+    q, k, v = (torch.randn(shape, generator=generator) for _ in range(3))
+    output, entropy, first = attention(2 * q, k, v, block)
+    of_rows, of_columns = sums(output)
+    return {
+        "rows": of_rows,
+        "columns": of_columns,
+        "entropy": entropy.detach().double().numpy().copy(),
+        "first": first.detach().double().numpy().copy(),
+    }
+
+
+def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
+    """Run and measure the student's `lean_attention`."""
+    small = {"heads": 1, "seq": 5, "head_dim": 2, "block": 2}
+    return measured_run(watched_attention, student.lean_attention, sizes, small, metered=metered)

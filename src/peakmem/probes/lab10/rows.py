@@ -1,0 +1,70 @@
+"""Probe of lab 10's online softmax: rows that come block by block, and once only."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from peakmem.probes import Namespace, as_sent
+from peakmem.probes.lab10.figures import metered_rise
+
+__all__ = ["long_row", "online_softmax"]
+
+Rows = Sequence[Sequence[tuple[Sequence[float], Sequence[Sequence[float]]]]]
+
+
+def online_softmax(
+    student: Namespace,
+    rows: Rows = (),
+    long: Mapping[str, int] | None = None,
+    metered: bool = True,
+) -> list[dict[str, Any]] | dict[str, Any]:
+    """Call `online_softmax` and `weighted_sum` on each row, whose blocks come from a generator.
+
+    A row is its blocks, a block its scores and a list of values for each score. Returns a dict for
+    each row, with `statistics` and the `weighted` sum. For the one `long` row (`n_blocks`, `scores`
+    a block, `width` of values, `seed`) that is one dict, and has `rise_bytes` if `metered`.
+    """
+    if long is None:
+        return [_outcome(student, row) for row in rows]
+    _long(student, {**long, "n_blocks": 2, "seed": long["seed"] ^ 1}, metered=False)
+    gc.collect(1)
+    return _long(student, long, metered=metered)
+
+
+def _outcome(student: Namespace, row: Any) -> dict[str, Any]:
+    def blocks() -> Iterator[tuple[Tensor, Tensor]]:
+        for scores, values in row:
+            yield (
+                torch.tensor(scores, dtype=torch.float64),
+                torch.tensor(values, dtype=torch.float64),
+            )
+
+    return {
+        "statistics": as_sent(student.online_softmax(scores for scores, _ in blocks())),
+        "weighted": as_sent(student.weighted_sum(blocks())),
+    }
+
+
+def _long(student: Namespace, long: Mapping[str, int], *, metered: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+
+    def run() -> None:
+        found["statistics"] = as_sent(student.online_softmax(s for s, _ in long_row(**long)))
+        found["weighted"] = as_sent(student.weighted_sum(long_row(**long)))
+
+    return {**metered_rise(run, torch.zeros(1), metered=metered), **found}
+
+
+def long_row(n_blocks: int, scores: int, width: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield blocks of scores (n,) and values (n, width), float64, made as they are asked for."""
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(n_blocks):
+        yield (
+            torch.randn(scores, generator=generator, dtype=torch.float64).mul_(30),
+            torch.randn(scores, width, generator=generator, dtype=torch.float64),
+        )

@@ -1,0 +1,15 @@
+"""Probe of lab 10's memory snapshots: plain data, as torch records them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from peakmem.probes import Namespace, call_each
+
+__all__ = ["who_holds_the_peak"]
+
+
+def who_holds_the_peak(student: Namespace, calls: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """Call `who_holds_the_peak(snapshot)` on each of the snapshots; a call is a list of one."""
+    return call_each(student.who_holds_the_peak, calls)

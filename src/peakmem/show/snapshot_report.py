@@ -1,0 +1,104 @@
+"""What `peakmem snapshot` prints and draws of a recorded memory snapshot: who holds its peak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from peakmem.core.units import both
+from peakmem.measure.snapshot import BEFORE, ledger_of_snapshot, read_snapshot
+from peakmem.specs.ledger import Ledger, Owner
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_snapshot", "snapshot_lines", "snapshot_report"]
+
+_MOST_LINES = 12
+_MIB = 2**20
+
+#: What would shrink what an owner holds.
+_REMEDIES: dict[Owner, str] = {
+    "parameter": "parameters: fewer bits (bf16, a quantized base), or shards on several devices",
+    "gradient": "gradients: update each in backward, accumulate in 16 bits, or shard them",
+    "optimizer_state": "optimizer state: 8-bit moments, shards (ZeRO), or offload to the host",
+    "activation": "activations: checkpointing, flash attention, a smaller micro-batch, or a swap",
+    "logits": "logits: compute the loss in chunks of tokens, so that they are never all alive",
+    "temporary": "temporaries: an optimizer without foreach, in-place or fused operations",
+}
+
+
+def snapshot_report(path: str, *, device: int = 0, plot: str | None = None) -> list[str]:
+    """Return what there is to print of a snapshot's file; draw it into the file `plot`, if given.
+
+    Raises ValueError if the file is no snapshot, or has no such device, and OSError if it can't be
+    read or written.
+    """
+    ledger = ledger_of_snapshot(read_snapshot(path), device)
+    lines = list(snapshot_lines(ledger))
+    if plot is not None:
+        draw_snapshot(ledger).savefig(plot)
+        lines += ["", f"drawn into {plot}"]
+    return lines
+
+
+def snapshot_lines(ledger: Ledger) -> Iterator[str]:
+    """Yield the peak, its owners, the source lines that hold it, and what would shrink it."""
+    peak = ledger.peak_bytes
+    yield f"peak: {both(peak)}, at event {ledger.peak_event} of {len(ledger.events) - 1}"
+    yield ""
+    owners = sorted(ledger.by_owner().items(), key=lambda item: -item[1])
+    for owner, n_bytes in owners:
+        yield f"{n_bytes / peak:6.1%}  {owner.replace('_', ' '):16} {both(n_bytes)}"
+    yield ""
+    places = _by_place(ledger)
+    for (place, module), n_bytes in places[:_MOST_LINES]:
+        inside = f" in {module}" if module else ""
+        yield f"{n_bytes / peak:6.1%}  {both(n_bytes):26} {place}{inside}"
+    if rest := places[_MOST_LINES:]:
+        yield f"        and {len(rest)} more places: {both(sum(n for _, n in rest))}"
+    yield ""
+    yield "What would shrink it, the largest first:"
+    yield from (f"- {_REMEDIES[owner]}" for owner, _ in owners if owner in _REMEDIES)
+    if any(tensor.name == BEFORE for tensor in ledger.live()):
+        yield f'What was there {BEFORE} has no stack, and is among "temporary".'
+
+
+def _by_place(ledger: Ledger) -> list[tuple[tuple[str, str], int]]:
+    """Source lines and modules with what they hold at the peak, the largest first."""
+    places: dict[tuple[str, str], int] = {}
+    for tensor in ledger.live():
+        place = tensor.name, tensor.layer
+        places[place] = places.get(place, 0) + tensor.bytes
+    return sorted(places.items(), key=lambda item: (-item[1], item[0]))
+
+
+def draw_snapshot(ledger: Ledger) -> Figure:
+    """Return live memory over the events of the recording, stacked by owner, the peak marked."""
+    from matplotlib.figure import Figure  # here, so that the command alone starts at once
+
+    from peakmem.show.palette import colours_of
+
+    owners = list(dict.fromkeys(tensor.owner for tensor in ledger.tensors))
+    levels = {owner: [0.0] * (len(ledger.events) + 1) for owner in owners}
+    for tensor in ledger.tensors:
+        levels[tensor.owner][tensor.birth] += tensor.bytes / _MIB
+        levels[tensor.owner][tensor.death + 1] -= tensor.bytes / _MIB
+    for changes in levels.values():
+        for event in range(1, len(changes)):
+            changes[event] += changes[event - 1]
+    figure = Figure(figsize=(10, 4.8), layout="constrained")
+    ax = figure.add_subplot()
+    colours = colours_of(owners)
+    ax.stackplot(
+        range(len(ledger.events)),
+        [levels[owner][:-1] for owner in owners],
+        labels=[owner.replace("_", " ") for owner in owners],
+        colors=[colours[owner] for owner in owners],
+        step="post",
+    )
+    peak = ledger.peak_bytes / _MIB
+    ax.plot([ledger.peak_event], [peak], "v", color="black", label=f"peak, {peak:,.1f} MiB")
+    ax.set(xlabel="allocations and frees so far", ylabel="live memory (MiB)", ylim=(0, 1.1 * peak))
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
+    return figure
