@@ -7,6 +7,6 @@ from peakmem.labs.session import lab
 
 __all__ = ["Infeasible", "OutOfMemory", "__version__", "check", "lab", "trace"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __getattr__ = loader("peakmem", {"trace": "measure.tracing"})  # late, as it loads torch

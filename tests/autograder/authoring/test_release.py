@@ -107,7 +107,7 @@ def test_a_zip_holds_these_files_and_no_others(zips: dict[str, Path]) -> None:
         executable = archive.getinfo(f"{FOLDER}/start.py").external_attr >> 16
     assert names == {
         *("START-HERE.html", "start.py", "requirements.txt", "constraints.txt"),
-        *("environment.yml", "peakmem-0.1.0-py3-none-any.whl"),
+        *("environment.yml", "peakmem-0.2.0-py3-none-any.whl"),
         f"released/{LAB}/{LAB}.ipynb",
     }
     assert executable & 0o111
