@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.content.lab09.figures import Array, same_codes
+from autograder.content.lab09.figures import Array, any_step, same_codes
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
@@ -50,6 +50,8 @@ def _equal(expected: Any, got: Any) -> bool:
         return same_codes(expected, got)
     codes, zeros = got.get("codes"), got.get("zero_point")
     if not isinstance(codes, np.ndarray) or not isinstance(zeros, list):
+        return False
+    if not all(any_step(np.nan, zero) for zero in zeros):
         return False
     if codes.shape != expected["codes"].shape or len(zeros) != len(expected["zero_point"]):
         return False
