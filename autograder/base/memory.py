@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["Watch", "has_children", "owner", "socket_bytes", "stack_start", "status_bytes"]
+__all__ = ["Watch", "has_children", "owner", "stack_start", "status_bytes"]
 
 
 class Watch:
@@ -49,11 +49,6 @@ def owner(pid: int) -> tuple[int, int]:
     """Return the real user and group id of a process; OSError where it is gone."""
     fields = dict(line.split(":", 1) for line in _text(f"/proc/{pid}/status").splitlines())
     return int(fields["Uid"].split()[0]), int(fields["Gid"].split()[0])
-
-
-def socket_bytes() -> int:
-    """Return what a socket of this system holds each way, if nobody says otherwise."""
-    return int(_text("/proc/sys/net/core/wmem_default"))
 
 
 def stack_start(pid: int) -> int | None:
@@ -112,7 +107,7 @@ def _socket_bytes(pid: int) -> int:
         if Path(f"/proc/{pid}/ns/net").samefile("/proc/self/ns/net"):
             return 0
         _, _, used = _text(f"/proc/{pid}/net/sockstat").partition("sockets: used ")
-        each = socket_bytes()
+        each = int(_text("/proc/sys/net/core/wmem_default"))
     except OSError:
         return 0  # the process is gone
     # The last piece that is sent may go beyond the limit, but is not larger than that.

@@ -15,21 +15,20 @@ __all__ = ["open_loopback"]
 
 _SET_FLAGS, _UP = 0x8914, 1  # SIOCSIFFLAGS, IFF_UP
 _SYSTEM = Path("/proc/sys/net")
+_BUFFER = 2**16  # bytes of a connection each way; with half of it, ranks take longer
 _LEAST = 4096
-_WAITING = 128  # connections of one socket that wait to be accepted
+_WAITING = 8  # connections of one socket that wait to be accepted: those of a world of 9 ranks
 _CLOSED = 1024  # connections that the kernel remembers for a minute after their end
 
 
-def open_loopback(socket_bytes: int) -> None:
-    """Bring the loopback interface up; each of its sockets holds so many bytes each way at most.
+def open_loopback() -> None:
+    """Bring the loopback interface up, with bounds on what its connections hold.
 
-    By itself a connection's buffers grow to 10 MiB, where the watch over memory counts twice
-    `socket_bytes` for each socket. Takes /proc of this namespace, writable. Raises OSError where
-    the kernel refuses.
+    By themselves their buffers grow to 10 MiB, more than the watch over memory counts for a socket.
+    Takes /proc of this namespace, writable. Raises OSError where the kernel refuses.
     """
     for direction in ("rmem", "wmem"):
-        bounds = f"{_LEAST} {min(2**16, socket_bytes)} {socket_bytes}"
-        (_SYSTEM / f"ipv4/tcp_{direction}").write_text(bounds)
+        (_SYSTEM / f"ipv4/tcp_{direction}").write_text(f"{_LEAST} {_BUFFER} {_BUFFER}")
     (_SYSTEM / "ipv4/tcp_max_tw_buckets").write_text(str(_CLOSED))
     with suppress(OSError):  # older kernels keep it from namespaces; the watch counts who waits
         (_SYSTEM / "core/somaxconn").write_text(str(_WAITING))

@@ -50,8 +50,8 @@ def shut_in(limits: Mapping[str, int]) -> None:
     `memory_bytes` (address space beyond what is mapped now), `tmp_bytes`, `shm_bytes`, `files`
     (inodes of /tmp), `processes` and `cpu_seconds`. Where there is a `gpu`, what CUDA cannot do
     without is left open: addresses without end, and pages that only processes share. With
-    `socket_bytes` other than 0 the processes may talk to each other over a loopback interface, and
-    a connection's socket holds so many bytes each way. Raises OSError where a layer cannot be had.
+    `ranks` the processes may talk to each other over a loopback interface. Raises OSError where a
+    layer cannot be had.
     """
     outer_user, outer_group = os.getuid(), os.getgid()
     prctl(_PR_SET_DUMPABLE, 1)
@@ -70,8 +70,8 @@ def shut_in(limits: Mapping[str, int]) -> None:
     Path("/proc/sys/user/max_user_namespaces").write_text(
         "0"
     )  # no further namespaces for the student
-    if limits["socket_bytes"]:
-        open_loopback(limits["socket_bytes"])
+    if limits["ranks"]:
+        open_loopback()
     # What /dev holds would count as nobody's memory and be there for the next student.
     # Pages of /dev/zero that processes share and let go of would count as nobody's memory too.
     if not limits["gpu"]:
@@ -86,7 +86,7 @@ def shut_in(limits: Mapping[str, int]) -> None:
     set_limits(limits)
     drop_bounding_set()
     give_up_capabilities()
-    refuse_system_calls(gpu=bool(limits["gpu"]), ranks=bool(limits["socket_bytes"]))
+    refuse_system_calls(gpu=bool(limits["gpu"]), ranks=bool(limits["ranks"]))
 
 
 def set_limits(limits: Mapping[str, int]) -> None:

@@ -59,5 +59,5 @@ def demands(limits: Limits, *, gpu: bool, ranks: bool) -> dict[str, Any]:
         "processes": limits.processes,
         "cpu_seconds": int(2 * limits.submission_seconds),
         "gpu": gpu,
-        "socket_bytes": memory.socket_bytes() if ranks else 0,
+        "ranks": ranks,
     }

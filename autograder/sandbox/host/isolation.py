@@ -59,7 +59,7 @@ from autograder.sandbox.guest.namespaces import shut_in
 control, (reading, writing) = int(sys.argv[1]), os.pipe()
 if os.fork() == 0:
     size = {"memory_bytes": 2**30, "tmp_bytes": 2**20, "shm_bytes": 2**20, "files": 64, "gpu": 0}
-    size["socket_bytes"] = 2**17
+    size["ranks"] = 1
     try:
         shut_in({**size, "processes": 64, "cpu_seconds": 60})
         os.write(writing, b"in")

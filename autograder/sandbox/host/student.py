@@ -42,7 +42,7 @@ class SandboxStudent:
         self._enclosure = enclosure
         self._limits = limits
         self._measured = measured
-        self._ranks = bool(enclosure.demands and enclosure.demands["socket_bytes"])
+        self._ranks = bool(enclosure.demands and enclosure.demands["ranks"])
         if enclosure.demands is not None:
             with contextlib.suppress(ConnectionClosed):  # which is found out on meeting
                 send(enclosure.connection, enclosure.demands)
