@@ -80,8 +80,8 @@ def ledger_of_snapshot(snapshot: Mapping[str, Any], device: int = 0) -> Ledger:
 
     A tensor's name is "file:line" of the innermost Python frame that isn't torch's, its layer the
     kind of `torch.nn` module in whose forward it was made. A block is live from its `alloc` until
-    its `free_completed`; one that an entry of `segments` has, or a free of which no alloc is recorded,
-    was there before.
+    its `free_completed`; one that an entry of `segments` has, or that is freed without a recorded
+    alloc, was there before.
 
     Raises ValueError if there is no such device, or nothing was recorded on it.
     """
