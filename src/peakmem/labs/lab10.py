@@ -51,14 +51,15 @@ def recorded_snapshot(seq: int = 1024) -> dict[str, Any]:
     addresses: dict[str, int] = {}
     sizes: dict[str, int] = {}
 
-    def alloc(name: str, size: int, line: int) -> None:
+    def alloc(name: str, size: int, line: int = 0, by: str = "linear") -> None:
+        """Without a line it is autograd's, whose own thread has no Python stack."""
         addresses[name], sizes[name] = 2**40 + sum(sizes.values()), size
         frames = [
-            {"filename": _TORCH, "line": 2000 + line, "name": "forward"},
+            {"filename": _TORCH, "line": 2000 + line, "name": by},
             {"filename": _FILE, "line": line, "name": "step"},
             {"filename": _FILE, "line": 60, "name": "<module>"},
         ]
-        event("alloc", name, frames)
+        event("alloc", name, frames if line else [])
 
     def free(*names: str) -> None:
         for name in names:
@@ -79,13 +80,13 @@ def recorded_snapshot(seq: int = 1024) -> dict[str, Any]:
     alloc("gelu", 4 * wide, 28)
     alloc("out", wide, 29)
     alloc("logits", logits, 34)
-    alloc("log_softmax", logits, 35)
-    alloc("loss", 512, 35)
-    alloc("gradient of log_softmax", logits, 41)
+    alloc("log_softmax", logits, 35, "cross_entropy")
+    alloc("loss", 512, 35, "cross_entropy")
+    alloc("gradient of log_softmax", logits)
     free("log_softmax")
-    alloc("gradient of logits", wide, 41)
+    alloc("gradient of logits", wide)
     free("logits", "gradient of log_softmax")
-    alloc("gradient of gelu", 4 * wide, 41)
+    alloc("gradient of gelu", 4 * wide)
     free("gelu", "hidden", "gradient of gelu", "probabilities", "attended", "qkv")
     return {"segments": [], "device_traces": [events]}
 

@@ -78,10 +78,10 @@ class _Block:
 def ledger_of_snapshot(snapshot: Mapping[str, Any], device: int = 0) -> Ledger:
     """Return every block of a GPU's trace as a tensor, with its owner, source line and module.
 
-    A tensor's name is "file:line" of the innermost frame that isn't torch's, its layer the kind of
-    `torch.nn` module in whose forward it was made. A block is live from its `alloc` until its
-    `free_completed`; one that an entry of `segments` has, or a free of which no alloc is recorded,
-    was there before.
+    A tensor's name is "file:line" of the innermost Python frame that isn't torch's, its layer the
+    kind of `torch.nn` module in whose forward it was made. A block is live from its `alloc` until
+    its `free_completed`; one that an entry of `segments` has, or that is freed without a recorded
+    alloc, was there before.
 
     Raises ValueError if there is no such device, or nothing was recorded on it.
     """
@@ -136,8 +136,9 @@ def _blocks(
 # What the frames tell
 
 
-def _is_torchs(frame: Mapping[str, Any]) -> bool:
-    return "/torch/" in frame["filename"]
+def _is_yours(frame: Mapping[str, Any]) -> bool:
+    """Whether a frame is of Python, and not of torch's; with stacks="all" some are of C++."""
+    return frame["filename"].endswith(".py") and "/torch/" not in frame["filename"]
 
 
 def _phase(frames: Sequence[Mapping[str, Any]]) -> Phase:
@@ -161,7 +162,7 @@ def _phases(trace: Sequence[Mapping[str, Any]]) -> list[Phase]:
 
 
 def _tensor(block: _Block, phases: Sequence[Phase], last: int) -> Tensor:
-    own = next((frame for frame in block.frames if not _is_torchs(frame)), None)
+    own = next((frame for frame in block.frames if _is_yours(frame)), None)
     name = f"{own['filename']}:{own['line']}" if own else "no frame of yours"
     stands = block.death < 0
     return Tensor(

@@ -165,6 +165,8 @@ def test_owners_are_told_by_stacks_and_lives() -> None:
             free(6, 32),  # a temporary of backward
             free(2, 2),
             free(4, 8),
+            alloc(9, 256, frame("at::empty", "??"), frame("Engine", "torch/csrc/engine.cpp")),
+            free(9, 256),  # of C++ alone: autograd's too
             alloc(7, 64, ADAM, OWN),  # stays: the optimizer's state
             alloc(8, 128, ADAM, OWN),
             free(8, 128),
@@ -179,9 +181,11 @@ def test_owners_are_told_by_stacks_and_lives() -> None:
         8: "logits",
         16: "gradient",
         32: "temporary",
+        256: "temporary",
         64: "optimizer_state",
         128: "temporary",
     }
+    assert {t.name for t in ledger.tensors if t.bytes in (16, 256)} == {"no frame of yours"}
     modules = {tensor.bytes: tensor.layer for tensor in ledger.tensors}
     assert (modules[2], modules[8]) == ("linear", "")
     phases = [event.phase for event in ledger.events]
