@@ -10,6 +10,7 @@
     ├── RanksTimeout   ranks still run, or wait for each other    (also a TimeoutError)
     ├── SelfCheckFailed  a self-check's cases don't all pass      (labs.self_check,
     │                                                              an AssertionError)
+    ├── Unreadable     a command line can't be read               (show.cli.program)
     └── Untraceable    fake tensors don't show an operator        (measure.workspaces,
                                                                    a NotImplementedError)
 

@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from peakmem import __version__
-from peakmem.core.errors import did_you_mean
+from peakmem.core.errors import PeakmemError, did_you_mean
 
 __all__ = ["Command", "Unreadable", "program", "require_command", "run", "version_option"]
 
@@ -24,7 +24,7 @@ _NUMBERS: dict[object, str] = {int: "a whole number", float: "a number"}
 
 
 @dataclass
-class Unreadable(Exception):
+class Unreadable(PeakmemError):
     """A command line that can't be read."""
 
     #: The command that it is for, such as `estimate`; empty if it names none.
