@@ -11,6 +11,8 @@
     ├── SelfCheckFailed  a self-check's cases don't all pass      (labs.self_check,
     │                                                              an AssertionError)
     ├── Unreadable     a command line can't be read               (show.cli.program)
+    ├── UnreadableSnapshot  a file is no snapshot, or more than plain data
+    │                                                             (measure.snapshot, a ValueError)
     └── Untraceable    fake tensors don't show an operator        (measure.workspaces,
                                                                    a NotImplementedError)
 
