@@ -114,7 +114,7 @@ class Lora(nn.Module):
 
 
 # %% wrong: bias_trained
-"""The weight alone is frozen. [earns 2]"""
+"""The weight alone is frozen. [earns 1]"""
 import torch
 from torch import nn
 

@@ -49,7 +49,8 @@ def _draw(rng: np.random.Generator, bits: int, largest: float) -> list[Any]:
     x = np.clip((rng.integers(-top, top + 1, shape) + rng.uniform(-0.4, 0.4, shape)) / top, -1, 1)
     x *= 0.99  # no value is at an end of the range, where either gradient is right
     if largest > 1:
-        x[0, :2] = rng.uniform(1.1, largest, 2) * [1, -1]
+        # torch.fake_quantize lets gradients pass up to half a step beyond the ends.
+        x[0, :2] = rng.uniform(1.6, largest, 2) * [1, -1]
     upstream = rng.uniform(0.5, 2, shape) * rng.choice([-1, 1], shape)
     return [x.astype(np.float32), bits, upstream.astype(np.float32)]
 
