@@ -44,6 +44,7 @@ def test_help_has_each_command_in_its_group_within_a_terminal(
     assert groups == {
         "Options": "--version",
         "Before a training": "estimate",
+        "After a training": "snapshot",
         "This machine": "doctor",
     }
 
