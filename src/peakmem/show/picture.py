@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from peakmem.core.units import GB
+from peakmem.core.units import GB, MB
 from peakmem.specs.ledger import Ledger
 
 __all__ = ["save_ledger", "save_owners"]
@@ -32,49 +32,22 @@ def save_ledger(path: str, name: str, ledger: Ledger, memory_bytes: int | None =
 
     Raises ValueError if the path's ending is no picture's, or it cannot be written.
     """
-    from peakmem.show.palette import colours_of
+    from peakmem.show.plots.memory import live_by_owner  # here, as it loads matplotlib
 
     figure = _figure(path, rows=2)
     _bar(figure.axes[0], name, ledger.by_owner(), memory_bytes)
-    ax = figure.axes[1]
-    levels = _levels(ledger)
-    colours = colours_of(levels)
-    ax.stackplot(
-        range(len(ledger.events)),
-        *([n / GB for n in level] for level in levels.values()),
-        colors=[colours[owner] for owner in levels],
-        step="post",
-    )
-    ax.axvline(ledger.peak_event, color="black", linewidth=1, linestyle=":")
-    ax.set_xlabel("operator")
-    ax.set_ylabel("live memory (GB)")
-    ax.set_xlim(0, len(ledger.events))
+    live_by_owner(figure.axes[1], ledger, x_label="operators run so far")
     _save(figure, path)
-
-
-def _levels(ledger: Ledger) -> dict[str, list[int]]:
-    """Return live bytes at each event by owner."""
-    owners = dict.fromkeys(tensor.owner for tensor in ledger.tensors)
-    changes = {owner: [0] * (len(ledger.events) + 1) for owner in owners}
-    for tensor in ledger.tensors:
-        changes[tensor.owner][tensor.birth] += tensor.bytes
-        changes[tensor.owner][tensor.death + 1] -= tensor.bytes
-    found: dict[str, list[int]] = {}
-    for owner, change in changes.items():
-        level, live = [], 0
-        for step in change[:-1]:
-            live += step
-            level.append(live)
-        found[owner] = level
-    return found
 
 
 def _bar(ax: Any, name: str, by_owner: Mapping[Any, int], memory_bytes: int | None) -> None:
     from peakmem.show.plots import stacked_bars
 
-    limit = None if memory_bytes is None else memory_bytes / GB
-    parts = {owner.replace("_", " "): n_bytes / GB for owner, n_bytes in by_owner.items()}
-    stacked_bars(ax, {name: parts}, label="GB at the peak", limit=limit, limit_name=_LIMIT)
+    most = max(sum(by_owner.values()), memory_bytes or 0)
+    unit, scale = ("GB", GB) if most >= GB else ("MB", MB)
+    limit = None if memory_bytes is None else memory_bytes / scale
+    parts = {owner.replace("_", " "): n_bytes / scale for owner, n_bytes in by_owner.items()}
+    stacked_bars(ax, {name: parts}, label=f"{unit} at the peak", limit=limit, limit_name=_LIMIT)
 
 
 def _figure(path: str, rows: int) -> Any:
@@ -82,7 +55,7 @@ def _figure(path: str, rows: int) -> Any:
         raise ValueError(f"--plot {path!r} is no picture; expected a name in {', '.join(_ENDINGS)}")
     from matplotlib.figure import Figure  # here, so that what draws nothing starts at once
 
-    figure = Figure(figsize=(9, 2.6 * rows), layout="constrained")
+    figure = Figure(figsize=(9, 2.8 * rows), layout="constrained")
     figure.subplots(rows)
     return figure
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["draw_snapshot", "snapshot_lines", "snapshot_report"]
 
 _MOST_LINES = 12
-_MIB = 2**20
 
 #: What would shrink what an owner holds.
 _REMEDIES: dict[Owner, str] = {
@@ -77,28 +76,8 @@ def draw_snapshot(ledger: Ledger) -> Figure:
     """Return live memory over the events of the recording, stacked by owner, the peak marked."""
     from matplotlib.figure import Figure  # here, so that the command alone starts at once
 
-    from peakmem.show.palette import colours_of
+    from peakmem.show.plots.memory import live_by_owner
 
-    owners = list(dict.fromkeys(tensor.owner for tensor in ledger.tensors))
-    levels = {owner: [0.0] * (len(ledger.events) + 1) for owner in owners}
-    for tensor in ledger.tensors:
-        levels[tensor.owner][tensor.birth] += tensor.bytes / _MIB
-        levels[tensor.owner][tensor.death + 1] -= tensor.bytes / _MIB
-    for changes in levels.values():
-        for event in range(1, len(changes)):
-            changes[event] += changes[event - 1]
     figure = Figure(figsize=(10, 4.8), layout="constrained")
-    ax = figure.add_subplot()
-    colours = colours_of(owners)
-    ax.stackplot(
-        range(len(ledger.events)),
-        [levels[owner][:-1] for owner in owners],
-        labels=[owner.replace("_", " ") for owner in owners],
-        colors=[colours[owner] for owner in owners],
-        step="post",
-    )
-    peak = ledger.peak_bytes / _MIB
-    ax.plot([ledger.peak_event], [peak], "v", color="black", label=f"peak, {peak:,.1f} MiB")
-    ax.set(xlabel="allocations and frees so far", ylabel="live memory (MiB)", ylim=(0, 1.1 * peak))
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
+    live_by_owner(figure.add_subplot(), ledger, x_label="allocations and frees so far")
     return figure

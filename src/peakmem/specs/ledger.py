@@ -120,9 +120,20 @@ class Ledger:
 
     @cached_property
     def live_bytes(self) -> tuple[int, ...]:
-        """Bytes live at each event, by one sweep over births and deaths."""
-        change = [0] * (len(self.events) + 1)
+        """Bytes live at each event."""
+        return self._swept(self.tensors)
+
+    def live_by_owner(self) -> dict[Owner, tuple[int, ...]]:
+        """Return the bytes live at each event by owner, in the order in which owners come."""
+        of: dict[Owner, list[Tensor]] = {}
         for tensor in self.tensors:
+            of.setdefault(tensor.owner, []).append(tensor)
+        return {owner: self._swept(tensors) for owner, tensors in of.items()}
+
+    def _swept(self, tensors: Iterable[Tensor]) -> tuple[int, ...]:
+        """Bytes of these tensors live at each event, by one sweep over births and deaths."""
+        change = [0] * (len(self.events) + 1)
+        for tensor in tensors:
             change[tensor.birth] += tensor.bytes
             change[tensor.death + 1] -= tensor.bytes
         return tuple(accumulate(change[:-1]))

@@ -209,10 +209,12 @@ def test_the_report_says_who_where_and_what_would_help(tmp_path: Path) -> None:
 
 
 def test_the_picture_is_as_high_as_the_peak() -> None:
-    ledger = ledger_of_snapshot(snapshot_of(alloc(1, 2**20, OWN), free(1, 2**20), alloc(2, 512)))
+    ledger = ledger_of_snapshot(
+        snapshot_of(alloc(1, 3 * 10**6, OWN), free(1, 3 * 10**6), alloc(2, 512))
+    )
     (ax,) = draw_snapshot(ledger).axes
-    assert max(path.vertices[:, 1].max() for path in ax.collections[0].get_paths()) == 1.0
-    assert "MiB" in ax.get_ylabel()
+    assert max(path.vertices[:, 1].max() for path in ax.collections[0].get_paths()) == 3.0
+    assert "MB" in ax.get_ylabel()
 
 
 def test_many_places_are_summed_up() -> None:

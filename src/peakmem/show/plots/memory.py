@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 
+from peakmem.core.units import GB, MB
 from peakmem.show.palette import colours_of
 from peakmem.show.plots.style import COLOURS, TICK_SIZE, Numbers, labelled, line_look
+from peakmem.specs.ledger import Ledger
 
 __all__ = [
+    "live_by_owner",
     "live_timelines",
     "memory_over_length",
     "memory_over_time",
@@ -95,6 +98,37 @@ def stacked_bars(
     if limit is not None:
         ax.axvline(limit, color="black", linewidth=1.5, linestyle=":", label=limit_name)
     return labelled(ax, label, "", columns=3)
+
+
+def live_by_owner(ax: Axes, ledger: Ledger, *, x_label: str) -> Axes:
+    """Draw live memory at each event of a ledger, stacked by owner, with the peak marked.
+
+    `x_label` says what the events are. The unit is MB, or GB from a peak of 1 GB on.
+
+    >>> from matplotlib.figure import Figure
+    >>> from peakmem.specs.ledger import Event, Ledger, Tensor
+    >>> weight = Tensor("weight", "parameter", (3,), "fp32", 3_000_000, 0, 1)
+    >>> events = (Event("forward", "mm"), Event("forward", "add"))
+    >>> ledger = Ledger(tensors=(weight,), events=events)
+    >>> live_by_owner(Figure().add_subplot(), ledger, x_label="operator").get_ylabel()
+    'live memory (MB)'
+    """
+    unit, n_bytes = ("GB", GB) if ledger.peak_bytes >= GB else ("MB", MB)
+    levels = ledger.live_by_owner()
+    colours = colours_of(levels)
+    ax.stackplot(
+        range(len(ledger.events)),
+        *([n / n_bytes for n in level] for level in levels.values()),
+        labels=[owner.replace("_", " ") for owner in levels],
+        colors=[colours[owner] for owner in levels],
+        step="post",
+    )
+    peak = ledger.peak_bytes / n_bytes
+    name = f"peak, {peak:.3g} {unit}"
+    ax.plot([ledger.peak_event], [peak], marker="v", color="black", linestyle="none", label=name)
+    ax.set_xlim(0, max(1, len(ledger.events) - 1))
+    ax.set_ylim(0, 1.1 * peak)
+    return labelled(ax, x_label, f"live memory ({unit})", columns=4)
 
 
 def live_timelines(ax: Axes, curves: Mapping[str, Numbers], *, unit: str) -> Axes:
