@@ -16,13 +16,13 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 9: fewer bits for weights
 #
-# A model of 7 billion weights takes 27 GB in float32 and 13.5 GB in 16 bits. Below 16 bits there are hardly any
-# floats left, but there are whole numbers. *Quantization* stores a weight as a code of 8 or 4 bits, and one float, the
-# *step*, for many codes. So the 7 billion fit a phone. What it costs is precision, and this lab is about where the
-# steps should lie so that it costs little.
+# Llama 2 7B has 6.74 billion weights: 27 GB in float32, 13.5 GB in 16 bits. *Quantization* stores each weight as a
+# whole number, a code of 8 or 4 bits. Many codes share one float, the *step* from one code to the next. In 4 bits the
+# model takes under 4 GB. What it costs is precision, and this lab is about which weights should share a step so that
+# it costs little.
 #
 # **You will be able to**
-# - quantize weights with one step, a step a row and a step a block, and say which error each leaves;
+# - quantize weights with one step for all, one per row and one per block, and say which error each leaves;
 # - store two codes in a byte, and predict the bytes of every scheme exactly;
 # - multiply in int8 although some activations are huge, and encode in NF4, as QLoRA does;
 # - find what keeps float copies of quantized weights alive;
@@ -71,16 +71,16 @@ print("Everything here runs on the CPU, in seconds. A GPU changes nothing.")
 # ## 9.1 Codes and a step (core, 3 points, 14 minutes)
 #
 # A code of $b$ bits is a whole number $q$ from $-t$ to $t$, with $t = 2^{b-1} - 1$, and stands for $q \cdot s$. The
-# step $s$ is chosen such that the largest weight just fits: $s = \max|x| / t$. Every other weight is rounded to the
-# nearest code, so its error is at most $s / 2$. One large weight makes the step large, for all that share it. So each
-# *channel*, such as a row of the matrix, may have a step of its own.
+# step $s$ is chosen so that the largest weight just fits: $s = \max|x| / t$. Every other weight is rounded to the
+# nearest code, so its error is at most $s / 2$. One large weight makes the step large for all weights that share it.
+# So each *channel*, such as a row of the matrix, may have a step of its own.
 #
 # Write `quantize_symmetric(x, bits, axis=None)`, which returns `(q, scale)`: int8 codes of the shape of `x`, and the
 # step. Write `dequantize(q, scale)`, which returns floats.
 #
-# **Convention:** `axis` numbers the channels: with `axis=0` each row has a step, with `axis=1` each column. Then `scale`
-# has the dimensions of `x`, so that it multiplies `q`: `(rows, 1)` or `(1, columns)`. Without an axis there's one step for
-# all. Ties go to the even code, as in `torch.round`. A channel of zeros has a step of 1. `bits` is 2 to 8.
+# **Convention:** with `axis=0` each row has a step, with `axis=1` each column. Then `scale` is `(rows, 1)` or
+# `(1, columns)`, so that it multiplies `q`. Without an axis there's one step for all, a tensor of one value. Ties go to
+# the even code, as in `torch.round`. A channel of zeros has a step of 1. `bits` is 2 to 8.
 #
 # *Example:* 127, 2.5 and -1.5 in 8 bits: the step is 1, the codes are 127, 2 and -2.
 #
@@ -171,9 +171,9 @@ self_check(
     equal=close(1e-5),
 )
 if predicted(predicted_zeros, question="which share of 4-bit codes is 0?"):
-    for name, axis in (("one step", None), ("a step a row", 0)):
+    for name, axis in (("one step", None), ("one step per row", 0)):
         print(
-            f"{name:13} {(codes_of(WEIGHT, 4, axis) == 0).double().mean():.1%} of the codes are 0"
+            f"{name:16} {(codes_of(WEIGHT, 4, axis) == 0).double().mean():.1%} of the codes are 0"
         )
     print(f"You predicted {predicted_zeros} for one step.")
 
@@ -188,8 +188,8 @@ score("lab09-quantize_symmetric", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-errors-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Whose step?
 #
-# A *block* is 64 neighbours in a row: with `WEIGHT.view(-1, 64)` a block is a channel. The error is that of
-# the layer's output, relative to its size.
+# A *block* is 64 neighbours in a row of the matrix: in `WEIGHT.view(-1, 64)` each block is a row. The error is that of
+# the layer's output: the norm of the difference over the norm of the exact output.
 
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab09-errors", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -202,34 +202,37 @@ def output_error(weight, x=INPUTS):
 bits = range(2, 9)
 kinds = {
     "one step": lambda b: there_and_back(WEIGHT, b),
-    "a step a row": lambda b: there_and_back(WEIGHT, b, 0),
-    "a step a block of 64": lambda b: there_and_back(WEIGHT.view(-1, 64), b, 0).view(WEIGHT.shape),
+    "one step per row": lambda b: there_and_back(WEIGHT, b, 0),
+    "one step per block": lambda b: there_and_back(WEIGHT.view(-1, 64), b, 0).view(WEIGHT.shape),
 }
 errors = {name: [output_error(make(b)) for b in bits] for name, make in kinds.items()}
 show_figure(
     draw_errors(bits, errors),
     "Error of the output over bits, on a log scale. From some bits on, each bit halves it. One step is "
-    "several times worse than a step a row, and blocks are twice as good as rows.",
+    "several times worse than one per row, and blocks are twice as good as rows.",
 )
 print("With 4 bits:", ", ".join(f"{name} {found[2]:.0%}" for name, found in errors.items()))
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-errors-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* Each bit halves the error. A step a row is worth more than two bits, and a step a block one
-# more. A float32 step for 64 codes costs half a bit a weight.
+# *What the picture shows.* Each bit halves the error. One step per row is worth more than two bits, and one per block
+# another bit. A float32 step for 64 codes costs half a bit a weight.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-quantize_affine-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.2 A zero point (core, 2 points, 8 minutes)
 #
 # After a ReLU nothing is negative, and half of the symmetric codes are never used. *Affine* codes are unsigned, from 0
-# to $2^b - 1$, and stand for $(q - z) \cdot s$. The *zero point* $z$ is a code as well, so that 0.0 is exact: zeros are
-# padding, masked tokens and dropped activations, and many errors of the same sign would add up.
+# to $2^b - 1$, and stand for $(q - z) \cdot s$. The *zero point* $z$ is a whole number, the code of 0.0, so that 0.0 is
+# exact. It has to be: zeros are common (padding, ReLU, dropout), and their equal errors would add up.
 #
 # Write `quantize_affine(x, bits, axis=None)`, which returns `(q, scale, zero_point)`, with uint8 codes.
-# 1. The range goes from the smallest to the largest value, and is stretched until it holds 0.
-# 2. The step is the range over $2^b - 1$, and 1 if the range is empty. The zero point is $-\mathrm{low} / s$, rounded.
-# 3. The code is $x / s$, rounded, plus the zero point, and stays within 0 and $2^b - 1$.
+# 1. The range goes from $\mathrm{low}$, the smallest value, to $\mathrm{high}$, the largest, and is stretched to
+#    include 0.
+# 2. The step is $s = (\mathrm{high} - \mathrm{low}) / (2^b - 1)$, or 1 if that is 0. The zero point is
+#    $-\mathrm{low} / s$, rounded.
+# 3. The code is $x / s$, rounded, plus the zero point, clipped to 0 and $2^b - 1$.
 #
-# `axis`, and the shapes of `scale` and `zero_point`, are as in 9.1.
+# `axis`, and the shapes of `scale` and `zero_point`, are as in 9.1. Leave `zero_point` a float tensor: `q - zero_point`
+# would wrap around in uint8.
 #
 # *Example:* 0.0, 1.0 and 5.1 in 8 bits: the step is 0.02, the zero point 0, the codes 0, 50 and 255.
 #
@@ -329,14 +332,14 @@ score("lab09-quantize_affine", globals())
 # ## 9.3 Two codes in a byte (core, 2 points, 8 minutes)
 #
 # No dtype of torch has 4 bits to compute with. So codes of 4 bits lie in pairs in a uint8 tensor: one in the low four
-# bits of a byte, one in the high four. In two's complement, -1 is 15, and -8 is 8: the negative codes are those above 7,
-# less 16.
+# bits of a byte, one in the high four. In two's complement of 4 bits, a negative code is stored as itself plus 16: -1 as
+# 15, -8 as 8.
 #
 # Write `pack_int4(q)`. `q` is a vector of $n$ int8 codes from -8 to 7; the result is a uint8 vector of
-# $\lceil n / 2 \rceil$ bytes, and keeps nothing else alive. Write `unpack_int4(packed, n)`, which returns the $n$ codes
+# $\lceil n / 2 \rceil$ bytes, and keeps no other tensor alive. Write `unpack_int4(packed, n)`, which returns the $n$ codes
 # as int8. Which code of a pair lies where, and which codes are a pair, is up to you.
 #
-# *Useful:* `a & 15`, `a << 4`, `a >> 4`, `q[0::2]`. Shift uint8 tensors: the sign of int8 is in your way.
+# *Useful:* `a & 15`, `a << 4`, `a >> 4`, `q[0::2]`. Shift uint8 tensors: on int8, `>>` copies the sign.
 #
 # *Example:* 3 and -1, the first in the low bits: $3 + 16 \cdot 15 = 243$.
 #
@@ -426,28 +429,31 @@ score("lab09-pack_int4", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-int8_linear-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.4 Multiply in int8 (core, 4 points, 15 minutes)
 #
-# GPUs multiply int8 matrices twice as fast as 16-bit ones. A product of two codes has 15 bits, so the sums are taken in
-# int32, exactly. Both steps come in at the end:
-# $$y_{ij} = s_i \, t_j \sum_k x^{\mathrm{int8}}_{ik} \, q_{jk}$$
-# Row $i$ of $x$ has the step $s_i = \max_k |x_{ik}| / 127$, found as the call comes; output $j$ has the step $t_j$.
+# Many GPUs multiply int8 matrices twice as fast as 16-bit ones. A product of two codes takes 15 bits, so the sums are
+# taken in int32, exactly. Both steps multiply at the end:
+# $$y_{ij} = s_i \, w_j \sum_k p_{ik} \, q_{jk}$$
+# Row $i$ of $x$ has codes $p_{ik}$ and the step $s_i = \max_k |x_{ik}| / 127$, computed in each call. Row $j$ of the
+# weight has codes $q_{jk}$ and the step $w_j$, its `scale`.
 #
-# Above some 6 billion weights, a few columns of $x$ hold values 20 times as large as all others (Dettmers and others,
-# 2022). They ruin every row's step. **LLM.int8** keeps these columns in float, and quantizes the rest.
+# In language models from about 6.7 billion weights on, a few columns of $x$ hold values up to 20 times as large as the
+# others (Dettmers and others, 2022). They ruin every row's step. **LLM.int8** keeps these columns in float, and
+# quantizes the rest.
 #
 # Write `int8_linear(x, q, scale, threshold)`. `x` is $(b, k)$ in float32; `q` and `scale` are a weight $(n, k)$ in int8 and its
 # steps $(n, 1)$. Return $(b, n)$ in float32.
-# 1. Columns of `x` with any $|x|$ above `threshold` are apart. Their part is computed in float32, with the decoded weight.
-# 2. The rest is quantized to 8 bits, a step a row (9.1, *Convention*), and multiplied in whole numbers.
+# 1. Columns of `x` with any $|x|$ above `threshold` are *outliers*. Multiply them in float32 by the decoded weight.
+# 2. Quantize the other columns to 8 bits, one step per row (9.1, *Convention*), and multiply them as integers.
 #
-# There may be no such column, or no other. torch multiplies int8 in int8, and wraps around: convert to int32 first.
+# The result is the sum of both. None of the columns may be outliers, or all. torch multiplies int8 in int8, and wraps
+# around: convert to int32 first.
 #
 # *Points:* without outliers 2, with outliers 2.
 #
-# *Example:* $x = (1.2, 2)$, $q = (3, 4)$, a scale of 0.5: codes 76 and 127, so $(76 \cdot 3 + 127 \cdot 4) \cdot 0.5 \cdot 2/127
+# *Example:* $x = (1.2, 2)$, $q = (3, 4)$, a scale of 0.5, no outlier: codes 76 and 127, so $(76 \cdot 3 + 127 \cdot 4) \cdot 0.5 \cdot 2/127
 # \approx 5.795$. In floats it's 5.8.
 #
-# **Predict first.** Two of 512 columns are 40 times as large. How many times larger is the error if all are
-# quantized?
+# **Predict first.** Two of 512 columns are 40 times as large as the others. How many times larger is the error if these
+# two are quantized as well?
 
 # %%
 predicted_ratio = None  # your prediction, a number
@@ -494,7 +500,7 @@ self_check(
         Case(
             (BIG, CODES, HALF, 9.0),
             [[101.5, 62.23], [-0.75, 0.635]],
-            "the second column is apart",
+            "the second column is an outlier",
             label="an outlier",
         ),
         Case(
@@ -506,7 +512,7 @@ self_check(
         Case(
             (BIG, CODES, HALF, 0.1),
             [[101.5, 62.23], [-0.75, 0.635]],
-            "all columns are apart",
+            "all columns are outliers",
             label="threshold 0.1",
         ),
         Case(
@@ -537,19 +543,21 @@ score("lab09-int8_linear", globals())
 # ## 9.5 Codes where weights are (core, 3 points, 12 minutes)
 #
 # Codes of int4 are evenly spaced, but weights are not: most are near 0. **NF4** (Dettmers and others, 2023) divides each
-# block of 64 by its largest absolute value, and has 16 values that a normally distributed weight hits about equally
-# often. They are quantiles of the normal distribution. With $\Phi^{-1}$ as `statistics.NormalDist().inv_cdf` and $o =
-# 0.9677083$:
-# - 8 above 0: $\Phi^{-1}$ of 8 of the 9 evenly spaced numbers from $o$ to 0.5, without 0.5;
-# - 7 below 0: minus $\Phi^{-1}$ of 7 of the 8 evenly spaced numbers from $o$ to 0.5, without 0.5;
-# - and 0 itself, so that zeros are exact. All are divided by the largest, and sorted.
+# block of 64 by its largest absolute value, its *absmax*. A code is then an index into a table of 16 values, each of
+# which is nearest to about as many normally distributed weights. They are quantiles of the normal
+# distribution. With $\Phi^{-1}$ as `statistics.NormalDist().inv_cdf` and $o = 0.9677083$:
+# - 8 above 0: take 9 evenly spaced numbers from $o$ to 0.5, drop 0.5, and take $\Phi^{-1}$ of each;
+# - 7 below 0: take 8 evenly spaced numbers from $o$ to 0.5, drop 0.5, and take minus $\Phi^{-1}$ of each;
+# - and 0 itself, so that zeros are exact.
 #
-# Write `nf4_encode(x, block=64)`. `x` is a vector of $n$ float32 values. It returns `(packed, absmax)`: the place of
-# the nearest value in the table (0 to 15), two in a byte, and the blocks' sizes in float32. Write
+# `nf4_table()` returns them all, divided by the largest and sorted.
+#
+# Write `nf4_encode(x, block=64)`. `x` is a vector of $n$ float32 values. It returns `(packed, absmax)`: the index of
+# the nearest value in the table (0 to 15), two in a byte, and one float32 for each block. Write
 # `nf4_decode(packed, absmax, n, block=64)`, which returns the $n$ floats. The last block may be short, a block may be
-# all zeros, $n$ may be odd. On a tie either value is right. `pack_int4` of code minus 8 packs for you.
+# all zeros, $n$ may be odd. On a tie either value is correct. Pack with `pack_int4`, which takes the index minus 8.
 #
-# *Example:* the sizes 2 and -1 make one block with `absmax` 2. They are 1 and -0.5 of it; the nearest values are 1 and
+# *Example:* the values 2 and -1 make one block with `absmax` 2. They are 1 and -0.5 of it; the nearest values are 1 and
 # -0.5251, so -1 comes back as -1.0501.
 #
 # **Predict first.** By which factor is NF4's mean squared error smaller than int4's, with blocks of 64 for both?
@@ -570,7 +578,7 @@ def nf4_table() -> torch.Tensor:
 
 
 def nf4_encode(x: torch.Tensor, block: int = 64) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return NF4 codes of x, two in a byte, and the largest size of each block."""
+    """Return NF4 codes of x, two in a byte, and the largest |x| of each block."""
     ### BEGIN SOLUTION
     blocks = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
     absmax = blocks.abs().amax(dim=1, keepdim=True)
@@ -626,7 +634,7 @@ self_check(
         Case(
             (RAGGED, 2),
             (3, "torch.uint8", [2, 0, 0.5]),
-            "3 bytes, 3 sizes",
+            "3 bytes, 3 absmax",
             label="stored",
             function=nf4_form,
         ),
@@ -660,10 +668,10 @@ score("lab09-nf4", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-stored_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.6 Bytes, all of them (core, 2 points, 6 minutes)
 #
-# NF4 with a float32 size for 64 weights takes $4 + 32/64 = 4.5$ bits a weight. For 7 billion weights the half bit is
-# 0.4 GB. *Double quantization* quantizes the sizes too, to 8 bits each.
+# NF4 with a float32 absmax for 64 weights takes $4 + 32/64 = 4.5$ bits a weight. For 7 billion weights the half bit is
+# 0.4 GB. *Double quantization* quantizes the absmax too, to 8 bits each.
 #
-# Write `stored_bytes(n, scheme)`: the whole bytes that $n$ weights take.
+# Write `stored_bytes(n, scheme)`: the bytes that $n$ weights take, as an `int`.
 #
 # | scheme | codes | steps |
 # |---|---|---|
@@ -738,8 +746,8 @@ score("lab09-stored_bytes", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-stored-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Does it hold?
 #
-# Your own tensors of `WEIGHT`, as the meter counts them, beside your formula. The sizes of blocks are positive, so
-# they go into your unsigned codes.
+# Your own tensors of `WEIGHT`, as the meter counts them, beside your formula. The absmax of a block is never
+# negative, so it's stored in your unsigned codes.
 
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab09-stored", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -771,16 +779,16 @@ for scheme, make in ways.items():
 # ## 9.7 Find the leak (core, 2 points, 8 minutes)
 #
 # To train something *in front of* a quantized model, such as a prompt, its layers need no gradient, but `x` does. This
-# step makes one float copy at a time, and lets go of it. Its results are right. Run the next cell: why are all copies
+# step makes one float copy at a time, and deletes it. Its results are correct. Run the next cell: why are all copies
 # alive at the peak?
 #
-# Copy `leaky_step` as `quantized_step(layers, x)`, and mend it. It returns the same loss and leaves the same `x.grad`, in
+# Write `quantized_step(layers, x)`: a copy of `leaky_step`, fixed. It returns the same loss and leaves the same `x.grad`, in
 # float32. With 16 layers its peak is at most their codes and **four** float32 weights, `x` included. You may use
-# `torch.utils.checkpoint.checkpoint` with `use_reentrant=False`, under this long name.
+# `torch.utils.checkpoint.checkpoint` with `use_reentrant=False`; write its name in full.
 #
 # *Points:* same results 1, peak 1.
 #
-# *Example:* for layers of width 512: 4 MiB of codes, and 4 MiB for four copies.
+# *Example:* for 16 layers of width 512: 4 MiB of codes, and 4 MiB for four copies.
 
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab09-leak", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -846,7 +854,7 @@ def fits(n_layers):
     return peak <= n_layers / 4 + 4
 
 
-KEPT = "to find x's gradient, the graph saves each copy: make it again in backward"
+KEPT = "to find x's gradient, the graph saves each copy: recompute it in backward"
 self_check(
     step_results,
     [
@@ -887,17 +895,19 @@ score("lab09-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-fake_quant-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.9 Train through rounding (stretch, 2 points, 8 minutes)
 #
-# With 3 bits, rounding a trained network spoils it. One that is *trained rounded* learns weights that survive it. But
-# the derivative of rounding is 0. The *straight-through* trick pretends that it is 1: forward rounds, backward doesn't.
+# Rounding a trained network to 3 bits spoils it. A network that is rounded in every forward pass *of training* learns
+# weights that survive it. But the derivative of rounding is 0 almost everywhere. The *straight-through* trick pretends
+# that it's 1: forward rounds, backward doesn't.
 #
 # Write `fake_quant(x, bits)`: values clipped to $[-1, 1]$ and rounded to the nearest multiple of $1 / (2^{b-1} - 1)$. The
 # gradient passes unchanged where $|x| < 1$, and is 0 where $x$ was clipped.
 #
-# *Useful:* `a + (b - a).detach()` has the value of `b` and the gradient of `a`.
+# *Useful:* where `b` is computed from `a`, `a + (b - a).detach()` has the value of `b` and the gradient of `a`.
 #
 # *Example:* 3 bits have multiples of 1/3: 0.6 becomes 0.6667 with a gradient of 1, and 1.2 becomes 1 with 0.
 #
-# **Predict first.** Rounded to 3 bits after training, a network has a loss of 0.54. What is it, trained rounded?
+# **Predict first.** Rounded to 3 bits after training, a network has a loss of 0.54. What is its loss if it's rounded
+# in training too?
 
 # %%
 predicted_loss = None  # your prediction, a number
@@ -953,21 +963,22 @@ score("lab09-fake_quant", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-lora-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.10 Adapters (stretch, 4 points, 17 minutes)
 #
-# Training a model takes 16 bytes a weight (lab 3). **LoRA** (Hu and others, 2021) freezes it, and trains two thin
-# matrices beside a layer: $y = W x + \frac{\alpha}{r} B A x$, with $A$ of $(r, \mathrm{in})$ and $B$ of $(\mathrm{out}, r)$. Gradients and
-# moments are theirs alone, and the frozen weight may have 4 bits: that is QLoRA.
+# Training a model takes 16 bytes a weight (lab 3). **LoRA** (Hu and others, 2021) freezes the model, and trains two
+# thin matrices beside a layer: $y = W x + \frac{\alpha}{r} B A x$, with $A$ of shape $(r, \mathrm{in})$, $B$ of shape
+# $(\mathrm{out}, r)$, the rank $r$ and a factor $\alpha$. Only $A$ and $B$ have gradients and moments. The frozen weight
+# may have 4 bits: that is QLoRA.
 #
 # Write the module `Lora(linear, rank, alpha)`:
 # - Freeze `linear`, an `nn.Linear`, bias included. $A$ and $B$ are the only trainable parameters, without biases.
 # - At the start the output is the layer's: $B = 0$, and $A$ is random.
-# - Multiply `x` by $A$, and the result by $B$. Their product is as large as the weight: forward never makes it.
+# - Multiply `x` by $A$, and the result by $B$. The product $BA$ is as large as the weight: forward never computes it.
 # - `merge()` returns one new `nn.Linear` that does what the module does now.
 #
 # *Points:* equal at the start 1, trained and merged 2, optimizer and gradient bytes 1.
 #
-# *Example:* a layer of 1024 x 1024 and rank 4 train 8,192 values instead of 1,049,600.
+# *Example:* beside a layer of 1024 x 1024, rank 4 trains 8,192 values instead of 1,049,600.
 #
-# **Predict first.** A frozen layer takes 4 MiB. How many KiB do gradients and Adam's state of a rank-4 adapter take?
+# **Predict first.** That layer takes 4 MiB, frozen. How many KiB do gradients and Adam's state of a rank-4 adapter take?
 
 # %%
 predicted_kib = None  # your prediction, a number
@@ -1138,20 +1149,20 @@ score("lab09-ternary_linear", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-adam8bit-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.12 Adam in 8 bits (stretch, 3 points, 14 minutes)
 #
-# Adam's two moments are 8 bytes a parameter. In 8-bit codes with a float32 step for each block of 256, they are 2.03
-# (Dettmers and others, 2021).
+# Adam's two moments take 8 bytes a parameter. In 8-bit codes with a float32 step for each block of 256, they take 2.03.
+# The idea is that of Dettmers and others (2021), whose blocks are of 2,048 and whose codes aren't evenly spaced.
 #
 # Write `adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)`: Adam's step of lab 3, in place. It is
 # called under `torch.no_grad()`, with the same parameters in the same order each time. Between calls `state`, a dict,
-# holds per value two codes, per block two float32, and per tensor at most 64 bytes more; numbers don't count. Nothing
-# else may keep a moment alive, and gradients stay as they are.
+# holds two codes per value, two float32 per block, and at most 64 bytes more per tensor; Python numbers, such as $t$, don't
+# count. Nothing else may keep a moment alive. Don't change the gradients.
 #
 # For every parameter: decode the moments; update them, $m \leftarrow \beta_1 m + (1 - \beta_1) g$ and $v \leftarrow \beta_2 v +
 # (1 - \beta_2) g^2$; encode them; and step by $\mathrm{lr} \cdot \hat m / (\sqrt{\hat v} + \epsilon)$, with $\hat m = m / (1 - \beta_1^t)$ and $\hat v = v / (1 -
 # \beta_2^t)$.
 #
-# **Take care with $v$.** What is rounded to 0 is divided by. Values of $v$ in a block differ by factors of 10,000 and more;
-# their *roots* differ by 100. So store codes of $\sqrt v$, unsigned.
+# **Take care with $v$.** Adam divides by its root: a $v$ rounded to 0 makes an enormous step. Values of $v$ in a
+# block differ by factors of 10,000 and more; their *roots* differ by 100. So store codes of $\sqrt v$, unsigned.
 #
 # *Points:* the state's bytes, and losses within 2% of Adam's over 25 steps.
 #
@@ -1245,6 +1256,6 @@ score("lab09-adam8bit", globals())
 # - The error of a code is half a step, and the largest value that shares a step sets it. So steps are local.
 # - Bytes of a scheme are codes plus steps: 8, 4.5 or 4.127 bits a weight.
 # - A few columns of activations are too large for int8. They stay in float, and cost next to nothing.
-# - Codes may lie anywhere: NF4 puts them where weights are.
-# - Who decodes on the fly must see that autograd doesn't keep what was decoded.
+# - Codes needn't be evenly spaced: NF4 puts them where weights are.
+# - If you decode weights on the fly, make sure that autograd doesn't save the copies.
 # - Training needs floats that move by less than a step: adapters, or masters under rounded weights.
