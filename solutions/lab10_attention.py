@@ -158,7 +158,7 @@ score("lab10-attention_cost", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-roofline-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Small blocks move more than standard attention does. FlashAttention's are as large as the processor's own
+# Blocks of 16 move more than standard attention does. FlashAttention's are as large as the processor's own
 # memory allows.
 #
 # ## 10.2 The roofline (core, 1 point, 5 minutes)
@@ -535,13 +535,13 @@ score("lab10-tiled_attention", globals())
 # ## 10.5 Backward by blocks (core, 5 points, 16 minutes)
 #
 # If autograd watched your loops, it would save every block: all of $P$ again. So write backward yourself, and compute each
-# block of $P$ a second time, as in lab 4. From $L$ that takes one step: $P = e^{S - L}$. With $dO$ the gradient that comes in:
+# block of $P$ a second time, as in lab 4. From $L$ that takes one step: $P = e^{S - L}$. With $dO$ the gradient that comes in and $\odot$ elementwise:
 #
 # $$dV = P^\top dO, \qquad dP = dO\,V^\top, \qquad dS = P \odot (dP - D), \qquad D_i = \sum_j dO_{ij} O_{ij}$$
 #
 # $$dQ = dS\,K / \sqrt d, \qquad dK = dS^\top Q / \sqrt d$$
 #
-# $D$, one number a row, is the second term of softmax's derivative. All products split into blocks: each block of rows and
+# $D_i = \sum_j P_{ij}\,dP_{ij}$, one number a row, is the second term of softmax's derivative. All products split into blocks: each block of rows and
 # columns adds to $dV$ and $dK$ of its columns, and to $dQ$ of its rows.
 #
 # Finish `TiledAttention`, called as `TiledAttention.apply(q, k, v, block, causal)`.
@@ -687,8 +687,7 @@ if predicted(predicted_standard_mib, predicted_tiled_mib, question="MiB kept for
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-lengths-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the picture shows.* For each doubling of the sequence standard attention takes four times the memory. Yours takes twice
-# as much: its line is that of q, k and v themselves. The gap doubles with each
-# doubling.
+# as much: its line is that of q, k and v themselves.
 #
 # Yours takes more *time* here: each block is several small operations. On a GPU, FlashAttention is one
 # fused kernel, and faster than standard attention: it moves fewer bytes.
@@ -699,10 +698,10 @@ if predicted(predicted_standard_mib, predicted_tiled_mib, question="MiB kept for
 # This attention cuts rows into blocks, and watches its probabilities: it returns the output, each row's entropy, and the
 # share that goes to the first token. Its results are right. Its memory isn't.
 #
-# Copy it as `lean_attention(q, k, v, block)`, and mend it. It returns the same three tensors. With 2048 tokens, one head of 32 and blocks of
+# Copy it as `lean_attention(q, k, v, block)`, and mend it. With 2048 tokens, one head of 32 and blocks of
 # 64 its peak is at most 5 MiB, q, k and v included. *Points:* same results 1, peak 1.
 #
-# *Example:* the last line of the next cell shows a peak of about 18 MiB.
+# *Example:* `wasteful_attention`, given below, has a peak of about 18 MiB.
 #
 # **Predict first.** How many MiB are all probabilities of 2048 tokens?
 
@@ -807,8 +806,8 @@ score("lab10-find_the_leak", globals())
 # of x and weight after backward.
 # - x is `(n, width)`, weight `(V, width)`, targets `(n,)`. A target of -100 doesn't count; at least one does. `count` is how
 #   many do.
-# - The logits of one chunk of tokens are alive at once: at most $4\,c\,V$ values for chunks of $c$, and four times x and weight beside
-#   themselves.
+# - One chunk's logits are alive at a time. Beside x and weight, at most $4\,c\,V$ values for chunks of $c$, plus four times
+#   x and weight.
 # - Either compute both gradients in `forward` of an `autograd.Function`, and scale them in `backward`; or call
 #   `torch.utils.checkpoint.checkpoint(..., use_reentrant=False)` on each chunk.
 #
@@ -918,7 +917,7 @@ score("lab10-chunked_cross_entropy", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-chunked_cross_entropy-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# torch's logits are 64 MiB. They are alive three times: as logits, as log-probabilities, and as their gradient. For GPT-2 with 8 sequences of
+# torch's logits are 64 MiB. At the peak three tensors of that size are alive: log-probabilities, their gradient, the logits' gradient. For GPT-2 with 8 sequences of
 # 1024 tokens that is 4.9 GB, ten times its weights.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -958,7 +957,7 @@ score("lab10-chunked_cross_entropy", globals())
 #
 # *Points:* all or nothing. *Example:* a block takes 5 s and its only layer 3 of them: `{"": 2.0, "layer": 3.0}`.
 #
-# **Predict first.** In a small GPT-2, how many percent of a forward are spent in linear layers?
+# **Predict first.** In a small GPT-2, how many percent of a forward are spent in linear layers, the head left out?
 
 # %%
 predicted_linear_percent = None  # your prediction, in percent
@@ -1090,7 +1089,7 @@ if predicted(predicted_linear_percent, question="How many percent in linear laye
     print(f"{linear:.0%} in linear layers; you predicted {predicted_linear_percent}%.")
     show_figure(
         draw_module_times(kinds),
-        "Own forward time by kind of module, in ms. Linear layers take most of it, then the head; "
+        "Own forward time by kind of module, in ms. Linear layers and the head take most of it; "
         "attention's scores, GELU and the norms take little.",
     )
 
@@ -1109,10 +1108,10 @@ if predicted(predicted_linear_percent, question="How many percent in linear laye
 # - After forward, at most `bits` a value and 4 KiB are kept. `pack` and `unpack` are given.
 # - For normally distributed x the levels $\hat g$ are off from the derivative $g$ by $\|\hat g - g\| / \|g\|$ of at most 0.31, 0.16
 #   and 0.05, with 1, 2 and 4 bits.
-# - 24 of them, on 131,072 values each, take at most 10 times x beside what they keep.
+# - 24 of them added up, on 131,072 values, take at most 10 times x beside what they keep.
 #
 # *Hint:* intervals with equal shares of a normal distribution have their ends at `torch.special.ndtri(k / 2**bits)`. The best level of an
-# interval is the mean derivative of the values in it; try a few thousand values between the ends. $g(x) = \Phi(x) + x\,\varphi(x)$.
+# interval is the mean derivative in it: take a few thousand fractional $k$, not equal steps of $x$. $g(x) = \Phi(x) + x\,\varphi(x)$, `ndtr` and density.
 #
 # *Points:* all or nothing. *Example:* with one bit, $x < 0$ has the level 0.13, and $x > 0$ has 0.87.
 #
