@@ -20,6 +20,7 @@ from autograder.base.course import Course
 from autograder.cli.app import main
 from autograder.notebooks.intake import take_in_bytes
 from autograder.notebooks.stamp import release_note, release_version
+from peakmem import __version__ as VERSION
 
 LAB = "lab05_accumulation"
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -107,7 +108,7 @@ def test_a_zip_holds_these_files_and_no_others(zips: dict[str, Path]) -> None:
         executable = archive.getinfo(f"{FOLDER}/start.py").external_attr >> 16
     assert names == {
         *("START-HERE.html", "start.py", "requirements.txt", "constraints.txt"),
-        *("environment.yml", "peakmem-0.2.0-py3-none-any.whl"),
+        *("environment.yml", f"peakmem-{VERSION}-py3-none-any.whl"),
         f"released/{LAB}/{LAB}.ipynb",
     }
     assert executable & 0o111
@@ -137,7 +138,7 @@ def test_the_command_makes_the_same_zips_again_and_says_what_they_hold(
     assert main(["--course", str(course), "release", LAB, "--out", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [str(tmp_path / name) for name in zips]
-    assert all(re.search(r"MiB, 0\.1\.0\+[0-9a-f]{8}\)$", line) for line in lines)
+    assert all(re.search(rf"MiB, {VERSION}\+[0-9a-f]{{8}}\)$", line) for line in lines)
     for name, path in zips.items():
         assert (tmp_path / name).read_bytes() == path.read_bytes()
 
