@@ -32,6 +32,7 @@ __all__ = ["RankError", "RanksTimeout", "fork_from_here", "launch"]
 
 Start = Literal["fork", "forkserver", "spawn"]
 
+_MOST = 64  # ranks: more processes than that are a mistake on one machine
 _JOIN = 120.0  # seconds that starting all ranks may take
 _TICK = 0.2  # seconds between looks for ranks that have died
 _FOLLOWS = 1.0  # seconds in which a lost connection is explained by the rank that died
@@ -65,9 +66,17 @@ def launch(
 
     When one rank fails, all end. Raises RankError, which has its rank, for the first error or death
     of a rank, and RanksTimeout, which says where each rank waits, if they take over `timeout`
-    seconds from when all have joined.
+    seconds from when all have joined. Raises ValueError for what isn't callable, and for a
+    `world_size` below 1 or above 64.
     """
+    if not callable(function):
+        raise ValueError(f"expected a function that each rank calls, but got {function!r}")
     require_whole("world_size", world_size)
+    if world_size > _MOST:
+        raise ValueError(
+            f"expected world_size from 1 to {_MOST}, as each rank is a process of this machine, "
+            f"but got {world_size}"
+        )
     with (
         tempfile.TemporaryDirectory(prefix="peakmem-ranks-") as folder,
         _Team(function, args, world_size, timeout, Path(folder)) as team,

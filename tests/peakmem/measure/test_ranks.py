@@ -113,9 +113,15 @@ def test_one_rank_alone():
     assert launch(summed, 1, torch.ones(1)) == [torch.ones(1)]
 
 
-def test_a_world_of_none_is_refused():
-    with pytest.raises(ValueError, match="world_size"):
-        launch(pid, 0)
+@pytest.mark.parametrize("size", [0, 65, 10**9])
+def test_a_world_that_no_machine_holds_is_refused(size):
+    with pytest.raises(ValueError, match=f"world_size .* but got {size}$"):
+        launch(pid, size)
+
+
+def test_what_cannot_be_called_starts_nothing():
+    with pytest.raises(ValueError, match="a function that each rank calls, but got 1000"):
+        launch(1000, 8)
 
 
 def test_an_error_has_its_rank_its_type_and_its_line():
