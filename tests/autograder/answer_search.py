@@ -40,7 +40,8 @@ _MAX_ARGUMENTS = 5
 _SEEDS = range(2)
 _CPU_SECONDS = 0.05  # that one call of a candidate may take
 _MAX_CALLS = 40  # of those recorded, spread over all cases
-# These draw, print, ask, call or start processes: they return nothing that a student's function could.
+# These draw, print, ask, call or start processes: they return nothing that a function of a
+# student's could.
 _NO_ANSWERS = (
     *("peakmem.core.errors", "peakmem.core.lazy", "peakmem.core.serialization", "peakmem.labs"),
     *("peakmem.measure.rank", "peakmem.probes", "peakmem.ranks", "peakmem.show"),
