@@ -39,6 +39,7 @@ from autograder.notebooks.released import release_of
 from autograder.sandbox.host.in_process import LocalStudent
 from peakmem.labs.lab10 import attention_mib, recorded_snapshot
 from peakmem.probes import Namespace, lab10
+from peakmem.probes.lab10 import run_backward
 from peakmem.specs.hardware import accelerator
 from tests.answers import answer, mistakes_shown
 from tests.autograder.content.bank_in_process import check_bank
@@ -428,3 +429,41 @@ NEAR_MISSES = [
 @pytest.mark.parametrize(("task", "name"), NEAR_MISSES, ids=[name for _, name in NEAR_MISSES])
 def test_no_draw_lets_a_near_miss_pass(task: Task, name: str, seed: int) -> None:
     assert _graded(task, _names(task.name, f"wrong_{name}"), seed).mistake == name
+
+
+def test_rounding_of_what_cancels_is_no_mistake() -> None:
+    """Queries 300 times as large pick one key a row: the gradients cancel, and rounding is left."""
+    task = backward_task
+    for seed in range(60):
+        (case,) = (
+            case
+            for case in task.cases(np.random.default_rng(seed))
+            if case.inputs.get("gain", 1.0) > 1
+        )
+        value = run_backward(_by_products, **{**case.inputs, "metered": False})
+        assert task.judge(case, Answer(value))["gradients"].ok
+
+
+def _by_products(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, block: int, causal: bool
+) -> torch.Tensor:
+    return _ByProducts.apply(q, k, v)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _ByProducts(torch.autograd.Function):
+    """Attention whose row sums in backward are those of p times its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        log_sum = scores.logsumexp(-1, keepdim=True)
+        ctx.save_for_backward(q, k, v, log_sum)
+        return torch.exp(scores - log_sum) @ v
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        q, k, v, log_sum = ctx.saved_tensors
+        p = torch.exp(q @ k.mT / q.shape[-1] ** 0.5 - log_sum)
+        dp = gradients[0] @ v.mT
+        ds = p * (dp - (p * dp).sum(-1, keepdim=True)) / q.shape[-1] ** 0.5
+        return ds @ k, ds.mT @ q, p.mT @ gradients[0]
