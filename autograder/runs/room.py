@@ -1,4 +1,4 @@
-"""What all submissions of one grading have in common, and what is handed in to it."""
+"""The settings that all submissions of one grading share, and the type of a submission."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autograder.store.out_folder import OutFolder
 
 __all__ = ["Classroom", "Handed"]
 
-Handed = tuple[str, Path]  # a student, and the notebook that the student handed in
+Handed = tuple[str, Path]  # a student, and the path of the submission's notebook
 
 
 @dataclass(frozen=True)

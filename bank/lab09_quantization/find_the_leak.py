@@ -49,7 +49,7 @@ import torch
 
 
 def quantized_step(layers, x):
-    """Backward by hand: relu's mask, and each weight made again."""
+    """Backward by hand: relu's mask, and each weight recomputed."""
     outputs = [x.detach()]
     for codes, scale in layers:
         outputs.append(torch.relu(outputs[-1] @ (codes.float() * scale).T))

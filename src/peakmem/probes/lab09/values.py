@@ -30,7 +30,7 @@ Outcomes = list[tuple[Any, ...]]
 def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function, taking arrays as tensors that share their memory.
 
-    So whoever compares the arrays afterwards sees what was written into the tensors.
+    So a comparison of the arrays afterwards shows writes into the tensors.
     """
     return lambda *arguments: function(
         *(torch.from_numpy(a) if isinstance(a, np.ndarray) else a for a in arguments)

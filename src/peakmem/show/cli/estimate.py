@@ -13,10 +13,10 @@ from peakmem.show.cli.estimate_report import NOT_COUNTED, listing, notes_on, tab
 from peakmem.show.cli.inference import run_inference
 from peakmem.show.cli.step import Step
 from peakmem.show.config_report import ConfigReport
+from peakmem.show.config_trace_report import print_config_trace
 from peakmem.show.exports import print_export
 from peakmem.show.picture import save_ledger
 from peakmem.show.step_report import batch_line, verdict_lines
-from peakmem.show.traced_report import print_traced
 from peakmem.specs.hardware import BOARDS, smallest_board
 from peakmem.specs.models import ModelShape, model
 from peakmem.specs.recipes import Parallelism, Recipe
@@ -93,7 +93,7 @@ def _trace_config(step: Step) -> int:
         raise ValueError(
             f"{step.config}: --trace runs the step of one device; leave the others out"
         )
-    return print_traced(
+    return print_config_trace(
         step.config,
         step.recipe,
         step.device,

@@ -13,10 +13,10 @@ from peakmem.specs.hardware import BOARDS, Accelerator, smallest_board
 from peakmem.specs.model_config import read_config
 from peakmem.specs.recipes import Recipe
 
-__all__ = ["print_traced"]
+__all__ = ["print_config_trace"]
 
 
-def print_traced(
+def print_config_trace(
     name: str,
     recipe: Recipe,
     device: Accelerator | None,
