@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["Watch", "has_children", "owner", "stack_start", "status_bytes"]
+__all__ = ["Watch", "descendants", "owner", "stack_start", "status_bytes"]
 
 
 class Watch:
@@ -31,10 +31,10 @@ class Watch:
         return sum(map(_proportional_bytes, tree)) > limit
 
 
-def has_children(pid: int) -> bool:
-    """Tell whether a process has descendants that can hold memory; ended ones cannot."""
+def descendants(pid: int) -> list[int]:
+    """Return the ids, sorted, of a process's descendants that can hold memory; ended ones can't."""
     _, *children = _tree(pid)
-    return any(_status_bytes(child, "VmSize") is not None for child in children)
+    return sorted(child for child in children if _status_bytes(child, "VmSize") is not None)
 
 
 def status_bytes(pid: int, field: str) -> int:

@@ -196,6 +196,7 @@ def _run_cases(batch: _Batch, answers: dict[int, Answer], student: SandboxStuden
             seconds=task.seconds,
             budget=case.budget,
             state=task.id,
+            ranks=case.inputs["world"] if task.ranks else 0,
         )
         if answer.lost is not None or _timed_out(answers.values()) >= batch.most_timed_out:
             rest = Answer(raised=answer.raised, lost=answer.lost, busy=answer.busy)

@@ -72,8 +72,9 @@ class Answer:
     `memory` says what became of the case's budget: "within" it, or "refused" memory by the kernel,
     and then the value is that of a second, metered call without it. It is empty where no kernel
     enforced it, so that only the meter's figures tell. `doubt` says why a call that stayed within
-    its budget proves nothing. `traffic_bytes` went between the submission's processes over its own
-    network meanwhile, as the kernel counted them; None where there is no such network.
+    its budget proves nothing. `traffic_bytes` went between a task's ranks over the submission's own
+    network, as the kernel counted them; None where there is no such network. `rank_sent_bytes` are
+    what each rank wrote, to connections mostly, in no particular order; none where nobody may know.
     `beside_solutions` tells that reference solutions of other exercises were in the process, so
     that nothing that came back may be shown to students.
     """
@@ -86,6 +87,7 @@ class Answer:
     memory: Memory = ""
     doubt: str = ""
     traffic_bytes: int | None = field(default=None, kw_only=True)
+    rank_sent_bytes: tuple[int, ...] = field(default=(), kw_only=True)
     beside_solutions: bool = field(default=False, kw_only=True)
 
     @property
@@ -140,7 +142,8 @@ class Task:
     student reads, the likeliest first. `ask(case)` makes the function that replies to the
     probe's questions, where it has any. A `measured` task has cases with a budget, or, on a GPU,
     trusts figures taken in the student's process. One with `ranks` has a probe that starts
-    processes which talk to each other: in the sandbox over a network of the submission's own.
+    processes which talk to each other, in the sandbox over a network of the submission's own: as
+    many as the input `world` of each case says. A budget holds for each of them.
     """
 
     id: str

@@ -140,10 +140,10 @@ GUARDS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "budget": without_budget,
     **{name: without_limit(name) for name in ("AS", "NPROC", "FSIZE", "NOFILE")},
     "held": lambda patch: patch.setattr(budgets, "HELD_BYTES", 2**40),
-    "left open": lambda patch: patch.setattr(budgets, "_MOST_LEFT_OPEN", 2**40),
+    "left open": lambda patch: patch.setattr(budgets, "_MORE_LEFT_OPEN", 2**40),
     "let go": lambda patch: patch.setattr(budgets, "_LET_GO_BYTES", 2**40),
     "idle": with_idle_memory,
-    "children": lambda patch: patch.setattr(memory, "has_children", lambda pid: False),
+    "children": lambda patch: patch.setattr(memory, "descendants", lambda pid: []),
     "same program": without_a_look_at_the_program,
 }
 

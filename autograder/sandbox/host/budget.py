@@ -34,7 +34,7 @@ _Result = TypeVar("_Result")
 HELD_BYTES = 8 * 2**20  # what a notebook may hold before a measured call; honest ones hold under 6
 _LET_GO_BYTES = 2**20  # garbage of the notebook's that a call may collect
 _MOST_OPEN = 32  # files in a measured call: pipes and sockets hold bytes for whoever opens them
-_MOST_LEFT_OPEN = 16  # of them, those that a notebook may leave open before it
+_MORE_LEFT_OPEN = 12  # than a prepared process has, by a notebook before it
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,15 @@ class Footprint:
     """What a process maps: `data_bytes` as RLIMIT_DATA counts, `mapped_bytes` as RLIMIT_AS does.
 
     `own_bytes` are mappings that hold data of the process's making: anonymous, shared, or of files
-    that lie on none of the `devices` of the prepared process's libraries.
+    that lie on none of the `devices` of the prepared process's libraries. `open_files` are how many
+    files, pipes and sockets it has open.
     """
 
     data_bytes: int
     mapped_bytes: int
     own_bytes: int
     devices: frozenset[str]
+    open_files: int
 
 
 def footprint(pid: int, devices: frozenset[str] | None = None) -> Footprint:
@@ -61,13 +63,14 @@ def footprint(pid: int, devices: frozenset[str] | None = None) -> Footprint:
         memory.status_bytes(pid, "VmData"),
         memory.status_bytes(pid, "VmSize"),
     )
+    open_files = len(_open_files(pid))
     try:
         maps = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
     except PermissionError:
         # A process that gave up root shows its mappings to no grader without CAP_SYS_PTRACE, but
         # how much of them is code.
         own_bytes = mapped_bytes - memory.status_bytes(pid, "VmLib")
-        return Footprint(data_bytes, mapped_bytes, own_bytes, frozenset())
+        return Footprint(data_bytes, mapped_bytes, own_bytes, frozenset(), open_files)
     seen = set()
     own_bytes = 0
     for line in maps:
@@ -84,6 +87,7 @@ def footprint(pid: int, devices: frozenset[str] | None = None) -> Footprint:
         mapped_bytes=mapped_bytes,
         own_bytes=own_bytes,
         devices=frozenset(seen) if devices is None else devices,
+        open_files=open_files,
     )
 
 
@@ -130,18 +134,25 @@ class Enforced:
 
     `doubt` says why a call that stays within the budget proves nothing; it is empty if it does.
     `places` are the folders where it may write, which the budget takes for memory unless it allows
-    files.
+    files. With `has_ranks` it may have children, which the caller puts under budgets of their own.
     """
 
     def __init__(
-        self, pid: int, budget: Budget, prepared: Footprint, places: Sequence[str] = ()
+        self,
+        pid: int,
+        budget: Budget,
+        prepared: Footprint,
+        places: Sequence[str] = (),
+        *,
+        has_ranks: bool = False,
     ) -> None:
         self._pid = pid
         self._devices = prepared.devices
         self._before = footprint(pid, prepared.devices)
         self._limits = self._limit(budget)
         # After the limits are set: what starts processes or makes files until then can't go on.
-        self.doubt = self._doubt(prepared, () if budget.files else places)
+        alone = has_ranks or not memory.descendants(pid)
+        self.doubt = self._doubt(prepared, () if budget.files else places) if alone else _CHILDREN
 
     def lift(self) -> None:
         """Set the limits back, and doubt the call if it unmapped what was there before it.
@@ -185,10 +196,9 @@ class Enforced:
             self._before.own_bytes - prepared.own_bytes,
             self._before.data_bytes - prepared.data_bytes,
         )
-        if memory.has_children(self._pid):
-            return _CHILDREN
-        if len(_open_files(self._pid)) > _MOST_LEFT_OPEN:
-            return _OPEN.format(most=_MOST_LEFT_OPEN)
+        most_open = prepared.open_files + _MORE_LEFT_OPEN
+        if len(_open_files(self._pid)) > most_open:
+            return _OPEN.format(most=most_open)
         if places:
             try:
                 held_bytes += _file_bytes(self._pid, places)

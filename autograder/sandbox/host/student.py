@@ -14,15 +14,16 @@ from typing import Any, Self
 from autograder.base.cleaning import plain_text
 from autograder.base.limits import Allowance, Limits, MachineBusy, ProcessLost
 from autograder.base.memory import Watch
-from autograder.base.traffic import sent_bytes
 from autograder.model.task import Answer, Budget
 from autograder.sandbox.guest.wire import ConnectionClosed, send
 from autograder.sandbox.host.backend import Enclosure
-from autograder.sandbox.host.budget import Enforced, footprint
+from autograder.sandbox.host.budget import Enforced, Footprint, footprint
 from autograder.sandbox.host.cgroup import Cgroup, enclosed
 from autograder.sandbox.host.conversation import Conversation, Replies, named_process
 from autograder.sandbox.host.in_process import Ask
 from autograder.sandbox.host.isolation import IsolationError
+from autograder.sandbox.host.rank_gate import Baseline, Gate, RankBudget
+from peakmem.core.errors import RankError
 
 __all__ = ["SandboxStudent"]
 
@@ -76,6 +77,8 @@ class SandboxStudent:
     def _tries_a_budget(self) -> bool:
         """Tell whether the kernel holds the process to one; no student code has run in it yet."""
         try:
+            if self._ranks:
+                self._prepared_rank = self._ranks_alone()
             self._settle(shut=True)
             self._prepared = footprint(self._pid)
             enforced = Enforced(self._pid, Budget(_TRIAL_BYTES), self._prepared)
@@ -85,6 +88,15 @@ class SandboxStudent:
         except (OSError, ProcessLost):
             return False
         return reply.get("had") is False
+
+    def _ranks_alone(self) -> Footprint:
+        """The footprint of a rank that does nothing; ProcessLost where none can be had."""
+        baseline = Baseline(self._pid)
+        call = _Call("peakmem.probes.ranks:idle", {"world": 2}, None, self._limits.cell_seconds, "")
+        self._request(call.request(), call.seconds, Replies(baseline.reply))
+        if baseline.footprint is None:
+            raise ProcessLost("no rank could be started")
+        return baseline.footprint
 
     def leave(self) -> None:
         """Do without the process, which ends by itself when nobody is at the other end."""
@@ -147,23 +159,26 @@ class SandboxStudent:
         seconds: float | None = None,
         budget: Budget | None = None,
         state: str = "",
+        ranks: int = 0,
     ) -> Answer:
         """Run a probe and return what came back; a process that is lost makes a lost answer.
 
         With a `budget` the kernel refuses the call memory beyond it. Then the call is made once
         more, metered and without a budget, so that the judge can name the mistake. `state` is
-        which of the states that were kept the notebook's names are put into.
+        which of the states that were kept the notebook's names are put into. A probe that starts
+        `ranks` has each of them under the budget, and its traffic read.
         """
-        call = _Call(probe, inputs, ask, seconds or self._limits.cell_seconds, state)
+        call = _Call(probe, inputs, ask, seconds or self._limits.cell_seconds, state, ranks)
         if budget is None:
             return self._run(call)[0]
         if not self._budgets_hold:
-            return replace(self._run(call)[0], doubt=_NO_BUDGETS)
+            answer, _ = self._run(call)
+            return replace(answer, doubt=answer.doubt or _NO_BUDGETS)
         answer, refused, doubt = self._run_within(budget, call)
         if refused:
             metered, _ = self._run(call)
             return replace(metered, memory="refused")
-        if answer.raised is not None and answer.raised[:2] in _REFUSED_BESIDE:
+        if answer.raised is not None and _is_refused_beside(*answer.raised):
             kind, message, trace = answer.raised
             answer = replace(answer, raised=(kind, f"{message}. {_WHILE_MEASURED}", trace))
         return replace(answer, memory="within", doubt=doubt)
@@ -172,17 +187,30 @@ class SandboxStudent:
         """Run a probe under a budget: its answer, whether memory was refused, and any doubt."""
         try:
             self._settle(shut=True)
-            enforced = Enforced(self._pid, budget, self._prepared, self._enclosure.places())
-            answer, refused = self._run(replace(call, inputs={**call.inputs, "metered": False}))
+            bare = replace(call, inputs={**call.inputs, "metered": False})
+            run = self._run_ranks_under if call.ranks else self._run_under
+            answer, refused, doubt = run(budget, bare)
             if not self.is_lost:
-                enforced.lift()
                 # Whatever else was sent meanwhile is no reply to this, and loses the process.
                 self._settle(shut=False)
-            return answer, refused, enforced.doubt
+            return answer, refused, doubt
         except ProcessLost as error:
             return Answer(lost=str(error), busy=isinstance(error, MachineBusy)), False, ""
         except OSError:
             return Answer(lost=str(self._conversation.give_up(ProcessLost(_GONE)))), False, ""
+
+    def _run_under(self, budget: Budget, call: _Call) -> tuple[Answer, bool, str]:
+        enforced = Enforced(self._pid, budget, self._prepared, self._enclosure.places())
+        answer, refused = self._run(call)
+        if not self.is_lost:
+            enforced.lift()
+        return answer, refused, enforced.doubt
+
+    def _run_ranks_under(self, budget: Budget, call: _Call) -> tuple[Answer, bool, str]:
+        places = self._enclosure.places()
+        held = RankBudget(budget, self._prepared, self._prepared_rank, places)
+        answer, refused = self._run(call, held)
+        return answer, refused, answer.doubt
 
     def _settle(self, try_bytes: int = 0, *, shut: bool) -> dict[str, Any]:
         """Have the process get ready for a budget, or go on without one where nothing is `shut`."""
@@ -196,10 +224,24 @@ class SandboxStudent:
     ) -> dict[str, Any]:
         return self._conversation.request(request, seconds or self._limits.cell_seconds, replies)
 
-    def _run(self, call: _Call) -> tuple[Answer, bool]:
+    def _run(self, call: _Call, budget: RankBudget | None = None) -> tuple[Answer, bool]:
         """Run a probe; return its answer, and whether the kernel refused it memory."""
-        replies = Replies(call.ask)
-        before = self._sent_bytes()
+        if not call.ranks:
+            return self._ask_for(call, Replies(call.ask))
+        gate = Gate(self._pid, call.ranks, budget)
+        answer, refused = self._ask_for(call, Replies(gate.reply))
+        if not self.is_lost:
+            gate.close()
+        answer = replace(
+            answer,
+            asked=(),
+            doubt=gate.doubt,
+            traffic_bytes=gate.traffic_bytes,
+            rank_sent_bytes=gate.rank_sent_bytes,
+        )
+        return answer, refused
+
+    def _ask_for(self, call: _Call, replies: Replies) -> tuple[Answer, bool]:
         try:
             reply = self._request(call.request(), call.seconds, replies)
             if not self._enclosure.is_same():  # nor is its peak of memory
@@ -212,13 +254,7 @@ class SandboxStudent:
         if raised is not None:
             answer = Answer(raised=_three_texts(raised), asked=tuple(replies.asked))
             return answer, reply.get("refused") is True
-        after = self._sent_bytes()
-        traffic = None if before is None or after is None else after - before
-        value = reply.get("value")
-        return Answer(value, asked=tuple(replies.asked), traffic_bytes=traffic), False
-
-    def _sent_bytes(self) -> int | None:
-        return sent_bytes(self._pid) if self._ranks else None
+        return Answer(reply.get("value"), asked=tuple(replies.asked)), False
 
     def kill(self) -> None:
         """Kill the process and everything that it started."""
@@ -247,6 +283,7 @@ class _Call:
     ask: Ask | None
     seconds: float
     state: str
+    ranks: int = 0
 
     def request(self) -> dict[str, Any]:
         return {
@@ -272,6 +309,13 @@ _WHILE_MEASURED = (
 )
 _GONE = "Your code ended its own process."
 _ANOTHER = "Your code ended its own process, or put another in its place."
+
+
+def _is_refused_beside(kind: str, message: str, _trace: str) -> bool:
+    if kind == RankError.__name__:  # its message ends in the rank's own error and where it was
+        first = message.partition("\n")[0]
+        return any(first.endswith(f"{kind}: {text}") for kind, text in _REFUSED_BESIDE)
+    return (kind, message) in _REFUSED_BESIDE
 
 
 def _three_texts(raised: Any) -> tuple[str, str, str]:

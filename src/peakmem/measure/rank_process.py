@@ -20,7 +20,9 @@ import cloudpickle
 import torch
 import torch.distributed as dist
 
-__all__ = ["Failed", "Joined", "Returned", "Work", "meeting_place", "run_rank", "stack_file"]
+__all__ = ["GO", "Failed", "Joined", "Returned", "Work", "meeting_place", "run_rank", "stack_file"]
+
+GO = b"go"  # what the launcher says when all have joined
 
 _LOOPBACK = "127.0.0.1"
 _BACKEND = "loopback"  # the name of gloo on that address alone
@@ -105,14 +107,17 @@ def run_rank(
         inherited.close()
     if hasattr(os, "setsid"):
         os.setsid()  # a notebook's interrupt is the launcher's; what a rank starts ends with it
-    threading.Thread(target=_end_with_launcher, args=(connection,), daemon=True).start()
+    go = threading.Event()
+    threading.Thread(target=_listen, args=(connection, go), daemon=True).start()
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // world_size))
     with stack_file(folder, rank).open("w") as stack:
         try:
             function, args = work.unpacked()
             _join(rank, world_size, meeting_place(folder))
-            connection.send(Joined(threading.get_ident()))
+            # Its thread is there ahead of the message: what is mapped then is mapped by the call.
             faulthandler.dump_traceback_later(timeout, file=stack)
+            connection.send(Joined(threading.get_ident()))
+            go.wait()
             said: Returned | Failed = Returned(cloudpickle.dumps(function(*args)))
         except BaseException as error:
             said = _failed(error)
@@ -157,8 +162,9 @@ def _failed(error: BaseException) -> Failed:
     )
 
 
-def _end_with_launcher(connection: Connection) -> None:
-    """End this process when nobody is left at the other end, whatever it is doing."""
+def _listen(connection: Connection, go: threading.Event) -> None:
+    """Hear when to go on; end this process when nobody is left at the other end."""
     with suppress(EOFError, OSError):
-        connection.recv_bytes()
+        while connection.recv_bytes() == GO:
+            go.set()
     os._exit(1)

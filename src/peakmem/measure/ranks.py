@@ -28,7 +28,7 @@ from peakmem.measure import rank_process
 from peakmem.measure.rank_process import Failed, Joined, Returned, Work
 from peakmem.measure.rank_stacks import place_in, stack_of
 
-__all__ = ["RankError", "RanksTimeout", "fork_from_here", "launch"]
+__all__ = ["RankError", "RanksTimeout", "fork_from_here", "launch", "launch_watched"]
 
 Start = Literal["fork", "forkserver", "spawn"]
 
@@ -39,6 +39,10 @@ _FOLLOWS = 1.0  # seconds in which a lost connection is explained by the rank th
 _STACKS = 5.0  # seconds that writing down where a rank is may take
 
 _start: Start = "forkserver" if sys.platform == "linux" else "spawn"
+
+
+def _nothing() -> None:
+    """Look at nothing."""
 
 
 def fork_from_here() -> None:
@@ -69,6 +73,22 @@ def launch(
     seconds from when all have joined. Raises ValueError for what isn't callable, and for a
     `world_size` below 1 or above 64.
     """
+    return launch_watched(function, world_size, *args, timeout=timeout)
+
+
+def launch_watched(
+    function: Callable[..., Any],
+    world_size: int,
+    *args: Any,
+    before: Callable[[], object] = _nothing,
+    after: Callable[[], object] = _nothing,
+    timeout: float = 60.0,
+) -> list[Any]:
+    """As `launch`, for who looks at the ranks from outside while they hold still.
+
+    In this process `before()` is called when all ranks have joined and none has called the
+    function, and `after()` when it has returned in all of them and none has ended.
+    """
     if not callable(function):
         raise ValueError(f"expected a function that each rank calls, but got {function!r}")
     require_whole("world_size", world_size)
@@ -81,7 +101,11 @@ def launch(
         tempfile.TemporaryDirectory(prefix="peakmem-ranks-") as folder,
         _Team(function, args, world_size, timeout, Path(folder)) as team,
     ):
-        return team.results()
+        team.join()
+        before()
+        results = team.results()
+        after()
+        return results
 
 
 class _Rank:
@@ -177,14 +201,20 @@ class _Team:
         while self._ranks:
             self._ranks.pop().kill()
 
-    def results(self) -> list[Any]:
-        """Return what the ranks returned, in their order."""
+    def join(self) -> None:
+        """Wait until all ranks have met, and hold still."""
         if not self._await(lambda rank: rank.thread is not None, _JOIN):
             late = [rank.number for rank in self._ranks if rank.thread is None]
             raise RanksTimeout(
                 f"{_ranks(late)} did not join the others within {_JOIN:g} s; is the machine busy?",
                 where=dict.fromkeys(late, "starting"),
             )
+
+    def results(self) -> list[Any]:
+        """Have the ranks call the function, and return what they returned, in their order."""
+        for rank in self._ranks:
+            with suppress(OSError):  # one that has died is found out below
+                rank.connection.send_bytes(rank_process.GO)
         if not self._await(lambda rank: rank.said is not None, self._timeout):
             raise self._late()
         said = [rank.said for rank in self._ranks]

@@ -24,18 +24,21 @@ from typing import Any
 import numpy as np
 
 from peakmem.core import serialization
-from peakmem.core.errors import NotDefined
+from peakmem.core.errors import NotDefined, RankError
 
 __all__ = [
+    "MARK",
     "Namespace",
     "as_sent",
     "call_each",
     "call_probe",
     "describe",
     "earlier_objects_set_aside",
+    "is_mark",
     "is_refusal",
 ]
 
+MARK = "ranks"  # the key of what a probe says when its ranks hold still: "ready", then "done"
 _ATOMS = {bool, int, float, str, type(None)}  # plain data as they are, and never changed
 
 
@@ -144,6 +147,15 @@ def call_probe(
     return target(Namespace(names), **inputs, **extra)
 
 
+def is_mark(question: Any) -> bool:
+    """Tell whether a question only says that ranks hold still.
+
+    >>> is_mark({"ranks": "ready"}), is_mark("ready")
+    (True, False)
+    """
+    return isinstance(question, dict) and question.keys() == {MARK}
+
+
 def is_refusal(error: BaseException) -> bool:
     """Tell whether an exception says that there was no memory to be had.
 
@@ -153,9 +165,13 @@ def is_refusal(error: BaseException) -> bool:
     (True, True)
     >>> is_refusal(RuntimeError("shapes differ"))
     False
+    >>> is_refusal(RankError("rank 1 was killed by SIGABRT", rank=1))
+    True
     """
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
+    if isinstance(error, RankError) and error.kind in ("", "MemoryError"):
+        return True  # a rank dies of it in a thread that is not Python's
     if isinstance(error, RuntimeError):
         return any(
             sign in str(error) for sign in ("allocate memory", "bad_alloc", "bad allocation")

@@ -40,10 +40,10 @@ def test_sizes_are_those_of_the_system() -> None:
 def test_children_are_those_that_can_hold_memory() -> None:
     forks = "os.fork() or (os.read(0, 1), os._exit(0))\nprint(); input()"
     with child(forks) as pid:
-        assert memory.has_children(pid)
+        assert memory.descendants(pid)
     waits = "os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)"
     with child(f"os.fork() or os._exit(0)\n{waits}\nprint(); input()") as pid:  # a zombie
-        assert not memory.has_children(pid)
+        assert not memory.descendants(pid)
 
 
 # The first thread ends, and another stays: the system shows such a process as a zombie.
@@ -67,7 +67,7 @@ def test_a_process_whose_first_thread_ended_has_sizes_and_is_a_child() -> None:
         assert memory.status_bytes(pid, "VmRSS") > 64 * MIB
         assert memory.Watch(pid, 0).start_bytes > 64 * MIB
     with child(ends + "os.fork() or end()\ninput()") as pid:
-        assert memory.has_children(pid)
+        assert memory.descendants(pid)
 
 
 @pytest.fixture
@@ -94,4 +94,4 @@ def test_a_process_that_is_gone_has_none() -> None:
         with pytest.raises(OSError, match=str(done.pid)):
             ask(done.pid)
     assert memory.stack_start(done.pid) is None
-    assert not memory.has_children(done.pid)
+    assert not memory.descendants(done.pid)

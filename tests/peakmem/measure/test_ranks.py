@@ -225,6 +225,19 @@ def test_without_the_end_of_its_group_it_would_stay(monkeypatch):
     process.kill()
 
 
+def test_a_watcher_looks_before_any_rank_begins_and_when_all_are_done(tmp_path):
+    seen = []
+
+    def write():
+        (tmp_path / str(dist.get_rank())).touch()
+
+    def look():
+        seen.append(sorted(file.name for file in tmp_path.iterdir()))
+
+    ranks.launch_watched(write, 3, before=look, after=look)
+    assert seen == [[], ["0", "1", "2"]]
+
+
 def test_an_interrupt_ends_all_ranks(monkeypatch):
     pids = []
 
@@ -243,7 +256,7 @@ LAUNCHER = """
 import os, torch.distributed as dist
 from peakmem.measure import ranks
 def spin():
-    print(os.getpid(), flush=True)
+    os.write(1, b"%d\\n" % os.getpid())  # in one piece, for all ranks write at once
     while True:
         pass
 {prepare}

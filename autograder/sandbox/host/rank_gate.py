@@ -1,0 +1,126 @@
+"""What the grader does while all ranks of a probe hold still: before they begin, and at the end.
+
+A probe says when its ranks hold still (`peakmem.probes.ranks`). Each is a process that the kernel
+knows, so its budget and the bytes that it has written are taken from outside. What the ranks say
+themselves decides nothing: one that begins too early, or never, leaves the call in doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from autograder.base import memory
+from autograder.base.traffic import sent_bytes, written_bytes
+from autograder.model.task import Budget
+from autograder.sandbox.host.budget import Enforced, Footprint, footprint
+from peakmem.probes import MARK, is_mark
+
+__all__ = ["Baseline", "Gate", "RankBudget"]
+
+_LAUNCHER = Budget(4 * 2**20)  # for what it keeps of the ranks' results
+_AFTERWARDS = 2**18  # bytes that closing connections may still send
+
+
+class Baseline:
+    """Takes the footprint of ranks that only hold still, before any student code has run."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self.footprint: Footprint | None = None
+
+    def reply(self, _question: Any) -> None:
+        """Look at the ranks: of several, all but the same, the largest footprint counts."""
+        prints = [footprint(rank) for rank in memory.descendants(self._pid)]
+        self.footprint = max(prints, key=lambda one: one.data_bytes)
+
+
+class RankBudget:
+    """A budget for each rank, and what the launcher and its ranks mapped before student code."""
+
+    def __init__(
+        self,
+        budget: Budget,
+        launcher: Footprint,
+        rank: Footprint,
+        places: Sequence[str],
+    ) -> None:
+        self._budget, self._launcher, self._rank, self._places = budget, launcher, rank, places
+
+    def enforce(self, launcher: int, ranks: Sequence[int]) -> list[Enforced]:
+        """Put all of them under budgets. What the launcher could hold for its ranks is bounded."""
+        held = [Enforced(launcher, _LAUNCHER, self._launcher, self._places, has_ranks=True)]
+        return held + [Enforced(rank, self._budget, self._rank, self._places) for rank in ranks]
+
+
+class Gate:
+    """Replies to a probe with `world` ranks, which it takes for the children of process `pid`.
+
+    `rank_sent_bytes` are what each has written to files, pipes and connections between the two
+    marks, `traffic_bytes` what all have sent over the submission's own network meanwhile; None
+    where there is no such network. `doubt` says why neither these nor a budget prove anything.
+    """
+
+    def __init__(self, pid: int, world: int, budget: RankBudget | None = None) -> None:
+        self._pid, self._world, self._budget = pid, world, budget
+        self._steps = iter((("ready", self._ready), ("done", self._done)))
+        self._ranks: list[int] = []
+        self._held: list[Enforced] = []
+        self._written: list[int | None] = []
+        self._begun: int | None = None
+        self._ended: int | None = None
+        self.doubt = ""
+        self.rank_sent_bytes: tuple[int, ...] = ()
+        self.traffic_bytes: int | None = None
+
+    def reply(self, question: Any) -> None:
+        """Do what a mark is for; raises LookupError for any other question, and a mark too many."""
+        expected, step = next(self._steps, ("", None))
+        if step is None or not is_mark(question) or question[MARK] != expected:
+            raise LookupError(f"expected the mark {expected!r} of a probe, but got {question!r}")
+        step()
+
+    def _ready(self) -> None:
+        self._ranks = memory.descendants(self._pid)
+        if len(self._ranks) != self._world:
+            self.doubt = _OTHERS
+        if self._budget is not None:
+            self._held = self._budget.enforce(self._pid, self._ranks)
+        self._begun = sent_bytes(self._pid)
+        self._written = [written_bytes(rank) for rank in self._ranks]
+
+    def _done(self) -> None:
+        self._ended = sent_bytes(self._pid)
+        if memory.descendants(self._pid) != self._ranks:
+            self.doubt = self.doubt or _OTHERS
+            return
+        written = zip(map(written_bytes, self._ranks), self._written, strict=True)
+        sent = [_since(after, before) for after, before in written]
+        self.rank_sent_bytes = tuple(each for each in sent if each is not None)
+        self.traffic_bytes = _since(self._ended, self._begun)
+
+    def close(self) -> None:
+        """Lift the launcher's budget, and doubt a call that sent more when it was said to be done.
+
+        Raises OSError if the process is gone.
+        """
+        if self._held:
+            self._held[0].lift()  # the launcher's: the ranks are gone
+        later = _since(sent_bytes(self._pid), self._ended)
+        if later is not None and later > _AFTERWARDS:
+            self.doubt = self.doubt or _LATER
+        self.doubt = next((one.doubt for one in self._held if one.doubt), self.doubt)
+
+
+def _since(after: int | None, before: int | None) -> int | None:
+    return None if after is None or before is None else after - before
+
+
+_OTHERS = (
+    "Beside the ranks of this exercise other processes of your notebook were running, or a rank "
+    "had ended. End them. An instructor will look at this."
+)
+_LATER = (
+    "Your ranks went on sending when the exercise was said to be done. An instructor will look at "
+    "this."
+)
