@@ -20,6 +20,8 @@ __all__ = ["Baseline", "Gate", "RankBudget"]
 
 _LAUNCHER = Budget(4 * 2**20)  # for what it keeps of the ranks' results
 _AFTERWARDS = 2**18  # bytes that closing connections may still send
+_AROUND = 1.05  # bytes of a network for each that is written: headers and acknowledgements
+_MESSAGES = 2**20  # bytes of many small messages beside that
 
 
 class Baseline:
@@ -69,6 +71,7 @@ class Gate:
         self._written: list[int | None] = []
         self._begun: int | None = None
         self._ended: int | None = None
+        self._is_done = False
         self.doubt = ""
         self.rank_sent_bytes: tuple[int, ...] = ()
         self.traffic_bytes: int | None = None
@@ -98,6 +101,9 @@ class Gate:
         sent = [_since(after, before) for after, before in written]
         self.rank_sent_bytes = tuple(each for each in sent if each is not None)
         self.traffic_bytes = _since(self._ended, self._begun)
+        self._is_done = True
+        if (self.traffic_bytes or 0) > _AROUND * sum(self.rank_sent_bytes) + _MESSAGES:
+            self.doubt = self.doubt or _UNWRITTEN
 
     def close(self) -> None:
         """Lift the launcher's budget, and doubt a call that sent more when it was said to be done.
@@ -106,6 +112,8 @@ class Gate:
         """
         if self._held:
             self._held[0].lift()  # the launcher's: the ranks are gone
+        if not self._is_done:
+            self.doubt = self.doubt or _OTHERS
         later = _since(sent_bytes(self._pid), self._ended)
         if later is not None and later > _AFTERWARDS:
             self.doubt = self.doubt or _LATER
@@ -117,8 +125,11 @@ def _since(after: int | None, before: int | None) -> int | None:
 
 
 _OTHERS = (
-    "Beside the ranks of this exercise other processes of your notebook were running, or a rank "
-    "had ended. End them. An instructor will look at this."
+    "This exercise's ranks, and no other processes of your notebook, were to run from its "
+    "beginning to its end. It was not so. An instructor will look at this."
+)
+_UNWRITTEN = (
+    "Your ranks sent more than torch.distributed wrote for them. An instructor will look at this."
 )
 _LATER = (
     "Your ranks went on sending when the exercise was said to be done. An instructor will look at "

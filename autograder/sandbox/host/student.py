@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import select
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,6 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
-from autograder.base.cleaning import plain_text
 from autograder.base.limits import Allowance, Limits, MachineBusy, ProcessLost
 from autograder.base.memory import Watch
 from autograder.model.task import Answer, Budget
@@ -22,8 +20,8 @@ from autograder.sandbox.host.cgroup import Cgroup, enclosed
 from autograder.sandbox.host.conversation import Conversation, Replies, named_process
 from autograder.sandbox.host.in_process import Ask
 from autograder.sandbox.host.isolation import IsolationError
+from autograder.sandbox.host.raised import explained, three_texts
 from autograder.sandbox.host.rank_gate import Baseline, Gate, RankBudget
-from peakmem.core.errors import RankError
 
 __all__ = ["SandboxStudent"]
 
@@ -178,10 +176,8 @@ class SandboxStudent:
         if refused:
             metered, _ = self._run(call)
             return replace(metered, memory="refused")
-        if answer.raised is not None and _is_refused_beside(*answer.raised):
-            kind, message, trace = answer.raised
-            answer = replace(answer, raised=(kind, f"{message}. {_WHILE_MEASURED}", trace))
-        return replace(answer, memory="within", doubt=doubt)
+        raised = answer.raised and explained(*answer.raised)
+        return replace(answer, raised=raised, memory="within", doubt=doubt)
 
     def _run_within(self, budget: Budget, call: _Call) -> tuple[Answer, bool, str]:
         """Run a probe under a budget: its answer, whether memory was refused, and any doubt."""
@@ -252,7 +248,7 @@ class SandboxStudent:
             return Answer(lost=lost, asked=tuple(replies.asked), busy=busy), False
         raised = reply.get("raised")
         if raised is not None:
-            answer = Answer(raised=_three_texts(raised), asked=tuple(replies.asked))
+            answer = Answer(raised=three_texts(raised), asked=tuple(replies.asked))
             return answer, reply.get("refused") is True
         return Answer(reply.get("value"), asked=tuple(replies.asked)), False
 
@@ -298,29 +294,5 @@ _NO_BUDGETS = (
     "This machine does not hold a process to a budget of memory, so what the meter within it says "
     "cannot be confirmed. An instructor will look at this."
 )
-# What a budget refuses beside memory, as Python tells it.
-_REFUSED_BESIDE = {
-    ("RuntimeError", "can't start new thread"),
-    ("BlockingIOError", f"[Errno {errno.EAGAIN}] {os.strerror(errno.EAGAIN)}"),
-    ("OSError", f"[Errno {errno.EFBIG}] {os.strerror(errno.EFBIG)}"),
-}
-_WHILE_MEASURED = (
-    "While its memory is measured, your code can start no thread or process and write to no file."
-)
 _GONE = "Your code ended its own process."
 _ANOTHER = "Your code ended its own process, or put another in its place."
-
-
-def _is_refused_beside(kind: str, message: str, _trace: str) -> bool:
-    if kind == RankError.__name__:  # its message ends in the rank's own error and where it was
-        first = message.partition("\n")[0]
-        return any(first.endswith(f"{kind}: {text}") for kind, text in _REFUSED_BESIDE)
-    return (kind, message) in _REFUSED_BESIDE
-
-
-def _three_texts(raised: Any) -> tuple[str, str, str]:
-    """An exception as sent: believed only in its form, and cut to a bearable length."""
-    parts = raised if isinstance(raised, (list, tuple)) else ()
-    texts = [plain_text(part[:1000]) if isinstance(part, str) else "" for part in parts[:3]]
-    kind, message, trace = (*texts, "", "", "")[:3]
-    return kind, message, trace

@@ -324,6 +324,18 @@ def test_the_submission_has_no_right_to_its_interface(student):
 
 ALL_REDUCES = """
 import sys, types
+from peakmem.probes.ranks import run_ranks
+def by_a_star(n):
+    part = torch.ones(n)
+    came = torch.empty(n)
+    for other in range(1, dist.get_world_size()):
+        if dist.get_rank() == 0:
+            dist.recv(came, other)
+            part += came
+            dist.send(part, other)
+        elif dist.get_rank() == other:
+            dist.send(part, 0)
+            dist.recv(part, 0)
 def by_torch(n):
     dist.all_reduce(torch.ones(n))
 def by_ring(n):
@@ -342,15 +354,21 @@ def by_gathering_all(n):
 def by_nothing(n):
     pass
 trial = sys.modules["trial"] = types.ModuleType("trial")
-trial.probe = lambda student, way, world, n: len(launch(globals()[way], world, n))
+def probe(student, way, world, n, ask):
+    return len(run_ranks(globals()[way], world, n, ask=ask))
+trial.probe = probe
 """
 LARGE = 2**21  # float32: 8 MiB
 
 
-def traffic(student, way, world, n=LARGE):
-    answer = student.run("trial:probe", {"way": way, "world": world, "n": n})
+def measured(student, way, world, n=LARGE):
+    answer = student.run("trial:probe", {"way": way, "world": world, "n": n}, ranks=world)
     assert answer.value == world, answer
-    return answer.traffic_bytes
+    return answer
+
+
+def traffic(student, way, world, n=LARGE):
+    return measured(student, way, world, n).traffic_bytes
 
 
 @pytest.mark.parametrize("world", [2, 4])
@@ -358,7 +376,9 @@ def traffic(student, way, world, n=LARGE):
 def test_the_traffic_of_a_ring_is_the_formulas(student, way, world):
     student.run_cell(ALL_REDUCES)
     each = 2 * (world - 1) / world * 4 * LARGE
-    assert traffic(student, way, world) == pytest.approx(world * each, rel=0.05)
+    answer = measured(student, way, world)
+    assert answer.traffic_bytes == pytest.approx(world * each, rel=0.05)
+    assert answer.rank_sent_bytes == (pytest.approx(each, rel=0.001),) * world
 
 
 def test_another_all_reduce_has_other_traffic(student):
@@ -368,13 +388,22 @@ def test_another_all_reduce_has_other_traffic(student):
     assert gathered > 1.9 * traffic(student, "by_torch", 4)
 
 
-def test_to_meet_takes_little_traffic_and_each_call_has_its_own(student):
+def test_a_star_sends_as_much_as_a_ring_but_one_rank_sends_half_of_it(student):
     student.run_cell(ALL_REDUCES)
-    assert 0 < traffic(student, "by_nothing", 4) < 64 * 1024
+    star, ring = measured(student, "by_a_star", 4), measured(student, "by_ring", 4)
+    assert star.traffic_bytes == pytest.approx(ring.traffic_bytes, rel=0.01)
+    assert max(star.rank_sent_bytes) == pytest.approx(2 * max(ring.rank_sent_bytes), rel=0.001)
+
+
+def test_to_meet_does_not_count_and_each_call_has_its_own(student):
+    student.run_cell(ALL_REDUCES)
+    assert traffic(student, "by_nothing", 4) < 1024
     assert traffic(student, "by_torch", 2) > 2**20
-    assert 0 < traffic(student, "by_nothing", 4) < 64 * 1024
+    assert traffic(student, "by_nothing", 4) < 1024
 
 
-def test_without_a_network_of_its_own_no_traffic_is_told(unprotected):
+def test_without_a_network_of_its_own_what_ranks_wrote_is_told_but_no_traffic(unprotected):
     unprotected.run_cell(ALL_REDUCES)
-    assert traffic(unprotected, "by_torch", 2) is None
+    answer = measured(unprotected, "by_torch", 2)
+    assert answer.traffic_bytes is None
+    assert answer.rank_sent_bytes == (pytest.approx(4 * LARGE, rel=0.001),) * 2
