@@ -1,6 +1,6 @@
 """Starts real processes joined by torch.distributed on this machine, and returns their results.
 
-A rank is a process of its own with memory of its own. Ranks talk by gloo over the loopback
+Ranks talk by gloo over the loopback
 interface. They start as forks of a process that has imported torch already, where the system has
 such forks; on Windows and macOS each starts a Python and imports torch anew.
 """
@@ -41,10 +41,6 @@ _STACKS = 5.0  # seconds that writing down where a rank is may take
 _start: Start = "forkserver" if sys.platform == "linux" else "spawn"
 
 
-def _nothing() -> None:
-    """Look at nothing."""
-
-
 def fork_from_here() -> None:
     """Have ranks be forks of this very process from now on.
 
@@ -80,8 +76,8 @@ def launch_watched(
     function: Callable[..., Any],
     world_size: int,
     *args: Any,
-    before: Callable[[], object] = _nothing,
-    after: Callable[[], object] = _nothing,
+    before: Callable[[], object] = lambda: None,
+    after: Callable[[], object] = lambda: None,
     timeout: float = 60.0,
 ) -> list[Any]:
     """As `launch`, for who looks at the ranks from outside while they hold still.
@@ -94,8 +90,7 @@ def launch_watched(
     require_whole("world_size", world_size)
     if world_size > _MOST:
         raise ValueError(
-            f"expected world_size from 1 to {_MOST}, as each rank is a process of this machine, "
-            f"but got {world_size}"
+            f"expected world_size from 1 to {_MOST}, each a process here, but got {world_size}"
         )
     with (
         tempfile.TemporaryDirectory(prefix="peakmem-ranks-") as folder,
