@@ -39,6 +39,8 @@ def gradescope(
         lines.append(f"Points for manual grading there: {points(of.by_person)}")
     if of.gpu:
         lines.append(f"Left out, since they need a GPU: {points(of.gpu)}")
+    if of.isolation:
+        lines.append(f"Left out, since they need Linux namespaces: {points(of.isolation)}")
     return Report(
         text="\n".join(lines),
         data={"release": release, "points": asdict(of)},

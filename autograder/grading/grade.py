@@ -119,7 +119,7 @@ def _decided(
         elif task.needs_gpu and not sandbox.has_gpu:
             verdicts[task.id] = could_not_judge(task, _NEEDS_GPU, "needs_gpu")
         elif task.ranks and not sandbox.keeps_ranks_apart:
-            verdicts[task.id] = could_not_judge(task, _NEEDS_NAMESPACES)
+            verdicts[task.id] = could_not_judge(task, _NEEDS_NAMESPACES, "needs_isolation")
         else:
             waiting[task.id] = draw(task, secret, submission.student, submission.raw)
     return verdicts, waiting
@@ -196,8 +196,8 @@ _NEEDS_GPU = (
 )
 _NEEDS_NAMESPACES = (
     "In this exercise processes talk to each other, and the machine that graded cannot keep them "
-    "apart from other submissions'. It takes one with Linux namespaces. An instructor will look at "
-    "this."
+    "apart from other submissions'. It takes one with Linux namespaces. Its points are left out of "
+    "your total."
 )
 _TOO_DEEP = (
     "The grader could not read your code: an expression in it is nested too deep. A person will "

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 __all__ = [
     "JUDGED",
     "MANUAL",
+    "NEEDS",
     "NOT_SUBMITTED",
     "SCORED",
     "UNANSWERED",
@@ -25,6 +27,11 @@ UNANSWERED: Literal["unanswered"] = "unanswered"
 JUDGED = frozenset({"right", "partly", "wrong"})
 #: The statuses that have a score.
 SCORED = JUDGED | {UNANSWERED}
+#: What the machine that graded lacked, by the status of the exercises whose points are left out.
+NEEDS: Mapping[Literal["needs_gpu", "needs_isolation"], str] = {
+    "needs_gpu": "a GPU",
+    "needs_isolation": "a machine with Linux namespaces",
+}
 
 # The one place where ids become words: a verdict's status, a submission's end, or one of the above.
 _WORDS = {
@@ -33,6 +40,7 @@ _WORDS = {
     "wrong": "incorrect",
     "could_not_judge": "not judged",
     "needs_gpu": "needs a GPU",
+    "needs_isolation": "needs isolation",
     UNANSWERED: "not answered",
     "left_out": "left out",
     MANUAL: "manual grading",

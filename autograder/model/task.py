@@ -26,7 +26,14 @@ __all__ = [
 Memory = Literal["", "within", "refused"]
 #: The last one is given when grades are published, to what a course leaves out.
 Status = Literal[
-    "right", "partly", "wrong", "unanswered", "needs_gpu", "could_not_judge", "left_out"
+    "right",
+    "partly",
+    "wrong",
+    "unanswered",
+    "needs_gpu",
+    "needs_isolation",
+    "could_not_judge",
+    "left_out",
 ]
 
 

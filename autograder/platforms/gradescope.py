@@ -13,7 +13,7 @@ from typing import Any
 from autograder.base.cleaning import plain_text
 from autograder.base.csv_table import no_formula
 from autograder.model.result import Result
-from autograder.model.status import JUDGED
+from autograder.model.status import JUDGED, NEEDS, shown
 from autograder.model.task import Verdict
 from autograder.notebooks.questions import Question
 from autograder.publish.export import points, said
@@ -73,8 +73,8 @@ def _test(question: Question, result: Result, verdict: Verdict | None) -> dict[s
         return _open(question, f"manual grading, {of}", _BY_PERSON)
     if verdict is None:
         return _open(question, f"not judged, {of}", f"{_WAITS} {_NO_VERDICT}")
-    if verdict.status == "needs_gpu":
-        return _open(question, f"needs a GPU, {of} left out", verdict.message)
+    if verdict.status in NEEDS:
+        return _open(question, f"{shown(verdict.status)}, {of} left out", verdict.message)
     if verdict.status not in JUDGED:
         return _open(question, f"not judged, {of}", f"{_WAITS} {verdict.message}")
     return {
@@ -105,14 +105,20 @@ def _summary(
         return [_ENDS[result.end], *reason, *map(str, result.notes)]
     judged = sum(test.get("max_score", 0.0) for test in tests)
     earned = sum(test.get("score", 0.0) for test in tests)
-    gpu_tasks = {v.task for v in result.verdicts if v.status == "needs_gpu"}
-    gpu = sum(q.points for q in questions if q.id in gpu_tasks)
-    waiting = sum(q.points for q in questions) - judged - gpu
+    needs = {v.task: v.status for v in result.verdicts if v.status in NEEDS}
+    lacking = {
+        what: sum(q.points for q in questions if needs.get(q.id) == status)
+        for status, what in NEEDS.items()
+    }
+    waiting = sum(q.points for q in questions) - judged - sum(lacking.values())
     lines = [f"{points(earned)} of the {points(judged)} points that were judged."]
     if waiting:
         lines.append(f"{points(waiting)} points are waiting for manual grading.")
-    if gpu:
-        lines.append(f"{points(gpu)} points need a GPU and are left out of the total.")
+    lines += [
+        f"{points(of)} points need {what} and are left out of the total."
+        for what, of in lacking.items()
+        if of
+    ]
     if not result.isolated:
         lines.append("NOT ISOLATED: this code ran outside the sandbox.")
     return [*lines, *map(str, result.notes)]

@@ -34,7 +34,7 @@ _TEMPLATES = Path(__file__).parents[1] / "templates"
 
 @dataclass(frozen=True)
 class Points:
-    """A lab's points on Gradescope, which has no GPU."""
+    """A lab's points on Gradescope, which has no GPU and no Linux namespaces."""
 
     #: Points that the autograder gives.
     graded: float
@@ -42,6 +42,8 @@ class Points:
     by_person: float
     #: Points that are left out, since they need a GPU.
     gpu: float
+    #: Points that are left out, since their processes talk to each other.
+    isolation: float
 
 
 def lab_secret(course_secret: bytes, lab: str) -> bytes:
@@ -77,16 +79,18 @@ def make_zip(course: Course, lab: str, course_secret: bytes, out: Path) -> str:
 
 def points_of(course: Course, lab: str) -> Points:
     """Return how many of the lab's points Gradescope gives by itself, and how many it cannot."""
-    needs_gpu = {task.id for task in find_lab(lab).tasks if task.needs_gpu}
-    graded = by_person = gpu = 0.0
+    tasks = {task.id: task for task in find_lab(lab).tasks}
+    graded = by_person = gpu = isolation = 0.0
     for question in questions_of([lab], course)[lab]:
         if question.by_person:
             by_person += question.points
-        elif question.id in needs_gpu:
+        elif tasks[question.id].needs_gpu:
             gpu += question.points
+        elif tasks[question.id].ranks:
+            isolation += question.points
         else:
             graded += question.points
-    return Points(graded, by_person, gpu)
+    return Points(graded, by_person, gpu, isolation)
 
 
 def _notebooks(course: Course, lab: str) -> Mapping[str, bytes]:

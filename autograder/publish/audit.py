@@ -10,7 +10,7 @@ from pathlib import Path
 
 from autograder.base.csv_table import cell_text
 from autograder.base.damage import Damaged, is_there
-from autograder.model.status import MANUAL, NOT_SUBMITTED, SCORED, shown, status_of
+from autograder.model.status import MANUAL, NEEDS, NOT_SUBMITTED, SCORED, shown, status_of
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.binder import bind
 from autograder.notebooks.questions import Question, questions_in, read_notebooks
@@ -25,7 +25,7 @@ from autograder.store.scores import scores_in
 
 __all__ = ["audit", "questions_then"]
 
-_NOT_JUDGED = {"needs_gpu", "could_not_judge", "left_out", MANUAL, "quarantined", "failed"}
+_NOT_JUDGED = {*NEEDS, "could_not_judge", "left_out", MANUAL, "quarantined", "failed"}
 _AGAIN = "run `autograder grade` again"
 _LOOKED_AT = ("task", "status", "score", "max_score")  # columns of grades.csv
 

@@ -23,7 +23,7 @@ from autograder.base.files import write_whole
 from autograder.model.lateness import ON_TIME, Lateness
 from autograder.model.manual_grades import NOTHING, Given
 from autograder.model.result import Result
-from autograder.model.status import SCORED
+from autograder.model.status import NEEDS, SCORED
 from autograder.notebooks.binder import is_bound
 from autograder.notebooks.graded import marks_of
 from autograder.notebooks.questions import Question, questions_in, source_notebook
@@ -170,15 +170,18 @@ def _comments(
 
 def _total(
     result: Result, questions: Sequence[Question], given: Given, late: Lateness
-) -> dict[str, str]:
+) -> dict[str, Any]:
     """The points so far, and what is left out of them, each as text; empty where there is none."""
     judged = {v.task: v.points for v in result.verdicts if v.status in SCORED}
     earned = judged | dict(given.points)
-    no_gpu = {v.task for v in result.verdicts if v.status == "needs_gpu"} - earned.keys()
+    needs = {v.task: v.status for v in result.verdicts if v.task not in earned}
     most = {q.id: q.points for q in questions} | {v.task: v.max_points for v in result.verdicts}
-    gpu = sum(most[q.id] for q in questions if q.id in no_gpu)
+    lacking = {
+        what: sum(most[q.id] for q in questions if needs.get(q.id) == status)
+        for status, what in NEEDS.items()
+    }
     known = sum(most[q.id] for q in questions if q.id in earned)
-    left = sum(most[q.id] for q in questions) - known - gpu
+    left = sum(most[q.id] for q in questions) - known - sum(lacking.values())
     bonus = sum(earned[task] for task, of in most.items() if not of and task in earned)
     total = sum(earned.values())
     return {
@@ -187,6 +190,6 @@ def _total(
         "late": str(late) if late.percent_off else "",
         "of": points(known),
         "manual": points(left) if left else "",
-        "gpu": points(gpu) if gpu else "",
+        "lacking": [f"{points(of)} points need {what}" for what, of in lacking.items() if of],
         "bonus": points(bonus) if bonus else "",
     }

@@ -18,6 +18,7 @@ _ICONS = {
     "partly": "◐",
     "wrong": "✘",
     "needs_gpu": "▣",
+    "needs_isolation": "▣",
     "could_not_judge": "?",
     UNANSWERED: "∅",
     "left_out": "○",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from autograder.base.damage import Damaged
 from autograder.model.lateness import ON_TIME, Lateness
-from autograder.model.status import NOT_SUBMITTED, status_of
+from autograder.model.status import NEEDS, NOT_SUBMITTED, status_of
 from autograder.model.submission import SubmissionKey
 from autograder.rules.semester import Student, read_semester
 from autograder.store.out_folder import OutFolder
@@ -99,7 +99,7 @@ def _standing(
         if score is not None:
             points, scored = points + score, scored + float(row["max_score"])
             stretch += score if row.get("kind") == "stretch" else 0.0
-        elif status_of(row["status"]) not in ("needs_gpu", "left_out"):
+        elif status_of(row["status"]) not in {*NEEDS, "left_out"}:
             waiting.append(row["task"])
             open_points += float(row["max_score"])
     return Standing(

@@ -17,6 +17,7 @@ from autograder.base.files import write_whole
 from autograder.content import full_id
 from autograder.model.note import Note
 from autograder.model.result import Result
+from autograder.model.status import NEEDS
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.questions import Question, questions_of
 from autograder.publish.export import said
@@ -33,6 +34,7 @@ Kind = Literal[
     "second_look",
     "manual",
     "needs_gpu",
+    "needs_isolation",
     "repaired",
 ]
 Scores = Mapping[str, float | None]
@@ -62,6 +64,10 @@ _KINDS: dict[Kind, tuple[str, str]] = {
         "Needs a GPU, so it is left out of the points; on a machine with one",
         "autograder{course} regrade {lab} --submitted SUBMITTED --out {out}",
     ),
+    "needs_isolation": (
+        "Needs Linux namespaces, so it is left out of the points; on a machine with them",
+        "autograder{course} regrade {lab} --submitted SUBMITTED --out {out}",
+    ),
     "repaired": (
         "Repaired before grading; look at the feedback page",
         "{pages}/{student}/{lab}.html",
@@ -71,6 +77,7 @@ _WHY = {
     "manual": "Graded manually.",
     "second_look": "The manual points were given for other work than counts now.",
     "needs_gpu": "The machine that graded has no GPU.",
+    "needs_isolation": "The machine that graded has no Linux namespaces.",
 }
 _MOST_LINES = 10  # of single needs
 _WIDTH = 100
@@ -185,18 +192,23 @@ def _of_class(
     words: Words,
     questions: Mapping[str, Sequence[Question]],
 ) -> Iterator[Need]:
-    """What is the same for everybody: answers to grade manually, and exercises that need a GPU."""
-    counts: dict[Kind, Counter[tuple[str, str]]] = {"manual": Counter(), "needs_gpu": Counter()}
+    """What is the same for everybody: answers to grade manually, and what the machine lacked."""
+    counts: dict[Kind, Counter[tuple[str, str]]] = {
+        "manual": Counter(),
+        "needs_gpu": Counter(),
+        "needs_isolation": Counter(),
+    }
     for result in results:
         if result.end != "graded":
             continue
         own = scores.get(result.key, {})
-        by_gpu = {v.task for v in result.verdicts if v.status == "needs_gpu"}
+        statuses = {v.task: v.status for v in result.verdicts}
         for question in questions[result.lab]:
             if own.get(question.id) is None:
                 key = (result.lab, question.id)
                 counts["manual"][key] += question.by_person
-                counts["needs_gpu"][key] += question.id in by_gpu
+                for need in NEEDS:
+                    counts[need][key] += statuses.get(question.id) == need
     for kind, of_kind in counts.items():
         for (lab, task), count in of_kind.items():
             if count:

@@ -9,14 +9,14 @@ from statistics import mean, median
 
 from autograder.base.csv_table import cell_text
 from autograder.model.result import Result
-from autograder.model.status import JUDGED, NOT_SUBMITTED, shown
+from autograder.model.status import JUDGED, NEEDS, NOT_SUBMITTED, shown
 from autograder.model.submission import SubmissionKey
 from autograder.publish.export import points
 
 __all__ = ["LabSummary", "cut", "summaries", "told"]
 
 _ENDS = ("graded", "quarantined", "failed")
-_STATUSES = ("right", "partly", "wrong", "could_not_judge", "needs_gpu")
+_STATUSES = ("right", "partly", "wrong", "could_not_judge", *NEEDS)
 _WIDTH = 80
 _MOST_ROWS = 40  # submissions that are shown one by one; a larger class as figures only
 
@@ -144,7 +144,7 @@ def _row(result: Result) -> tuple[str, str, str, str]:
         return result.student, result.lab, "-", f"{shown(result.end)}: {cell_text(result.reason)}"
     earned, of = _judged(result)
     statuses = Counter[str](v.status for v in result.verdicts)
-    left = {shown(status): statuses[status] for status in ("could_not_judge", "needs_gpu")}
+    left = {shown(status): statuses[status] for status in ("could_not_judge", *NEEDS)}
     mark = "" if result.isolated else "NOT ISOLATED "
     return result.student, result.lab, f"{points(earned)} / {points(of)}", mark + _counted(left)
 

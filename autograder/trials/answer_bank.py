@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from autograder.model.result import Result
-from autograder.model.status import shown
+from autograder.model.status import NEEDS, shown
 from autograder.model.task import Lab, Task, Verdict
 from autograder.trials.packing import pack
 
@@ -192,16 +192,16 @@ def check_bank(release: Mapping[str, Any], entries: Sequence[Entry], grade: Grad
         problems=tuple(problems),
         not_run=tuple(_not_run(entries, verdicts)),
         inexact=tuple(_inexact(entries, verdicts)),
-        graded=sum(not _needs_gpu(verdicts[entry.label]) for entry in entries),
+        graded=sum(not _was_not_run(verdicts[entry.label]) for entry in entries),
     )
 
 
-def _needs_gpu(verdict: Verdict | str) -> bool:
-    return isinstance(verdict, Verdict) and verdict.status == "needs_gpu"
+def _was_not_run(verdict: Verdict | str) -> bool:
+    return isinstance(verdict, Verdict) and verdict.status in NEEDS
 
 
 def _not_run(entries: Sequence[Entry], verdicts: Mapping[str, Verdict | str]) -> Iterator[str]:
-    counts = Counter(entry.task for entry in entries if _needs_gpu(verdicts[entry.label]))
+    counts = Counter(entry.task for entry in entries if _was_not_run(verdicts[entry.label]))
     for task, count in counts.items():
         yield f"{task}: needs a GPU, so {count} answers were not run."
 
@@ -209,7 +209,7 @@ def _not_run(entries: Sequence[Entry], verdicts: Mapping[str, Verdict | str]) ->
 def _inexact(entries: Sequence[Entry], verdicts: Mapping[str, Verdict | str]) -> Iterator[str]:
     for entry in entries:
         verdict = verdicts[entry.label]
-        if isinstance(verdict, str) or _needs_gpu(verdict) or entry.kind == "right":
+        if isinstance(verdict, str) or _was_not_run(verdict) or entry.kind == "right":
             continue
         if verdict.points < entry.earns:
             yield f"{entry.label} earned {verdict.points:g}, less than the {entry.earns:g} it says."
@@ -247,7 +247,7 @@ def _verdicts(
 def _complaints(entry: Entry, verdict: Verdict | str) -> list[str]:
     if isinstance(verdict, str):
         return [f"{entry.label} was not judged: {verdict}"]
-    if verdict.status == "needs_gpu":
+    if verdict.status in NEEDS:
         return []
     came = f"{verdict.points:g} of {verdict.max_points:g} points"
     said = f"{shown(verdict.status)}, {verdict.message}"

@@ -28,6 +28,7 @@ from autograder.base.spelling import did_you_mean
 from autograder.content import find_lab, find_task
 from autograder.grading.grade import grade
 from autograder.model.definitions import reachable
+from autograder.model.status import NEEDS
 from autograder.model.submission import RunCell, Submission
 from autograder.model.task import Verdict
 from autograder.notebooks.intake import take_in_bytes
@@ -213,7 +214,9 @@ def check_mutants(
 def _end(verdict: Verdict | str) -> str:
     if isinstance(verdict, str):
         return "failed"
-    ends = {"right": "survived", "needs_gpu": "not run", "could_not_judge": "doubted"}
+    if verdict.status in NEEDS:
+        return "not run"
+    ends = {"right": "survived", "could_not_judge": "doubted"}
     return ends.get(verdict.status, "killed")
 
 

@@ -89,9 +89,7 @@ def launch_watched(
         raise ValueError(f"expected a function that each rank calls, but got {function!r}")
     require_whole("world_size", world_size)
     if world_size > _MOST:
-        raise ValueError(
-            f"expected world_size from 1 to {_MOST}, each a process here, but got {world_size}"
-        )
+        raise ValueError(f"expected world_size from 1 to {_MOST} processes, but got {world_size}")
     with (
         tempfile.TemporaryDirectory(prefix="peakmem-ranks-") as folder,
         _Team(function, args, world_size, timeout, Path(folder)) as team,

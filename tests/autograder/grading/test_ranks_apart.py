@@ -31,7 +31,7 @@ def test_they_wait_for_an_instructor_and_all_others_are_graded(apart: bool) -> N
     assert (first.id in waiting) is apart
     assert all(task.id in waiting for task in others)
     if not apart:
-        assert verdicts[first.id].status == "could_not_judge"
+        assert verdicts[first.id].status == "needs_isolation"
         assert "namespaces" in verdicts[first.id].message
 
 

@@ -96,6 +96,7 @@ QUESTIONS = (
     Question("lab05-d", "5.4 On a GPU", 5, by_person=False),
     Question("lab05-e", "5.5 Lost", 1, by_person=False),
     Question("lab05-f", "5.6 In words", 2, by_person=True),
+    Question("lab05-g", "5.7 In ranks", 6, by_person=False),
 )
 
 
@@ -108,6 +109,7 @@ VERDICTS = (
     verdict("b", "partly", 3, value=2, speed=0),
     verdict("c", "could_not_judge", 2, "The meter saw less than the system."),
     verdict("d", "needs_gpu", 5, "This exercise needs a GPU."),
+    verdict("g", "needs_isolation", 6, "In this exercise processes talk to each other."),
 )
 GRADED = Result(
     "s", LAB, "graded", verdicts=VERDICTS, notes=(Note("repair", "One cell was put back."),)
@@ -154,12 +156,14 @@ def test_what_nobody_judged_has_no_score_and_says_what_it_waits_for() -> None:
         "5.4 On a GPU (needs a GPU, 5 points left out)",
         "5.5 Lost (not judged, 1 point)",
         "5.6 In words (manual grading, 2 points)",
+        "5.7 In ranks (needs isolation, 6 points left out)",
     ]
     for test in waiting:
         assert not {"score", "max_score", "status"} & set(test)
     assert "The meter saw less" in waiting[0]["output"]
     assert "5 points are waiting for manual grading" in results["output"]
     assert "5 points need a GPU" in results["output"]
+    assert "6 points need a machine with Linux namespaces" in results["output"]
 
 
 @pytest.mark.parametrize(("end", "shown"), [("quarantined", True), ("failed", False)])

@@ -16,7 +16,8 @@ from autograder.model.lateness import ON_TIME, Lateness
 from autograder.model.manual_grades import NOTHING, Given
 from autograder.model.note import Note
 from autograder.model.result import Result
-from autograder.model.task import Verdict
+from autograder.model.status import NEEDS
+from autograder.model.task import Status, Verdict
 from autograder.publish import feedback_cells
 from autograder.publish.feedback import feedback_html, shows, write_feedback
 from autograder.store.out_folder import OutFolder
@@ -220,10 +221,13 @@ def test_a_page_shows_points_status_mistake_and_message(course: Course) -> None:
         assert f'id="{question}"' in html
 
 
-def test_points_that_need_a_gpu_leave_the_total(course: Course) -> None:
-    html = feedback_html(graded(verdicts=(verdict(), verdict(HALVE, "needs_gpu"))), course)
+@pytest.mark.parametrize("status", NEEDS)
+def test_points_that_need_what_the_machine_lacked_leave_the_total(
+    course: Course, status: Status
+) -> None:
+    html = feedback_html(graded(verdicts=(verdict(), verdict(HALVE, status))), course)
     assert "<b>2</b> of 2 points so far" in html
-    assert "1 points need a GPU. They are left out of your total." in html
+    assert f"1 points need {NEEDS[status]}. They are left out of your total." in html
 
 
 def test_what_a_person_gave_stands_in_place_of_what_the_grader_says(course: Course) -> None:
@@ -345,7 +349,7 @@ def test_no_page_is_wider_than_its_screen(
 
 
 def test_every_text_has_good_contrast(browser: Browser, tmp_path: Path, course: Course) -> None:
-    statuses = ("right", "partly", "wrong", "needs_gpu", "could_not_judge")
+    statuses = ("right", "partly", "wrong", *NEEDS, "could_not_judge")
     worst = 21.0
     for status in statuses:
         result = graded(verdicts=(verdict(status=status),), isolated=False)

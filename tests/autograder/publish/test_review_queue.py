@@ -40,6 +40,7 @@ RESULTS = [
     graded("ada", notes=(REPAIR,)),
     graded("kim", verdicts=(verdict(status="could_not_judge", message="Doubt."), verdict(HALVE))),
     graded("lin", verdicts=(verdict(), verdict(HALVE, "needs_gpu"))),
+    graded("max", verdicts=(verdict(DOUBLE, "needs_isolation"), verdict(HALVE))),
     end_of("bob", "quarantined", "The file is empty."),
     end_of("fay", "failed", "The grader's process stopped."),
 ]
@@ -89,8 +90,9 @@ def test_all_that_is_left_is_named_the_most_pressing_first(course: Course) -> No
         ("failed", "fay", "", 1),
         ("quarantined", "bob", "", 1),
         ("not_judged", "kim", DOUBLE, 1),
-        ("manual", "", EXPLAIN, 3),
+        ("manual", "", EXPLAIN, 4),
         ("needs_gpu", "", HALVE, 1),
+        ("needs_isolation", "", DOUBLE, 1),
         ("repaired", "ada", "", 1),
     ]
 
@@ -101,6 +103,8 @@ def test_what_a_person_gave_points_for_is_done(course: Course) -> None:
     give(out, "kim", DOUBLE, 1)
     give(out, "lin", EXPLAIN, 0)
     give(out, "lin", HALVE, 1)
+    give(out, "max", DOUBLE, 2)
+    give(out, "max", EXPLAIN, 1)
     for task in (DOUBLE, HALVE, EXPLAIN):
         give(out, "bob", task, 0)
     assert [(n.kind, n.count) for n in needs(RESULTS, out, course)] == [
@@ -189,5 +193,5 @@ def test_the_list_has_everybody_and_no_formula(course: Course, tmp_path: Path) -
     write_needs(needs(results, out, course), out)
     with out.manual_review.open(newline="", encoding="utf-8") as file:
         table = list(csv.DictReader(file))
-    assert len(table) == len(rows) == 7
+    assert len(table) == len(rows) == 8
     assert (table[0]["student"], table[0]["why"]) == ("'@eve", "'=cmd()")

@@ -37,6 +37,7 @@ def test_the_figures_are_those_of_the_class() -> None:
         "incorrect": 1,
         "not judged": 1,
         "needs a GPU": 1,
+        "needs isolation": 0,
     }
     # Of what was judged: 1.5 of 2, 2 of 3, 3 of 3, and 0 of 0.
     assert (lab.mean_points, lab.median_points, lab.max_points) == (1.625, 1.75, 3)
