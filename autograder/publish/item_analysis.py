@@ -47,6 +47,8 @@ class Mistake:
     count: int
     #: One of them.
     student: str
+    #: What that student reads about it.
+    message: str
     #: What that student wrote.
     code: str
 
@@ -158,11 +160,15 @@ def _item(task: str, by_task: Mapping[str, _Answers], code: Code, *, is_small: b
         mean_share=mean_share,
         discrimination=discrimination,
         mistakes=tuple(
-            Mistake(name, count, (by := answers.examples[name]).student, _cut(code(by, task)))
-            for name, count in common
+            _mistake(name, count, answers.examples[name], task, code) for name, count in common
         ),
         advice=tuple(_advice(answers, mean_share, discrimination, is_small=is_small)),
     )
+
+
+def _mistake(name: str, count: int, example: Result, task: str, code: Code) -> Mistake:
+    message = next(verdict.message for verdict in example.verdicts if verdict.task == task)
+    return Mistake(name, count, example.student, message, _cut(code(example, task)))
 
 
 def _discrimination(task: str, by_task: Mapping[str, _Answers]) -> float | None:

@@ -16,7 +16,8 @@ LAB = "lab01_formats"
 
 def verdict(task: str, earned: float, most: float = 2, mistake: str | None = None) -> Verdict:
     status = "right" if earned == most else "partly" if earned else "wrong"
-    return Verdict(task, status, {"all": earned}, most, "", mistake)
+    message = "Your range ends one too early." if mistake else ""
+    return Verdict(task, status, {"all": earned}, most, message, mistake)
 
 
 def of_scores(scores: list[list[float]], mistake: str | None = None) -> list[Result]:
@@ -98,6 +99,11 @@ def test_an_example_begins_with_the_function() -> None:
     code = "import math\n\n\ndef f(x):\n    return x\n"
     (mistake,) = analyse(LAB, scores, lambda *_: code).items[0].mistakes
     assert mistake.code == "def f(x):\n    return x"
+
+
+def test_a_mistake_is_told_as_the_student_reads_it() -> None:
+    page = page_html(analyse(LAB, of_scores([[0.0, 2.0]], "off_by_one"), no_code), "Lab")
+    assert "<b>off_by_one</b>: “Your range ends one too early.” (<bdi>s000</bdi>)" in page
 
 
 @pytest.mark.parametrize(
