@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import pickle
 import sys
@@ -20,9 +19,12 @@ import cloudpickle
 import torch
 import torch.distributed as dist
 
-__all__ = ["GO", "Failed", "Joined", "Returned", "Work", "meeting_place", "run_rank", "stack_file"]
+__all__ = ["GO", "WHERE", "Failed", "Joined", "Returned", "Waits", "Work", "run_rank"]
 
 GO = b"go"  # what the launcher says when all have joined
+WHERE = b"where"  # and what it asks when the function does not return
+
+Stack = Sequence[tuple[str, int, str]]  # (file, line, function), the outermost call first
 
 _LOOPBACK = "127.0.0.1"
 _BACKEND = "loopback"  # the name of gloo on that address alone
@@ -52,9 +54,14 @@ class Work:
 
 @dataclass(frozen=True)
 class Joined:
-    """A rank has met all others; `thread` is the one that calls the function."""
+    """A rank has met all others."""
 
-    thread: int
+
+@dataclass(frozen=True)
+class Waits:
+    """Where a rank is that has not returned."""
+
+    stack: Stack
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ class Returned:
 
 @dataclass(frozen=True)
 class Failed:
-    """What the function raised, with its stack, the outermost call first.
+    """What the function raised, and where.
 
     `may_follow` says that it may come from the end of another rank: torch raises a RuntimeError
     for a lost connection.
@@ -74,25 +81,14 @@ class Failed:
 
     kind: str
     message: str
-    stack: Sequence[tuple[str, int, str]]
+    stack: Stack
     may_follow: bool
-
-
-def meeting_place(folder: Path) -> Path:
-    """Return the file by which the ranks find each other."""
-    return folder / "store"
-
-
-def stack_file(folder: Path, rank: int) -> Path:
-    """Return the file in which a rank that does not return in time writes down its stack."""
-    return folder / f"stack{rank}"
 
 
 def run_rank(
     work: Work,
     rank: int,
     world_size: int,
-    timeout: float,
     folder: Path,
     connection: Connection,
     others: Sequence[Connection],
@@ -108,25 +104,23 @@ def run_rank(
     if hasattr(os, "setsid"):
         os.setsid()  # a notebook's interrupt is the launcher's; what a rank starts ends with it
     go = threading.Event()
-    threading.Thread(target=_listen, args=(connection, go), daemon=True).start()
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // world_size))
-    with stack_file(folder, rank).open("w") as stack:
-        try:
-            function, args = work.unpacked()
-            _join(rank, world_size, meeting_place(folder))
-            # Its thread is there ahead of the message: what is mapped then is mapped by the call.
-            faulthandler.dump_traceback_later(timeout, file=stack)
-            connection.send(Joined(threading.get_ident()))
-            go.wait()
-            said: Returned | Failed = Returned(cloudpickle.dumps(function(*args)))
-        except BaseException as error:
-            said = _failed(error)
-        faulthandler.cancel_dump_traceback_later()
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(Exception):
-                stream.flush()
-        connection.send(said)
-        threading.Event().wait()
+    listening = (connection, go, threading.get_ident())
+    threading.Thread(target=_listen, args=listening, daemon=True).start()
+    share = max(1, (os.cpu_count() or 1) // world_size)
+    torch.set_num_threads(min(share, torch.get_num_threads()))  # who asked for one gets one
+    try:
+        function, args = work.unpacked()
+        _join(rank, world_size, folder / "store")
+        connection.send(Joined())
+        go.wait()
+        said: Returned | Failed = Returned(cloudpickle.dumps(function(*args)))
+    except BaseException as error:
+        said = _failed(error)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    connection.send(said)
+    threading.Event().wait()
 
 
 def _join(rank: int, world_size: int, meeting: Path) -> None:
@@ -152,19 +146,27 @@ def _over_loopback(
 
 
 def _failed(error: BaseException) -> Failed:
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if f.filename != __file__]
+    stack = _plain(traceback.extract_tb(error.__traceback__))
     return Failed(
         kind=type(error).__name__,
         message=str(error),
-        stack=[(f.filename, f.lineno or 0, f.name) for f in own],
+        stack=[place for place in stack if place[0] != __file__],
         may_follow=isinstance(error, RuntimeError),
     )
 
 
-def _listen(connection: Connection, go: threading.Event) -> None:
-    """Hear when to go on; end this process when nobody is left at the other end."""
+def _plain(stack: traceback.StackSummary) -> Stack:
+    return [(frame.filename, frame.lineno or 0, frame.name) for frame in stack]
+
+
+def _listen(connection: Connection, go: threading.Event, thread: int) -> None:
+    """Hear when to go on, and tell where `thread` is; end this process when nobody is left."""
     with suppress(EOFError, OSError):
-        while connection.recv_bytes() == GO:
-            go.set()
+        while True:
+            said = connection.recv_bytes()
+            if said == GO:
+                go.set()
+            elif said == WHERE:
+                frame = sys._current_frames()[thread]
+                connection.send(Waits(_plain(traceback.extract_stack(frame))))
     os._exit(1)

@@ -1,32 +1,30 @@
 """Starts real processes joined by torch.distributed on this machine, and returns their results.
 
-Ranks talk by gloo over the loopback
-interface. They start as forks of a process that has imported torch already, where the system has
-such forks; on Windows and macOS each starts a Python and imports torch anew.
+Ranks talk by gloo over the loopback interface. They start as forks of a process that has imported
+torch already, where the system has such forks; on Windows and macOS each starts a Python and
+imports torch anew.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-import os
 import pickle
-import signal
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import wait
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Literal, Self
 
 from peakmem.core.errors import RankError, RanksTimeout, require_whole
 from peakmem.measure import rank_process
-from peakmem.measure.rank_process import Failed, Joined, Returned, Work
-from peakmem.measure.rank_stacks import place_in, stack_of
+from peakmem.measure.rank_handle import Rank
+from peakmem.measure.rank_process import Failed, Returned, Work
+from peakmem.measure.stillness import Stillness
 
 __all__ = ["RankError", "RanksTimeout", "fork_from_here", "launch", "launch_watched"]
 
@@ -36,7 +34,7 @@ _MOST = 64  # ranks: more processes than that are a mistake on one machine
 _JOIN = 120.0  # seconds that starting all ranks may take
 _TICK = 0.2  # seconds between looks for ranks that have died
 _FOLLOWS = 1.0  # seconds in which a lost connection is explained by the rank that died
-_STACKS = 5.0  # seconds that writing down where a rank is may take
+_STILL = 5.0  # seconds in which ranks that wait for each other do nothing at all
 
 _start: Start = "forkserver" if sys.platform == "linux" else "spawn"
 
@@ -65,8 +63,9 @@ def launch(
         launch(mine, 4, torch.ones(3))
 
     When one rank fails, all end. Raises RankError, which has its rank, for the first error or death
-    of a rank, and RanksTimeout, which says where each rank waits, if they take over `timeout`
-    seconds from when all have joined. Raises ValueError for what isn't callable, and for a
+    of a rank. Raises RanksTimeout, which says where each rank waits, if they take over `timeout`
+    seconds from when all have joined, and, on Linux, if for 5 seconds none of them does anything,
+    as when one skips what the others wait for. Raises ValueError for what isn't callable, and for a
     `world_size` below 1 or above 64.
     """
     return launch_watched(function, world_size, *args, timeout=timeout)
@@ -101,48 +100,6 @@ def launch_watched(
         return results
 
 
-class _Rank:
-    """A rank as its launcher sees it: a process, and what it has said."""
-
-    def __init__(self, number: int, process: BaseProcess, connection: Connection) -> None:
-        self.number = number
-        self.process = process
-        self.connection = connection
-        self.thread: int | None = None  # which of its threads calls the function, once it joined
-        self.said: Returned | Failed | None = None
-
-    def listen(self) -> None:
-        """Take what it has said; RankError if it ended without a word."""
-        # First the exit: what was said before it is then there to be read.
-        ended = self.process.exitcode is not None
-        try:
-            while self.said is None and self.connection.poll():
-                message = self.connection.recv()
-                if isinstance(message, Joined):
-                    self.thread = message.thread
-                else:
-                    self.said = message
-        except (EOFError, OSError):
-            self.process.join(_TICK)
-            ended = True
-        if ended and not isinstance(self.said, Failed):
-            raise RankError(
-                f"rank {self.number} {_end(self.process.exitcode)} before all ranks had returned",
-                rank=self.number,
-            )
-
-    def kill(self) -> None:
-        """Kill the process and what it started, and wait for its end."""
-        pid = self.process.pid
-        if hasattr(os, "killpg") and pid is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
-        self.process.kill()  # it may not have had the time to lead a group
-        self.process.join()
-        self.process.close()
-        self.connection.close()
-
-
 class _Team:
     """All ranks of one launch. At the end of the block each of them is gone."""
 
@@ -156,7 +113,7 @@ class _Team:
     ) -> None:
         self._timeout = timeout
         self._folder = folder
-        self._ranks: list[_Rank] = []
+        self._ranks: list[Rank] = []
         work = Work(function, args) if _start == "fork" else Work.packed(function, args)
         try:
             for number in range(world_size):
@@ -184,11 +141,11 @@ class _Team:
         others = [ours, *(rank.connection for rank in self._ranks)] if _start == "fork" else []
         process = context.Process(
             target=rank_process.run_rank,
-            args=(work, number, world_size, self._timeout, self._folder, theirs, others),
+            args=(work, number, world_size, self._folder, theirs, others),
         )
         with theirs, _main_set_aside():
             process.start()
-        self._ranks.append(_Rank(number, process, ours))
+        self._ranks.append(Rank(number, process, ours))
 
     def _end_all(self) -> None:
         while self._ranks:
@@ -196,32 +153,33 @@ class _Team:
 
     def join(self) -> None:
         """Wait until all ranks have met, and hold still."""
-        if not self._await(lambda rank: rank.thread is not None, _JOIN):
-            late = [rank.number for rank in self._ranks if rank.thread is None]
-            raise RanksTimeout(
-                f"{_ranks(late)} did not join the others within {_JOIN:g} s; is the machine busy?",
-                where=dict.fromkeys(late, "starting"),
-            )
+        deadline = time.monotonic() + _JOIN
+        while late := [rank.number for rank in self._ranks if not rank.has_joined]:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise RanksTimeout(
+                    f"{_ranks(late)} did not join the others within {_JOIN:g} s; is the machine "
+                    "busy?",
+                    where=dict.fromkeys(late, "starting"),
+                )
+            self._listen(min(left, _TICK))
 
     def results(self) -> list[Any]:
         """Have the ranks call the function, and return what they returned, in their order."""
         for rank in self._ranks:
             with suppress(OSError):  # one that has died is found out below
                 rank.connection.send_bytes(rank_process.GO)
-        if not self._await(lambda rank: rank.said is not None, self._timeout):
-            raise self._late()
-        said = [rank.said for rank in self._ranks]
-        return [pickle.loads(one.pickled) for one in said if isinstance(one, Returned)]
-
-    def _await(self, done: Callable[[_Rank], bool], seconds: float) -> bool:
-        """Wait until all ranks have done something, and tell if they have in this time."""
-        deadline = time.monotonic() + seconds
-        while not all(map(done, self._ranks)):
+        still = Stillness()
+        deadline = time.monotonic() + self._timeout
+        while late := [rank for rank in self._ranks if rank.said is None]:
+            if still.seconds([rank.pid for rank in late]) >= _STILL:
+                raise self._stuck(late, f"wait{'s' * (len(late) == 1)} for what does not come:")
             left = deadline - time.monotonic()
             if left <= 0:
-                return False
+                raise self._stuck(late, f"did not return within {self._timeout:g} s:")
             self._listen(min(left, _TICK))
-        return True
+        said = [rank.said for rank in self._ranks]
+        return [pickle.loads(one.pickled) for one in said if isinstance(one, Returned)]
 
     def _listen(self, seconds: float) -> None:
         """Take what ranks say; raises RankError as soon as one has failed."""
@@ -247,26 +205,14 @@ class _Team:
             for rank in self._ranks:
                 rank.listen()
 
-    def _late(self) -> RanksTimeout:
+    def _stuck(self, late: Sequence[Rank], how: str) -> RanksTimeout:
         """The error that says where each rank is that has not returned."""
-        late = [rank for rank in self._ranks if rank.said is None]
-        where = {rank.number: self._place(rank) for rank in late}
-        lines = [f"{_ranks(list(where))} did not return within {self._timeout:g} s:"]
+        where = {rank.number: rank.place() for rank in late}
+        lines = [f"{_ranks(list(where))} {how}"]
         for rank in self._ranks:
             said = f"is at {where[rank.number]}" if rank in late else "returned"
             lines.append(f"  rank {rank.number} {said}")
         return RanksTimeout("\n".join(lines), where=where)
-
-    def _place(self, rank: _Rank) -> str:
-        """Where a rank is; it writes that down by itself, since no other process can ask it."""
-        file = rank_process.stack_file(self._folder, rank.number)
-        deadline = time.monotonic() + _STACKS
-        while True:
-            stack = stack_of(file.read_text(errors="replace"), rank.thread or 0)
-            written = any(place.function == rank_process.run_rank.__name__ for place in stack)
-            if written or time.monotonic() > deadline:
-                return place_in(stack)
-            time.sleep(_TICK / 4)
 
 
 @contextmanager
@@ -286,13 +232,6 @@ def _error_of(number: int, failed: Failed) -> RankError:
     text = f"rank {number} raised {failed.kind}: {failed.message}"
     lines = "".join(stack.format()).rstrip()
     return RankError(f"{text}\n{lines}" if lines else text, rank=number, kind=failed.kind)
-
-
-def _end(exitcode: int | None) -> str:
-    if exitcode is not None and exitcode < 0:
-        with suppress(ValueError):
-            return f"was killed by {signal.Signals(-exitcode).name}"
-    return f"ended with exit code {exitcode}"
 
 
 def _ranks(numbers: Sequence[int]) -> str:

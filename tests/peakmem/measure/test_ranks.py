@@ -22,10 +22,12 @@ import torch.distributed as dist
 from nbclient import NotebookClient
 
 from autograder.base import memory
-from peakmem.measure import rank_process, ranks
+from peakmem.measure import rank_process, ranks, stillness
 from peakmem.measure.meter import MemoryMeter
+from peakmem.measure.rank_handle import Rank
 from peakmem.measure.rank_process import Failed
-from peakmem.measure.rank_stacks import Place, place_in, stack_of
+from peakmem.measure.rank_stacks import Place, place_in
+from peakmem.measure.stillness import Stillness
 from peakmem.ranks import RankError, RanksTimeout, launch
 
 MIB = 2**20
@@ -75,6 +77,11 @@ def one_spins(x):
         while True:
             pass
     dist.recv(x, 1)
+
+
+def spins_together(x):
+    while True:
+        dist.all_reduce(x)
 
 
 def pid():
@@ -166,7 +173,7 @@ def hear_of_a_death_late(pipe):
     living = SimpleNamespace(pid=1, sentinel=pipe()[0], exitcode=None)
     at_first.send(Failed("RuntimeError", "connection closed", [], may_follow=True))
     team = object.__new__(ranks._Team)
-    team._ranks = [ranks._Rank(0, living, first), ranks._Rank(1, _Dying(pipe()[0]), second)]
+    team._ranks = [Rank(0, living, first), Rank(1, _Dying(pipe()[0]), second)]
     with pytest.raises(RankError) as raised:
         team._listen(0)
     return str(raised.value)
@@ -401,30 +408,97 @@ def test_the_meter_does_not_see_the_copy_in_which_gloo_gathers(monkeypatch):
     assert after[0] - before[0] == pytest.approx(told + 2 * 64 * MIB, rel=0.05)
 
 
-# What faulthandler wrote, read.
+# Where a rank is, and that it does nothing.
 
 
-DUMP = """Timeout (0:00:01)!
-Thread 0x0000000000000002 (most recent call first):
-  File "/usr/lib/other.py", line 1 in other
+def test_a_stack_names_the_call_below_the_last_line_of_ones_own():
+    folder = os.path.dirname(torch.__file__)  # noqa: PTH120
+    stack = [
+        Place(f"{folder}/distributed/distributed_c10d.py", 10, "all_reduce"),
+        Place(f"{folder}/distributed/c10d_logger.py", 20, "wrapper"),
+        Place("/home/me/train.py", 30, "step"),
+        Place(rank_process.__file__, 40, "run_rank"),
+    ]
+    assert place_in(stack) == "all_reduce, line 30 of step"
+    assert place_in(stack[:2]) == "a place that it did not tell"
+    assert place_in([]) == "a place that it did not tell"
 
-Thread 0x0000000000000001 (most recent call first):
-  File "{torch}/distributed/distributed_c10d.py", line 10 in all_reduce
-  File "{torch}/distributed/c10d_logger.py", line 20 in wrapper
-  File "/home/me/train.py", line 30 in step
-  File "{process}", line 40 in run_rank
+
+def waits_after_work(x):
+    torch.ones(300, 300) @ torch.ones(300, 300)
+    dist.recv(x, 1 - dist.get_rank())
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what processes do")
+
+
+@linux
+def test_ranks_that_wait_for_each_other_are_told_long_before_the_timeout():
+    with pytest.raises(RanksTimeout) as raised:
+        launch(waits_after_work, 2, torch.ones(2), timeout=3600)
+    assert str(raised.value).startswith("ranks 0, 1 wait for what does not come:\n  rank 0 is at")
+    assert all("recv, line" in said for said in raised.value.where.values())
+
+
+@linux
+@pytest.mark.parametrize("function", [one_spins, spins_together])
+def test_while_one_runs_none_is_taken_for_stuck(monkeypatch, function):
+    monkeypatch.setattr(ranks, "_STILL", 0.5)
+    with pytest.raises(RanksTimeout, match="did not return within 2 s"):
+        launch(function, 2, torch.ones(2), timeout=2)
+
+
+@linux
+def test_a_process_is_still_while_it_sleeps_and_until_it_runs(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(stillness.time, "monotonic", lambda: clock[0])
+    with subprocess.Popen([sys.executable, "-c", ECHO], stdin=-1, stdout=-1) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        until_asleep(process.pid)
+        still = Stillness()
+        assert still.seconds([process.pid]) == 0
+        clock[0] = 7.0
+        assert still.seconds([process.pid]) == 7.0
+        assert still.seconds([process.pid, os.getpid()]) == 0  # this one is awake
+        assert still.seconds([process.pid]) == 0
+        process.stdin.write(b"x\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        until_asleep(process.pid)
+        clock[0] = 9.0
+        assert still.seconds([process.pid]) == 0
+        process.stdin.close()
+    clock[0] = 20.0
+    assert still.seconds([process.pid]) == 0
+
+
+ECHO = """
+import sys
+print(flush=True)
+for line in sys.stdin:
+    print(line, flush=True)
 """
 
 
-def test_a_stack_is_its_threads_and_names_the_call_below_the_last_line_of_ones_own():
-    folder = os.path.dirname(torch.__file__)  # noqa: PTH120
-    dump = DUMP.format(torch=folder, process=rank_process.__file__)
-    assert [place.function for place in stack_of(dump, 1)] == [
-        "all_reduce",
-        "wrapper",
-        "step",
-        "run_rank",
-    ]
-    assert stack_of(dump, 3) == []
-    assert place_in(stack_of(dump, 1)) == "all_reduce, line 30 of step"
-    assert place_in([Place(f"{folder}/nn.py", 1, "f")]) == "a place that it did not tell"
+def until_asleep(pid):
+    while psutil.Process(pid).status() != psutil.STATUS_SLEEPING:
+        os.sched_yield()
+
+
+def threads():
+    return torch.get_num_threads()
+
+
+def test_a_rank_has_its_share_of_processors_and_no_more_threads_than_its_launcher(monkeypatch):
+    """The grader's has one, and under a budget of memory none can be started."""
+    monkeypatch.setattr(ranks, "_start", "fork")
+    monkeypatch.setattr(os, "cpu_count", lambda: 12)
+    before = torch.get_num_threads()
+    try:
+        for own, share in ((1, 1), (3, 3), (8, 6)):
+            torch.set_num_threads(own)
+            assert launch(threads, 2) == [share, share]
+    finally:
+        torch.set_num_threads(before)
