@@ -66,12 +66,13 @@ ATTACKS = [
         "budget",
     ),
     Attack(
-        "has another process hold it",
+        "has other processes hold it",
         """
 def work():
-    if not os.fork():
-        held = bytearray(GREEDY)
-        time.sleep(60)
+    for _ in range(8):  # each has a budget of its own, which is its parent's
+        if not os.fork():
+            held = bytearray(GREEDY // 8)
+            time.sleep(60)
     return True
 """,
         "processes",
