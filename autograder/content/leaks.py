@@ -58,8 +58,9 @@ def leak_task(
     peak_points: float = 1,
     stretch: bool = False,
     ban: Ban = NOTHING_BANNED,
+    ranks: bool = False,
 ) -> Task:
-    """Return the task `labNN-find_the_leak` of a leak.
+    """Return the task `labNN-find_the_leak` of a leak; with `ranks`, sizes have the `world`.
 
     The lab's probe `find_the_leak(student, metered=True, **sizes)` calls `measured_run`. The large
     run has a budget that the kernel enforces, and the bound of the exercise's text where it can't.
@@ -107,6 +108,7 @@ def leak_task(
         ban=ban,
         trust="measured",
         stretch=stretch,
+        ranks=ranks,
     )
 
 
@@ -124,6 +126,10 @@ def _close(expected: Any, got: Any) -> bool:
             isinstance(got, dict)
             and expected.keys() == got.keys()
             and all(_close(expected[key], got[key]) for key in expected)
+        )
+    if isinstance(expected, list) and expected and isinstance(expected[0], dict):
+        return (
+            isinstance(got, list) and len(got) == len(expected) and all(map(_close, expected, got))
         )
     if isinstance(expected, (str, bool, type(None))):
         return type(got) is type(expected) and bool(got == expected)

@@ -25,6 +25,7 @@ from autograder.sandbox.host.student import SandboxStudent
 __all__ = ["LOST", "Run", "collect", "collect_alone"]
 
 _MAX_TIMED_OUT = 2  # cases of a task that may use up their time; one that loops mostly always does
+_LATE = ("TimeLimit", "RanksTimeout")
 LOST = "Your notebook used up its time, or what it may send, before this was run."
 
 
@@ -207,4 +208,4 @@ def _run_cases(batch: _Batch, answers: dict[int, Answer], student: SandboxStuden
 
 
 def _timed_out(answers: Iterable[Answer]) -> int:
-    return sum(a.raised is not None and a.raised[0] == "TimeLimit" for a in answers)
+    return sum(a.raised is not None and a.raised[0] in _LATE for a in answers)

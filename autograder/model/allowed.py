@@ -156,18 +156,27 @@ def refused_part(name: str, entries: dict[str, bool], refused: Collection[str] =
     ('', 'sys.modules')
     >>> refused_part("math.fsum", ENTRIES, {"math.fsum"})
     'math.fsum'
+    >>> widened = {**ENTRIES, "torch.distributed.send": True}
+    >>> [refused_part(f"torch.distributed{x}", widened) for x in ("", ".send", ".rpc")]
+    ['', '', 'torch.distributed']
     """
     if name.startswith("."):
         return name  # a file beside the notebook
     parts = name.split(".")
     starts = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
     known = [start for start in starts if start in entries or start in refused]
+    if name not in refused and entries.get(name) is False and _has_allowed_parts(name, entries):
+        return ""  # the module itself, on the way to what it may be used for
     if known and (known[-1] in refused or not entries[known[-1]]):
         return known[-1]
     if not known:
         return _first_unknown(starts, entries)
     inner = starts[starts.index(known[-1]) + 1 :]
     return next((start for start in inner if _leads_out(start.rpartition(".")[2])), "")
+
+
+def _has_allowed_parts(name: str, entries: dict[str, bool]) -> bool:
+    return any(allowed and entry.startswith(f"{name}.") for entry, allowed in entries.items())
 
 
 def _first_unknown(starts: list[str], entries: dict[str, bool]) -> str:

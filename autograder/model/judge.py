@@ -100,10 +100,23 @@ def refuse(task: Task, uses: Sequence[Use], allows: Sequence[str] = ()) -> Verdi
     if any(use.by_task for use in uses):
         sentences.append(task.ban.reason or "This exercise is about writing that yourself.")
     if not all(use.by_task for use in uses):
-        more = "".join(f", {name}" for name in sorted({*allows, *task.ban.allows}))
+        more = "".join(f", {names}" for names in _by_module({*allows, *task.ban.allows}))
         sentences.append(f"{_ALLOWED}{more}. {_REMEDY}")
     message = " ".join(sentences)
     return Verdict(task.id, "wrong", dict.fromkeys(task.parts, 0.0), task.points, message)
+
+
+def _by_module(names: set[str]) -> list[str]:
+    """Several names of one module are told together: `torch.distributed (recv, send)`."""
+    parts: dict[str, list[str]] = {}
+    for name in sorted(names):
+        module, _, last = name.rpartition(".")
+        parts.setdefault(module, []).append(last)
+    return [
+        f"{module} ({', '.join(lasts)})" if len(lasts) > 2 else f"{module}.{last}".lstrip(".")
+        for module, lasts in parts.items()
+        for last in (lasts[:1] if len(lasts) > 2 else lasts)
+    ]
 
 
 def could_not_judge(task: Task, message: str, status: Status = "could_not_judge") -> Verdict:

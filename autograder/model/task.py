@@ -82,6 +82,8 @@ class Answer:
     its budget proves nothing. `traffic_bytes` went between a task's ranks over the submission's own
     network, as the kernel counted them; None where there is no such network. `rank_sent_bytes` are
     what each rank wrote, to connections mostly, in no particular order; none where nobody may know.
+    `rank_held_bytes` are by how much the memory of each grew from before the call until all had
+    returned, in the same order.
     `beside_solutions` tells that reference solutions of other exercises were in the process, so
     that nothing that came back may be shown to students.
     """
@@ -95,6 +97,7 @@ class Answer:
     doubt: str = ""
     traffic_bytes: int | None = field(default=None, kw_only=True)
     rank_sent_bytes: tuple[int, ...] = field(default=(), kw_only=True)
+    rank_held_bytes: tuple[int, ...] = field(default=(), kw_only=True)
     beside_solutions: bool = field(default=False, kw_only=True)
 
     @property

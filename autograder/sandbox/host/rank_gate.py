@@ -8,6 +8,7 @@ themselves decides nothing: one that begins too early, or never, leaves the call
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import sub
 from typing import Any
 
 from autograder.base import memory
@@ -59,8 +60,9 @@ class Gate:
     """Replies to a probe with `world` ranks, which it takes for the children of process `pid`.
 
     `rank_sent_bytes` are what each has written to files, pipes and connections between the two
-    marks, `traffic_bytes` what all have sent over the submission's own network meanwhile; None
-    where there is no such network. `doubt` says why neither these nor a budget prove anything.
+    marks, `rank_held_bytes` by how much the memory of each has grown from the first to the second,
+    and `traffic_bytes` what all have sent over the submission's own network meanwhile; None where
+    there is no such network. `doubt` says why neither these nor a budget prove anything.
     """
 
     def __init__(self, pid: int, world: int, budget: RankBudget | None = None) -> None:
@@ -69,11 +71,13 @@ class Gate:
         self._ranks: list[int] = []
         self._held: list[Enforced] = []
         self._written: list[int | None] = []
+        self._data: list[int] = []
         self._begun: int | None = None
         self._ended: int | None = None
         self._is_done = False
         self.doubt = ""
         self.rank_sent_bytes: tuple[int, ...] = ()
+        self.rank_held_bytes: tuple[int, ...] = ()
         self.traffic_bytes: int | None = None
 
     def reply(self, question: Any) -> None:
@@ -91,6 +95,7 @@ class Gate:
             self._held = self._budget.enforce(self._pid, self._ranks)
         self._begun = sent_bytes(self._pid)
         self._written = [written_bytes(rank) for rank in self._ranks]
+        self._data = list(map(_data_bytes, self._ranks))
 
     def _done(self) -> None:
         self._ended = sent_bytes(self._pid)
@@ -100,6 +105,7 @@ class Gate:
         written = zip(map(written_bytes, self._ranks), self._written, strict=True)
         sent = [_since(after, before) for after, before in written]
         self.rank_sent_bytes = tuple(each for each in sent if each is not None)
+        self.rank_held_bytes = tuple(map(sub, map(_data_bytes, self._ranks), self._data))
         self.traffic_bytes = _since(self._ended, self._begun)
         self._is_done = True
         if (self.traffic_bytes or 0) > _AROUND * sum(self.rank_sent_bytes) + _MESSAGES:
@@ -118,6 +124,10 @@ class Gate:
         if later is not None and later > _AFTERWARDS:
             self.doubt = self.doubt or _LATER
         self.doubt = next((one.doubt for one in self._held if one.doubt), self.doubt)
+
+
+def _data_bytes(pid: int) -> int:
+    return memory.status_bytes(pid, "VmData")
 
 
 def _since(after: int | None, before: int | None) -> int | None:

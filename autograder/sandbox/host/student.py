@@ -234,6 +234,7 @@ class SandboxStudent:
             doubt=gate.doubt,
             traffic_bytes=gate.traffic_bytes,
             rank_sent_bytes=gate.rank_sent_bytes,
+            rank_held_bytes=gate.rank_held_bytes,
         )
         return answer, refused
 

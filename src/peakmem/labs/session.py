@@ -35,6 +35,10 @@ HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
         "peakmem.numbers.rounding_outcomes",
         "peakmem.specs.recipes",
     ),
+    "lab08_shards": (
+        "peakmem.predict",
+        "peakmem.specs.recipes",
+    ),
     "lab09_quantization": (),
     "lab10_attention": ("peakmem.measure.snapshot", "peakmem.predict.roofline"),
 }

@@ -1,0 +1,281 @@
+"""Exercise: Adam whose moments are sharded over ranks, the first stage of ZeRO."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeGuard
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from autograder.content.lab08.forbidden import NO_WRAPPERS
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.probes.lab08.adam import parameters, updated
+
+__all__ = ["Adam", "sharded_adam"]
+
+_EQUAL, _STATE, _ALIKE = "equals Adam", "state", "ranks equal"
+_MIB = 2**20
+_WORLD = 4
+_SHAPES = [[7], [300, 300], [2048, 1024], [513]]  # one is larger than all others together
+_PARAMETERS = sum(math.prod(shape) for shape in _SHAPES)
+_MOST_BYTES = 8 * _PARAMETERS // _WORLD + 1024 * len(_SHAPES)
+_SLACK_BYTES = _MIB  # what Python and torch themselves hold, which the kernel counts too
+# Steps may take what they like. Under a budget a rank can put its state nowhere else.
+_BUDGET = Budget(12 * 4 * _PARAMETERS)
+_TOLERANCE = 1e-5
+
+
+class Adam:
+    """Adam of Kingma and Ba, in float64; its options make it the mistakes."""
+
+    def __init__(
+        self,
+        params: Sequence[nn.Parameter],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        *,
+        corrects: bool = True,
+        eps_inside: bool = False,
+        counts_all: bool = False,
+        none_is_zero: bool = False,
+    ) -> None:
+        self._params, self._lr, self._betas, self._eps = params, lr, betas, eps
+        self._corrects, self._eps_inside = corrects, eps_inside
+        self._counts_all, self._none_is_zero = counts_all, none_is_zero
+        self._steps = [0] * len(params)
+        self._m = [torch.zeros_like(p, dtype=torch.float64) for p in params]
+        self._v = [torch.zeros_like(p, dtype=torch.float64) for p in params]
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Update all parameters that have a gradient."""
+        for number, p in enumerate(self._params):
+            if p.grad is None and self._none_is_zero:
+                p.grad = torch.zeros_like(p)
+            self._steps[number] += self._counts_all or p.grad is not None
+            if p.grad is not None:
+                p.add_(self._change(number, p.grad.double()), alpha=-self._lr)
+
+    def _change(self, number: int, g: Tensor) -> Tensor:
+        (b1, b2), t = self._betas, self._steps[number]
+        m, v = self._m[number], self._v[number]
+        m.mul_(b1).add_(g, alpha=1 - b1)
+        v.mul_(b2).add_(g * g, alpha=1 - b2)
+        of_m, of_v = (1 - b1**t, 1 - b2**t) if self._corrects else (1.0, 1.0)
+        if self._eps_inside:
+            return (m / of_m) / (v / of_v + self._eps).sqrt()
+        return (m / of_m) / ((v / of_v).sqrt() + self._eps)
+
+
+def _adam(**options: Any) -> Any:
+    return lambda params, **given: Adam(params, **given, **options)
+
+
+_MUTANTS: dict[str, Any] = {
+    "not_corrected": _adam(corrects=False),
+    "eps_inside": _adam(eps_inside=True),
+    "steps_counted_for_all": _adam(counts_all=True),
+    "none_is_zero": _adam(none_is_zero=True),
+    "options_ignored": lambda params, **given: Adam(params),
+    "betas_swapped": lambda params, lr, betas, eps: Adam(params, lr, (betas[1], betas[0]), eps),
+    "unchanged": lambda params, lr, betas, eps: Adam(params, 0.0, betas, eps),
+}
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def case(world: int) -> Case:
+        small = [[int(n) for n in rng.integers(1, 6, size)] for size in (0, 1, 2, 3)]
+        shapes = [*small, [int(rng.integers(15, 20)), int(rng.integers(15, 20))], [world]]
+        late, twice = (int(n) for n in rng.choice(len(shapes), 2, replace=False))
+        options = {
+            "lr": float(rng.uniform(0.01, 0.1)),
+            "betas": (float(rng.uniform(0.5, 0.8)), float(rng.uniform(0.9, 0.95))),
+            "eps": float(rng.uniform(0.01, 0.1)),
+        }
+        missing = [[late], [], [twice], [twice]]
+        inputs = {"world": world, "shapes": shapes, "missing": missing, "options": options}
+        return Case((_EQUAL, _ALIKE), {**inputs, "seed": int(rng.integers(2**20))})
+
+    options = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-8}
+    large = {"world": _WORLD, "shapes": _SHAPES, "missing": [[], []], "options": options}
+    given = {**large, "seed": int(rng.integers(2**20)), "large": True}
+    return [case(2), case(3), Case((_STATE,), given, budget=_BUDGET)]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    value = answer.value if isinstance(answer.value, dict) else {}
+    ranks, inputs = value.get("ranks"), case.inputs
+    if not _has_form(ranks, inputs["world"], len(inputs["shapes"])):
+        return dict.fromkeys(case.parts, Finding(False, "The answers came back garbled."))
+    if case.budget:
+        return {_STATE: _state(answer, inputs, ranks)}
+    return {_EQUAL: _equal(inputs, ranks), _ALIKE: _alike(ranks)}
+
+
+def _has_form(ranks: Any, world: int, count: int) -> TypeGuard[list[dict[str, Any]]]:
+    return (
+        isinstance(ranks, list)
+        and len(ranks) == world
+        and all(
+            isinstance(rank, dict)
+            and isinstance(rank.get("params"), list)
+            and len(rank["params"]) == count
+            for rank in ranks
+        )
+    )
+
+
+def _equal(inputs: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Finding:
+    shapes, missing = inputs["shapes"], inputs["missing"]
+    given = (shapes, missing, inputs["options"], inputs["seed"])
+
+    def differs(optimizer: Any) -> str:
+        _, params = updated(optimizer, *given)
+        for number, rank in enumerate(ranks):
+            for shape, right, got in zip(shapes, params, rank["params"], strict=True):
+                if not _are_close(right.detach().numpy(), got):
+                    return f"the tensor of shape {shape} of rank {number}"
+        return ""
+
+    about = f"With {len(ranks)} ranks and {len(missing)} steps,"
+    if where := differs(Adam):
+        known = [name for name, mutant in _MUTANTS.items() if not differs(mutant)]
+        said = f"{about} {where} isn't what Adam makes of it."
+        return Finding(False, said, (*known, *_own_share_only(given, ranks)))
+    if any(rank.get("left") is not False for rank in ranks):
+        return Finding(False, f"{about} zero_grad() left gradients.", ("gradients_left",))
+    return Finding(True)
+
+
+def _own_share_only(given: Any, ranks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Each value is right in some rank, and as it was at the beginning in the others."""
+    _, params = updated(Adam, *given)
+    begun = parameters(given[0], given[3])
+    for number, (right, before) in enumerate(zip(params, begun, strict=True)):
+        came = [rank["params"][number] for rank in ranks]
+        if not all(isinstance(c, np.ndarray) and c.shape == tuple(right.shape) for c in came):
+            return
+        new, old = right.detach().numpy(), before.detach().numpy()
+        is_new = [np.isclose(c, new, 0, _TOLERANCE) for c in came]
+        is_old = [np.isclose(c, old, 0, _TOLERANCE) for c in came]
+        if not (np.any(is_new, axis=0).all() and np.logical_or(is_new, is_old).all()):
+            return
+    yield "own_share_only"
+
+
+def _alike(ranks: Sequence[Mapping[str, Any]]) -> Finding:
+    first, *others = (rank["params"] for rank in ranks)
+    for number, params in enumerate(others, 1):
+        for of_first, of_other in zip(first, params, strict=True):
+            alike = (
+                isinstance(of_first, np.ndarray)
+                and isinstance(of_other, np.ndarray)
+                and of_first.tobytes() == of_other.tobytes()
+            )
+            if not alike:
+                said = f"With {len(ranks)} ranks, those 0 and {number} differ after some steps."
+                return Finding(False, said, ("ranks_differ", "own_share_only"))
+    return Finding(True)
+
+
+def _state(
+    answer: Answer, inputs: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]
+) -> Finding:
+    if not any(_makes(ranks, optimizer, inputs) for optimizer in _keep_moments()):
+        said = "Large tensors aren't what Adam makes of them."
+        return Finding(False, said, ("unchanged", "own_share_only"))
+    held = answer.rank_held_bytes or _told(answer)
+    if not held:
+        return Finding(False, doubt=_UNKNOWN)
+    if max(held) <= _MOST_BYTES + _SLACK_BYTES and answer.memory != "refused":
+        return Finding(True)
+    said = (
+        f"With {_PARAMETERS:,} parameters and {_WORLD} ranks, each may keep "
+        f"{_MOST_BYTES / _MIB:.1f} MiB when parameters and gradients are gone. Yours keep "
+        f"{', '.join(f'{each / _MIB:.1f}' for each in sorted(held))} MiB."
+    )
+    return Finding(False, said, tuple(_of_state(held)))
+
+
+def _keep_moments() -> list[Any]:
+    """Adam, and what is Adam but for a slip that another part is about."""
+    return [Adam, *(mutant for name, mutant in _MUTANTS.items() if name != "unchanged")]
+
+
+def _makes(ranks: Sequence[Mapping[str, Any]], optimizer: Any, inputs: Mapping[str, Any]) -> bool:
+    """Tell whether all tensors' sums are this optimizer's; of most, small tensors tell enough."""
+    for count in (1, len(inputs["shapes"])):
+        given = (inputs["shapes"][:count], inputs["missing"], inputs["options"], inputs["seed"])
+        _, params = updated(optimizer, *given)
+        for rank in ranks:
+            for p, got in zip(params, rank["params"][:count], strict=True):
+                right = p.sum().item()
+                if not (isinstance(got, float) and math.isclose(right, got, rel_tol=1e-3)):
+                    return False
+    return True
+
+
+def _told(answer: Answer) -> tuple[int, ...]:
+    """The ranks' own figures, where no grader looks at them from outside."""
+    told = answer.value.get("held_bytes") if isinstance(answer.value, dict) else None
+    if answer.memory or not isinstance(told, list):
+        return ()
+    return tuple(told) if all(type(each) is int for each in told) else ()
+
+
+def _of_state(held: Sequence[int]) -> Iterator[str]:
+    if min(held) < 0.5 * max(held):
+        yield "whole_tensors"
+    elif min(held) >= 0.9 * 8 * _PARAMETERS:
+        yield "replicated"
+    else:
+        yield "more_than_moments"
+
+
+def _are_close(expected: Any, got: Any) -> bool:
+    if not isinstance(got, np.ndarray) or got.dtype.kind != "f" or got.shape != expected.shape:
+        return False
+    size = float(np.abs(expected).max(initial=1.0))
+    return bool(np.allclose(got, expected, 0, _TOLERANCE * size))
+
+
+_UNKNOWN = (
+    "This machine doesn't tell how much memory your ranks hold. An instructor will look at this."
+)
+
+sharded_adam = Task(
+    id="lab08-sharded_adam",
+    parts={_EQUAL: 2, _STATE: 2, _ALIKE: 1},
+    defines=("ShardedAdam",),
+    probe="sharded_adam",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "not_corrected": "The moments aren't corrected: divide by 1 - beta**t.",
+        "eps_inside": "eps is added to the root, not below it.",
+        "steps_counted_for_all": "A step in which a tensor has no gradient doesn't count for it: "
+        "each tensor has a t of its own.",
+        "none_is_zero": "A tensor whose grad is None isn't touched: it's not a gradient of zeros.",
+        "options_ignored": "lr, betas and eps are ignored.",
+        "betas_swapped": "The first beta is that of the mean, the second that of the squares.",
+        "unchanged": "step() changes no parameter. Write into the tensors that were given.",
+        "gradients_left": "zero_grad() leaves gradients: set each p.grad to None, or to zeros.",
+        "ranks_differ": "Each value is to be computed by one rank and sent to all others, so that "
+        "all have the same bits.",
+        "own_share_only": "Each rank has updated its own share, and no other. Gather the shares.",
+        "replicated": "Each rank keeps all moments. Keep those of your share: numel / world of "
+        "each tensor, rounded up.",
+        "whole_tensors": "You deal out whole tensors, and the largest stays in one piece. Cut each "
+        "tensor.",
+        "more_than_moments": "A rank keeps more than its share of two moments, perhaps a copy of "
+        "parameters or gradients.",
+    },
+    ban=NO_WRAPPERS,
+    trust="measured",
+    ranks=True,
+    seconds=60.0,
+)

@@ -1,0 +1,97 @@
+"""find_the_leak: sharded layers whose gathered weights stay, in a list and in views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autograder.content.lab08.forbidden import NO_WRAPPERS
+from autograder.content.leaks import Leak, leak_task
+from peakmem.probes.lab08.leak import inputs, weights
+
+__all__ = ["find_the_leak", "passed"]
+
+_LARGE = {"world": 2, "layers": 8, "width": 768}
+
+Whole = Callable[[Tensor, Sequence[Tensor]], tuple[Tensor, Tensor]]
+
+
+def passed(
+    x: Tensor,
+    layers: Sequence[Tensor],
+    *,
+    activation: Callable[[Tensor], Tensor] = torch.relu,
+    transposed: bool = False,
+    of: Callable[[Tensor], Tensor] = torch.diagonal,
+) -> tuple[Tensor, Tensor]:
+    """Return x behind all layers, and the diagonals, from whole weights.
+
+    The options make it the mistakes.
+    """
+    diagonals = []
+    for w in layers:
+        x = activation(x @ (w.T if transposed else w))
+        diagonals.append(of(w).clone())
+    return x, torch.stack(diagonals)
+
+
+def _on_all_ranks(
+    function: Whole, world: int, layers: int, width: int, seed: int
+) -> list[dict[str, Any]]:
+    whole = [weights(number, layers, width, seed) for number in range(layers)]
+    output, diagonals = function(inputs(width), whole)
+    return [{"output": output.numpy(), "diagonals": diagonals.numpy()} for _ in range(world)]
+
+
+def _sizes(rng: np.random.Generator) -> dict[str, int]:
+    world = int(rng.integers(2, 4))
+    width = 6 * int(rng.integers(1, 4))
+    return {"world": world, "layers": int(rng.integers(2, 5)), "width": width, "seed": _seed(rng)}
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**20))
+
+
+def _layers(count: float) -> Callable[[Mapping[str, Any]], int]:
+    """All shards of a rank, and so many whole layers."""
+
+    def most(sizes: Mapping[str, Any]) -> int:
+        layer = 4 * sizes["width"] ** 2
+        return int(layer * (sizes["layers"] / sizes["world"] + count))
+
+    return most
+
+
+find_the_leak = leak_task(
+    Leak(
+        lab="lab08",
+        function="replicated_by_mistake",
+        work=_on_all_ranks,
+        reference=passed,
+        small=_sizes,
+        large=lambda rng: {**_LARGE, "seed": _seed(rng)},
+        most_bytes=_layers(3),
+        scratch_bytes=4 * _LARGE["width"] ** 2,  # gloo gathers into a copy
+        mutants={
+            "no_activation": lambda *a: passed(*a, activation=lambda x: x),
+            "transposed": lambda *a: passed(*a, transposed=True),
+            "first_rows": lambda *a: passed(*a, of=lambda w: w[0]),
+        },
+        leaks={"all_gathered": _layers(7)},
+        mistakes={
+            "all_gathered": "The whole weights of all layers are alive: a list of them holds them, "
+            "and so does a view, such as a diagonal. Gather a layer, use it, clone() what you keep "
+            "of it, and let go of it before the next.",
+            "no_activation": "Each layer ends in relu, as in the code given.",
+            "transposed": "The product is x @ w, as in the code given.",
+            "first_rows": "The second result has the diagonals, not the first rows.",
+        },
+    ),
+    ban=NO_WRAPPERS,
+    ranks=True,
+)

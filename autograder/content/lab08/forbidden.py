@@ -1,0 +1,67 @@
+"""What solutions of lab 8 may use of torch.distributed, and what would do their work."""
+
+from __future__ import annotations
+
+from autograder.content.lab06.hiding import NO_HIDING
+from autograder.model.restrictions import Ban
+
+__all__ = ["ALLOWED", "NO_COLLECTIVES", "NO_WRAPPERS"]
+
+_POINT_TO_POINT = (
+    "send",
+    "recv",
+    "isend",
+    "irecv",
+    "batch_isend_irecv",
+    "P2POp",
+    "Work",
+    "get_rank",
+    "get_world_size",
+    "is_initialized",
+    "barrier",
+)
+_COLLECTIVES = (
+    "all_gather",
+    "all_gather_coalesced",
+    "all_gather_into_tensor",
+    "all_gather_single",
+    "all_reduce",
+    "all_reduce_coalesced",
+    "all_to_all",
+    "all_to_all_single",
+    "broadcast",
+    "gather",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_single",
+    "reduce_scatter_tensor",
+    "scatter",
+)
+
+#: What the lab's solutions may use beside what all may. Groups, stores and wrappers are not there.
+ALLOWED = tuple(
+    f"torch.distributed.{name}" for name in (*_POINT_TO_POINT, *_COLLECTIVES, "ReduceOp", "group")
+)
+
+_WRAPPERS = {
+    "DistributedDataParallel",
+    "FullyShardedDataParallel",
+    "ZeroRedundancyOptimizer",
+    "_c10d_functional",
+    "c10d",
+    "c10d_functional",
+    "fully_shard",
+    "symm_mem",
+}
+
+NO_WRAPPERS = Ban(
+    names=NO_HIDING.names | _WRAPPERS,
+    modules=NO_HIDING.modules | {"torch.nn.parallel", "torch.ops"},
+    reason="Write it with the calls of torch.distributed that the lab names.",
+)
+
+NO_COLLECTIVES = Ban(
+    names=NO_WRAPPERS.names | set(_COLLECTIVES) - {"gather", "reduce", "scatter"},
+    modules=NO_WRAPPERS.modules | {f"torch.distributed.{name}" for name in _COLLECTIVES},
+    reason="Use send, recv, isend and irecv only: the collectives are what you build here.",
+)

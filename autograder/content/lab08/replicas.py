@@ -1,0 +1,232 @@
+"""Exercise: replicas that start alike and average their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeGuard
+
+import numpy as np
+import torch
+from torch import nn
+
+from autograder.content.lab08.forbidden import NO_WRAPPERS
+from autograder.content.lab08.sent import at_most
+from autograder.model.task import Answer, Case, Finding, Task
+from peakmem.probes.lab08.replicas import Branches, batch, loss, told
+
+__all__ = ["data_parallel"]
+
+_START, _GRADIENTS, _NO_SYNC = "start", "gradients", "no_sync"
+_WIDE = 128
+_TOLERANCE = 1e-9
+
+Arrays = Mapping[str, Any]  # a rank's tensors by their names
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def case(parts: tuple[str, ...], **sizes: Any) -> Case:
+        width = int(rng.integers(3, 8))
+        return Case(parts, {"width": width, "seed": int(rng.integers(2**20)), **sizes})
+
+    return [
+        case((_START, _GRADIENTS), world=2, passes=1),
+        case((_START, _GRADIENTS), world=3, passes=2),
+        case((_NO_SYNC,), world=3, passes=3, quiet=2),
+        case((_NO_SYNC,), world=2, passes=4, quiet=3, width=_WIDE, brief=True),
+    ]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    inputs = case.inputs
+    ranks = answer.value.get("ranks") if isinstance(answer.value, dict) else None
+    models = [Branches(inputs["width"], inputs["seed"] + rank) for rank in range(inputs["world"])]
+    if not _has_form(ranks, models):
+        return dict.fromkeys(case.parts, Finding(False, "The answers came back garbled."))
+    if inputs.get("brief"):
+        return dict.fromkeys(case.parts, _talks_once(inputs, ranks, answer))
+    findings = {_START: _start(models, ranks)}
+    findings[case.parts[-1]] = _gradients(inputs, models, ranks)
+    return {part: findings[part] for part in case.parts}
+
+
+def _has_form(ranks: Any, models: Sequence[nn.Module]) -> TypeGuard[list[dict[str, Any]]]:
+    def is_one(rank: Any, model: nn.Module) -> bool:
+        return (
+            isinstance(rank, dict)
+            and rank.keys() == {"start", "gradients"}
+            and isinstance(rank["start"], dict)
+            and rank["start"].keys() == model.state_dict().keys()
+            and isinstance(rank["gradients"], dict)
+            and rank["gradients"].keys() == dict(model.named_parameters()).keys()
+        )
+
+    return isinstance(ranks, list) and len(ranks) == len(models) and all(map(is_one, ranks, models))
+
+
+def _start(models: Sequence[nn.Module], ranks: Sequence[Mapping[str, Any]]) -> Finding:
+    expected = {name: told(tensor, False) for name, tensor in models[0].state_dict().items()}
+    for number, rank in enumerate(ranks):
+        for name, right in expected.items():
+            if not _are_close(right, rank["start"][name]):
+                said = f"With {len(ranks)} ranks, {name} of rank {number} isn't that of rank 0."
+                return Finding(False, said, tuple(_of_start(models, ranks)))
+    return Finding(True)
+
+
+def _of_start(models: Sequence[nn.Module], ranks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    def has(rank: Mapping[str, Any], model: nn.Module, names: set[str]) -> bool:
+        tensors = model.state_dict()
+        return all(_are_close(told(tensors[n], False), rank["start"][n]) for n in names)
+
+    everything, parameters = set(models[0].state_dict()), set(dict(models[0].named_parameters()))
+    trained = parameters - {"fixed"}
+    if all(has(rank, model, everything) for rank, model in zip(ranks, models, strict=True)):
+        yield "own_start"
+    if all(has(rank, models[-1], everything) for rank in ranks):
+        yield "last_rank"
+    if all(has(rank, models[0], parameters) for rank in ranks):
+        yield "own_buffers"
+    elif all(has(rank, models[0], trained) for rank in ranks):
+        yield "own_frozen"
+
+
+def _passes(inputs: Mapping[str, Any], models: Sequence[nn.Module]) -> list[list[dict[str, Any]]]:
+    """The gradients of each rank's own samples, by rank and pass."""
+    found = []
+    for rank, model in enumerate(models):
+        of_rank = []
+        for number in range(inputs["passes"]):
+            model.zero_grad()
+            x = batch(inputs["width"], number, rank, inputs["seed"])
+            loss(model(x)).backward()  # type: ignore[no-untyped-call]
+            of_rank.append(
+                {
+                    name: torch.zeros_like(p).numpy() if p.grad is None else p.grad.numpy().copy()
+                    for name, p in model.named_parameters()
+                }
+            )
+        found.append(of_rank)
+    return found
+
+
+def _exchanged(each: Any, quiet: int, exchange: Callable[[Any], Any]) -> Any:
+    """Gradients of all ranks, stacked, if `exchange` is what they do after each louder pass."""
+    held = np.zeros_like(each[:, 0])
+    for number in range(each.shape[1]):
+        held = held + each[:, number]
+        if number >= quiet:
+            held = np.broadcast_to(exchange(held), held.shape)
+    return held
+
+
+def _but(exchange: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
+    return lambda each, quiet: _exchanged(each, quiet, exchange)
+
+
+_right = _but(lambda held: held.mean(0))
+
+# Each takes gradients by rank and pass, and how many passes are quiet; and returns those by rank.
+_MUTANTS: dict[str, Callable[[Any, int], Any]] = {
+    "sums": _but(lambda held: held.sum(0)),
+    "own": _but(lambda held: held),
+    "divided_twice": _but(lambda held: held.mean(0) / len(held)),
+    "last_pass": lambda each, quiet: np.broadcast_to(each.mean(0)[-1], each[:, 0].shape),
+    "quiet_left_out": lambda each, quiet: (
+        each[:, :quiet].sum(1) + each.mean(0, keepdims=True)[:, quiet:].sum(1)
+    ),
+}
+
+
+def _gradients(
+    inputs: Mapping[str, Any],
+    models: Sequence[nn.Module],
+    ranks: Sequence[Mapping[str, Any]],
+) -> Finding:
+    """The mean over ranks, from the weights that they had: whether these are alike is a part."""
+    for model, rank in zip(models, ranks, strict=True):
+        if not _load(model, rank["start"]):
+            return Finding(False, "The answers came back garbled.")
+    each = _passes(inputs, models)
+    quiet = inputs.get("quiet", 0)
+
+    def differs(made: Callable[[Any, int], Any]) -> str:
+        for name in ranks[0]["gradients"]:
+            stacked = np.stack([[one[name] for one in of_rank] for of_rank in each])
+            for number, (right, rank) in enumerate(zip(made(stacked, quiet), ranks, strict=True)):
+                got = rank["gradients"][name]
+                if not (_are_close(right, got) or (got is None and not right.any())):
+                    return f"{name} of rank {number}"
+        return ""
+
+    where = differs(_right)
+    if not where:
+        return Finding(True)
+    passes = f"{inputs['passes']} backward passes" + (f", {quiet} in no_sync()," if quiet else "")
+    said = f"With {inputs['world']} ranks and {passes} the gradient of {where} isn't the mean."
+    return Finding(False, said, tuple(n for n, made in _MUTANTS.items() if not differs(made)))
+
+
+def _load(model: nn.Module, start: Arrays) -> bool:
+    tensors = model.state_dict()
+    for name, array in start.items():
+        if not isinstance(array, np.ndarray) or array.shape != tuple(tensors[name].shape):
+            return False
+        if array.dtype.kind != "f":
+            return False
+        tensors[name].copy_(torch.from_numpy(array))
+    return True
+
+
+def _talks_once(
+    inputs: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]], answer: Answer
+) -> Finding:
+    """After one start and one exchange no rank has sent much more than both take."""
+    if any(rank["gradients"] != ranks[0]["gradients"] for rank in ranks):
+        said = "After no_sync() and another pass the ranks' gradients differ."
+        return Finding(False, said, ("own", "quiet_left_out"))
+    once = sum(8 * p.numel() for p in Branches(inputs["width"], 0).parameters())
+
+    def too_much(sent: tuple[int, ...]) -> Finding:
+        said = (
+            f"With {inputs['quiet']} passes in no_sync() and one after it, a rank may send "
+            f"{most / 2**10:.0f} KiB here. Yours sends {max(sent) / 2**10:.0f} KiB."
+        )
+        return Finding(False, said, ("talks_always",))
+
+    most = 3.5 * once + 2**16
+    return at_most(answer, most, too_much)
+
+
+def _are_close(expected: Any, got: Any) -> bool:
+    if not isinstance(got, np.ndarray) or got.dtype.kind != "f" or got.shape != expected.shape:
+        return False
+    size = float(np.abs(expected).max(initial=0.0))
+    return bool(np.allclose(got, expected, 0, _TOLERANCE * max(size, 1e-3)))
+
+
+data_parallel = Task(
+    id="lab08-data_parallel",
+    parts={_START: 1, _GRADIENTS: 2, _NO_SYNC: 1},
+    defines=("DataParallel",),
+    probe="data_parallel",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "own_start": "Each rank starts with its own tensors. Send rank 0's to all: "
+        "dist.broadcast(tensor, 0).",
+        "last_rank": "All ranks start alike, but as the last rank. Rank 0 is asked for.",
+        "own_buffers": "Parameters are alike, buffers are not: module.buffers() has them.",
+        "own_frozen": "A parameter that needs no gradient is a part of the model, too: send all.",
+        "sums": "These are sums over ranks. Divide by the world's size for the mean.",
+        "own": "Each rank has its own gradients only: nothing was exchanged.",
+        "divided_twice": "You divide by the world's size twice.",
+        "last_pass": "Only the last backward pass is there. Gradients add up until zeroed.",
+        "quiet_left_out": "What was added up in no_sync() is never averaged. Exchange the whole "
+        ".grad, not the last pass's part.",
+        "talks_always": "Your ranks talk in no_sync(), too, or send more than they need to. In it, "
+        "only add up.",
+    },
+    ban=NO_WRAPPERS,
+    ranks=True,
+    seconds=60.0,
+)

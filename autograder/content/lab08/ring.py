@@ -1,0 +1,176 @@
+"""Exercise: an all-reduce around a ring; its sums, its traffic, and its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from autograder.content.lab08.forbidden import NO_COLLECTIVES
+from autograder.content.lab08.sent import at_most
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.labs.compare import show
+from peakmem.probes.lab08.ring import total, values
+
+__all__ = ["ring_all_reduce"]
+
+_SUMS, _BYTES, _MEMORY = "sums", "bytes", "memory"
+_MIB = 2**20
+_WORLD, _LENGTH = 4, 6 * _MIB
+_GIVEN_BYTES = 4 * _LENGTH
+_MOST_EXTRA_BYTES = 2 * _GIVEN_BYTES // _WORLD
+_STEPS = 2 * (_WORLD - 1)
+_MOST_SENT_BYTES = _STEPS * (_GIVEN_BYTES // _WORLD + 1024)
+
+_OF_VALUES = ("unchanged", "mean", "one_neighbour", "one_rank", "not_spread")
+
+Results = list[list[Any]]  # for each rank, its tensors
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def case(world: int) -> Case:
+        some = world * int(rng.integers(2, 20))
+        lengths = [some, some + int(rng.integers(1, world)), world, world - 1, 1, 0]
+        inputs = {"world": world, "lengths": lengths, "seed": int(rng.integers(2**20))}
+        return Case((_SUMS,), inputs)
+
+    large = {"world": _WORLD, "lengths": [_LENGTH], "seed": int(rng.integers(2**20)), "large": True}
+    budget = Budget(_GIVEN_BYTES + _MOST_EXTRA_BYTES + _MIB)
+    return [*map(case, (2, 3, 4)), Case((_BYTES, _MEMORY), large, budget=budget)]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    value = answer.value if isinstance(answer.value, dict) else {}
+    if not case.budget:
+        return {_SUMS: _sums(case.inputs, value.get("ranks"))}
+    if not _is_right_of_large(case.inputs["seed"], value.get("ranks")):
+        said = f"The sums of {_LENGTH:,} values over {_WORLD} ranks differ."
+        return dict.fromkeys(case.parts, Finding(False, said, _OF_VALUES))
+    sent = at_most(answer, _MOST_SENT_BYTES, _too_much_sent)
+    return {_BYTES: sent, _MEMORY: _memory(answer)}
+
+
+def _sums(inputs: Mapping[str, Any], got: Any) -> Finding:
+    world, lengths = inputs["world"], inputs["lengths"]
+    begun = [[values(n, rank, inputs["seed"]).numpy() for n in lengths] for rank in range(world)]
+    right = [np.sum(tensors, axis=0) for tensors in zip(*begun, strict=True)]
+    if not _has_form(got, begun):
+        return Finding(False, "The answers came back garbled, or tensors have another shape.")
+    for number, length in enumerate(lengths):
+        for rank in range(world):
+            if not np.array_equal(got[rank][number], right[number]):
+                said = (
+                    f"With {world} ranks and {length} values, rank {rank} has "
+                    f"{show(got[rank][number])} in place of {show(right[number])}."
+                )
+                return Finding(False, said, tuple(_explanations(begun, right, got)))
+    return Finding(True)
+
+
+def _has_form(got: Any, begun: Results) -> bool:
+    return (
+        isinstance(got, list)
+        and len(got) == len(begun)
+        and all(isinstance(tensors, list) and len(tensors) == len(begun[0]) for tensors in got)
+        and all(
+            isinstance(came, np.ndarray) and came.shape == given.shape
+            for tensors, of_rank in zip(got, begun, strict=True)
+            for came, given in zip(tensors, of_rank, strict=True)
+        )
+    )
+
+
+def _explanations(begun: Results, right: list[Any], got: Results) -> Iterator[str]:
+    world = len(begun)
+
+    def every(matches: Callable[[int, int], Any]) -> bool:
+        """Whether all tensors of two values and more match, which tell the mistakes apart."""
+        numbers = [n for n, tensor in enumerate(right) if len(tensor) >= world]
+        return all(matches(rank, number) for rank in range(world) for number in numbers)
+
+    if every(lambda r, n: np.array_equal(got[r][n], begun[r][n])):
+        yield "unchanged"
+    if every(lambda r, n: np.allclose(got[r][n], right[n] / world)):
+        yield "mean"
+    if every(lambda r, n: np.array_equal(got[r][n], begun[r][n] + begun[(r - 1) % world][n])):
+        yield "one_neighbour"
+    if every(lambda r, n: np.array_equal(got[r][n], right[n]) == (r == 0)):
+        yield "one_rank"
+    if every(lambda r, n: any(np.array_equal(got[o][n][:1], right[n][:1]) for o in range(world))):
+        missing = [n for n, tensor in enumerate(right) if len(tensor) % world]
+        whole = [n for n in range(len(right)) if n not in missing]
+        if all(np.array_equal(got[r][n], right[n]) for r in range(world) for n in whole):
+            yield "rest_left_out"
+    if _is_scattered(right, got):
+        yield "not_spread"
+
+
+def _is_scattered(right: list[Any], got: Results) -> bool:
+    """Whether each sum is right in some rank, and none has all of them."""
+    told = [n for n, tensor in enumerate(right) if len(tensor) >= len(got)]
+    somewhere = all(np.any([tensors[n] == right[n] for tensors in got], axis=0).all() for n in told)
+    nowhere_all = not any(np.array_equal(tensors[n], right[n]) for tensors in got for n in told)
+    return somewhere and nowhere_all
+
+
+@lru_cache(maxsize=16)
+def _right_of_large(seed: int) -> list[list[float]]:
+    x = values(_LENGTH, 0, seed)
+    for rank in range(1, _WORLD):
+        x += values(_LENGTH, rank, seed)
+    return [[total(x), x[0].item(), x[-1].item()]]
+
+
+def _is_right_of_large(seed: int, got: Any) -> bool:
+    return bool(got == [_right_of_large(seed)] * _WORLD)
+
+
+def _too_much_sent(sent: tuple[int, ...]) -> Finding:
+    said = (
+        f"A rank may send {_MOST_SENT_BYTES / _MIB:.1f} MiB here, of {_WORLD} with "
+        f"{_GIVEN_BYTES / _MIB:.0f} MiB each. Yours send "
+        f"{', '.join(f'{each / _MIB:.1f}' for each in sorted(sent))} MiB."
+    )
+    star = min(sent) < 0.5 * max(sent)
+    return Finding(False, said, ("star",) if star else ("whole_tensors",))
+
+
+def _memory(answer: Answer) -> Finding:
+    rise = answer.metered("rise_bytes")
+    if not answer.breaks_budget(rise, _GIVEN_BYTES + _MOST_EXTRA_BYTES):
+        return Finding(True)
+    took = "" if rise is None else f" Yours takes {(rise - _GIVEN_BYTES) / _MIB:.1f} MiB."
+    said = f"Beside x, a rank may take {_MOST_EXTRA_BYTES / _MIB:.0f} MiB here.{took}"
+    return Finding(False, said, ("whole_copy", "star", "whole_tensors"))
+
+
+ring_all_reduce = Task(
+    id="lab08-ring_all_reduce",
+    parts={_SUMS: 2, _BYTES: 2, _MEMORY: 1},
+    defines=("ring_all_reduce",),
+    probe="ring_all_reduce",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "unchanged": "x is as it was before. Write the sums into x itself: x += y changes it, "
+        "x = x + y makes another tensor.",
+        "mean": "These are means. The sum over ranks is asked for.",
+        "one_neighbour": "Each rank has added one neighbour's values only. Pass on what has been "
+        "added up, world - 1 times.",
+        "one_rank": "Only rank 0 has the sums. All ranks need them.",
+        "not_spread": "Each chunk's sum is in some rank and in no other. A second round passes the "
+        "finished chunks around.",
+        "rest_left_out": "Lengths that world doesn't divide go wrong. x.tensor_split(world) gives "
+        "world chunks of any length.",
+        "whole_copy": "A second tensor as large as x is alive. A buffer of one chunk is enough.",
+        "star": "One rank sends far more than the others: all goes through it. In a ring each rank "
+        "sends the same.",
+        "whole_tensors": "Each step sends too much. Send one chunk a step, a world-th of x.",
+    },
+    ban=NO_COLLECTIVES,
+    trust="measured",
+    ranks=True,
+    seconds=60.0,
+)

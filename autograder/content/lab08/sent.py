@@ -1,0 +1,31 @@
+"""What each rank has sent: as the kernel counted it from outside, else as the rank says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from autograder.model.task import Answer, Finding
+
+__all__ = ["at_most"]
+
+_UNKNOWN = (
+    "This machine doesn't tell how many bytes your ranks sent. An instructor will look at this."
+)
+
+
+def at_most(
+    answer: Answer, most_bytes: float, say: Callable[[tuple[int, ...]], Finding]
+) -> Finding:
+    """Return whether no rank has sent more than `most_bytes`; `say(sent)` is said if one has."""
+    sent = answer.rank_sent_bytes or _told(answer)
+    if not sent:
+        return Finding(False, doubt=_UNKNOWN)
+    return Finding(True) if max(sent) <= most_bytes else say(sent)
+
+
+def _told(answer: Answer) -> tuple[int, ...]:
+    """The ranks' own figures, where no grader looks at them from outside."""
+    told = answer.value.get("sent_bytes") if isinstance(answer.value, dict) else None
+    if answer.memory or not isinstance(told, list):
+        return ()
+    return tuple(told) if all(type(each) is int for each in told) else ()

@@ -1,0 +1,586 @@
+# %% right: by_hooks
+"""A hook on each parameter, after its gradient is added up."""
+
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, x):
+        return self.module(x)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        try:
+            yield
+        finally:
+            self.syncs = True
+
+
+# %% right: no_module
+"""A plain class; divides before it sums; a flag kept on a stack."""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+
+
+class DataParallel:
+    def __init__(self, module):
+        self.module, self.quiet = module, [False]
+        with torch.no_grad():
+            for tensor in module.state_dict().values():
+                dist.broadcast(tensor, src=0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.exchange)
+
+    def exchange(self, p):
+        if not self.quiet[-1]:
+            p.grad.div_(dist.get_world_size())
+            dist.all_reduce(p.grad, op=dist.ReduceOp.SUM)
+
+    def __call__(self, *inputs):
+        return self.module(*inputs)
+
+    @contextmanager
+    def no_sync(self):
+        self.quiet.append(True)
+        try:
+            yield
+        finally:
+            self.quiet.pop()
+
+
+# %% right: once_at_the_end
+"""One exchange of all gradients, when backward is done."""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.enabled, self.waiting = module, True, False
+        for tensor in module.state_dict().values():
+            self.send(tensor)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.note)
+
+    def send(self, tensor):
+        if dist.get_rank() == 0:
+            for other in range(1, dist.get_world_size()):
+                dist.send(tensor.detach(), other)
+        else:
+            dist.recv(tensor.detach(), 0)
+
+    def note(self, p):
+        if self.enabled and not self.waiting:
+            self.waiting = True
+            torch.autograd.Variable._execution_engine.queue_callback(self.exchange)
+
+    def exchange(self):
+        self.waiting = False
+        there = [p.grad for p in self.module.parameters() if p.grad is not None]
+        flat = torch.cat([g.flatten() for g in there])
+        dist.all_reduce(flat)
+        flat /= dist.get_world_size()
+        for g, part in zip(there, flat.split([g.numel() for g in there])):
+            g.copy_(part.view_as(g))
+
+    def forward(self, *args, **options):
+        return self.module(*args, **options)
+
+    @contextmanager
+    def no_sync(self):
+        before, self.enabled = self.enabled, False
+        yield
+        self.enabled = before
+
+
+# %% wrong: own_start
+"""Nothing is sent at the start. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, x):
+        return self.module(x)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        try:
+            yield
+        finally:
+            self.syncs = True
+
+
+# %% wrong: own_buffers
+"""Buffers are not sent. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for tensor in module.parameters():
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, x):
+        return self.module(x)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        try:
+            yield
+        finally:
+            self.syncs = True
+
+
+# %% wrong: own_frozen
+"""Only what is trained is sent, and the buffers. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for tensor in [*(p for p in module.parameters() if p.requires_grad), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, x):
+        return self.module(x)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        try:
+            yield
+        finally:
+            self.syncs = True
+
+
+# %% wrong: last_rank
+"""The last rank's tensors are sent. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, dist.get_world_size() - 1)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, x):
+        return self.module(x)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        try:
+            yield
+        finally:
+            self.syncs = True
+
+
+# %% wrong: sums
+"""Gradients are summed and not averaged. [earns 1]"""
+
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            dist.all_reduce(p.grad)
+
+    def forward(self, x):
+        return self.module(x)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        try:
+            yield
+        finally:
+            self.syncs = True
+
+
+# %% wrong: own
+"""No exchange. [earns 1]"""
+
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        pass
+
+    def forward(self, x):
+        return self.module(x)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        try:
+            yield
+        finally:
+            self.syncs = True
+
+
+# %% wrong: divided_twice
+"""Divided before and after. [earns 1]"""
+
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            p.grad /= dist.get_world_size()
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, x):
+        return self.module(x)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        try:
+            yield
+        finally:
+            self.syncs = True
+
+
+# %% wrong: last_pass
+"""Each pass's gradient takes the place of the last. [earns 2]"""
+
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs, self.added = True, {}
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            before = self.added.get(p, 0)
+            self.added[p] = p.grad.clone()
+            p.grad -= before
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+            self.added[p] = p.grad.clone()
+
+    def forward(self, x):
+        return self.module(x)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        try:
+            yield
+        finally:
+            self.syncs = True
+
+
+# %% wrong: talks_always
+"""no_sync() changes nothing. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, x):
+        return self.module(x)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = True
+        try:
+            yield
+        finally:
+            self.syncs = True
+
+
+# %% wrong: quiet_left_out
+"""Only the part that comes in is averaged. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_hook(self.average)
+
+    def average(self, gradient):
+        if self.syncs:
+            gradient = gradient.clone()
+            dist.all_reduce(gradient)
+            gradient /= dist.get_world_size()
+        return gradient
+
+    def forward(self, x):
+        return self.module(x)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        try:
+            yield
+        finally:
+            self.syncs = True
+
+
+# %% wrong: never_again
+"""After no_sync() it never talks again. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, x):
+        return self.module(x)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        try:
+            yield
+        finally:
+            pass
+
+
+# %% wrong: unused_not_there
+"""A parameter that no input passes has no gradient to send. [earns 1]"""
+
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                pass
+
+    def forward(self, x):
+        output = self.module(x)
+        output.register_hook(self.later)
+        return output
+
+    def later(self, gradient):
+        import torch
+
+        torch.autograd.Variable._execution_engine.queue_callback(self.average)
+
+    def average(self):
+        for p in self.module.parameters():
+            if self.syncs:
+                dist.all_reduce(p.grad)
+                p.grad /= dist.get_world_size()
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        try:
+            yield
+        finally:
+            self.syncs = True
+
+
+# %% wrong: wraps
+"""torch's own. [earns 0]"""
+
+from torch.nn.parallel import DistributedDataParallel
+
+
+class DataParallel(DistributedDataParallel):
+    pass

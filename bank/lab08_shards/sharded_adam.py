@@ -1,0 +1,747 @@
+# %% right: by_slices
+"""Each rank updates its slice of each tensor."""
+
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, self.share(p)) for p in self.params]
+
+    def share(self, p):
+        return math.ceil(p.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            self.steps[i] += 1
+            t, (m, v), g = self.steps[i], self.moments[i], self.mine(p.grad)
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            denominator = (v / (1 - b2**t)).sqrt_().add_(self.eps)
+            new = self.mine(p).addcdiv_(m, denominator, value=-self.lr / (1 - b1**t))
+            gathered = torch.empty(self.world * len(new))
+            dist.all_gather(list(gathered.chunk(self.world)), new)
+            p.copy_(gathered[: p.numel()].view_as(p))
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% right: one_flat_tensor
+"""All tensors are one, cut in world pieces; steps are counted for each tensor."""
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params = list(params)
+        self.lr, self.betas, self.eps = lr, betas, eps
+        self.world, self.rank = dist.get_world_size(), dist.get_rank()
+        self.sizes = [p.numel() for p in self.params]
+        self.each = -(-sum(self.sizes) // self.world)
+        self.m, self.v = torch.zeros(self.each), torch.zeros(self.each)
+        self.t = [0 for _ in self.params]
+
+    def pieces(self):
+        """What of each tensor lies in this rank's piece."""
+        first, start = self.rank * self.each, 0
+        for number, size in enumerate(self.sizes):
+            begin, end = max(first, start), min(first + self.each, start + size)
+            if begin < end:
+                yield number, slice(begin - start, end - start), slice(begin - first, end - first)
+            start += size
+
+    @torch.no_grad()
+    def step(self):
+        new = torch.zeros(self.each)
+        for number, p in enumerate(self.params):
+            self.t[number] += p.grad is not None
+        for number, inside, mine in self.pieces():
+            p = self.params[number]
+            old = p.reshape(-1)[inside]
+            if p.grad is None:
+                new[mine] = old
+                continue
+            g = p.grad.reshape(-1)[inside]
+            m, v, t = self.m[mine], self.v[mine], self.t[number]
+            m += (1 - self.betas[0]) * (g - m)
+            v += (1 - self.betas[1]) * (g * g - v)
+            m_hat, v_hat = m / (1 - self.betas[0] ** t), v / (1 - self.betas[1] ** t)
+            new[mine] = old - self.lr * m_hat / (v_hat.sqrt() + self.eps)
+        every = [torch.empty(self.each) for _ in range(self.world)]
+        dist.all_gather(every, new)
+        parts = torch.cat(every)[: sum(self.sizes)].split(self.sizes)
+        for p, part in zip(self.params, parts):
+            p.copy_(part.view_as(p))
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% right: torchs_adam_on_shards
+"""torch's Adam on this rank's slices; the owner of a slice sends it."""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params = list(params)
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        shards = [nn.Parameter(self.slices(p)[self.rank].clone()) for p in self.params]
+        self.adam = torch.optim.Adam(shards, lr=lr, betas=betas, eps=eps)
+        self.shards = shards
+        for shard in shards:
+            shard.data = torch.empty(0)
+
+    def slices(self, tensor):
+        return tensor.detach().view(-1).tensor_split(self.world)
+
+    def step(self):
+        for p, shard in zip(self.params, self.shards):
+            shard.data = self.slices(p)[self.rank]
+            shard.grad = None if p.grad is None else self.slices(p.grad)[self.rank]
+        self.adam.step()
+        for p, shard in zip(self.params, self.shards):
+            for owner, piece in enumerate(self.slices(p)):
+                if piece.numel():
+                    dist.broadcast(piece, owner)
+            shard.data, shard.grad = torch.empty(0), None
+
+    def zero_grad(self):
+        for p in self.params:
+            if p.grad is not None:
+                p.grad.zero_()
+
+
+# %% wrong: replicated
+"""Moments of all on every rank, though each updates its share. [earns 3]"""
+
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, p.numel()) for p in self.params]
+
+    def share(self, p):
+        return math.ceil(p.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            self.steps[i] += 1
+            t, g = self.steps[i], p.grad.flatten()
+            m, v = self.moments[i]
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            denominator = (v / (1 - b2**t)).sqrt_().add_(self.eps)
+            new = self.mine(p.flatten().addcdiv(m, denominator, value=-self.lr / (1 - b1**t)))
+            gathered = torch.empty(self.world * len(new))
+            dist.all_gather(list(gathered.chunk(self.world)), new)
+            p.copy_(gathered[: p.numel()].view_as(p))
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: whole_tensors
+"""Each tensor has one owner. [earns 3]"""
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params = list(params)
+        self.mine = self.params[dist.get_rank() :: dist.get_world_size()]
+        self.adam = torch.optim.Adam(self.mine, lr=lr, betas=betas, eps=eps) if self.mine else None
+
+    def step(self):
+        if self.adam:
+            self.adam.step()
+        for number, p in enumerate(self.params):
+            dist.broadcast(p.data, number % dist.get_world_size())
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: more_than_moments
+"""A copy of the parameters is kept besides. [earns 3]"""
+
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.master = [p.detach().clone() for p in self.params]
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, self.share(p)) for p in self.params]
+
+    def share(self, p):
+        return math.ceil(p.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            self.steps[i] += 1
+            t, (m, v), g = self.steps[i], self.moments[i], self.mine(p.grad)
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            denominator = (v / (1 - b2**t)).sqrt_().add_(self.eps)
+            new = self.mine(p).addcdiv_(m, denominator, value=-self.lr / (1 - b1**t))
+            gathered = torch.empty(self.world * len(new))
+            dist.all_gather(list(gathered.chunk(self.world)), new)
+            p.copy_(gathered[: p.numel()].view_as(p))
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: own_share_only
+"""Shares are not gathered. [earns 0]"""
+
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, self.share(p)) for p in self.params]
+
+    def share(self, p):
+        return math.ceil(p.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            self.steps[i] += 1
+            t, (m, v), g = self.steps[i], self.moments[i], self.mine(p.grad)
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            denominator = (v / (1 - b2**t)).sqrt_().add_(self.eps)
+            new = self.mine(p).addcdiv_(m, denominator, value=-self.lr / (1 - b1**t))
+            mine = p.view(-1)[self.rank * len(new) : (self.rank + 1) * len(new)]
+            mine.copy_(new[: len(mine)])
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: not_corrected
+"""No bias correction. [earns 3]"""
+
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, self.share(p)) for p in self.params]
+
+    def share(self, p):
+        return math.ceil(p.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            self.steps[i] += 1
+            t, (m, v), g = self.steps[i], self.moments[i], self.mine(p.grad)
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            denominator = v.sqrt().add_(self.eps)
+            new = self.mine(p).addcdiv_(m, denominator, value=-self.lr)
+            gathered = torch.empty(self.world * len(new))
+            dist.all_gather(list(gathered.chunk(self.world)), new)
+            p.copy_(gathered[: p.numel()].view_as(p))
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: eps_inside
+"""eps below the root. [earns 3]"""
+
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, self.share(p)) for p in self.params]
+
+    def share(self, p):
+        return math.ceil(p.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            self.steps[i] += 1
+            t, (m, v), g = self.steps[i], self.moments[i], self.mine(p.grad)
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            denominator = (v / (1 - b2**t)).add_(self.eps).sqrt_()
+            new = self.mine(p).addcdiv_(m, denominator, value=-self.lr / (1 - b1**t))
+            gathered = torch.empty(self.world * len(new))
+            dist.all_gather(list(gathered.chunk(self.world)), new)
+            p.copy_(gathered[: p.numel()].view_as(p))
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: steps_counted_for_all
+"""One t for all tensors. [earns 3]"""
+
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, self.share(p)) for p in self.params]
+
+    def share(self, p):
+        return math.ceil(p.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            self.steps[i] += 1
+            if p.grad is None:
+                continue
+            t, (m, v), g = self.steps[i], self.moments[i], self.mine(p.grad)
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            denominator = (v / (1 - b2**t)).sqrt_().add_(self.eps)
+            new = self.mine(p).addcdiv_(m, denominator, value=-self.lr / (1 - b1**t))
+            gathered = torch.empty(self.world * len(new))
+            dist.all_gather(list(gathered.chunk(self.world)), new)
+            p.copy_(gathered[: p.numel()].view_as(p))
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: none_is_zero
+"""None counts as a gradient of zeros. [earns 3]"""
+
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, self.share(p)) for p in self.params]
+
+    def share(self, p):
+        return math.ceil(p.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+            self.steps[i] += 1
+            t, (m, v), g = self.steps[i], self.moments[i], self.mine(p.grad)
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            denominator = (v / (1 - b2**t)).sqrt_().add_(self.eps)
+            new = self.mine(p).addcdiv_(m, denominator, value=-self.lr / (1 - b1**t))
+            gathered = torch.empty(self.world * len(new))
+            dist.all_gather(list(gathered.chunk(self.world)), new)
+            p.copy_(gathered[: p.numel()].view_as(p))
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: options_ignored
+"""Only the defaults are used. [earns 3]"""
+
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), 1e-3, (0.9, 0.999), 1e-8
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, self.share(p)) for p in self.params]
+
+    def share(self, p):
+        return math.ceil(p.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            self.steps[i] += 1
+            t, (m, v), g = self.steps[i], self.moments[i], self.mine(p.grad)
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            denominator = (v / (1 - b2**t)).sqrt_().add_(self.eps)
+            new = self.mine(p).addcdiv_(m, denominator, value=-self.lr / (1 - b1**t))
+            gathered = torch.empty(self.world * len(new))
+            dist.all_gather(list(gathered.chunk(self.world)), new)
+            p.copy_(gathered[: p.numel()].view_as(p))
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: betas_swapped
+"""The betas change places. [earns 3]"""
+
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, self.share(p)) for p in self.params]
+
+    def share(self, p):
+        return math.ceil(p.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+
+    @torch.no_grad()
+    def step(self):
+        b2, b1 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            self.steps[i] += 1
+            t, (m, v), g = self.steps[i], self.moments[i], self.mine(p.grad)
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            denominator = (v / (1 - b2**t)).sqrt_().add_(self.eps)
+            new = self.mine(p).addcdiv_(m, denominator, value=-self.lr / (1 - b1**t))
+            gathered = torch.empty(self.world * len(new))
+            dist.all_gather(list(gathered.chunk(self.world)), new)
+            p.copy_(gathered[: p.numel()].view_as(p))
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: unchanged
+"""The new values go into copies. [earns 1]"""
+
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, self.share(p)) for p in self.params]
+
+    def share(self, p):
+        return math.ceil(p.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            self.steps[i] += 1
+            t, (m, v), g = self.steps[i], self.moments[i], self.mine(p.grad)
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            denominator = (v / (1 - b2**t)).sqrt_().add_(self.eps)
+            new = self.mine(p).addcdiv_(m, denominator, value=-self.lr / (1 - b1**t))
+            gathered = torch.empty(self.world * len(new))
+            dist.all_gather(list(gathered.chunk(self.world)), new)
+            p.clone().copy_(gathered[: p.numel()].view_as(p))
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: gradients_left
+"""zero_grad() does nothing. [earns 3]"""
+
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, self.share(p)) for p in self.params]
+
+    def share(self, p):
+        return math.ceil(p.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            self.steps[i] += 1
+            t, (m, v), g = self.steps[i], self.moments[i], self.mine(p.grad)
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            denominator = (v / (1 - b2**t)).sqrt_().add_(self.eps)
+            new = self.mine(p).addcdiv_(m, denominator, value=-self.lr / (1 - b1**t))
+            gathered = torch.empty(self.world * len(new))
+            dist.all_gather(list(gathered.chunk(self.world)), new)
+            p.copy_(gathered[: p.numel()].view_as(p))
+
+    def zero_grad(self):
+        pass
+
+
+# %% wrong: ranks_differ
+"""Others get a share by way of 16 bits, which is close. [earns 4]"""
+
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, self.share(p)) for p in self.params]
+
+    def share(self, p):
+        return math.ceil(p.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            self.steps[i] += 1
+            t, (m, v), g = self.steps[i], self.moments[i], self.mine(p.grad)
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            denominator = (v / (1 - b2**t)).sqrt_().add_(self.eps)
+            new = self.mine(p).addcdiv_(m, denominator, value=-self.lr / (1 - b1**t))
+            gathered = torch.empty(self.world * len(new))
+            dist.all_gather(list(gathered.chunk(self.world)), new)
+            p.copy_(gathered[: p.numel()].view_as(p))
+            p.mul_(1 + self.rank * 2e-7)
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: hangs
+"""Rank 0 gathers, and the others have left. [earns 0]"""
+
+import math
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, self.share(p)) for p in self.params]
+
+    def share(self, p):
+        return math.ceil(p.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            self.steps[i] += 1
+            t, (m, v), g = self.steps[i], self.moments[i], self.mine(p.grad)
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            denominator = (v / (1 - b2**t)).sqrt_().add_(self.eps)
+            new = self.mine(p).addcdiv_(m, denominator, value=-self.lr / (1 - b1**t))
+            if self.rank:
+                continue
+            gathered = torch.empty(self.world * len(new))
+            dist.all_gather(list(gathered.chunk(self.world)), new)
+            p.copy_(gathered[: p.numel()].view_as(p))
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None

@@ -1,0 +1,19 @@
+"""Probes of lab 8, shards on real processes: a module for each noun."""
+
+from peakmem.probes.lab08.adam import run_adam, sharded_adam
+from peakmem.probes.lab08.leak import find_the_leak, run_layers
+from peakmem.probes.lab08.replicas import data_parallel, run_replicas
+from peakmem.probes.lab08.ring import ring_all_reduce, run_all_reduce
+from peakmem.probes.lab08.states import model_state_bytes
+
+__all__ = [
+    "data_parallel",
+    "find_the_leak",
+    "model_state_bytes",
+    "ring_all_reduce",
+    "run_adam",
+    "run_all_reduce",
+    "run_layers",
+    "run_replicas",
+    "sharded_adam",
+]

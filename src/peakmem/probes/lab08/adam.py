@@ -1,0 +1,120 @@
+"""Probe of lab 8's Adam with sharded moments: its updates, and the state that each rank keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from peakmem.probes import Namespace
+from peakmem.probes.ranks import Ask, metered, run_ranks, unwatched
+
+__all__ = ["gradients", "parameters", "run_adam", "sharded_adam", "updated"]
+
+Shapes = Sequence[Sequence[int]]
+Options = Mapping[str, Any]
+
+
+def parameters(shapes: Shapes, seed: int) -> list[nn.Parameter]:
+    """Return the parameters, float32, with which each rank begins."""
+    return [nn.Parameter(_normal(shape, seed + n)) for n, shape in enumerate(shapes)]
+
+
+def gradients(
+    shapes: Shapes, step: int, missing: Sequence[Sequence[int]], seed: int
+) -> list[Tensor | None]:
+    """Return a step's gradients, the same on all ranks; None for the numbers in `missing[step]`."""
+    first = 1000 * seed + 100 * step + 50
+    return [
+        None if n in missing[step] else _normal(shape, first + n) for n, shape in enumerate(shapes)
+    ]
+
+
+def _normal(shape: Sequence[int], seed: int) -> Tensor:
+    return torch.randn(tuple(shape), generator=torch.Generator().manual_seed(seed))
+
+
+def updated(
+    optimizer: Callable[..., Any],
+    shapes: Shapes,
+    missing: Sequence[Sequence[int]],
+    options: Options,
+    seed: int,
+) -> tuple[Any, list[nn.Parameter]]:
+    """Make `optimizer(params, **options)` and take a step for each item of `missing`."""
+    params = parameters(shapes, seed)
+    made = optimizer(params, **options)
+    for step in range(len(missing)):
+        for p, gradient in zip(params, gradients(shapes, step, missing, seed), strict=True):
+            p.grad = gradient
+        made.step()
+    return made, params
+
+
+def sharded_adam(
+    student: Namespace,
+    world: int,
+    shapes: Shapes,
+    missing: Sequence[Sequence[int]],
+    options: Options,
+    seed: int,
+    large: bool = False,
+    metered: bool = True,
+    ask: Ask = unwatched,
+) -> dict[str, Any]:
+    """Take steps with the student's `ShardedAdam`; see `run_adam`."""
+    given = (student.ShardedAdam, world, shapes, missing, options, seed)
+    return run_adam(*given, large=large, measure=metered, ask=ask)
+
+
+def run_adam(
+    optimizer: Callable[..., Any],
+    world: int,
+    shapes: Shapes,
+    missing: Sequence[Sequence[int]],
+    options: Options,
+    seed: int,
+    *,
+    large: bool = False,
+    measure: bool = True,
+    ask: Ask = unwatched,
+) -> dict[str, Any]:
+    """Take a step for each item of `missing`, which lists what has no gradient in that step.
+
+    Returns for each of the `ranks` its parameters afterwards, and whether zero_grad() then left a
+    gradient; of a `large` run each parameter's sum only. If it `measure`s, also `held_bytes`, of
+    each rank when parameters and gradients are gone and the optimizer is not.
+    """
+    given = (optimizer, shapes, missing, options, seed, large, measure)
+    found = run_ranks(_stepped, world, *given, ask=ask)
+    return {
+        "ranks": [{name: rank[name] for name in ("params", "left")} for rank in found],
+        **({"held_bytes": [rank["held_bytes"] for rank in found]} if measure else {}),
+    }
+
+
+def _stepped(
+    optimizer: Callable[..., Any],
+    shapes: Shapes,
+    missing: Sequence[Sequence[int]],
+    options: Options,
+    seed: int,
+    large: bool,
+    measure: bool,
+) -> dict[str, Any]:
+    made: list[Any] = []
+
+    def run() -> dict[str, Any]:
+        one, params = updated(optimizer, shapes, missing, options, seed)
+        made.append(one)
+        told = [p.sum().item() if large else p.detach().numpy().copy() for p in params]
+        one.zero_grad()
+        left = any(p.grad is not None and bool(p.grad.any()) for p in params)
+        if large:
+            for p in params:
+                p.grad, p.data = None, torch.empty(0)
+        return {"params": told, "left": left}
+
+    return metered(run, measure=measure, keep=made.pop)

@@ -1,0 +1,80 @@
+"""Lab 8's leak: sharded layers whose gathered weights stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from peakmem.probes import Namespace
+from peakmem.probes.ranks import Ask, metered, run_ranks, unwatched
+
+__all__ = ["find_the_leak", "inputs", "run_layers", "weights"]
+
+Layers = Callable[[Tensor, Sequence[Tensor]], tuple[Tensor, Tensor]]
+
+
+def weights(number: int, layers: int, width: int, seed: int) -> Tensor:
+    """Return the whole weights of one of the layers, (width, width)."""
+    generator = torch.Generator().manual_seed(seed * layers + number)
+    return torch.randn(width, width, generator=generator).mul_(width**-0.5)
+
+
+def inputs(width: int) -> Tensor:
+    """Return what passes the layers, (4, width)."""
+    return torch.linspace(-1, 1, 4 * width).view(4, width)
+
+
+def find_the_leak(
+    student: Namespace,
+    world: int,
+    layers: int,
+    width: int,
+    seed: int,
+    metered: bool = True,
+    ask: Ask = unwatched,
+) -> dict[str, Any]:
+    """Run the student's `replicated_by_mistake`; see `run_layers`."""
+    function = student.replicated_by_mistake
+    return run_layers(function, world, layers, width, seed, measure=metered, ask=ask)
+
+
+def run_layers(
+    function: Layers,
+    world: int,
+    layers: int,
+    width: int,
+    seed: int,
+    *,
+    measure: bool = True,
+    ask: Ask = unwatched,
+) -> dict[str, Any]:
+    """Call `function(x, shards)` in each rank, with its shards of the layers' weights.
+
+    `world` divides width * width.
+
+    Returns `results`, for each rank the output and the diagonals; and, if it `measure`s,
+    `rise_bytes` of the rank where tensors took the most, shards included.
+    """
+    found = run_ranks(_run, world, function, layers, width, seed, measure, ask=ask)
+    return {
+        "results": [{name: rank[name] for name in ("output", "diagonals")} for rank in found],
+        **({"rise_bytes": max(rank["rise_bytes"] for rank in found)} if measure else {}),
+        **({"numpy_rise_bytes": 0} if measure else {}),
+    }
+
+
+def _run(function: Layers, layers: int, width: int, seed: int, measure: bool) -> dict[str, Any]:
+    rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+
+    def share(number: int) -> Tensor:
+        return weights(number, layers, width, seed).flatten().tensor_split(world)[rank].clone()
+
+    def run() -> dict[str, Any]:
+        shards = [share(number) for number in range(layers)]
+        output, diagonals = function(inputs(width), shards)
+        return {"output": output.numpy().copy(), "diagonals": diagonals.numpy().copy()}
+
+    return metered(run, measure=measure)

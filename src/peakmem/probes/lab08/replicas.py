@@ -1,0 +1,120 @@
+"""Probe of lab 8's replicas: how they start, their gradients, and when they talk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from peakmem.probes import Namespace
+from peakmem.probes.ranks import Ask, metered, run_ranks, unwatched
+
+__all__ = ["Branches", "batch", "data_parallel", "loss", "run_replicas", "told"]
+
+Wrap = Callable[[nn.Module], Any]
+
+
+class Branches(nn.Module):
+    """Two layers with a buffer between them, and a third layer that no input passes."""
+
+    def __init__(self, width: int, seed: int) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.first = nn.Linear(width, 2 * width + 1)
+        self.second = nn.Linear(2 * width + 1, 3)
+        self.unused = nn.Linear(3, 2)
+        self.scale = nn.Parameter(torch.rand(1) + 0.5)
+        self.fixed = nn.Parameter(torch.randn(3), requires_grad=False)
+        self.register_buffer("offset", torch.randn(2 * width + 1))
+        self.double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.tanh(self.first(x) + self.offset)
+        output: Tensor = self.scale * self.second(hidden) + self.fixed
+        return output
+
+
+def batch(width: int, number: int, rank: int, seed: int) -> Tensor:
+    """Return a rank's samples of one backward pass, (4, width)."""
+    generator = torch.Generator().manual_seed(1000 * seed + 10 * number + rank)
+    return torch.randn(4, width, generator=generator, dtype=torch.float64)
+
+
+def loss(output: Tensor) -> Tensor:
+    """Return a mean over the samples."""
+    return output.square().sum(1).mean()
+
+
+def told(tensor: Tensor | None, brief: bool) -> Any:
+    """Return a tensor as an array, or only its sum and its norm: results are sent, too."""
+    if tensor is None:
+        return None
+    if brief:
+        return [tensor.sum().item(), tensor.norm().item()]
+    return tensor.detach().numpy().copy()
+
+
+def data_parallel(
+    student: Namespace,
+    world: int,
+    width: int,
+    passes: int,
+    seed: int,
+    quiet: int = 0,
+    brief: bool = False,
+    metered: bool = True,
+    ask: Ask = unwatched,
+) -> dict[str, Any]:
+    """Wrap a model in the student's `DataParallel`; see `run_replicas`."""
+    wrap = student.DataParallel
+    sizes = (world, width, passes, seed, quiet)
+    return run_replicas(wrap, *sizes, brief=brief, measure=metered, ask=ask)
+
+
+def run_replicas(
+    wrap: Wrap,
+    world: int,
+    width: int,
+    passes: int,
+    seed: int,
+    quiet: int = 0,
+    *,
+    brief: bool = False,
+    measure: bool = True,
+    ask: Ask = unwatched,
+) -> dict[str, Any]:
+    """Wrap a model of each rank, and call backward `passes` times on the rank's own samples.
+
+    The first `quiet` passes are within no_sync(). Returns for each of the `ranks` its `start`, the
+    model's tensors by name after it was wrapped, and its `gradients` at the end, both `told`; and,
+    if it `measure`s, `sent_bytes` of each.
+    """
+    sizes = (width, passes, seed, quiet, brief)
+    found = run_ranks(_trained, world, wrap, *sizes, measure, ask=ask)
+    ranks = [{name: rank[name] for name in ("start", "gradients")} for rank in found]
+    return {
+        "ranks": ranks,
+        **({"sent_bytes": [rank["sent_bytes"] for rank in found]} if measure else {}),
+    }
+
+
+def _trained(
+    wrap: Wrap, width: int, passes: int, seed: int, quiet: int, brief: bool, measure: bool
+) -> dict[str, Any]:
+    rank = torch.distributed.get_rank()
+    model = Branches(width, seed + rank)
+
+    def run() -> dict[str, Any]:
+        wrapped = wrap(model)
+        start = {name: told(tensor, brief) for name, tensor in model.state_dict().items()}
+        for number in range(passes):
+            x = batch(width, number, rank, seed)
+            with wrapped.no_sync() if number < quiet else nullcontext():
+                loss(wrapped(x)).backward()  # type: ignore[no-untyped-call]
+        gradients = {name: told(p.grad, brief) for name, p in model.named_parameters()}
+        return {"start": start, "gradients": gradients}
+
+    return metered(run, measure=measure)

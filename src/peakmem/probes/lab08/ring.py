@@ -1,0 +1,83 @@
+"""Probe of lab 8's all-reduce: its sums, its peak, and what each rank sends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from peakmem.probes import Namespace
+from peakmem.probes.ranks import Ask, metered, run_ranks, unwatched
+
+__all__ = ["ring_all_reduce", "run_all_reduce", "total", "values"]
+
+AllReduce = Callable[[Tensor], None]
+
+
+def values(length: int, rank: int, seed: int) -> Tensor:
+    """Return what a rank begins with: whole numbers, whose sums are exact in any order."""
+    generator = torch.Generator().manual_seed(seed + rank)
+    return torch.empty(length).random_(-999, 1000, generator=generator)
+
+
+def ring_all_reduce(
+    student: Namespace,
+    world: int,
+    lengths: Sequence[int],
+    seed: int,
+    large: bool = False,
+    metered: bool = True,
+    ask: Ask = unwatched,
+) -> dict[str, Any]:
+    """Call the student's `ring_all_reduce`; see `run_all_reduce`."""
+    function = student.ring_all_reduce
+    return run_all_reduce(function, world, lengths, seed, large=large, measure=metered, ask=ask)
+
+
+def run_all_reduce(
+    all_reduce: AllReduce,
+    world: int,
+    lengths: Sequence[int],
+    seed: int,
+    *,
+    large: bool = False,
+    measure: bool = True,
+    ask: Ask = unwatched,
+) -> dict[str, Any]:
+    """Call `all_reduce(x)` in `world` ranks, on a float32 tensor of each length in turn.
+
+    Returns `ranks`, for each rank the list of its tensors afterwards; of a `large` run the sum,
+    the first and the last value of each. If it `measure`s, also `rise_bytes`, of the rank where
+    tensors took the most, x included, and `sent_bytes` of each rank.
+    """
+    found = run_ranks(_reduced, world, all_reduce, lengths, seed, large, measure, ask=ask)
+    return {
+        "ranks": [rank["tensors"] for rank in found],
+        **({"rise_bytes": max(rank["rise_bytes"] for rank in found)} if measure else {}),
+        **({"sent_bytes": [rank["sent_bytes"] for rank in found]} if measure else {}),
+    }
+
+
+def _reduced(
+    all_reduce: AllReduce, lengths: Sequence[int], seed: int, large: bool, measure: bool
+) -> dict[str, Any]:
+    rank = torch.distributed.get_rank()
+
+    def run() -> dict[str, Any]:
+        return {"tensors": [_after(all_reduce, values(n, rank, seed), large) for n in lengths]}
+
+    return metered(run, measure=measure)
+
+
+def _after(all_reduce: AllReduce, x: Tensor, large: bool) -> Any:
+    all_reduce(x)
+    if large:
+        return [total(x), x[0].item(), x[-1].item()]
+    return x.numpy()
+
+
+def total(x: Tensor) -> float:
+    """Return the sum of float32 values, exactly, without a copy of all of them in float64."""
+    return sum(part.sum(dtype=torch.float64).item() for part in torch.split(x, 2**14))
