@@ -1,6 +1,8 @@
 """Probes of lab 8, shards on real processes: a module for each noun."""
 
 from peakmem.probes.lab08.adam import run_adam, sharded_adam
+from peakmem.probes.lab08.gradients import run_gradients, shard_gradients
+from peakmem.probes.lab08.layers import run_sharded, sharded_layers
 from peakmem.probes.lab08.leak import find_the_leak, run_layers
 from peakmem.probes.lab08.replicas import data_parallel, run_replicas
 from peakmem.probes.lab08.ring import ring_all_reduce, run_all_reduce
@@ -13,7 +15,11 @@ __all__ = [
     "ring_all_reduce",
     "run_adam",
     "run_all_reduce",
+    "run_gradients",
     "run_layers",
     "run_replicas",
+    "run_sharded",
+    "shard_gradients",
     "sharded_adam",
+    "sharded_layers",
 ]

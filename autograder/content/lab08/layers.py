@@ -1,0 +1,151 @@
+"""Exercise: layers whose weights are gathered for their use only, the third stage of ZeRO."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from autograder.content.lab08.forbidden import NO_WRAPPERS
+from autograder.content.lab08.sent import at_most
+from autograder.model.task import Answer, Budget, Case, Finding, Task
+from peakmem.probes.lab08.layers import layers_of, trained
+
+__all__ = ["sharded_layers"]
+
+_RIGHT, _PEAK, _TRAFFIC = "outputs and updates", "peak", "traffic"
+_MIB = 2**20
+_WORLD, _WIDTH, _COUNT, _STEPS = 4, 768, 12, 2
+_LAYER_BYTES = 4 * (_WIDTH**2 + _WIDTH)
+_PARAMETER_BYTES = _COUNT * _LAYER_BYTES
+# All layers are whole when they are handed over. Later there are shares of weights, gradients and
+# momentum, which is less. Beside these, three layers may be in use.
+_MOST_BYTES = _PARAMETER_BYTES + 3 * _LAYER_BYTES
+_SCRATCH_BYTES = 2 * _LAYER_BYTES + _MIB  # gloo's copies; and what Python and torch hold
+_MOST_SENT_BYTES = _STEPS * 3 * _PARAMETER_BYTES * 1.02
+_TOLERANCE = 1e-4
+_VALUES = ("sums", "no_update", "two_copies")
+
+
+def _cases(rng: np.random.Generator) -> list[Case]:
+    def case(world: int) -> Case:
+        first, *rest = (int(n) for n in rng.permutation(3))
+        order = [first, rest[0], first, rest[1]]  # one of them is used twice
+        sizes = {"width": int(rng.integers(4, 9)), "count": 3, "order": order, "steps": 3}
+        return Case((_RIGHT,), {"world": world, **sizes, "seed": int(rng.integers(2**20))})
+
+    sizes = {"width": _WIDTH, "count": _COUNT, "order": list(range(_COUNT)), "steps": _STEPS}
+    given = {"world": _WORLD, **sizes, "seed": int(rng.integers(2**20))}
+    budget = Budget(_MOST_BYTES + _SCRATCH_BYTES)
+    return [case(2), case(3), Case((_PEAK, _TRAFFIC), given, budget=budget)]
+
+
+def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
+    value = answer.value if isinstance(answer.value, dict) else {}
+    finding = _outputs(case.inputs, value.get("outputs"), bool(case.budget))
+    if not case.budget or not finding.ok:
+        return dict.fromkeys(case.parts, finding)
+    return {_PEAK: _peak(answer), _TRAFFIC: at_most(answer, _MOST_SENT_BYTES, _too_much_sent)}
+
+
+def _outputs(inputs: Mapping[str, Any], got: Any, large: bool) -> Finding:
+    if _are_close(_simulated(inputs), got):
+        return Finding(True)
+    said = (
+        f"With {inputs['world']} ranks and layers in the order {inputs['order']}, outputs of "
+        f"{inputs['steps']} steps differ from one process's."
+    )
+    if large:
+        return Finding(False, said, _VALUES)
+    known = (name for name, of in _MUTANTS.items() if _are_close(of(inputs), got))
+    return Finding(False, said, tuple(known))
+
+
+def _simulated(
+    inputs: Mapping[str, Any], *, copies: bool = False, times: int = 1, updated: bool = True
+) -> list[Any]:
+    """Each rank's outputs, by one process on all samples; the options make it the mistakes.
+
+    Of large layers, those of rank 0 tell enough.
+    """
+    world = range(inputs["world"])
+    found = []
+    for rank in world[:1] if inputs["width"] == _WIDTH else world:
+        layers = layers_of(inputs["width"], inputs["count"], inputs["order"], inputs["seed"])
+        if copies:
+            layers = [copy.deepcopy(layer) for layer in layers]
+        model = nn.Sequential(*layers)
+        params = list(model.parameters()) if updated else [nn.Parameter(torch.zeros(1))]
+        # Its own samples first, of which the outputs are shown; the order changes no mean.
+        ranks = [rank, *(r for r in world if r != rank)]
+        sizes = (inputs["width"], ranks, inputs["steps"], inputs["seed"])
+        found.append(trained(model, params, *sizes, times=times))
+    return found
+
+
+_MUTANTS: dict[str, Callable[[Mapping[str, Any]], list[Any]]] = {
+    "sums": lambda inputs: _simulated(inputs, times=inputs["world"]),
+    "no_update": lambda inputs: _simulated(inputs, updated=False),
+    "two_copies": lambda inputs: _simulated(inputs, copies=True),
+}
+
+
+def _are_close(right: list[Any], got: Any) -> bool:
+    try:
+        came = np.asarray(got, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    expected = np.asarray(right)
+    if came.ndim != expected.ndim or came.shape[1:] != expected.shape[1:]:
+        return False
+    return bool(np.allclose(came[: len(expected)], expected, 0, _TOLERANCE))
+
+
+def _peak(answer: Answer) -> Finding:
+    rise = answer.metered("rise_bytes")
+    if not answer.breaks_budget(rise, _MOST_BYTES):
+        return Finding(True)
+    took = "" if rise is None else f" Yours takes {rise / _MIB:.1f} MiB."
+    said = (
+        f"With {_COUNT} layers of {_LAYER_BYTES / _MIB:.1f} MiB and {_WORLD} ranks, a rank may "
+        f"take {_MOST_BYTES / _MIB:.0f} MiB.{took}"
+    )
+    return Finding(False, said, ("layers_stay",))
+
+
+def _too_much_sent(sent: tuple[int, ...]) -> Finding:
+    said = (
+        f"In {_STEPS} steps on {_PARAMETER_BYTES / _MIB:.0f} MiB of parameters a rank may send "
+        f"{_MOST_SENT_BYTES / _MIB:.0f} MiB. Yours sends {max(sent) / _MIB:.0f} MiB."
+    )
+    return Finding(False, said, ("sends_too_much",))
+
+
+sharded_layers = Task(
+    id="lab08-sharded_layers",
+    parts={_RIGHT: 3, _PEAK: 2, _TRAFFIC: 1},
+    defines=("ShardedLayers",),
+    probe="sharded_layers",
+    cases=_cases,
+    judge=_judge,
+    mistakes={
+        "sums": "Gradients are summed over ranks and not averaged.",
+        "no_update": "Updates don't arrive: outputs stay those of the first weights. parameters() "
+        "has to yield the shards that forward gathers, and their .grad is to be filled.",
+        "two_copies": "A layer that comes twice has two shards in yours, which drift apart. Make "
+        "one, and use it twice.",
+        "layers_stay": "Whole layers stay alive: empty each layer's own parameters when its shard "
+        "is made, let go of what was gathered after its use, and gather it again in backward.",
+        "sends_too_much": "Each layer is to be gathered once in forward and once in backward, and "
+        "its gradient reduced once.",
+    },
+    ban=NO_WRAPPERS,
+    trust="measured",
+    ranks=True,
+    stretch=True,
+    seconds=60.0,
+)

@@ -1,0 +1,108 @@
+"""Probe of lab 8's sharded layers: outputs before and after updates, the peak, and the traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from peakmem.probes import Namespace
+from peakmem.probes.lab08.gradients import samples
+from peakmem.probes.ranks import Ask, metered, run_ranks, unwatched
+
+__all__ = ["layers_of", "run_sharded", "sharded_layers", "trained"]
+
+Wrap = Callable[[list[nn.Module]], Any]
+
+
+def layers_of(width: int, count: int, order: Sequence[int], seed: int) -> list[nn.Module]:
+    """Return `count` layers in this order, maybe some of them twice, with tanh behind each."""
+    torch.manual_seed(seed)
+    made = [nn.Linear(width, width) for _ in range(count)]
+    return [part for number in order for part in (made[number], nn.Tanh())]
+
+
+def trained(
+    model: Callable[..., Any],
+    params: Sequence[nn.Parameter],
+    width: int,
+    ranks: Sequence[int],
+    steps: int,
+    seed: int,
+    times: int = 1,
+) -> list[Any]:
+    """Take `steps` of gradient descent with momentum on the samples of `ranks`.
+
+    The loss counts so many `times`. Returns the first sample's outputs, in part, step by step.
+    """
+    optimizer = torch.optim.SGD(params, lr=0.1, momentum=0.9)
+    outputs = []
+    for step in range(steps):
+        x = torch.cat([samples(width, step, rank, seed) for rank in ranks])
+        output = model(x)
+        outputs.append(output.detach()[0, :8].tolist())
+        (times * output.square().sum(1).mean()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return outputs
+
+
+def sharded_layers(
+    student: Namespace,
+    world: int,
+    width: int,
+    count: int,
+    order: Sequence[int],
+    steps: int,
+    seed: int,
+    metered: bool = True,
+    ask: Ask = unwatched,
+) -> dict[str, Any]:
+    """Train the student's `ShardedLayers`; see `run_sharded`."""
+    given = (student.ShardedLayers, world, width, count, order, steps, seed)
+    return run_sharded(*given, measure=metered, ask=ask)
+
+
+def run_sharded(
+    wrap: Wrap,
+    world: int,
+    width: int,
+    count: int,
+    order: Sequence[int],
+    steps: int,
+    seed: int,
+    *,
+    measure: bool = True,
+    ask: Ask = unwatched,
+) -> dict[str, Any]:
+    """Train `wrap(layers)`, by way of its parameters(), each rank on its own samples.
+
+    Returns `outputs`, for each rank those of each step, in part; and, if it `measure`s,
+    `rise_bytes` of the rank where tensors took the most, and `sent_bytes` of each.
+    """
+    found = run_ranks(_trained, world, wrap, width, count, order, steps, seed, measure, ask=ask)
+    return {
+        "outputs": [rank["outputs"] for rank in found],
+        **({"rise_bytes": max(rank["rise_bytes"] for rank in found)} if measure else {}),
+        **({"sent_bytes": [rank["sent_bytes"] for rank in found]} if measure else {}),
+    }
+
+
+def _trained(
+    wrap: Wrap,
+    width: int,
+    count: int,
+    order: Sequence[int],
+    steps: int,
+    seed: int,
+    measure: bool,
+) -> dict[str, Any]:
+    def run() -> dict[str, Any]:
+        model = wrap(layers_of(width, count, order, seed))
+        rank, params = dist.get_rank(), list(model.parameters())
+        return {"outputs": trained(model, params, width, [rank], steps, seed)}
+
+    return metered(run, measure=measure)
