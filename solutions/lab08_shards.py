@@ -1,0 +1,1088 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: nbgrader,tags,slideshow,jupyter,-all
+#     notebook_metadata_filter: kernelspec,-jupytext.text_representation.jupytext_version
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# # Lab 8: one model on many processes
+#
+# A model with 7.5 billion parameters needs 120 GB in training, before any activation. No GPU of its time had that. But 64
+# of them together had 2 TB. ZeRO lets each hold a share, and gathers what is needed when it's needed.
+#
+# You write its three stages here, on real processes: *ranks*. They share no memory and talk through `torch.distributed`.
+#
+# **You will be able to**
+# - say what a rank holds at each stage of ZeRO, and check it with a meter in each rank;
+# - sum a tensor over ranks so that none sends more than twice its bytes;
+# - train replicas on different data that stay equal, and share out Adam's moments;
+# - (stretch) share out gradients and weights, and pay for it in traffic.
+#
+# | exercise | part | minutes | points |
+# |---|---|---|---|
+# | 8.1 What a rank holds | core | 7 | 2 |
+# | 8.2 All-reduce around a ring | core | 20 | 5 |
+# | 8.3 Replicas | core | 15 | 4 |
+# | 8.4 Adam in shares | core | 20 | 5 |
+# | 8.5 Find the leak | core | 8 | 2 |
+# | 8.6 In your own words | core | 5 | 2 |
+# | 8.7 Gradients in shares | stretch | 15 | 3 |
+# | 8.8 Layers in shares | stretch | 30 | 6 |
+# | **core** | | **75** | **20** |
+# | **stretch** | | **45** | **9** |
+
+# %% nbgrader={"grade": false, "grade_id": "lab08-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import math
+from contextlib import contextmanager
+from functools import cache
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.func import functional_call
+
+import peakmem
+from peakmem.labs import Case, close, predicted, self_check, show_figure, whole
+from peakmem.labs.lab08 import OwnersAdam, held_mib, rank_memory_mib, sent_times, stages_sliders
+from peakmem.probes import lab08
+from peakmem.ranks import launch
+from peakmem.show.plots.lab08 import draw_rank_memory, draw_stages, draw_traffic
+
+peakmem.lab("lab08_shards")
+MIB = 2**20
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-ranks-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### Ranks
+#
+# `launch(function, world_size, *args)` starts that many processes, calls the function in each, and returns what each
+# returned. In a rank `dist.get_rank()` is its number, from 0, and `dist.get_world_size()` is how many there are. What a rank
+# raises, and where ranks wait for each other for ever, comes back as an error.
+
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab08-ranks", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def around():
+    """Each rank sends its number to the next one, and returns what it gets."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    sending = dist.isend(torch.tensor([rank]), (rank + 1) % world)
+    came = torch.empty(1, dtype=torch.int64)
+    dist.recv(came, (rank - 1) % world)
+    sending.wait()
+    return f"rank {rank} of {world} got {came.item()}"
+
+
+for said in launch(around, 4):
+    print(said)
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-ranks-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# `isend` returns at once, and `wait` ends it; `send` and `recv` wait. If all ranks began with `send`, all could wait for ever.
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-model_state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 8.1 What a rank holds (core, 2 points, 7 minutes)
+#
+# The *model states* are weights, gradients and the optimizer's state. Ranks that each train a whole copy hold all three:
+# that is stage 0. ZeRO (Rajbhandari and others, 2020) shares out one part more with each stage:
+#
+# | stage | in shares |
+# |---|---|
+# | 1 | optimizer |
+# | 2 | optimizer, gradients |
+# | 3 | optimizer, gradients, weights |
+#
+# A part with $P$ elements in shares takes $\lceil P / N \rceil$ elements on each of $N$ ranks.
+#
+# Write `model_state_bytes(n_params, world, stage, recipe)`: a dict with the bytes of `weights`, `gradients` and `optimizer` on one rank, whole numbers. A
+# parameter has 2, 2 and 12 bytes of them with the recipe `"mixed"` (master weights and two moments belong to the optimizer), and 4, 4 and 8 with `"fp32"`.
+#
+# *Points:* all or nothing. *Example:* 10 parameters on 4 ranks at stage 1, mixed: 20, 20 and 36 bytes, since a share is 3.
+#
+# **Predict first.** 7.5 billion parameters, 64 ranks, mixed. How many GB does a rank hold at stage 3?
+
+# %%
+predicted_stage3_gb = None  # your prediction, in GB
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab08-model_state_bytes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def model_state_bytes(n_params, world, stage, recipe) -> dict:
+    """Return what one rank holds, in bytes."""
+    ### BEGIN SOLUTION
+    sizes = {"mixed": (2, 2, 12), "fp32": (4, 4, 8)}[recipe]
+    share = -(-n_params // world)
+    parts = zip(("weights", "gradients", "optimizer"), sizes, (3, 2, 1), strict=True)
+    return {name: size * (share if stage >= first else n_params) for name, size, first in parts}
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab08-model_state_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 8.1, what a rank holds
+def held(weights, gradients, optimizer):
+    return {"weights": weights, "gradients": gradients, "optimizer": optimizer}
+
+
+self_check(
+    model_state_bytes,
+    [
+        Case((10, 4, 1, "mixed"), held(20, 20, 36), "The example: round the share up."),
+        Case((10, 4, 0, "mixed"), held(20, 20, 120), "Stage 0 shares nothing."),
+        Case((10, 4, 2, "mixed"), held(20, 6, 36), "Stage 2: gradients, too."),
+        Case((10, 4, 3, "mixed"), held(6, 6, 36), "Stage 3: all three."),
+        Case((10, 4, 2, "fp32"), held(40, 12, 24), "fp32 has 4, 4 and 8 bytes."),
+        Case((12, 4, 3, "fp32"), held(12, 12, 24), "Three elements each, nothing to round."),
+    ],
+    equal=whole(),
+)
+if predicted(predicted_stage3_gb, question="How many GB does a rank hold at stage 3?"):
+    for stage in range(4):
+        total = sum(model_state_bytes(7_500_000_000, 64, stage, "mixed").values())
+        print(f"stage {stage}: {total / 1e9:6.2f} GB")
+    print(f"You predicted {predicted_stage3_gb} GB for stage 3.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab08-model_state_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# Exercise 8.1, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.grading.stock import score
+
+score("lab08-model_state_bytes", globals())
+### END HIDDEN TESTS
+
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab08-sliders", "locked": true, "schema_version": 3, "solution": false, "task": false}
+stages_sliders(model_state_bytes)
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-ring_all_reduce-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# The sliders call your function. From how many ranks on does stage 1 help no further, and why?
+#
+# ## 8.2 All-reduce around a ring (core, 5 points, 20 minutes)
+#
+# Ranks that train on different data need the *sum* of their gradients. If each rank sent its tensor to all others, each would send
+# $N - 1$ times its bytes.
+#
+# A ring needs less. Each rank cuts its tensor into $N$ chunks and talks to its two neighbours only.
+# 1. *Reduce-scatter:* in $N - 1$ steps each rank sends one chunk ahead, gets one from behind, and adds it to its own. In step $s$ rank $r$ sends chunk
+#    $(r - s) \bmod N$. In the end chunk $(r + 1) \bmod N$ of rank $r$ is the sum of all.
+# 2. *All-gather:* in $N - 1$ more steps the finished chunks go around, and take the place of what is there.
+#
+# So each rank sends $2 (N - 1)$ chunks.
+#
+# Write `ring_all_reduce(x)`. `x` is a 1-D tensor; in place it becomes the sum over all ranks. Nothing is returned.
+# - Use `dist.send`, `recv`, `isend`, `irecv` and `batch_isend_irecv` only.
+# - Any length is possible: 0, below $N$, not divided by $N$. `x.tensor_split(N)` gives $N$ chunks, and they are views.
+# - *Points:* sums 2; bytes 2: each rank sends at most $2 (N-1)/N$ of x's bytes, and 1 KiB a step; memory 1: beside x at most
+#   $2/N$ of its bytes. The last two need right sums.
+#
+# *Example:* three ranks with `[1., 1.]`, `[2., 5.]` and `[3., 0.]` all end with `[6., 6.]`.
+#
+# **Predict first.** Four ranks, 24 MiB each. How many MiB does each rank send?
+
+# %%
+predicted_sent_mib = None  # your prediction, in MiB
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab08-ring_all_reduce-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def ring_all_reduce(x: torch.Tensor) -> None:
+    """Make x the sum over all ranks, chunk by chunk around a ring."""
+    ### BEGIN SOLUTION
+    rank, world = dist.get_rank(), dist.get_world_size()
+    chunks = x.tensor_split(world)
+    came = torch.empty_like(chunks[0])
+    for step in range(2 * (world - 1)):
+        out, into = chunks[(rank - step) % world], chunks[(rank - step - 1) % world]
+        sending = dist.isend(out, (rank + 1) % world)
+        dist.recv(came[: len(into)], (rank - 1) % world)
+        sending.wait()
+        if step < world - 1:
+            into += came[: len(into)]
+        else:
+            into.copy_(came[: len(into)])
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab08-ring_all_reduce-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 8.2, all-reduce around a ring
+LENGTHS = [12, 13, 3, 1, 0]
+
+
+@cache
+def after_ring(world):
+    return lab08.run_all_reduce(ring_all_reduce, world, LENGTHS, seed=0)["ranks"]
+
+
+def wrong_ranks(world, length):
+    """Return the ranks whose values aren't the sums."""
+    right = sum(lab08.values(length, rank, 0) for rank in range(world)).numpy()
+    found = [tensors[LENGTHS.index(length)] for tensors in after_ring(world)]
+    return [rank for rank, x in enumerate(found) if (x != right).any()]
+
+
+@cache
+def large_ring():
+    return lab08.run_all_reduce(ring_all_reduce, 4, [2**20], seed=0, large=True)
+
+
+def ring_extra():
+    extra = (large_ring()["rise_bytes"] - 4 * MIB) / (4 * MIB)
+    return "at most half of x" if extra <= 0.5 else f"{extra:.1f} times x"
+
+
+def ring_sent():
+    sent = [each for each in large_ring()["sent_bytes"] if each is not None]
+    times = max(sent, default=0) / (4 * MIB)
+    return "at most 1.5 times x" if times <= 1.502 else f"{times:.1f} times x"
+
+
+def ring_case(world, length, hint):
+    return Case((world, length), [], hint, label=f"{world} ranks, {length} values: wrong ranks")
+
+
+self_check(
+    wrong_ranks,
+    [
+        ring_case(2, 12, "Two steps: add what comes, then put what comes in place."),
+        ring_case(3, 12, "Which chunk is sent in which step?"),
+        ring_case(3, 13, "Chunks may differ by one: cut the buffer to the chunk that comes."),
+        ring_case(4, 3, "Some chunks are empty. They're sent all the same."),
+        ring_case(3, 0, "All chunks are empty."),
+        Case(
+            (),
+            "at most 1.5 times x",
+            "Send one chunk a step.",
+            function=ring_sent,
+            label="sent, 4 ranks",
+        ),
+        Case(
+            (),
+            "at most half of x",
+            "A buffer of one chunk is enough.",
+            function=ring_extra,
+            label="memory, 4 ranks",
+        ),
+    ],
+)
+if predicted(predicted_sent_mib, question="How many MiB does each rank send?"):
+    print(f"{2 * 3 / 4 * 24:.0f} MiB; you predicted {predicted_sent_mib}.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab08-ring_all_reduce", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+# Exercise 8.2, 5 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.grading.stock import score
+
+score("lab08-ring_all_reduce", globals())
+### END HIDDEN TESTS
+
+
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab08-traffic", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def to_everyone(x):
+    """Each rank sends all of x to every other rank."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    mine, came = x.clone(), torch.empty_like(x)
+    for step in range(1, world):
+        sending = dist.isend(mine, (rank + step) % world)
+        dist.recv(came, (rank - step) % world)
+        sending.wait()
+        x += came
+
+
+worlds = range(2, 9)
+show_figure(
+    draw_traffic(
+        worlds,
+        {"ring": [2 * (n - 1) / n for n in worlds], "to everyone": [n - 1 for n in worlds]},
+        {
+            "ring": sent_times(ring_all_reduce, [2, 3, 4]),
+            "to everyone": sent_times(to_everyone, [2, 3, 4]),
+        },
+    ),
+    "What a rank sends, in times x, over 2 to 8 ranks. To everyone is a line from 1 to 7. The ring "
+    "rises from 1 and stays below 2. Metered marks at 2, 3 and 4 ranks lie on both curves.",
+)
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-data_parallel-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# *What the picture shows.* However many ranks there are, a ring sends less than twice x. That's why each gradient can be summed in every step.
+#
+# ## 8.3 Replicas (core, 4 points, 15 minutes)
+#
+# In *data parallelism* each rank has a whole copy of the model, and its own samples. If all start alike and update with the same
+# gradient, they stay alike. The mean over ranks of the gradients of equal batches is the gradient of all samples together.
+#
+# Write `class DataParallel(module)`, which is called like the module.
+# - At the start all parameters and buffers become those of rank 0: `dist.broadcast(tensor.data, 0)`.
+# - When `backward()` returns, each `.grad` is the mean over ranks. A parameter that no rank used keeps its `None`; the ranks use the same ones. Gradients add up over passes, as always.
+# - `with model.no_sync():` around a pass: gradients add up on each rank, and nothing is sent. The next pass outside averages all that has added up.
+#
+# *Hint:* `p.register_post_accumulate_grad_hook(f)` calls `f(p)` in backward, as soon as `p.grad` is there. It refuses parameters that don't require a gradient. Use `dist.all_reduce`.
+#
+# *Points:* start 1, gradients 2, `no_sync` 1 (values and bytes). *Example:* if two ranks' gradients are 1 and 3, both end with 2.
+#
+# **Predict first.** Four passes before each update, three of them in `no_sync()`. Which share of the bytes is sent that four averaged passes would send, in percent?
+
+# %%
+predicted_percent_sent = None  # your prediction, in percent
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab08-data_parallel-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class DataParallel(nn.Module):
+    """A replica of a model: starts like rank 0's, and averages its gradients over ranks."""
+
+    def __init__(self, module: nn.Module):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.module = module
+        self.syncs = True
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+        ### END SOLUTION
+
+    def forward(self, *inputs):
+        ### BEGIN SOLUTION
+        return self.module(*inputs)
+        ### END SOLUTION
+
+    @contextmanager
+    def no_sync(self):
+        ### BEGIN SOLUTION
+        self.syncs = False
+        yield
+        self.syncs = True
+        ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab08-data_parallel-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 8.3, replicas
+@cache
+def replicas(passes, quiet):
+    return lab08.run_replicas(DataParallel, 2, 4, passes, 0, quiet, measure=False)["ranks"]
+
+
+def start_differs():
+    """Return the names of tensors that differ from rank 0's own."""
+    right = lab08.replicas.Branches(4, 0).state_dict()
+    ranks = [rank["start"] for rank in replicas(1, 0)]
+    return sorted({n for rank in ranks for n, x in rank.items() if (x != right[n].numpy()).any()})
+
+
+def scale_gradients(passes, quiet):
+    """Return each rank's gradient of one parameter."""
+    return [round(rank["gradients"]["scale"].item(), 6) for rank in replicas(passes, quiet)]
+
+
+def unused_gradients():
+    found = [rank["gradients"]["unused.bias"] for rank in replicas(1, 0)]
+    return all(gradient is None or not gradient.any() for gradient in found)
+
+
+def by_one_process(passes):
+    """Return the gradient of the same parameter with the samples of both ranks."""
+    model = lab08.replicas.Branches(4, 0)
+    for number in range(passes):
+        x = torch.cat([lab08.replicas.batch(4, number, rank, 0) for rank in range(2)])
+        lab08.replicas.loss(model(x)).backward()
+    return [round(model.scale.grad.item(), 6)] * 2
+
+
+@cache
+def kib_sent(quiet):
+    sent = lab08.run_replicas(DataParallel, 2, 128, 4, 0, quiet, brief=True)["sent_bytes"]
+    return max(0 if each is None else each for each in sent) / 2**10
+
+
+def quiet_sends():
+    return "less" if kib_sent(3) < 0.6 * kib_sent(0) or not kib_sent(0) else "as much"
+
+
+self_check(
+    scale_gradients,
+    [
+        Case(
+            (),
+            [],
+            "Buffers, and frozen parameters, too.",
+            function=start_differs,
+            label="tensors that differ at the start",
+        ),
+        Case(
+            (1, 0),
+            by_one_process(1),
+            "Sum over ranks, then divide.",
+            label="one pass, each rank's gradient",
+        ),
+        Case((2, 0), by_one_process(2), "The second pass adds to the first.", label="two passes"),
+        Case(
+            (3, 2),
+            by_one_process(3),
+            "Average .grad, with all that has added up.",
+            label="three, two of them quiet",
+        ),
+        Case(
+            (),
+            True,
+            "A gradient that isn't there can't be sent.",
+            function=unused_gradients,
+            label="unused parameter left alone",
+        ),
+        Case(
+            (),
+            "less",
+            "In no_sync() nothing is sent.",
+            function=quiet_sends,
+            label="bytes with no_sync()",
+        ),
+    ],
+    equal=close(1e-5),
+)
+if predicted(predicted_percent_sent, question="Which share of the bytes is sent?"):
+    print(f"25%; you predicted {predicted_percent_sent}%.")
+    print(f"Metered with the start: {kib_sent(3):.0f} of {kib_sent(0):.0f} KiB.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab08-data_parallel", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# Exercise 8.3, 4 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.grading.stock import score
+
+score("lab08-data_parallel", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-sharded_adam-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# Accumulation and replicas fit each other: lab 5's micro-batches are quiet passes.
+#
+# ## 8.4 Adam in shares (core, 5 points, 20 minutes)
+#
+# After 8.3 all ranks have the same gradients, and each computes the same update: $N$ times the work, and $N$ copies of both moments. At
+# stage 1 a rank keeps moments for its share of each tensor, updates that share, and gets the others' shares from them.
+#
+# Write `class ShardedAdam(params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)` with `step()` and `zero_grad()`. For each tensor with $t$ steps behind it, this one included,
+#
+# $$m \leftarrow \beta_1 m + (1-\beta_1)\, g, \quad v \leftarrow \beta_2 v + (1-\beta_2)\, g^2, \quad
+# w \leftarrow w - \text{lr}\, \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + \epsilon}$$
+#
+# - Gradients are the same on all ranks. A tensor whose grad is `None` (on all ranks) isn't touched, and the step doesn't count for it.
+# - Between steps a rank keeps at most $8P/N$ bytes for $P$ float32 parameters, and 1 KiB a tensor. One tensor may be larger than all others together, so cut each tensor.
+# - Parameters are written in place. Afterwards all ranks have the same bits.
+#
+# *Hint:* `dist.all_gather(list_of_tensors, mine)` fills a list with all ranks' tensors of one size; the list may be the chunks of one tensor. Pad to $N \lceil n/N \rceil$ values.
+#
+# *Points:* equals Adam 2, state 2, ranks equal 1. *Example:* 10 values on 4 ranks: rank 0 updates values 0 to 2, rank 3 value 9 only, and each keeps 2 · 3 moments.
+#
+# **Predict first.** The model below has 2 MiB of weights in float32. With Adam and 2 ranks, how many MiB of model states has each rank at stage 1?
+
+# %%
+predicted_stage1_mib = None  # your prediction, in MiB
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab08-sharded_adam-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class ShardedAdam:
+    """Adam whose moments are dealt out to the ranks."""
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        ### BEGIN SOLUTION
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.steps = [0] * len(self.params)
+        self.moments = [torch.zeros(2, self.share(p)) for p in self.params]
+
+    def share(self, tensor):
+        return math.ceil(tensor.numel() / self.world)
+
+    def mine(self, tensor):
+        n = self.share(tensor)
+        part = tensor.flatten()[self.rank * n : (self.rank + 1) * n]
+        return torch.cat([part, part.new_zeros(n - len(part))])
+        ### END SOLUTION
+
+    @torch.no_grad()
+    def step(self):
+        ### BEGIN SOLUTION
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            self.steps[i] += 1
+            t, (m, v), g = self.steps[i], self.moments[i], self.mine(p.grad)
+            m.mul_(b1).add_(g, alpha=1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            root = (v / (1 - b2**t)).sqrt() + self.eps
+            new = self.mine(p) - self.lr * (m / (1 - b1**t)) / root
+            gathered = torch.empty(self.world * len(new))
+            dist.all_gather(list(gathered.chunk(self.world)), new)
+            p.copy_(gathered[: p.numel()].view_as(p))
+        ### END SOLUTION
+
+    def zero_grad(self):
+        ### BEGIN SOLUTION
+        for p in self.params:
+            p.grad = None
+        ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab08-sharded_adam-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 8.4, Adam in shares
+SHAPES = [[], [5], [3, 3], [17, 6]]
+OPTIONS = {"lr": 0.1, "betas": (0.8, 0.9), "eps": 0.01}
+MISSING = [[1], [], [2]]  # tensors without a gradient, for each of three steps
+
+
+@cache
+def stepped(world):
+    return lab08.run_adam(ShardedAdam, world, SHAPES, MISSING, OPTIONS, seed=0, measure=False)
+
+
+def off_by(number, world):
+    """Return by how much a tensor of some rank differs from torch's Adam at most."""
+    _, right = lab08.adam.updated(torch.optim.Adam, SHAPES, MISSING, OPTIONS, 0)
+    found = [torch.tensor(rank["params"][number]) for rank in stepped(world)["ranks"]]
+    return round(max((x - right[number]).abs().max().item() for x in found), 5)
+
+
+def bits_differ(world):
+    first, *others = [[x.tobytes() for x in rank["params"]] for rank in stepped(world)["ranks"]]
+    return [number for number, rank in enumerate(others, 1) if rank != first]
+
+
+def kept(world):
+    shapes = [[512, 512], [513]]
+    found = lab08.run_adam(ShardedAdam, world, shapes, [[]], {}, 0, large=True)["held_bytes"]
+    most = 8 * (512 * 512 + 513) // world + 2 * 1024 + 2**16
+    return "its share" if max(found) <= most else f"{max(found) / 2**10:.0f} KiB"
+
+
+self_check(
+    off_by,
+    [
+        Case(
+            (3, 2),
+            0.0,
+            "Each rank updates its share; then gather.",
+            label="the largest tensor, 2 ranks",
+        ),
+        Case(
+            (3, 3), 0.0, "A share is rounded up, and padded.", label="the largest tensor, 3 ranks"
+        ),
+        Case((0, 3), 0.0, "One value: two ranks have padding only.", label="one value, 3 ranks"),
+        Case(
+            (1, 2),
+            0.0,
+            "Its first gradient comes in step 2, where its t is 1.",
+            label="a late gradient",
+        ),
+        Case((2, 2), 0.0, "Without a gradient nothing changes.", label="a missing gradient"),
+        Case(
+            (3,),
+            [],
+            "Gather the values that one rank computed.",
+            function=bits_differ,
+            label="ranks with other bits",
+        ),
+        Case(
+            (2,),
+            "its share",
+            "Two moments of your share only.",
+            function=kept,
+            label="kept, 2 ranks",
+        ),
+    ],
+)
+
+
+def stage0(layers):
+    model = nn.Sequential(*layers)
+    return DataParallel(model), torch.optim.Adam(model.parameters())
+
+
+def stage1(layers):
+    model = nn.Sequential(*layers)
+    return DataParallel(model), ShardedAdam(model.parameters())
+
+
+def in_mib(stage):
+    found = model_state_bytes(8 * 256 * 256, 2, stage, "fp32")
+    return {part: held / MIB for part, held in found.items()}
+
+
+if predicted(predicted_stage1_mib, question="How many MiB has each rank at stage 1?"):
+    metered = {0: held_mib(stage0, 2), 1: held_mib(stage1, 2)}
+    print(f"stage 1: {metered[1]:.2f} MiB metered; you predicted {predicted_stage1_mib}.")
+    show_figure(
+        draw_stages({stage: in_mib(stage) for stage in range(4)}, "MiB", metered=metered),
+        "Bars of what a rank holds at stages 0 to 3 with 2 ranks, in MiB: 8, 6, 5 and 4. Metered "
+        "marks at stages 0 and 1 are as high as the bars.",
+    )
+
+# %% nbgrader={"grade": true, "grade_id": "lab08-sharded_adam", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+# Exercise 8.4, 5 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.grading.stock import score
+
+score("lab08-sharded_adam", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# *What the picture shows.* The metered ranks hold what 8.1 predicts. Two ranks can't halve more than all of it; with 64, stage 3 leaves a 64th.
+#
+# ## 8.5 Find the leak (core, 2 points, 8 minutes)
+#
+# At stage 3 weights are in shares too. This forward pass gathers each layer's weights from the ranks' shards, and watches their diagonals. Its results are right. But at
+# its peak each rank holds all weights, as at stage 0.
+#
+# Copy it as `replicated_by_mistake(x, shards)`, and mend it. `shards` are one rank's shares of the layers' weights, flat, without padding. With 8 layers of 2.25 MiB on 2 ranks, a rank's peak is at most 15.75
+# MiB: all its shards, and three whole layers. *Points:* same results 1, peak 1; both need the results.
+#
+# **Predict first.** What does a rank hold at the peak of the code below, in MiB?
+
+# %%
+predicted_leak_mib = None  # your prediction, in MiB
+
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab08-leak", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def wasteful_layers(x, shards):
+    """Return x behind all layers, and each layer's diagonal, from this rank's shards."""
+    world = dist.get_world_size()
+    layers = []
+    for shard in shards:
+        flat = torch.empty(world * len(shard))
+        dist.all_gather(list(flat.chunk(world)), shard)
+        layers.append(flat.view(x.shape[1], x.shape[1]))
+    diagonals = [w.diagonal() for w in layers]
+    for w in layers:
+        x = torch.relu(x @ w)
+    return x, torch.stack(diagonals)
+
+
+def leak_peak(function):
+    """Return the peak of a rank in MiB, shards included."""
+    return lab08.run_layers(function, 2, 8, 768, 0)["rise_bytes"] / MIB
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab08-find_the_leak-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def replicated_by_mistake(x, shards):
+    """Return what wasteful_layers does; no layer's weights outlive their use."""
+    ### BEGIN SOLUTION
+    world = dist.get_world_size()
+    diagonals = []
+    for shard in shards:
+        flat = torch.empty(world * len(shard))
+        dist.all_gather(list(flat.chunk(world)), shard)
+        w = flat.view(x.shape[1], x.shape[1])
+        x = torch.relu(x @ w)
+        diagonals.append(w.diagonal().clone())
+    return x, torch.stack(diagonals)
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab08-find_the_leak-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 8.5, find the leak
+@cache
+def passed(function):
+    return lab08.run_layers(function, 2, 3, 4, 0, measure=False)["results"]
+
+
+def result(function, name, rank):
+    return passed(function)[rank][name].round(5).tolist()
+
+
+def leak_bound(function):
+    found = leak_peak(function)
+    return "at most 15.75 MiB" if found <= 15.75 else f"{found:.1f} MiB"
+
+
+self_check(
+    result,
+    [
+        *(
+            Case(
+                (replicated_by_mistake, name, 1),
+                result(wasteful_layers, name, 1),
+                "The results are those of the code above.",
+                label=name,
+            )
+            for name in ("output", "diagonals")
+        ),
+        Case(
+            (replicated_by_mistake,),
+            "at most 15.75 MiB",
+            "What still holds a layer: a list, or a view of it?",
+            function=leak_bound,
+            label="peak",
+        ),
+    ],
+    equal=close(1e-4),
+)
+if predicted(predicted_leak_mib, question="What does a rank hold at the peak?"):
+    print(f"{leak_peak(wasteful_layers):.1f} MiB; you predicted {predicted_leak_mib}.")
+    print(f"Yours: {leak_peak(replicated_by_mistake):.1f} MiB.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab08-find_the_leak", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# Exercise 8.5, 2 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.grading.stock import score
+
+score("lab08-find_the_leak", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 8.6 In your own words (core, 2 points, 5 minutes)
+#
+# A friend trains on 8 GPUs with data parallelism and runs out of memory. "I'll add 8 more GPUs", she says. In three or four sentences: will that help her model states,
+# what would, and what does it cost?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "lab08-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# No: in data parallelism each rank holds all weights, gradients and optimizer state, however many ranks there are. More ranks only shrink
+# each one's part of the batch. ZeRO deals them out: stage 1 the optimizer, which is the largest part, stage 2 the gradients, stage 3 the weights, and then more
+# GPUs do help, since a share is an N-th. Stages 1 and 2 send about as many bytes as before; stage 3 gathers the weights in forward and again in backward, half as much
+# more.
+# ### END SOLUTION
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **The core ends here.** You should now be able to say:
+# - Replicas hold everything $N$ times. ZeRO's stages deal out the optimizer, the gradients, the weights.
+# - A ring sums over ranks, and each rank sends less than twice its bytes.
+# - The mean of gradients over ranks is the gradient of all their samples, and `no_sync` saves traffic.
+# - A share helps only if nobody keeps what was gathered.
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-shard_gradients-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 8.7 Gradients in shares (stretch, 3 points, 15 minutes)
+#
+# At stage 2 each parameter has one *owner*. In backward, as soon as a gradient is there, all ranks reduce it to its owner, and the others let go of it. Not all
+# gradients are alive at once.
+#
+# Write `shard_gradients(module)`. It returns something that keeps your hooks, such as a list. From then on, when `backward()` returns, each gradient is on one rank only, as
+# the mean over ranks; on all others `.grad` is `None`.
+# - You choose the owners. All ranks choose the same, without talking, and own about as much each.
+# - Gradient bytes alive at once on a rank: at most $P/N$ and the two largest. All gradients are `None` when backward begins.
+#
+# *Hint:* `dist.reduce(tensor, owner)` leaves the sum on the owner, and nothing useful elsewhere. *Points:* gradients 2, memory 1, which needs right gradients.
+#
+# *Example:* two equal layers on two ranks: rank 0 keeps the gradients of one, rank 1 those of the other.
+#
+# **Predict first.** Eight layers of 4 MiB, four ranks. How many MiB of gradients has each rank after backward?
+
+# %%
+predicted_gradient_mib = None  # your prediction, in MiB
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab08-shard_gradients-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def shard_gradients(module: nn.Module):
+    """Have each gradient reduced to its owner in backward, and freed elsewhere."""
+    ### BEGIN SOLUTION
+    loads, hooks = [0] * dist.get_world_size(), []
+    for p in sorted(module.parameters(), key=torch.numel, reverse=True):
+        owner = loads.index(min(loads))
+        loads[owner] += p.numel()
+        hooks.append(p.register_post_accumulate_grad_hook(keep_at(owner)))
+    return hooks
+
+
+def keep_at(owner):
+    def reduce(p):
+        p.grad /= dist.get_world_size()
+        dist.reduce(p.grad, owner)
+        if dist.get_rank() != owner:
+            p.grad = None
+
+    return reduce
+    ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab08-shard_gradients-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 8.7, gradients in shares
+@cache
+def descended(world):
+    return lab08.run_gradients(shard_gradients, world, [4, 5, 3], 2, 0, measure=False)["ranks"]
+
+
+def keepers(world):
+    """Return how many ranks keep each of the four gradients."""
+    return [sum(n in rank["has"][1] for rank in descended(world)) for n in range(4)]
+
+
+def updates_off_by(world):
+    """Return by how much parameters differ from one process's, after two steps."""
+    model = lab08.gradients.chain([4, 5, 3], 0)
+    for step in range(2):
+        x = torch.cat([lab08.gradients.samples(4, step, rank, 0) for rank in range(world)])
+        gradients = torch.autograd.grad(model(x).square().sum(1).mean(), list(model.parameters()))
+        with torch.no_grad():
+            for p, g in zip(model.parameters(), gradients, strict=True):
+                p -= lab08.gradients.RATE * g
+    found = [rank["params"] for rank in descended(world)]
+    pairs = [(x, p) for params in found for x, p in zip(params, model.parameters(), strict=True)]
+    return round(max((torch.tensor(x) - p).abs().max().item() for x, p in pairs), 5)
+
+
+def gradients_alive():
+    sizes = {"widths": [256] * 9, "steps": 1, "seed": 0, "large": True}
+    alive = lab08.run_gradients(shard_gradients, 4, **sizes)["rise_bytes"] / (256 * 257 * 4) - 8
+    return "at most 4.2 layers" if alive <= 4.2 else f"{alive:.1f} layers"
+
+
+self_check(
+    keepers,
+    [
+        Case(
+            (2,),
+            [1, 1, 1, 1],
+            "One owner keeps each; all others set p.grad to None.",
+            label="ranks that keep each",
+        ),
+        Case(
+            (2,),
+            0.0,
+            "Divide by the number of ranks.",
+            function=updates_off_by,
+            label="updates off by, 2 ranks",
+        ),
+        Case(
+            (3,),
+            0.0,
+            "Do all ranks choose the same owners?",
+            function=updates_off_by,
+            label="updates off by, 3 ranks",
+        ),
+        Case(
+            (),
+            "at most 4.2 layers",
+            "Reduce in a hook, and deal out evenly.",
+            function=gradients_alive,
+            label="alive at once, 8 layers on 4 ranks",
+        ),
+    ],
+)
+if predicted(predicted_gradient_mib, question="How many MiB of gradients has each rank?"):
+    print(f"{8 * 4 / 4:.0f} MiB; you predicted {predicted_gradient_mib}.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab08-shard_gradients", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# Exercise 8.7, 3 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.grading.stock import score
+
+score("lab08-shard_gradients", globals())
+### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-sharded_layers-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ## 8.8 Layers in shares (stretch, 6 points, 30 minutes)
+#
+# At stage 3 a rank stores an $N$-th of each layer: all its parameters flattened into one tensor, padded, and cut. PyTorch's FSDP works so.
+# - *Forward:* gather a layer's weights, run it, let go of them.
+# - *Backward:* gather them again, run the layer again with a graph (lab 4), reduce the gradient, keep one's own chunk of it.
+#
+# Write `class ShardedLayers(layers)`, an `nn.Module` that runs its layers in turn. `layers` is a list of modules with one input each, the same on all ranks.
+# - `parameters()` yields this rank's shards, one for each layer that has parameters. After backward the `.grad` of a shard is its part of the mean over ranks. So any optimizer works.
+# - A layer may come twice in the list: it has one shard. Some layers have no parameters.
+# - *Points:* outputs and updates 3; peak 2: no more than all layers, which are whole when you get them, and three more, where whole states would take three times as much; traffic 1: in a step a rank sends at most three times the parameters' bytes.
+#
+# *Plan:* an `autograd.Function` for a layer gets `x` and the shard. Its `forward` runs without a graph, so save `x` and the shard only. In `backward`, `functional_call(layer, {name: tensor}, (x,))` runs the layer with gathered weights, and `torch.autograd.grad` gives all gradients. Set `p.data = torch.empty(0)` for the layer's own
+# parameters once you have the shard, and note their shapes before.
+#
+# *Example:* a `Linear(3, 3)` has 12 values: on 5 ranks each stores 3.
+#
+# **Predict first.** Weights, gradients and momentum of 12 layers on 4 ranks: how many layers' bytes does a rank hold between steps?
+
+# %%
+predicted_layers_held = None  # your prediction, in layers
+
+
+# %% nbgrader={"grade": false, "grade_id": "lab08-sharded_layers-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class ShardedLayers(nn.Module):
+    """Layers in turn, of whose weights each rank stores a share."""
+
+    def __init__(self, layers):
+        super().__init__()
+        ### BEGIN SOLUTION
+        made = {layer: ShardedLayer(layer) for layer in dict.fromkeys(layers)}
+        self.layers = nn.ModuleList(made[layer] for layer in layers)
+        ### END SOLUTION
+
+    def forward(self, x):
+        ### BEGIN SOLUTION
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class ShardedLayer(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.shapes = {name: p.shape for name, p in layer.named_parameters()}
+        self.run = [layer]  # in a list: its parameters are none of this module's
+        if self.shapes:
+            self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
+            for p in layer.parameters():
+                p.data = torch.empty(0)
+
+    def forward(self, x):
+        return Gathered.apply(x, self.shard, self) if self.shapes else self.run[0](x)
+
+    def call(self, weights, x):
+        return functional_call(self.run[0], weights, (x,))
+
+    def gather(self, shard):
+        flat = shard.new_empty(dist.get_world_size() * len(shard))
+        dist.all_gather(list(flat.split(len(shard))), shard.detach())
+        sizes = [math.prod(shape) for shape in self.shapes.values()]
+        parts = flat[: sum(sizes)].split(sizes)
+        return {n: p.view(s) for (n, s), p in zip(self.shapes.items(), parts, strict=True)}
+
+
+def chunks(tensors):
+    """Return all values of some tensors, padded with zeros, in one chunk a rank."""
+    world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
+    padding = tensors[0].new_zeros(-n % world)
+    return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
+
+
+class Gathered(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shard, layer):
+        ctx.layer = layer
+        ctx.save_for_backward(x, shard)
+        return layer.call(layer.gather(shard), x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, shard = ctx.saved_tensors
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            weights = {n: w.requires_grad_() for n, w in ctx.layer.gather(shard).items()}
+            output = ctx.layer.call(weights, x)
+        of_x, *of_weights = torch.autograd.grad(output, (x, *weights.values()), gradient)
+        del weights, output
+        parts = chunks(of_weights)
+        for owner, part in enumerate(parts):
+            dist.reduce(part, owner)
+        return of_x, parts[dist.get_rank()] / dist.get_world_size(), None
+        ### END SOLUTION
+
+
+# %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab08-sharded_layers-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+# Self-check of 8.8, layers in shares
+ORDER = [0, 1, 0, 2]  # the first layer is used twice
+
+
+@cache
+def outputs_of(world):
+    return lab08.run_sharded(ShardedLayers, world, 5, 3, ORDER, 3, 0, measure=False)["outputs"]
+
+
+def outputs_off_by(world, step):
+    """Return by how much a rank's outputs differ from one process's."""
+    worst = 0.0
+    for rank, found in enumerate(outputs_of(world)):
+        model = nn.Sequential(*lab08.layers.layers_of(5, 3, ORDER, 0))
+        ranks = [rank, *(other for other in range(world) if other != rank)]
+        right = lab08.layers.trained(model, list(model.parameters()), 5, ranks, 3, 0)
+        worst = max(worst, *(abs(a - b) for a, b in zip(found[step], right[step], strict=True)))
+    return round(worst, 5)
+
+
+@cache
+def sharded_run():
+    return lab08.run_sharded(ShardedLayers, 4, 256, 12, list(range(12)), 2, 0)
+
+
+def layers_alive():
+    alive = sharded_run()["rise_bytes"] / (256 * 257 * 4)
+    return "at most 15.2 layers" if alive <= 15.2 else f"{alive:.1f} layers"
+
+
+def sent_a_step():
+    sent = [each for each in sharded_run()["sent_bytes"] if each is not None]
+    times = max(sent, default=0) / 2 / (12 * 256 * 257 * 4)
+    return "at most 3.1 times" if times <= 3.1 else f"{times:.1f} times"
+
+
+self_check(
+    outputs_off_by,
+    [
+        Case((2, 0), 0.0, "Forward: gather, run, in the list's order.", label="outputs, 2 ranks"),
+        Case(
+            (2, 1),
+            0.0,
+            "After an update: the mean over ranks, on the shards.",
+            label="after one update",
+        ),
+        Case(
+            (3, 2),
+            0.0,
+            "Padding; and one shard for a layer that comes twice.",
+            label="after two, 3 ranks",
+        ),
+        Case(
+            (),
+            "at most 15.2 layers",
+            "Empty the layer's own parameters; keep nothing gathered.",
+            function=layers_alive,
+            label="alive, 12 layers on 4 ranks",
+        ),
+        Case(
+            (),
+            "at most 3.1 times",
+            "Two gathers and one reduction a layer.",
+            function=sent_a_step,
+            label="sent in a step",
+        ),
+    ],
+)
+if predicted(predicted_layers_held, question="How many layers' bytes does a rank hold?"):
+    print(f"3 * 12 / 4 = 9; you predicted {predicted_layers_held}.")
+
+# %% nbgrader={"grade": true, "grade_id": "lab08-sharded_layers", "locked": true, "points": 6, "schema_version": 3, "solution": false, "task": false}
+# Exercise 8.8, 6 points: hidden cases are run here when your instructor grades the lab.
+### BEGIN HIDDEN TESTS
+from autograder.grading.stock import score
+
+score("lab08-sharded_layers", globals())
+### END HIDDEN TESTS
+
+
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab08-stages", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def stage2(layers):
+    model = nn.Sequential(*layers)
+    model.hooks = shard_gradients(model)
+    return model, OwnersAdam(model.parameters())
+
+
+def stage3(layers):
+    model = ShardedLayers(layers)
+    layers.clear()
+    return model, torch.optim.Adam(model.parameters())
+
+
+stages = {0: stage0, 1: stage1, 2: stage2, 3: stage3}
+show_figure(
+    draw_stages(
+        {stage: in_mib(stage) for stage in stages},
+        "MiB",
+        metered={stage: held_mib(prepare, 2) for stage, prepare in stages.items()},
+    ),
+    "Bars of what a rank holds at stages 0 to 3 with 2 ranks, in MiB: 8, 6, 5 and 4. The metered "
+    "mark of each stage is as high as its bar.",
+)
+show_figure(
+    draw_rank_memory({f"stage {n}": rank_memory_mib(stages[n], 4) for n in (0, 2, 3)}),
+    "A rank's live MiB over the operations of forward and backward, with 4 ranks. Stage 0 begins "
+    "at 2 MiB and rises to 4. Stage 2 begins at 2 and rises to less than 3. Stage 3 begins at 0.5, "
+    "with a small tooth for each layer that is gathered, and ends at 1.",
+)
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# *What the pictures show.* Each stage holds what 8.1 says. At stage 0 gradients pile up in backward. At stage 3 weights come and go, layer by layer, twice: that is the traffic that you pay.
+#
+# ## What you should now be able to say
+#
+# - Each gradient has an owner; hooks reduce it as soon as it's there.
+# - Weights are needed one layer at a time, so a rank can store a share and gather the rest.
+# - ZeRO-3 sends three times the parameters a step, where replicas send twice as much as they have.

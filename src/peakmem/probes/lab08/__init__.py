@@ -5,7 +5,7 @@ from peakmem.probes.lab08.gradients import run_gradients, shard_gradients
 from peakmem.probes.lab08.layers import run_sharded, sharded_layers
 from peakmem.probes.lab08.leak import find_the_leak, run_layers
 from peakmem.probes.lab08.replicas import data_parallel, run_replicas
-from peakmem.probes.lab08.ring import ring_all_reduce, run_all_reduce
+from peakmem.probes.lab08.ring import ring_all_reduce, run_all_reduce, values
 from peakmem.probes.lab08.states import model_state_bytes
 
 __all__ = [
@@ -22,4 +22,5 @@ __all__ = [
     "shard_gradients",
     "sharded_adam",
     "sharded_layers",
+    "values",
 ]
