@@ -1074,7 +1074,7 @@ show_figure(
 show_figure(
     draw_rank_memory({f"stage {n}": rank_memory_mib(stages[n], 4) for n in (0, 2, 3)}),
     "A rank's live MiB over the operations of forward and backward, with 4 ranks. Stage 0 begins "
-    "at 2 MiB and rises to 4. Stage 2 begins at 2 and rises to less than 3. Stage 3 begins at 0.5, "
+    "at 2 MiB and rises to 4. Stage 2 begins at 2 and rises to less than 3. Stage 3 begins below 1, "
     "with a small tooth for each layer that is gathered, and ends at 1.",
 )
 

@@ -21,6 +21,7 @@ PLAY_CELLS = {
     "lab05_accumulation": "lab05-calculator",
     "lab06_swap": "lab06-sliders",
     "lab07_mixed_precision": "lab07-slider",
+    "lab08_shards": "lab08-sliders",
     "lab10_attention": "lab10-sliders",
 }
 

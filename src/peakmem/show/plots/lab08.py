@@ -80,7 +80,7 @@ def draw_traffic(
         ax.scatter(list(found), list(found.values()), 80, **marks)
     ax.set_xticks(list(worlds))
     ax.set_ylim(0)
-    labelled(ax, "ranks (marks: metered)", "sent by the rank that sends most (times x)")
+    labelled(ax, "ranks (marks: metered)", "most sent by a rank (times x)")
     return figure
 
 
