@@ -302,6 +302,7 @@ BENCHES = {
     "mixes": "benchmarks.mixes",
     "modules": "benchmarks.modules",
     "others": "benchmarks.others",
+    "shards": "benchmarks.shards",
     "thousand": "benchmarks.thousand",
 }
 GRADING = (

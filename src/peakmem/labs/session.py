@@ -37,6 +37,7 @@ HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
     ),
     "lab08_shards": (
         "peakmem.predict",
+        "peakmem.scale",
         "peakmem.specs.recipes",
     ),
     "lab09_quantization": (),

@@ -65,7 +65,10 @@ class _Zero(Calculator):
             for stage, state in zip(_STAGES, states, strict=True)
         ]
         words = table(rows, ("", "states a device", gpu.name, "sent a step"))
-        note = "<p>16 bytes a parameter in all. Activations and buffers come on top.</p>"
+        note = (
+            "<p>16 bytes a parameter in all. Activations and buffers come on top. Metered on 2 and "
+            "4 real processes, each stage held what this formula says (lab 8).</p>"
+        )
         picture = _draw(states, gpu.memory_bytes, devices)
         return Result(words + note, picture, (states[3].total / GB, "GB"))
 
