@@ -19,9 +19,7 @@ __all__ = ["main", "measured_stages", "measured_traffic", "solved"]
 
 _PARAMETERS = 8 * 256 * 256  # of the model of `held_mib`
 _WORLDS = (2, 4)
-_STAGE = (
-    "{ranks} ranks, stage {stage}: {predicted_mib:.3f} MiB predicted, {metered_mib:.3f} metered"
-)
+_STAGE = "{ranks} ranks, stage {stage}: {predicted_mib:.3f} MiB predicted, {metered_mib:.3f} held"
 _TRAFFIC = "{ranks} ranks: {predicted_times:.3f} times x predicted, {metered_times:.3f} metered"
 
 

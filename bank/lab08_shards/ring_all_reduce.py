@@ -310,21 +310,6 @@ def ring_all_reduce(x):
             into.copy_(came[: len(into)])
 
 
-# %% wrong: all_send_first
-"""All ranks send the whole tensor before any receives. [earns 0]"""
-
-import torch
-import torch.distributed as dist
-
-
-def ring_all_reduce(x):
-    rank, world = dist.get_rank(), dist.get_world_size()
-    if rank == 0:
-        dist.recv(torch.empty_like(x), world - 1)
-    dist.recv(x, (rank - 1) % world)
-    dist.send(x, (rank + 1) % world)
-
-
 # %% wrong: library
 """torch's own all-reduce. [earns 0]"""
 

@@ -88,6 +88,7 @@ UNSEEN = [
     Unseen("lab06-swap_saved_tensors", ".bytes_out", LATER),
     Unseen("lab06-swap_saved_tensors", ".gradients", LATER),
     Unseen("lab06-swap_saved_tensors", ".live_bytes", LATER),
+    Unseen("lab08-data_parallel", ".ranks[*].start", OTHER_PART, ("no_sync",)),
     Unseen("lab09-lora", ".moved", "what merge() returned decides, where it returned a layer"),
 ]
 
@@ -158,7 +159,7 @@ def _of_array(array: np.ndarray) -> tuple[list[Any], list[Any]]:
         changed[at] = item
         return changed
 
-    each = [None, array[:0], []]
+    each = [None, array.reshape(-1)[:0], []]
     if array.dtype.kind == "f":
         each += [with_item(math.nan)] if not np.isnan(array[at]) else []
         return each, [with_item(array[at] + 1), with_item(-1e4)]

@@ -98,7 +98,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         }
         missing = [[late], [], [twice], [twice]]
         inputs = {"world": world, "shapes": shapes, "missing": missing, "options": options}
-        return Case((_EQUAL, _ALIKE), {**inputs, "seed": int(rng.integers(2**20))})
+        seed = int(rng.integers(2**20))
+        return Case((_EQUAL, _ALIKE), {**inputs, "seed": seed, "metered": False})
 
     options = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-8}
     large = {"world": _WORLD, "shapes": _SHAPES, "missing": [[], []], "options": options}

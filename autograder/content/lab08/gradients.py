@@ -31,8 +31,8 @@ Exchange = Callable[[list[Tensor], int], Tensor]  # all ranks' gradients, the ow
 def _cases(rng: np.random.Generator) -> list[Case]:
     def case(world: int) -> Case:
         widths = [int(n) for n in rng.integers(3, 9, 5)]
-        inputs = {"world": world, "widths": widths, "steps": 2, "seed": int(rng.integers(2**20))}
-        return Case((_RIGHT,), inputs)
+        sizes = {"world": world, "widths": widths, "steps": 2}
+        return Case((_RIGHT,), {**sizes, "seed": int(rng.integers(2**20)), "metered": False})
 
     given = {"world": _WORLD, "widths": [_WIDTH] * (_LAYERS + 1), "steps": 1, "large": True}
     budget = Budget(_PARAMETER_BYTES + _MOST_BYTES + _SCRATCH_BYTES)

@@ -26,13 +26,14 @@ Arrays = Mapping[str, Any]  # a rank's tensors by their names
 def _cases(rng: np.random.Generator) -> list[Case]:
     def case(parts: tuple[str, ...], **sizes: Any) -> Case:
         width = int(rng.integers(3, 8))
+        sizes = {"metered": False, **sizes}
         return Case(parts, {"width": width, "seed": int(rng.integers(2**20)), **sizes})
 
     return [
         case((_START, _GRADIENTS), world=2, passes=1),
         case((_START, _GRADIENTS), world=3, passes=2),
         case((_NO_SYNC,), world=3, passes=3, quiet=2),
-        case((_NO_SYNC,), world=2, passes=4, quiet=3, width=_WIDE, brief=True),
+        case((_NO_SYNC,), world=2, passes=4, quiet=3, width=_WIDE, brief=True, metered=True),
     ]
 
 

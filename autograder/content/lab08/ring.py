@@ -33,8 +33,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     def case(world: int) -> Case:
         some = world * int(rng.integers(2, 20))
         lengths = [some, some + int(rng.integers(1, world)), world, world - 1, 1, 0]
-        inputs = {"world": world, "lengths": lengths, "seed": int(rng.integers(2**20))}
-        return Case((_SUMS,), inputs)
+        sizes = {"world": world, "lengths": lengths}
+        return Case((_SUMS,), {**sizes, "seed": int(rng.integers(2**20)), "metered": False})
 
     large = {"world": _WORLD, "lengths": [_LENGTH], "seed": int(rng.integers(2**20)), "large": True}
     budget = Budget(_GIVEN_BYTES + _MOST_EXTRA_BYTES + _MIB)

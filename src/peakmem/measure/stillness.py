@@ -14,9 +14,9 @@ _Trace = tuple[str, ...]
 class Stillness:
     """Tells how long a group of processes has been still.
 
-    A process is still while its first thread sleeps and has not run, and it has read and written
-    nothing. A busy machine makes nobody look still: a thread that waits for a processor, or for a
-    disk, does not sleep.
+    A process is still while all its threads sleep, the first of them has not run, and it has read
+    and written nothing. Others may wake for a moment, as gloo's does. A busy machine makes nobody
+    look still: a thread that waits for a processor, or for a disk, does not sleep.
     """
 
     def __init__(self) -> None:
@@ -36,12 +36,12 @@ def _traces(pids: Sequence[int]) -> list[_Trace] | None:
     found = []
     try:
         for pid in pids:
-            thread = Path(f"/proc/{pid}/task/{pid}")
-            state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
-            if state != "S":
+            threads = Path(f"/proc/{pid}/task")
+            states = [(one / "stat").read_text() for one in threads.iterdir()]
+            if any(state.rpartition(")")[2].split()[0] != "S" for state in states):
                 return None
             moved = Path(f"/proc/{pid}/io").read_text().splitlines()
-            found.append((str(pid), (thread / "schedstat").read_text(), *moved))
+            found.append((str(pid), (threads / str(pid) / "schedstat").read_text(), *moved))
     except OSError:
         return None
     return found
