@@ -199,6 +199,24 @@ def work():
     assert came.traffic_bytes == pytest.approx(8 * MIB, rel=0.01)
 
 
+@pytest.mark.parametrize(("keeps", "mib"), [("held.append(x)", 4), ("pass", 0)])
+def test_what_a_rank_holds_in_the_end_is_read_and_not_what_it_has_let_go(
+    sandbox: Sandbox, keeps: str, mib: int
+) -> None:
+    came = answer(
+        sandbox,
+        f"""
+held = []
+def work():
+    x = torch.ones(2**20)
+    {keeps}
+    return True
+""",
+    )
+    assert (came.value, came.memory, came.doubt) == ([True, True], "within", "")
+    assert came.rank_held_bytes == (pytest.approx(mib * MIB, abs=MIB / 2),) * 2
+
+
 # The controls: without its guard each attack looks honest.
 
 
