@@ -238,7 +238,7 @@ def ring_sent():
 
 
 def ring_case(world, length, hint):
-    return Case((world, length), [], hint, label=f"{world} ranks, {length} values: wrong ranks")
+    return Case((world, length), [], hint, label=f"wrong ranks of {world}, {length} values")
 
 
 self_check(
