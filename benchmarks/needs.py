@@ -60,7 +60,7 @@ def measure_needs(labs: Iterable[Lab], course: Course) -> Iterator[Need]:
     for lab in labs:
         entries = read_bank(course.bank, find_lab(lab.name))
         release = release_of(lab.name, course.releases)
-        with Sandbox(lab.hides) as sandbox:
+        with Sandbox(lab.hides, ranks=lab.ranks) as sandbox:
             for task in lab.tasks:
                 for entry in (entry for entry in entries if entry.task == task.id):
                     yield from _needs(lab, task, entry, release, sandbox)
@@ -109,6 +109,7 @@ def _outcome(
                 task.ask(case) if task.ask else None,
                 seconds=task.seconds,
                 budget=replace(own, bytes=max(budget_bytes, 0)),
+                ranks=case.inputs["world"] if task.ranks else 0,
             )
 
     return run

@@ -16,8 +16,9 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or missing_layers() != [], reason="no sandbox here"
 )
 # The sandbox makes a difference to what is measured, and to which modules are hidden. Each time the
-# lab with the narrowest budget is tried, the one whose answers write files, and one of few tensors.
-EACH_TIME = {"lab02_sizing", "lab03_adam", "lab06_swap"}
+# lab with the narrowest budget is tried, the one whose answers write files, one of few tensors, and
+# the one with ranks.
+EACH_TIME = {"lab02_sizing", "lab03_adam", "lab06_swap", "lab08_shards"}
 
 
 def assert_graded_as_it_says(bank: Path, lab: str, repository: Path) -> None:
