@@ -237,6 +237,17 @@ def ring_sent():
     return "at most 1.5 times x" if times <= 1.502 else f"{times:.1f} times x"
 
 
+def to_everyone(x):
+    """Each rank sends all of x to every other rank."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    mine, came = x.clone(), torch.empty_like(x)
+    for step in range(1, world):
+        sending = dist.isend(mine, (rank + step) % world)
+        dist.recv(came, (rank - step) % world)
+        sending.wait()
+        x += came
+
+
 def ring_case(world, length, hint):
     return Case((world, length), [], hint, label=f"wrong ranks of {world}, {length} values")
 
@@ -267,6 +278,19 @@ self_check(
 )
 if predicted(predicted_sent_mib, question="How many MiB does each rank send?"):
     print(f"{2 * 3 / 4 * 24:.0f} MiB; you predicted {predicted_sent_mib}.")
+    worlds = range(2, 9)
+    show_figure(
+        draw_traffic(
+            worlds,
+            {"ring": [2 * (n - 1) / n for n in worlds], "to everyone": [n - 1 for n in worlds]},
+            {
+                "ring": sent_times(ring_all_reduce, [2, 3, 4]),
+                "to everyone": sent_times(to_everyone, [2, 3, 4]),
+            },
+        ),
+        "What a rank sends, in times x, over 2 to 8 ranks. To everyone is a line from 1 to 7. The ring "
+        "rises from 1 and stays below 2. Metered marks at 2, 3 and 4 ranks lie on both curves.",
+    )
 
 # %% nbgrader={"grade": true, "grade_id": "lab08-ring_all_reduce", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
 # Exercise 8.2, 5 points: hidden cases are run here when your instructor grades the lab.
@@ -276,32 +300,6 @@ from autograder.grading.stock import score
 score("lab08-ring_all_reduce", globals())
 ### END HIDDEN TESTS
 
-
-# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab08-traffic", "locked": true, "schema_version": 3, "solution": false, "task": false}
-def to_everyone(x):
-    """Each rank sends all of x to every other rank."""
-    rank, world = dist.get_rank(), dist.get_world_size()
-    mine, came = x.clone(), torch.empty_like(x)
-    for step in range(1, world):
-        sending = dist.isend(mine, (rank + step) % world)
-        dist.recv(came, (rank - step) % world)
-        sending.wait()
-        x += came
-
-
-worlds = range(2, 9)
-show_figure(
-    draw_traffic(
-        worlds,
-        {"ring": [2 * (n - 1) / n for n in worlds], "to everyone": [n - 1 for n in worlds]},
-        {
-            "ring": sent_times(ring_all_reduce, [2, 3, 4]),
-            "to everyone": sent_times(to_everyone, [2, 3, 4]),
-        },
-    ),
-    "What a rank sends, in times x, over 2 to 8 ranks. To everyone is a line from 1 to 7. The ring "
-    "rises from 1 and stays below 2. Metered marks at 2, 3 and 4 ranks lie on both curves.",
-)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-data_parallel-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the picture shows.* However many ranks there are, a ring sends less than twice x. That's why each gradient can be summed in every step.
@@ -530,6 +528,21 @@ class ShardedAdam:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab08-sharded_adam-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 8.4, Adam in shares
+def in_mib(stage):
+    found = model_state_bytes(8 * 256 * 256, 2, stage, "fp32")
+    return {part: held / MIB for part, held in found.items()}
+
+
+def stage0(layers):
+    model = nn.Sequential(*layers)
+    return DataParallel(model), torch.optim.Adam(model.parameters())
+
+
+def stage1(layers):
+    model = nn.Sequential(*layers)
+    return DataParallel(model), ShardedAdam(model.parameters())
+
+
 SHAPES = [[], [5], [3, 3], [17, 6]]
 OPTIONS = {"lr": 0.1, "betas": (0.8, 0.9), "eps": 0.01}
 MISSING = [[1], [], [2]]  # tensors without a gradient, for each of three steps
@@ -595,21 +608,6 @@ self_check(
         ),
     ],
 )
-
-
-def stage0(layers):
-    model = nn.Sequential(*layers)
-    return DataParallel(model), torch.optim.Adam(model.parameters())
-
-
-def stage1(layers):
-    model = nn.Sequential(*layers)
-    return DataParallel(model), ShardedAdam(model.parameters())
-
-
-def in_mib(stage):
-    found = model_state_bytes(8 * 256 * 256, 2, stage, "fp32")
-    return {part: held / MIB for part, held in found.items()}
 
 
 if predicted(predicted_stage1_mib, question="How many MiB has each rank at stage 1?"):
@@ -969,6 +967,18 @@ class Gathered(torch.autograd.Function):
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab08-sharded_layers-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 8.8, layers in shares
+def stage2(layers):
+    model = nn.Sequential(*layers)
+    model.hooks = shard_gradients(model)
+    return model, OwnersAdam(model.parameters())
+
+
+def stage3(layers):
+    model = ShardedLayers(layers)
+    layers.clear()
+    return model, torch.optim.Adam(model.parameters())
+
+
 ORDER = [0, 1, 0, 2]  # the first layer is used twice
 
 
@@ -1036,6 +1046,22 @@ self_check(
 )
 if predicted(predicted_layers_held, question="How many layers' bytes does a rank hold?"):
     print(f"3 * 12 / 4 = 9; you predicted {predicted_layers_held}.")
+    stages = {0: stage0, 1: stage1, 2: stage2, 3: stage3}
+    show_figure(
+        draw_stages(
+            {stage: in_mib(stage) for stage in stages},
+            "MiB",
+            metered={stage: held_mib(prepare, 2) for stage, prepare in stages.items()},
+        ),
+        "Bars of what a rank holds at stages 0 to 3 with 2 ranks, in MiB: 8, 6, 5 and 4. The metered "
+        "mark of each stage is as high as its bar.",
+    )
+    show_figure(
+        draw_rank_memory({f"stage {n}": rank_memory_mib(stages[n], 4) for n in (0, 2, 3)}),
+        "A rank's live MiB over the operations of forward and backward, with 4 ranks. Stage 0 begins "
+        "at 2 MiB and rises to 4. Stage 2 begins at 2 and rises to less than 3. Stage 3 begins below 1, "
+        "with a small tooth for each layer that is gathered, and ends at 1.",
+    )
 
 # %% nbgrader={"grade": true, "grade_id": "lab08-sharded_layers", "locked": true, "points": 6, "schema_version": 3, "solution": false, "task": false}
 # Exercise 8.8, 6 points: hidden cases are run here when your instructor grades the lab.
@@ -1045,36 +1071,6 @@ from autograder.grading.stock import score
 score("lab08-sharded_layers", globals())
 ### END HIDDEN TESTS
 
-
-# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab08-stages", "locked": true, "schema_version": 3, "solution": false, "task": false}
-def stage2(layers):
-    model = nn.Sequential(*layers)
-    model.hooks = shard_gradients(model)
-    return model, OwnersAdam(model.parameters())
-
-
-def stage3(layers):
-    model = ShardedLayers(layers)
-    layers.clear()
-    return model, torch.optim.Adam(model.parameters())
-
-
-stages = {0: stage0, 1: stage1, 2: stage2, 3: stage3}
-show_figure(
-    draw_stages(
-        {stage: in_mib(stage) for stage in stages},
-        "MiB",
-        metered={stage: held_mib(prepare, 2) for stage, prepare in stages.items()},
-    ),
-    "Bars of what a rank holds at stages 0 to 3 with 2 ranks, in MiB: 8, 6, 5 and 4. The metered "
-    "mark of each stage is as high as its bar.",
-)
-show_figure(
-    draw_rank_memory({f"stage {n}": rank_memory_mib(stages[n], 4) for n in (0, 2, 3)}),
-    "A rank's live MiB over the operations of forward and backward, with 4 ranks. Stage 0 begins "
-    "at 2 MiB and rises to 4. Stage 2 begins at 2 and rises to less than 3. Stage 3 begins below 1, "
-    "with a small tooth for each layer that is gathered, and ends at 1.",
-)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the pictures show.* Each stage holds what 8.1 says. At stage 0 gradients pile up in backward. At stage 3 weights come and go, layer by layer, twice: that is the traffic that you pay.

@@ -74,13 +74,15 @@ class NotDefined(PeakmemError, NameError):
 class RankError(PeakmemError, RuntimeError):
     """A rank raised an error or died; `rank` is its number.
 
-    `kind` is the name of the error's type; empty if the process ended without one.
+    `kind` is the name of the error's type, and `function` that of the function that raised it; both
+    are empty if the process ended without one.
     """
 
-    def __init__(self, message: str, *, rank: int, kind: str = "") -> None:
+    def __init__(self, message: str, *, rank: int, kind: str = "", function: str = "") -> None:
         super().__init__(message)
         self.rank = rank
         self.kind = kind
+        self.function = function
 
 
 class RanksTimeout(PeakmemError, TimeoutError):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from peakmem.core import serialization
-from peakmem.core.errors import PeakmemError
+from peakmem.core.errors import PeakmemError, RankError, RanksTimeout
 from peakmem.labs.compare import differing, same, show
 from peakmem.probes import as_sent, describe
 
@@ -68,6 +68,8 @@ class _Failure:
     missing: str = ""
     #: Whether the result is that of a known mistake, which the hint names.
     known: bool = False
+    #: Whether ranks waited for ever, which they would in the next case too, for seconds.
+    stuck: bool = False
 
 
 def self_check(
@@ -95,8 +97,9 @@ def self_check(
     for case in cases:
         target = case.function or function
         call = case.label or _written(target, case)
-        failure = None if target in unwritten else _failure(target, case, equal)
-        if target in unwritten or (failure is not None and failure.missing in unwritten):
+        skipped = target in unwritten or any(one.stuck for _, one in failures)
+        failure = None if skipped else _failure(target, case, equal)
+        if skipped or (failure is not None and failure.missing in unwritten):
             print(f"· {call}: not reached", flush=True)
             continue
         if failure is None:
@@ -123,6 +126,8 @@ def _failure(
     except NotImplementedError as error:
         missing = _raised_in(error, target)
         return _Failure("", f"{missing} is not written yet.", missing)
+    except RanksTimeout as error:
+        return _Failure(case.hint, f"{str(error)[:1].upper()}{str(error)[1:]}", stuck=True)
     except Exception as error:  # a student's code may raise anything
         if case.raises is not None and type(error).__name__ == case.raises.__name__:
             return None
@@ -153,6 +158,8 @@ def _bytes(argument: Any) -> bytes | None:
 
 def _raised_in(error: BaseException, target: Callable[..., Any]) -> str:
     """The function that isn't written: another exercise's, maybe."""
+    if isinstance(error.__cause__, RankError):
+        return error.__cause__.function or _name(target)
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -163,7 +170,8 @@ def _raised_in(error: BaseException, target: Callable[..., Any]) -> str:
 def _raised(case: Case, error: Exception) -> str:
     kind, message, lines = describe(error)
     expected = case.raises.__name__ if case.raises else show(as_sent(case.expected))
-    where = lines.splitlines()[-1].strip() if lines else ""
+    told = isinstance(error, RankError)  # its message has the lines of the rank itself
+    where = lines.splitlines()[-1].strip() if lines and not told else ""
     said = f"Expected {expected}, but your function raised {kind}: {message}".rstrip(": ")
     return f"{said} ({where})" if where else said
 

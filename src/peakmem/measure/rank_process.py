@@ -28,6 +28,7 @@ Stack = Sequence[tuple[str, int, str]]  # (file, line, function), the outermost 
 
 _LOOPBACK = "127.0.0.1"
 _BACKEND = "loopback"  # the name of gloo on that address alone
+_LIBRARY = str(Path(__file__).parents[1])  # whose calls lead to the function and tell nothing
 _JOIN = timedelta(minutes=5)  # for all ranks to meet, and for a collective: the launcher is earlier
 
 
@@ -150,7 +151,7 @@ def _failed(error: BaseException) -> Failed:
     return Failed(
         kind=type(error).__name__,
         message=str(error),
-        stack=[place for place in stack if place[0] != __file__],
+        stack=[place for place in stack if not place[0].startswith(_LIBRARY)],
         may_follow=isinstance(error, RuntimeError),
     )
 

@@ -231,7 +231,9 @@ def _error_of(number: int, failed: Failed) -> RankError:
     stack = traceback.StackSummary.from_list([(*place, None) for place in failed.stack])
     text = f"rank {number} raised {failed.kind}: {failed.message}"
     lines = "".join(stack.format()).rstrip()
-    return RankError(f"{text}\n{lines}" if lines else text, rank=number, kind=failed.kind)
+    function = failed.stack[-1][2] if failed.stack else ""
+    said = f"{text}\n{lines}" if lines else text
+    return RankError(said, rank=number, kind=failed.kind, function=function)
 
 
 def _ranks(numbers: Sequence[int]) -> str:

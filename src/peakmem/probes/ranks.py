@@ -48,7 +48,7 @@ def run_ranks(
         )
     except RankError as error:
         if error.kind == NotImplementedError.__name__:
-            raise NotImplementedError from error
+            raise NotImplementedError(error.function) from error
         raise
 
 

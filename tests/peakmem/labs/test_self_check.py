@@ -10,6 +10,7 @@ from nbgrader.validator import Validator
 from autograder.model.compare import by_reference
 from autograder.model.task import Answer
 from autograder.model.task import Case as Asked
+from peakmem.core.errors import RankError, RanksTimeout
 from peakmem.labs import Case, SelfCheckFailed, close, self_check, whole
 from peakmem.probes import call_each
 
@@ -171,3 +172,30 @@ def test_jupyter_shows_the_message_without_a_traceback_and_validate_cuts_none_of
     assert Validator()._indent(text).split() == str(shown).split()
     long = Validator()._indent(str(shown))
     assert long.endswith("..."), "the same in one line would be cut"
+
+
+def waits(x):
+    raise RanksTimeout("ranks 0, 1 wait for what does not come", where={0: "recv", 1: "recv"})
+
+
+def test_where_ranks_wait_for_ever_no_other_case_is_tried(capsys):
+    with pytest.raises(SelfCheckFailed, match="Ranks 0, 1 wait"):
+        self_check(waits, [Case((1,), 1, "Who sends?"), Case((2,), 2), Case((3,), 3, function=abs)])
+    assert capsys.readouterr().out.splitlines() == [
+        "✘ waits(1)",
+        "    Who sends?",
+        "    Ranks 0, 1 wait for what does not come",
+        "· waits(2): not reached",
+        "· abs(3): not reached",
+    ]
+
+
+def unwritten(x):
+    error = RankError("rank 0 raised", rank=0, kind="NotImplementedError", function="ring")
+    raise NotImplementedError from error
+
+
+def test_what_is_not_written_in_a_rank_is_named(capsys):
+    with pytest.raises(SelfCheckFailed):
+        self_check(unwritten, [Case((1,), 1)])
+    assert "ring is not written yet." in capsys.readouterr().out
