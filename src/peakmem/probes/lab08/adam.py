@@ -23,12 +23,16 @@ def parameters(shapes: Shapes, seed: int) -> list[nn.Parameter]:
 
 
 def gradients(
-    shapes: Shapes, step: int, missing: Sequence[Sequence[int]], seed: int
+    shapes: Shapes, step: int, missing: Sequence[Sequence[int]], seed: int, gain: float
 ) -> list[Tensor | None]:
-    """Return a step's gradients, the same on all ranks; None for the numbers in `missing[step]`."""
+    """Return a step's gradients, the same on all ranks; None for the numbers in `missing[step]`.
+
+    They are `gain` times as large as normally distributed ones.
+    """
     first = 1000 * seed + 100 * step + 50
     return [
-        None if n in missing[step] else _normal(shape, first + n) for n, shape in enumerate(shapes)
+        None if n in missing[step] else _normal(shape, first + n).mul_(gain)
+        for n, shape in enumerate(shapes)
     ]
 
 
@@ -42,12 +46,16 @@ def updated(
     missing: Sequence[Sequence[int]],
     options: Options,
     seed: int,
+    gain: float = 1.0,
 ) -> tuple[Any, list[nn.Parameter]]:
-    """Make `optimizer(params, **options)` and take a step for each item of `missing`."""
+    """Make `optimizer(params, **options)` and take a step for each item of `missing`.
+
+    `params` is an iterator, as a module's parameters() are.
+    """
     params = parameters(shapes, seed)
-    made = optimizer(params, **options)
+    made = optimizer(iter(params), **options)
     for step in range(len(missing)):
-        for p, gradient in zip(params, gradients(shapes, step, missing, seed), strict=True):
+        for p, gradient in zip(params, gradients(shapes, step, missing, seed, gain), strict=True):
             p.grad = gradient
         made.step()
     return made, params
@@ -60,12 +68,13 @@ def sharded_adam(
     missing: Sequence[Sequence[int]],
     options: Options,
     seed: int,
+    gain: float = 1.0,
     large: bool = False,
     metered: bool = True,
     ask: Ask = unwatched,
 ) -> dict[str, Any]:
     """Take steps with the student's `ShardedAdam`; see `run_adam`."""
-    given = (student.ShardedAdam, world, shapes, missing, options, seed)
+    given = (student.ShardedAdam, world, shapes, missing, options, seed, gain)
     return run_adam(*given, large=large, measure=metered, ask=ask)
 
 
@@ -76,6 +85,7 @@ def run_adam(
     missing: Sequence[Sequence[int]],
     options: Options,
     seed: int,
+    gain: float = 1.0,
     *,
     large: bool = False,
     measure: bool = True,
@@ -87,7 +97,7 @@ def run_adam(
     gradient; of a `large` run each parameter's sum only. If it `measure`s, also `held_bytes`, of
     each rank when parameters and gradients are gone and the optimizer is not.
     """
-    given = (optimizer, shapes, missing, options, seed, large, measure)
+    given = (optimizer, shapes, missing, options, seed, gain, large, measure)
     found = run_ranks(_stepped, world, *given, ask=ask)
     return {
         "ranks": [{name: rank[name] for name in ("params", "left")} for rank in found],
@@ -101,13 +111,14 @@ def _stepped(
     missing: Sequence[Sequence[int]],
     options: Options,
     seed: int,
+    gain: float,
     large: bool,
     measure: bool,
 ) -> dict[str, Any]:
     made: list[Any] = []
 
     def run() -> dict[str, Any]:
-        one, params = updated(optimizer, shapes, missing, options, seed)
+        one, params = updated(optimizer, shapes, missing, options, seed, gain)
         made.append(one)
         told = [p.sum().item() if large else p.detach().numpy().copy() for p in params]
         one.zero_grad()
