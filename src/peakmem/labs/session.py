@@ -40,7 +40,7 @@ HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
         "peakmem.scale",
         "peakmem.specs.recipes",
     ),
-    "lab09_quantization": (),
+    "lab09_quantization": ("peakmem.numbers.quantization",),
     "lab10_attention": ("peakmem.measure.snapshot", "peakmem.predict.roofline"),
 }
 

@@ -13,6 +13,7 @@ from peakmem.show.widgets.floats import float_explorer
 from peakmem.show.widgets.memory import memory
 from peakmem.show.widgets.mixed import mixed_precision
 from peakmem.show.widgets.pipelines import pipelines
+from peakmem.show.widgets.quantization import quantization
 from peakmem.show.widgets.scaling import scaling
 from peakmem.show.widgets.swap import swap
 from peakmem.show.widgets.zero import zero
@@ -25,6 +26,7 @@ __all__ = [
     "memory",
     "mixed_precision",
     "pipelines",
+    "quantization",
     "scaling",
     "swap",
     "zero",

@@ -1,0 +1,150 @@
+"""Calculator: a model's weights in few bits, which boards hold it, and what rounding costs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import ipywidgets
+import numpy as np
+import traitlets
+
+from peakmem.core.units import GB, both
+from peakmem.numbers.quantization import SCHEMES, bits_a_weight, round_trip, stored_bytes
+from peakmem.show.palette import OWNERS
+from peakmem.show.widgets import svg
+from peakmem.show.widgets.calculator import Calculator, Result
+from peakmem.show.widgets.parts import sentence, table
+from peakmem.specs.hardware import ACCELERATORS, accelerator
+from peakmem.specs.models import MODELS, ModelShape, model, parameter_count
+
+__all__ = ["quantization"]
+
+_USES = {"generate text": "inference", "train with QLoRA": "qlora"}
+_CONTEXT = 4096  # tokens in the cache, of one sequence
+_RANK = 64  # of the adapters
+_ADAPTER_BYTES = 16  # a parameter: weights, gradients and Adam in mixed precision
+_SAMPLE = (256, 1024)
+
+
+def quantization(*, predict: bool = False) -> Calculator:
+    """Return a calculator of quantized weights.
+
+    Matrices of attention and MLP are quantized; embeddings, norms and biases stay in bf16.
+    Generating text takes the keys and values of 4096 tokens in bf16 besides; QLoRA takes adapters
+    of rank 64 on all matrices, at 16 bytes a parameter. Activations come on top.
+
+    Traits: model (a key of MODELS), scheme (a key of SCHEMES), use ("inference" or "qlora"), gpu (a
+    key of ACCELERATORS), doublings (5 to 10: blocks of 32 to 1024 weights). With `predict` the
+    result is hidden until the viewer has guessed the GB in all.
+    """
+    return _Quantization(predict)
+
+
+class _Quantization(Calculator):
+    model = traitlets.Unicode("llama2-7b")
+    scheme = traitlets.Unicode("nf4")
+    use = traitlets.Unicode("inference")
+    gpu = traitlets.Unicode("v100-16gb")
+    doublings = traitlets.Int(6)
+
+    def __init__(self, predict: bool) -> None:
+        blocks = [(str(2**n), n) for n in range(5, 11)]
+        super().__init__(
+            {
+                "model": ipywidgets.Dropdown(options=list(MODELS), description="model"),
+                "scheme": ipywidgets.Dropdown(options=list(SCHEMES), description="scheme"),
+                "doublings": ipywidgets.SelectionSlider(options=blocks, description="block"),
+                "use": ipywidgets.Dropdown(options=list(_USES.items()), description="to"),
+                "gpu": ipywidgets.Dropdown(options=list(ACCELERATORS), description="GPU"),
+            },
+            question="How many GB does it take in all?" if predict else None,
+            subject=["model", "scheme", "use"],
+            presets={
+                "QLoRA's 65B": {
+                    "model": "llama-65b",
+                    "scheme": "nf4_double",
+                    "use": "qlora",
+                    "gpu": "a6000-48gb",
+                    "doublings": 6,
+                },
+            },
+        )
+
+    def answer(self) -> Result:
+        shape, block, gpu = model(self.model), 2**self.doublings, accelerator(self.gpu)
+        weights = {name: _weight_bytes(shape, name, block) for name in SCHEMES}
+        beside = _cache_bytes(shape) if self.use == "inference" else _adapter_bytes(shape)
+        rows = [
+            (
+                name,
+                f"{bits_a_weight(name, block):.2f}",
+                both(size),
+                f"{_error(name, block):.2%}",
+                "fits" if size + beside <= gpu.memory_bytes else "does not fit",
+            )
+            for name, size in weights.items()
+        ]
+        words = table(rows, ("", "bits a weight", "weights", "error", gpu.name))
+        what = "keys and values of 4096 tokens" if self.use == "inference" else "adapters, rank 64"
+        total = weights[self.scheme] + beside
+        note = sentence(
+            f"With {self.scheme}: {both(total)} in all, {both(beside)} of it {what}. Activations "
+            "come on top. The error is that of normally distributed weights, root mean square."
+        )
+        picture = _draw(weights, beside, gpu.memory_bytes, self.scheme, what)
+        return Result(words + note, picture, (total / GB, "GB"))
+
+
+def _weight_bytes(shape: ModelShape, name: str, block: int) -> int:
+    parts = parameter_count(shape)
+    quantized = parts.get("attention", 0) + parts.get("mlp", 0)
+    return stored_bytes(quantized, name, block) + 2 * (sum(parts.values()) - quantized)
+
+
+def _cache_bytes(shape: ModelShape) -> int:
+    return 2 * 2 * shape.n_layers * shape.key_value_width * _CONTEXT
+
+
+def _adapter_bytes(shape: ModelShape) -> int:
+    """Each matrix has two thin ones: rank times its rows and columns."""
+    h, q, kv, inner = shape.d_model, shape.attention_width, shape.key_value_width, shape.mlp_width
+    attention = 2 * (h + q) + 2 * (h + kv)
+    mlp = (3 if shape.gated else 2) * (h + inner)
+    return _ADAPTER_BYTES * _RANK * shape.n_layers * (attention + mlp)
+
+
+@lru_cache(maxsize=64)
+def _error(name: str, block: int) -> float:
+    x = _sample()
+    return float(np.linalg.norm(round_trip(x, name, block) - x) / np.linalg.norm(x))
+
+
+@lru_cache(maxsize=1)
+def _sample() -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(_SAMPLE)
+
+
+def _draw(weights: dict[str, int], beside: int, memory_bytes: int, chosen: str, what: str) -> str:
+    """A bar a scheme, what comes beside the weights at its end, and a board's memory as a line."""
+    most = max(*(size + beside for size in weights.values()), memory_bytes) / GB
+    across = svg.Scale(0, most, 92, svg.WIDTH - 14)
+    parts = []
+    for row, (name, size) in enumerate(weights.items()):
+        y = 30 + 34 * row
+        parts.append(svg.text(6, y + 18, name))
+        ends = (0.0, size / GB, (size + beside) / GB)
+        for start, end, owner in zip(ends, ends[1:], ("weights", "optimizer"), strict=False):
+            x = across(start)
+            title = f"{name}: {end - start:.2f} GB"
+            parts.append(svg.rect(x, y, across(end) - x, 26, OWNERS[owner], title=title))
+        if name == chosen:
+            parts.append(svg.line(92, y + 29, across(ends[-1]), y + 29, width=3))
+    limit = across(memory_bytes / GB)
+    parts.append(svg.line(limit, 24, limit, 200, width=2, dash="6 3"))
+    anchor = "end" if limit > svg.WIDTH / 2 else "start"
+    parts.append(svg.text(limit, 16, "one board's memory", anchor=anchor))
+    parts.append(svg.axis_x(across, 202, "GB"))
+    for n, (label, owner) in enumerate((("weights", "weights"), (what, "optimizer"))):
+        parts.append(svg.rect(92 + 110 * n, 252, 16, 16, OWNERS[owner]))
+        parts.append(svg.text(114 + 110 * n, 265, label))
+    return svg.picture(276, parts, "A model's weights under each scheme, and what comes beside")
