@@ -94,7 +94,7 @@ def test_memory_of_the_kernels_own_is_refused(student: SandboxStudent) -> None:
 
 def test_outside_the_same_is_to_be_had() -> None:
     # Shows that the test above would notice a filter that lets it through.
-    with Sandbox(limits=LIMITS, backend=Unprotected()) as bare, bare.open() as student:
+    with Sandbox(limits=LIMITS, backend=Unprotected(), preload=()) as bare, bare.open() as student:
         found = told(student, {name: call for name, call in HOARDS.items() if name not in RARE})
     assert found == dict.fromkeys(found, "had")
 
@@ -113,7 +113,7 @@ def test_signals_that_wait_are_few(student: SandboxStudent) -> None:
 
 
 def test_outside_more_of_them_wait() -> None:
-    with Sandbox(limits=LIMITS, backend=Unprotected()) as bare, bare.open() as student:
+    with Sandbox(limits=LIMITS, backend=Unprotected(), preload=()) as bare, bare.open() as student:
         assert int(printed(student, SIGNALS)) == 2000
 
 

@@ -77,7 +77,7 @@ RESERVES = "import mmap; print(len(mmap.mmap(-1, 2**40, flags=mmap.MAP_PRIVATE |
 
 def test_addresses_without_end_are_for_machines_with_a_gpu(sandbox):
     assert "Cannot allocate memory" in printed(sandbox, RESERVES)
-    with Sandbox(limits=Limits(memory_bytes=256 * 2**20)) as other:
+    with Sandbox(limits=Limits(memory_bytes=256 * 2**20), preload=()) as other:
         other.has_gpu = True
         assert printed(other, RESERVES) == f"{2**40}\n"
         assert printed(other, SHARED) == f"{2**24} {2**24}\n"
@@ -87,6 +87,6 @@ def test_addresses_without_end_are_for_machines_with_a_gpu(sandbox):
 
 def test_outside_the_same_memory_is_to_be_had():
     # Shows that the tests above would notice a filter that lets all through.
-    with Sandbox(backend=Unprotected()) as bare:
+    with Sandbox(backend=Unprotected(), preload=()) as bare:
         assert printed(bare, SHARED) == f"{2**24} {2**24}\n"
         assert printed(bare, ADVICE) == "None\n" * 3

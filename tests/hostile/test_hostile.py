@@ -194,7 +194,7 @@ def test_the_same_attacks_reach_their_aim_outside_of_the_sandbox(tmp_path):
     gradebook = tmp_path / "gradebook.db"
     gradebook.write_text("everybody's grades")
     with (
-        Sandbox(limits=Limits(cell_seconds=60), backend=Unprotected()) as bare,
+        Sandbox(limits=Limits(cell_seconds=60), backend=Unprotected(), preload=()) as bare,
         bare.open() as student,
     ):
         for name in ("reads-the-graders-files", "imports-the-grader"):

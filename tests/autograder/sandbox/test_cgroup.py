@@ -121,7 +121,7 @@ def test_a_submission_is_in_a_group_and_what_the_group_ends_is_told(
     place: Parent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = Limits(cell_seconds=60, memory_bytes=512 * MIB)
-    with Sandbox(limits=limits, measured=False) as sandbox:
+    with Sandbox(limits=limits, measured=False, preload=()) as sandbox:
         with sandbox.open() as student:
             assert len(groups(place)) == 1
             assert student.run_cell(TOUCH)[0]["text"] == "had it\n"

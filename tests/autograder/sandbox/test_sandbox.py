@@ -166,7 +166,7 @@ def test_a_process_cannot_hide_its_memory(student, option):
 
 def test_outside_a_process_can_hide_its_memory():
     # Shows that the call above works where nobody refuses it.
-    with Sandbox(limits=LIMITS, backend=Unprotected()) as bare, bare.open() as student:
+    with Sandbox(limits=LIMITS, preload=(), backend=Unprotected()) as bare, bare.open() as student:
         assert printed(student.run_cell(HIDES.format(option=4))) == "0\n"
 
 
@@ -237,7 +237,7 @@ def test_what_is_there_cannot_be_written(student):
 
 def test_the_environment_holds_nothing_of_the_graders(monkeypatch):
     monkeypatch.setenv("GRADERS_TOKEN", "canary")
-    with Sandbox(limits=LIMITS) as other, other.open() as student:
+    with Sandbox(limits=LIMITS, preload=()) as other, other.open() as student:
         seen = printed(student.run_cell("import os; print(os.environ)"))
     assert "canary" not in seen
     assert "OMP_NUM_THREADS" in seen
@@ -383,7 +383,7 @@ def test_each_slot_keeps_to_a_processor_of_its_own():
     )
     seen = []
     for slot in (0, 1):
-        with Sandbox(limits=LIMITS, slot=slot) as prepared, prepared.open() as student:
+        with Sandbox(limits=LIMITS, preload=(), slot=slot) as prepared, prepared.open() as student:
             seen.append(printed(student.run_cell(where)))
             assert printed(student.run_cell(wider)) == "38\n"
             assert printed(student.run_cell(where)) == seen[-1]
@@ -477,7 +477,7 @@ def test_the_next_process_is_made_while_one_is_there(sandbox, monkeypatch):
 
 @pytest.mark.parametrize("backend", [Namespaces(), Unprotected()])
 def test_a_process_that_was_made_ready_goes_with_its_sandbox(backend):
-    with Sandbox(limits=LIMITS, backend=backend) as other:
+    with Sandbox(limits=LIMITS, preload=(), backend=backend) as other:
         other.make_ready()
         other._next.meet()
         below = psutil.Process(other._next._pid)
@@ -486,7 +486,7 @@ def test_a_process_that_was_made_ready_goes_with_its_sandbox(backend):
 
 
 def test_a_process_made_ready_in_a_sandbox_that_is_gone_is_not_met():
-    with Sandbox(limits=LIMITS) as other:
+    with Sandbox(limits=LIMITS, preload=()) as other:
         other.make_ready()
         for process in descendants(other):
             process.kill()
@@ -541,7 +541,7 @@ print(resident() - before > 8 * 2**20)
 
 @pytest.mark.parametrize("measured", [True, False])
 def test_freed_memory_is_kept_only_where_none_is_measured(measured):
-    with Sandbox(limits=LIMITS, measured=measured) as other, other.open() as student:
+    with Sandbox(limits=LIMITS, preload=(), measured=measured) as other, other.open() as student:
         assert printed(student.run_cell(FREED)) == f"{not measured}\n"
 
 
@@ -638,7 +638,7 @@ def test_threads_and_child_processes_work(student):
 
 def test_outside_the_same_calls_and_memory_are_to_be_had():
     # Shows that the tests above would notice a filter that lets all through.
-    with Sandbox(limits=LIMITS, backend=Unprotected()) as bare, bare.open() as student:
+    with Sandbox(limits=LIMITS, preload=(), backend=Unprotected()) as bare, bare.open() as student:
         assert printed(student.run_cell(UNMAPPED)) == "3\n"
         assert "ENOSYS" not in printed(student.run_cell(KERNEL.replace("0x10000000", "0")))
         assert student.run_cell("import socket; socket.socket(socket.AF_NETLINK, 3).close()") == []
@@ -713,12 +713,12 @@ def test_without_isolation_the_same_code_runs_and_reaches_everything(tmp_path):
     # Shows that the attacks above fail because of the sandbox, and not by themselves.
     reachable = tmp_path / "reachable"
     reachable.write_text("yes")
-    with Sandbox(limits=LIMITS, backend=Unprotected()) as bare, bare.open() as student:
+    with Sandbox(limits=LIMITS, preload=(), backend=Unprotected()) as bare, bare.open() as student:
         assert printed(student.run_cell(f"print(open({str(reachable)!r}).read())")) == "yes\n"
 
 
 def test_closing_the_sandbox_ends_it(tmp_path):
-    prepared = Sandbox(limits=LIMITS)
+    prepared = Sandbox(limits=LIMITS, preload=())
     pid = prepared._process.pid
     prepared.close()
     assert not Path(f"/proc/{pid}").exists()
