@@ -13,7 +13,7 @@ from peakmem.numbers.quantization import SCHEMES, bits_a_weight, round_trip, sto
 from peakmem.show.palette import OWNERS
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
-from peakmem.show.widgets.parts import sentence, table
+from peakmem.show.widgets.parts import table
 from peakmem.specs.hardware import ACCELERATORS, accelerator
 from peakmem.specs.models import MODELS, ModelShape, model, parameter_count
 
@@ -87,9 +87,10 @@ class _Quantization(Calculator):
         words = table(rows, ("", "bits a weight", "weights", "error", gpu.name))
         what = "keys and values of 4096 tokens" if self.use == "inference" else "adapters, rank 64"
         total = weights[self.scheme] + beside
-        note = sentence(
-            f"With {self.scheme}: {both(total)} in all, {both(beside)} of it {what}. Activations "
-            "come on top. The error is that of normally distributed weights, root mean square."
+        note = (
+            f"<p>With {self.scheme}: {both(total)} in all, {both(beside)} of it {what}. "
+            "Activations come on top. The error is that of normally distributed weights, root mean "
+            "square.</p>"
         )
         picture = _draw(weights, beside, gpu.memory_bytes, self.scheme, what)
         return Result(words + note, picture, (total / GB, "GB"))
