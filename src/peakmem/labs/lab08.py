@@ -63,6 +63,7 @@ def held_mib(prepare: Prepare, world: int) -> float:
 
 def _held(prepare: Prepare) -> int:
     import torch
+    import torch.distributed as dist
 
     from peakmem.measure.meter import MemoryMeter
 
@@ -73,6 +74,7 @@ def _held(prepare: Prepare) -> int:
         optimizer.step()
         optimizer.zero_grad()
         _step(model, x)
+        dist.barrier()  # the collective before it has let go of its tensors
         return meter.live_bytes - meter.baseline_bytes
 
 

@@ -139,10 +139,16 @@ def _join(rank: int, world_size: int, meeting: Path) -> None:
 def _over_loopback(
     store: Any, rank: int, world_size: int, timeout: timedelta
 ) -> dist.ProcessGroupGloo:
-    """Return gloo's process group. By itself gloo takes whatever address the host's name has."""
+    """Return gloo's process group. By itself gloo takes whatever address the host's name has.
+
+    It has one thread for collectives, where gloo takes two: a thread lets go of a collective's
+    tensors some time after the collective has returned, but before it begins the next. So what a
+    rank holds does not depend on when a second thread gets to run.
+    """
     options = dist.ProcessGroupGloo._Options()  # type: ignore[attr-defined]
     options._devices = [dist.ProcessGroupGloo.create_device(hostname=_LOOPBACK)]
     options._timeout = timeout
+    options._threads = 1
     return dist.ProcessGroupGloo(store, rank, world_size, options)
 
 
