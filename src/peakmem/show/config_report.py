@@ -52,8 +52,8 @@ class ConfigReport:
     def how(self) -> str:
         """Where the counts come from, as a sentence."""
         if self.was_read:
-            return f"Read from the config, as a {self.table.class_name}."
-        return f"Built by transformers on the meta device, as a {self.table.class_name}."
+            return f"read from the config as a {self.table.class_name}."
+        return f"built by transformers on the meta device as a {self.table.class_name}."
 
     @property
     def state_bytes(self) -> int:
@@ -69,7 +69,9 @@ class ConfigReport:
         """What is taken for granted where the step is predicted, a sentence each."""
         if self.shape is None or not self.shape.hugging_face:
             return []
-        return [f"Dropout is --dropout's {self.recipe.dropout:g}, whatever the config says."]
+        return [
+            f"Dropout is {self.recipe.dropout:g}, from --dropout; the config's value is ignored."
+        ]
 
     # For people.
 
@@ -83,7 +85,7 @@ class ConfigReport:
             yield f"  {group:<26}{n:>20,}  {n / table.total:6.1%}"
         yield f"  {'total':<26}{table.total:>20,}"
         if table.active is None:
-            yield "Which experts a token uses is not known for a model that is built."
+            yield "How many parameters one token uses is unknown: transformers built the model."
         elif table.active != table.total:
             share = table.active / table.total
             yield f"  {'active for one token':<26}{table.active:>20,}  {share:6.1%}"
@@ -93,7 +95,7 @@ class ConfigReport:
         yield f"{f'{self.recipe.precision}, {self.recipe.optimizer}':<28}{'bytes':>20}"
         for owner, n_bytes in self.states.items():
             yield f"  {owner.replace('_', ' '):<26}{n_bytes:>20,}  {both(n_bytes)}"
-        yield f"  {'together':<26}{self.state_bytes:>20,}  {both(self.state_bytes)}"
+        yield f"  {'total':<26}{self.state_bytes:>20,}  {both(self.state_bytes)}"
         yield ""
         yield from self.notes(memory_bytes)
 
@@ -101,13 +103,13 @@ class ConfigReport:
         """Yield whether the states alone are too large, and what they leave out."""
         if memory_bytes is not None and self.is_too_large(memory_bytes):
             excess = both(self.state_bytes - memory_bytes)
-            yield f"It does not fit: even without activations {excess} too much."
+            yield f"It doesn't fit: even without activations it needs {excess} more."
         elif memory_bytes is not None:
             left = both(memory_bytes - self.state_bytes)
-            yield f"This leaves {left} for activations; whether they fit is not judged."
+            yield f"This leaves {left} for activations, which may or may not fit."
         yield (
-            f"Activations and temporaries are not predicted for this {self.table.model_type}; "
-            "--trace runs its step without a GPU and without its memory."
+            f"Activations and temporaries are not predicted for this {self.table.model_type}; use "
+            "--trace to run its step on tensors without memory."
         )
 
     # For programs.

@@ -59,11 +59,11 @@ def _lines(name: str, model_type: str, fit: Fit, *, was_chosen: bool) -> Iterato
     yield ""
     by_layer = list(layer_lines(fit.ledger))
     yield from [*by_layer, ""] if by_layer else []
-    yield f"The peak comes in the {fit.ledger.peak_phase} phase."
+    yield f"The peak occurs in the {fit.ledger.peak_phase} phase."
     yield from process_lines(fit)
     yield fit_line(fit)
     if was_chosen and fit.fits:
-        yield f"{device.name} is the smallest board here that holds this step."
+        yield f"{device.name} is the smallest listed board that holds this step."
     elif was_chosen:
-        yield f"No board here holds this step; {device.name} is the largest."
+        yield f"No listed board holds this step; {device.name} is the largest."
     yield "Not counted: other libraries' workspaces, and scratch memory inside an operator."

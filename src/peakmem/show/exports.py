@@ -61,10 +61,11 @@ def _remedys_file(kind: str, found: Estimate) -> dict[str, Any] | None:
             except ValueError:  # a value of these that the file has no word for
                 continue
             changes = "; ".join(remedy.changes)
-            print(f"The step does not fit; the file is for: {changes}.", file=sys.stderr)
+            print(f"The step doesn't fit; the file is for this remedy: {changes}.", file=sys.stderr)
             return config
     print(
-        "The step does not fit; the file can say none of the cheapest remedies, and is as asked.",
+        "The step doesn't fit, and the file can express none of the cheapest remedies; it is for "
+        "the step as given.",
         file=sys.stderr,
     )
     return None

@@ -14,8 +14,8 @@ from peakmem.specs.hardware import BOARDS, Accelerator, smallest_board
 __all__ = ["InferenceReport"]
 
 _NOT_COUNTED = (
-    "Not counted: the temporaries of the prompt's pass, which grow with the tokens processed at "
-    "once, and other libraries' workspaces."
+    "Not counted: other libraries' workspaces, and temporaries of processing the prompt, which "
+    "grow with the tokens processed at once."
 )
 
 
@@ -59,11 +59,10 @@ class InferenceReport:
         """Whether it fits, in a sentence."""
         excess = self.process_bytes[0] - self.device.memory_bytes
         if self.margin_bytes >= 0:
-            return f"It fits, with {both(self.margin_bytes)} to spare at the most that it takes."
+            return f"It fits, with at least {both(self.margin_bytes)} to spare."
         if excess <= 0:
-            missing = both(-self.margin_bytes)
-            return f"It may not fit: {missing} are missing for the most that it takes."
-        return f"It does not fit: at the least {both(excess)} too much."
+            return f"It may not fit: it needs up to {both(-self.margin_bytes)} more."
+        return f"It doesn't fit: it needs at least {both(excess)} more."
 
     @property
     def notes(self) -> list[str]:
@@ -72,12 +71,12 @@ class InferenceReport:
         if serving.quantized:
             found.append(
                 f"Matrices of attention, MLP and experts are in {serving.quantized}, with their "
-                f"scales; all else, and the cache, is in {serving.dtype}."
+                f"scales; everything else, including the cache, is in {serving.dtype}."
             )
         if any(layer.heads == 1 for layer in self.found.cache) and serving.tensor > 1:
-            found.append("Each device keeps the whole cache: there are no heads to share.")
+            found.append("Each device holds the whole cache: there are no heads to split.")
         if any(layer.window for layer in self.found.cache):
-            found.append("Layers with a sliding window keep no more than the window.")
+            found.append("Layers with a sliding window cache only the window.")
         return [*found, _NOT_COUNTED]
 
     def lines(self) -> Iterator[str]:
@@ -93,20 +92,20 @@ class InferenceReport:
         for owner, n_bytes in self.found.by_owner().items():
             name = {"kv_cache": "KV cache"}.get(owner, owner)
             yield f"  {name:<26}{n_bytes:>20,}  {both(n_bytes)}"
-        yield f"  {'together':<26}{self.found.bytes:>20,}  {both(self.found.bytes)}"
+        yield f"  {'total':<26}{self.found.bytes:>20,}  {both(self.found.bytes)}"
         memory = f"memory of {self.device.name}" if self.device.name else "memory given"
         n_bytes = self.device.memory_bytes
         yield f"  {memory:<26}{n_bytes:>20,}  {both(n_bytes)}"
         yield ""
         low, high = self.process_bytes
         if high > low:
-            yield f"With the CUDA context and cuBLAS the process takes {both(low)} to {both(high)}."
+            yield f"With the CUDA context and cuBLAS, the process takes {both(low)} to {both(high)}."
         yield self.fit_line
         if self.was_chosen and self.margin_bytes >= 0:
-            yield f"{self.device.name} is the smallest board here that holds it."
+            yield f"{self.device.name} is the smallest listed board that holds it."
         elif self.was_chosen:
-            yield f"No board here holds it; {self.device.name} is the largest."
-        yield f"Sequences of {serving.context} tokens that fit: {self.largest_batch}."
+            yield f"No listed board holds it; {self.device.name} is the largest."
+        yield f"Largest batch of {serving.context}-token sequences that fits: {self.largest_batch}."
         yield from self.notes
 
     def as_json(self) -> dict[str, Any]:

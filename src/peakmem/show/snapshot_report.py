@@ -22,7 +22,7 @@ _REMEDIES: dict[Owner, str] = {
     "gradient": "gradients: update each in backward, accumulate in 16 bits, or shard them",
     "optimizer_state": "optimizer state: 8-bit moments, shards (ZeRO), or offload to the host",
     "activation": "activations: checkpointing, flash attention, a smaller micro-batch, or a swap",
-    "logits": "logits: compute the loss in chunks of tokens, so that they are never all alive",
+    "logits": "logits: compute the loss in chunks of tokens, so that they are never all live",
     "temporary": "temporaries: an optimizer without foreach, in-place or fused operations",
 }
 
@@ -37,7 +37,7 @@ def snapshot_report(path: str, *, device: int = 0, plot: str | None = None) -> l
     lines = list(snapshot_lines(ledger))
     if plot is not None:
         draw_snapshot(ledger).savefig(plot)
-        lines += ["", f"drawn into {plot}"]
+        lines += ["", f"plot written to {plot}"]
     return lines
 
 
@@ -57,10 +57,10 @@ def snapshot_lines(ledger: Ledger) -> Iterator[str]:
     if rest := places[_MOST_LINES:]:
         yield f"        and {len(rest)} more places: {both(sum(n for _, n in rest))}"
     yield ""
-    yield "What would shrink it, the largest first:"
+    yield "What would shrink it, largest first:"
     yield from (f"- {_REMEDIES[owner]}" for owner, _ in owners if owner in _REMEDIES)
     if any(tensor.name == BEFORE for tensor in ledger.live()):
-        yield f'What was there {BEFORE} has no stack, and is among "temporary".'
+        yield f'Memory allocated {BEFORE} has no stack and counts as "temporary".'
 
 
 def _by_place(ledger: Ledger) -> list[tuple[tuple[str, str], int]]:

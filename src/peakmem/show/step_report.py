@@ -33,9 +33,9 @@ def layer_lines(ledger: Ledger) -> Iterator[str]:
     rows = {
         _range(list(alike)): n_bytes
         for n_bytes, alike in groupby(by_layer, key=by_layer.__getitem__)
-    } | {"in no layer": outside}
+    } | {"outside any layer": outside}
     width = max(26, *map(len, rows))
-    yield f"{'the same by layer':<{width + 2}}{'bytes':>20}"
+    yield f"{'by layer':<{width + 2}}{'bytes':>20}"
     for name, n_bytes in rows.items():
         yield f"  {name:<{width}}{n_bytes:>20,}  {both(n_bytes)}"
 
@@ -56,24 +56,24 @@ def process_lines(found: Fit) -> Iterator[str]:
     reserved = both(found.allocation.reserved_bytes)
     yield f"Torch's allocator reserves {reserved}, without expandable segments."
     yield (
-        f"With the CUDA context and cuBLAS, {both(CONTEXT_BYTES[0])} to {both(CONTEXT_BYTES[1])}, "
-        f"the process takes {both(low)} to {both(high)}."
+        f"The CUDA context and cuBLAS add {both(CONTEXT_BYTES[0])} to {both(CONTEXT_BYTES[1])}, "
+        f"so the process takes {both(low)} to {both(high)}."
     )
 
 
 def fit_line(found: Fit) -> str:
     """Return whether it fits by all that `process_lines` says."""
     if found.fits:
-        return f"It fits, with {both(found.margin_bytes)} to spare at the most that it takes."
+        return f"It fits, with at least {both(found.margin_bytes)} to spare."
     if found.excess_bytes:
-        return f"It does not fit: at the least {both(found.excess_bytes)} too much."
-    return f"It may not fit: {both(-found.margin_bytes)} are missing for the most that it takes."
+        return f"It doesn't fit: it needs at least {both(found.excess_bytes)} more."
+    return f"It may not fit: it needs up to {both(-found.margin_bytes)} more."
 
 
 def batch_line(found: Estimate) -> str:
     """Return how many sequences fit at once."""
     n, device = largest_batch(found), found.device.name or "this device"
-    return f"Sequences of {found.recipe.sequence} tokens that fit on {device} at once: {n}."
+    return f"Largest batch of {found.recipe.sequence}-token sequences that fits on {device}: {n}."
 
 
 def verdict_lines(found: Estimate) -> Iterator[str]:
@@ -82,19 +82,19 @@ def verdict_lines(found: Estimate) -> Iterator[str]:
     if found.fits:
         return
     if found.verdict == "reduce activations":
-        yield "Reduce activations: with fewer sequences at a time it would fit."
+        yield "Reduce activations: it would fit with fewer sequences at a time."
     elif found.verdict == "no batch size can fix this":
         share = found.state_bytes / found.peak_bytes
         yield (
-            "No batch size can fix this: one sequence at a time is too much. At the peak, weights, "
-            f"gradients and optimizer state are {share:.0%} of what is live."
+            "No batch size can fix this: even one sequence is too much. At the peak, weights, "
+            f"gradients and optimizer state make up {share:.0%} of live memory."
         )
     cheapest = suggest(found)
     rates = "" if found.device.name else " at a similar board's rates"
     yield (
-        f"Cheapest changes that would fit (device time a sequence{rates}, now = 1):"
+        f"Cheapest changes that make it fit (device time a sequence{rates}, now = 1):"
         if cheapest
-        else "Nothing that was tried makes it fit; take a smaller model or a larger device."
+        else "No known change makes it fit; use a smaller model or a larger device."
     )
     for suggestion in cheapest:
         size = both(suggestion.estimate.needed_bytes)

@@ -45,7 +45,7 @@ def _lines(script: str, ledger: Ledger) -> list[str]:
         *owner_lines(ledger),
         "",
         *layer_lines(ledger),
-        f"The peak comes in the {event.phase} phase, at {event.name}.",
+        f"The peak occurs in the {event.phase} phase, at {event.name}.",
         f"{'largest at the peak':<28}{'bytes':>20}",
     ]
     for tensor in ledger.live()[:_LARGEST]:
