@@ -199,7 +199,9 @@ def test_an_id_in_other_letters_is_named(room):
     (room.out / "roster.csv").write_text(ROSTER.replace("ada,", "ADA,"))
     done = room.grade("--workers", "1")
     assert done.returncode == PROBLEM
-    assert f"ada, {LAB05}: submitted, but the roster has ADA, who has 0 points" in done.stderr
+    assert (
+        f"ada, {LAB05}: submitted, but the roster spells it ADA, who gets 0 points" in done.stderr
+    )
     assert f"Lin, {LAB05}: has an extension, but this id is neither" in done.stderr
     assert "is it lin?" in done.stderr
     assert f"max, {LAB05}: has an extension, but this id is neither" in done.stderr
@@ -333,7 +335,7 @@ def test_who_waits_for_a_person_has_an_empty_cell(room, capsys):
     canvas = table(room.out / "export" / "canvas.csv")
     assert [(row[3], row[-1]) for row in canvas[2:]] == [("ada", "23"), ("kim", "0"), ("lin", "")]
     _, said, _ = command(room, capsys, "export", room.out, "--partial")
-    assert f"{LAB05}: 1 of 3 cells of canvas.csv hold the points so far" in said
+    assert f"{LAB05}: 1 of 3 cells of canvas.csv have the points so far" in said
     canvas = table(room.out / "export" / "canvas.csv")
     assert [(row[3], row[-1]) for row in canvas[2:]] == [("ada", "23"), ("kim", "0"), ("lin", "0")]
 

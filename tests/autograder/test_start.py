@@ -143,7 +143,7 @@ def test_a_python_without_venv_gets_one_sentence(
 @pytest.mark.usefixtures("recorder")
 def test_an_unknown_lab_gets_the_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert start.main(["lab99"], folder) == 2
-    assert f"no lab named lab99; the labs are {LAB}." in capsys.readouterr().err
+    assert f"no lab named lab99. The labs are {LAB}." in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("recorder")
@@ -163,7 +163,7 @@ def test_a_newer_release_leaves_the_students_work_alone(
     start.main([], folder)
     assert "my answers" in own.read_text()
     assert (folder / "my-labs/lab02_sizing" / newer.name).is_file()
-    assert f"{LAB}: there is a newer release in {newer}" in capsys.readouterr().out
+    assert f"{LAB}: a newer release is in {newer}" in capsys.readouterr().out
     own.write_text("no JSON at all")
     start.main([], folder)
     assert own.read_text() == "no JSON at all"
@@ -174,4 +174,4 @@ def test_the_program_runs_as_a_student_starts_it(folder: Path) -> None:
     command = [sys.executable, "start.py", "lab77"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"There is no lab named lab77; the labs are {LAB}.\n"
+    assert done.stderr == f"There is no lab named lab77. The labs are {LAB}.\n"

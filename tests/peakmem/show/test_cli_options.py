@@ -94,7 +94,10 @@ def test_the_exported_file_is_the_remedys(capsys: pytest.CaptureFixture[str]) ->
     command = "estimate --model gpt2-xl --precision amp_bf16 --optimizer momentum --seq 256"
     assert main([*command.split(), "--memory", "18GB", "--export", "accelerate"]) == 0
     told = capsys.readouterr()
-    assert told.err == "The step doesn't fit; the file is for this remedy: ZeRO stage 2 over 2 replicas.\n"
+    assert (
+        told.err
+        == "The step doesn't fit; the file is for this remedy: ZeRO stage 2 over 2 replicas.\n"
+    )
     assert json.loads(told.out)["num_processes"] == 2
     assert json.loads(told.out)["fsdp_config"]["fsdp_reshard_after_forward"] is False
     fits = ["--memory", "80GB", "--data-parallel", "4", "--zero", "3"]
@@ -109,7 +112,10 @@ def test_a_file_that_cannot_say_the_remedy_is_as_asked(capsys: pytest.CaptureFix
     command = "estimate --model gpt2 --batch 64 --memory 8GB --export accelerate"
     assert main(command.split()) == 0
     told = capsys.readouterr()
-    assert "the file can express none of the cheapest remedies; it is for the step as given" in told.err
+    assert (
+        "the file can express none of the cheapest remedies; it is for the step as given"
+        in told.err
+    )
     assert json.loads(told.out)["distributed_type"] == "NO"
 
 
