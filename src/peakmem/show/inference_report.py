@@ -99,7 +99,7 @@ class InferenceReport:
         yield ""
         low, high = self.process_bytes
         if high > low:
-            yield f"With the CUDA context and cuBLAS, the process takes {both(low)} to {both(high)}."
+            yield f"The process takes {both(low)} to {both(high)} with CUDA's context and cuBLAS."
         yield self.fit_line
         if self.was_chosen and self.margin_bytes >= 0:
             yield f"{self.device.name} is the smallest listed board that holds it."
