@@ -80,7 +80,7 @@ def test_it_speaks_on_an_old_python(repository: Path) -> None:
     for version in [(3, 11), (3, 12), (3, 13)]:
         require_python(version)
     for version in [(3, 7), (3, 10), (3, 14)]:
-        with pytest.raises(Stop, match=r"Python 3\.11 to 3\.13, and this is 3.* Install"):
+        with pytest.raises(Stop, match=r"This is Python 3.*needs Python 3\.11 to 3\.13\. Install"):
             require_python(version)
 
 
@@ -339,7 +339,7 @@ def test_a_still_page_is_written(folder: Path, lectures: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["lecture9"], "no lecture named lecture9; the lectures are lecture1_memory, lecture2_s"),
+        (["lecture9"], "no lecture named lecture9. The lectures are lecture1_memory, lecture2_s"),
         (["--html", "out.html"], "lecture NAME --html FILE"),
         (["lecture1", "--html"], "lecture NAME --html FILE"),
     ],
@@ -430,7 +430,7 @@ def test_bench_runs_the_named_part_or_all(
     [
         (
             ["speed"],
-            "no bench named speed; they are accuracy, budgets, calculators, class, grader, hostile",
+            "no bench named speed. The benches are accuracy, budgets, calculators, class, grader, hostile",
         ),
         (["--quick"], "Name the bench that --quick is for"),
     ],
@@ -476,7 +476,7 @@ def test_gpu_says_what_this_python_lacks(
 ) -> None:
     monkeypatch.setattr(course_module, "GPU_NEEDS", ("torch", "no_such_module"))
     assert main(["gpu"], Course(folder, Recorder())) == 2
-    assert "lacks no_such_module. Start again" in capsys.readouterr().err
+    assert "lacks no_such_module. Use a Python that has" in capsys.readouterr().err
 
 
 def test_test_all_runs_the_slow_ones_too(folder: Path) -> None:

@@ -203,7 +203,7 @@ def test_an_id_in_other_letters_is_named(room):
         f"ada, {LAB05}: submitted, but the roster spells it ADA, who gets 0 points" in done.stderr
     )
     assert f"Lin, {LAB05}: has an extension, but this id is neither" in done.stderr
-    assert "is it lin?" in done.stderr
+    assert "did you mean lin?" in done.stderr
     assert f"max, {LAB05}: has an extension, but this id is neither" in done.stderr
     assert "kim" not in done.stderr
 
@@ -268,7 +268,7 @@ def test_a_verdict_is_explained(room, capsys, no_code):
     assert "secret:  {'fits': " in said
     for student, task, missing in (
         ("eve", SEARCH, "no result of eve"),
-        ("Lin", SEARCH, "is it lin?"),
+        ("Lin", SEARCH, "did you mean lin?"),
         ("lin", "lab05-x", "no"),
         ("lin", EXPLAIN, "is graded manually"),
     ):
@@ -353,7 +353,7 @@ def test_a_receipt_without_a_submission_is_named(room):
     )
     done = room.grade("--workers", "1")
     assert done.returncode == PROBLEM
-    assert f"kim, {LAB05}: there is a receipt of friday, but no submission" in done.stderr
+    assert f"kim, {LAB05}: there is a receipt for friday, but no submission" in done.stderr
 
 
 @pytest.mark.slow

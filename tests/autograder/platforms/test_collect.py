@@ -131,7 +131,7 @@ def test_a_stranger_is_named_once_and_all_lines_are_shown_on_request(tmp_path, o
         assert [said.count(name) + problems.count(name) for name in strangers] == [1, 1]
         assert said.count("proof.pdf") == shown
         assert ("2 more; --verbose shows all" in said) is (shown == 5)
-        assert "as named on standard error: 2" in said
+        assert "and named on standard error: 2" in said
 
 
 def test_moodle_folders_and_flat_names_are_found(tmp_path, out, capsys):
