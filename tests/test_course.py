@@ -430,7 +430,7 @@ def test_bench_runs_the_named_part_or_all(
     [
         (
             ["speed"],
-            "no bench named speed. The benches are accuracy, budgets, calculators, class, grader, hostile",
+            "no bench named speed. The benches are accuracy, budgets, calculators, class, grader",
         ),
         (["--quick"], "Name the bench that --quick is for"),
     ],
