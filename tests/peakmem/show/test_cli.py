@@ -189,7 +189,7 @@ def test_deepspeeds_file(capsys: pytest.CaptureFixture[str]) -> None:
         (f"{SMALL} --dropout x", "expected --dropout to be a number, but got 'x'"),
         (f"{SMALL} --tensor-parallel 16", "heads"),
         (f"{SMALL} --memory 0GB", "--memory is 0 bytes"),
-        (f"{SMALL} --memory 80", "is no amount of memory"),
+        (f"{SMALL} --memory 80", "is not an amount of memory"),
         (f"{SMALL} --seq 5000", "positions for 1024 tokens"),
         (f"{SMALL} --zero 4", "zero=4 is unknown"),
         (f"{SMALL} --precision int3", "precision='int3' is unknown"),
