@@ -41,7 +41,7 @@ def test_the_first_picture_is_that_of_the_middle_and_a_slider_draws_anew() -> No
 
 @pytest.mark.parametrize("choices", [{}, {"width": []}])
 def test_no_choice_is_refused(choices: dict[str, list[int]]) -> None:
-    with pytest.raises(ValueError, match="expected one at least"):
+    with pytest.raises(ValueError, match="expected at least one choice"):
         explore(draw, **choices)
 
 
