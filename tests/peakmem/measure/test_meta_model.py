@@ -104,5 +104,5 @@ def test_without_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(meta_model, "import_module", missing)
     assert importlib.import_module is not missing
-    with pytest.raises(ValueError, match="not installed; run `pip install transformers`"):
+    with pytest.raises(ValueError, match="isn't installed; run `pip install transformers`"):
         built_parameters(config(MAMBA))

@@ -420,8 +420,8 @@ def test_a_stack_names_the_call_below_the_last_line_of_ones_own():
         Place(rank_process.__file__, 40, "run_rank"),
     ]
     assert place_in(stack) == "all_reduce, line 30 of step"
-    assert place_in(stack[:2]) == "a place that it did not tell"
-    assert place_in([]) == "a place that it did not tell"
+    assert place_in(stack[:2]) == "a place it didn't report"
+    assert place_in([]) == "a place it didn't report"
 
 
 def waits_after_work(x):

@@ -286,7 +286,7 @@ def test_max_unpool_keeps_the_memory_format() -> None:
 @pytest.mark.parametrize("make", [lambda: nn.LazyLinear(4), lambda: nn.LazyBatchNorm1d()])
 @pytest.mark.filterwarnings("ignore")
 def test_lazy_modules_are_refused(make: Call) -> None:
-    with pytest.raises(Untraceable, match=r"lazy modules.*with their sizes"):
+    with pytest.raises(Untraceable, match=r"lazy module.*with their sizes"):
         trace(step_of(make, (3, 4)), "torch-cpu")
 
 

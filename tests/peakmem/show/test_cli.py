@@ -250,7 +250,7 @@ def test_a_snapshots_peak_has_owners(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "100.0%  1.05 MB (1.00 MiB)         /home/you/train.py:3" in capsys.readouterr().out
     assert picture.exists()
     assert main(["snapshot", str(file), "--device", "1"]) == 2
-    assert "device 1 is not in the snapshot" in capsys.readouterr().err
+    assert "the snapshot has no device 1" in capsys.readouterr().err
     assert main(["snapshot", str(tmp_path / "gone")]) == 2
     assert "give a file that is there" in capsys.readouterr().err
 

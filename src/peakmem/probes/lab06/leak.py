@@ -1,4 +1,4 @@
-"""Lab 6's leak: batches that come up from a host, one after another, and are not let go of."""
+"""Lab 6's leak: batches that come from a host, one after another, and aren't released."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small programs whose graphs save tensors in ways that a swap of them may get wrong."""
+"""Small programs whose graphs save tensors in ways that are hard to swap correctly."""
 
 from __future__ import annotations
 

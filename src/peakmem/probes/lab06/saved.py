@@ -1,4 +1,4 @@
-"""Probe of lab 6's saved tensors that wait on a host: of small programs and of a deep chain."""
+"""Probe of lab 6's saved tensors on a host: small programs, and a deep chain."""
 
 from __future__ import annotations
 

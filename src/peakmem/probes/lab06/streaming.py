@@ -1,4 +1,4 @@
-"""Probe of lab 6's forward on weights that come up from a host, one layer at a time."""
+"""Probe of lab 6's forward on weights that come from a host, one layer at a time."""
 
 from __future__ import annotations
 

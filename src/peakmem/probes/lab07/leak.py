@@ -1,4 +1,4 @@
-"""Lab 7's leak: training on 16-bit copies, of which each step leaves a set behind."""
+"""Lab 7's leak: training on 16-bit copies of the weights, one set of which leaks in each step."""
 
 from __future__ import annotations
 

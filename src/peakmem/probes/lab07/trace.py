@@ -1,4 +1,4 @@
-"""Probe of the exercise that traces which dtype each module computes in, and its models."""
+"""Probe of lab 7's trace of the dtype that each module computes in, and its models."""
 
 from __future__ import annotations
 

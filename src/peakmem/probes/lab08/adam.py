@@ -1,4 +1,4 @@
-"""Probe of lab 8's Adam with sharded moments: its updates, and the state that each rank keeps."""
+"""Probe of lab 8's Adam with sharded moments: its updates, and each rank's state."""
 
 from __future__ import annotations
 

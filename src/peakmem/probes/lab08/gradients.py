@@ -1,4 +1,4 @@
-"""Probe of lab 8's sharded gradients: who keeps which after backward, and what lives at once."""
+"""Probe of lab 8's sharded gradients: which rank keeps which, and the peak."""
 
 from __future__ import annotations
 

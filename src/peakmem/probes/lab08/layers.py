@@ -41,7 +41,7 @@ def trained(
     The loss counts so many `times`. Returns, step by step, a part of the output for each rank's
     first sample.
     """
-    # By hand: the first optimizer of torch in a process imports its compiler, for a second.
+    # Without torch's optimizer: the first one in a process imports the compiler for a second.
     momenta: dict[nn.Parameter, Tensor] = {}
     outputs = []
     for step in range(steps):

@@ -1,4 +1,4 @@
-"""Lab 8's leak: sharded layers whose gathered weights stay."""
+"""Lab 8's leak: sharded layers whose gathered weights aren't freed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probe of lab 8's replicas: how they start, their gradients, and when they talk."""
+"""Probe of lab 8's replicas: their initial weights, gradients, and communication."""
 
 from __future__ import annotations
 

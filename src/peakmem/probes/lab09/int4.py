@@ -1,4 +1,4 @@
-"""Probe of lab 9's pack_int4: values there and back, and many packed tensors held at once."""
+"""Probe of lab 9's pack_int4: round trips, and many packed tensors held at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probe of lab 9's Lora: a linear layer adapted, trained, merged, and measured."""
+"""Probe of lab 9's Lora: adapts, trains, merges and measures a linear layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes of lab 9 whose answers speak for themselves: codes, scales, products, bytes."""
+"""Probes of lab 9's functions of values: codes, scales, products, bytes."""
 
 from __future__ import annotations
 

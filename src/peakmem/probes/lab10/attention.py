@@ -1,4 +1,4 @@
-"""Probes of lab 10's attention by blocks: results, gradients, what is saved, and the peak."""
+"""Probes of lab 10's tiled attention: results, gradients, saved bytes, and the peak."""
 
 from __future__ import annotations
 

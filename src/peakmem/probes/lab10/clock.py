@@ -1,8 +1,7 @@
-"""Probe of lab 10's module times: modules that move a clock, so that no load of a machine tells.
+"""Probe of lab 10's module times: modules advance a fake clock, so the machine's load can't matter.
 
-The clock stands still but for what the modules' forwards add to it. While it is in force, all
-functions of Python's module `time` that tell a time read it, also where the student's notebook
-imported them by name.
+Only the modules' forwards advance the clock. While it is active, all clocks of Python's module
+`time` read it, even those that the student's notebook imported by name.
 """
 
 from __future__ import annotations

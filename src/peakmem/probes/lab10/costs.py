@@ -1,4 +1,4 @@
-"""Probes of lab 10's counts: what attention costs, and which of two limits binds."""
+"""Probes of lab 10's counts: attention's cost, and the limit that binds."""
 
 from __future__ import annotations
 

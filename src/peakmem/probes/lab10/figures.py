@@ -1,4 +1,4 @@
-"""What the probes of lab 10 send of large runs: sums instead of tensors, and a metered rise."""
+"""Small figures of large runs for lab 10's probes: sums instead of tensors, and a metered rise."""
 
 from __future__ import annotations
 

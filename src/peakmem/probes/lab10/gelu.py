@@ -1,4 +1,4 @@
-"""Probe of lab 10's few-bit GELU: result, derivative, and what is kept for backward."""
+"""Probe of lab 10's few-bit GELU: result, derivative, and saved bytes."""
 
 from __future__ import annotations
 

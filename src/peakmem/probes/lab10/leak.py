@@ -1,4 +1,4 @@
-"""Lab 10's leak: attention by blocks that watches its probabilities, and keeps them all."""
+"""Lab 10's leak: tiled attention that logs statistics of its probabilities, and holds them all."""
 
 from __future__ import annotations
 

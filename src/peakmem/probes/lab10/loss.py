@@ -1,4 +1,4 @@
-"""Probe of lab 10's cross-entropy by chunks: loss, gradients, and the peak."""
+"""Probe of lab 10's chunked cross-entropy: loss, gradients, and the peak."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probe of lab 10's online softmax: rows that come block by block, and once only."""
+"""Probe of lab 10's online softmax: rows that arrive once, block by block."""
 
 from __future__ import annotations
 

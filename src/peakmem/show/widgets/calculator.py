@@ -187,7 +187,7 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         with contextlib.suppress(traitlets.TraitError):  # a dropdown refuses unknown values
             control.value = new
         if control.value != new:
-            what = f"{control.description} can't be {_short(new)}; {range_in_words(control)}"
+            what = f"{control.description} cannot be {_short(new)}; {range_in_words(control)}"
             raise ValueError(f"{what}; its value stays as it was")
 
     def _show(self) -> None:

@@ -119,8 +119,8 @@ class _Memory(Calculator):
         sizes = (self.layers, self.d_model, self.heads, self.vocab, self.context)
         if self.d_model % self.heads:
             raise ValueError(
-                f"{self.heads} heads can't share a d_model of {self.d_model} equally; choose heads "
-                "that divide it"
+                f"{self.heads} heads cannot share a d_model of {self.d_model} equally; "
+                "choose heads that divide it"
             )
         return ModelShape("own", *sizes)
 

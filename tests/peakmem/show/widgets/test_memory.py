@@ -60,7 +60,7 @@ def test_an_own_shape_shows_its_sizes() -> None:
 def test_heads_that_cannot_share_are_a_sentence() -> None:
     calculator = memory()
     calculator.set(model="own shape", heads=7)
-    assert "7 heads can't share a d_model of 768 equally" in calculator.message
+    assert "7 heads cannot share a d_model of 768 equally" in calculator.message
 
 
 def test_suggestions_and_deepspeeds_file() -> None:
