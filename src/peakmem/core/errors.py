@@ -32,6 +32,7 @@ __all__ = [
     "RankError",
     "RanksTimeout",
     "did_you_mean",
+    "require_one_of",
     "require_whole",
 ]
 
@@ -100,6 +101,19 @@ def require_whole(name: str, value: object) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"expected {name} to be a whole number of at least 1, but got {value!r}")
+
+
+def require_one_of(name: str, value: object, known: Iterable[object]) -> None:
+    """Raise ValueError, naming the argument and listing the choices, unless `value` is known.
+
+    >>> require_one_of("zero", 3, (0, 1, 2, 3))
+    """
+    choices = list(known)
+    if value not in choices:
+        raise ValueError(
+            f"{name}={value!r} is unknown{did_you_mean(value, choices)}; "
+            f"use one of {', '.join(map(repr, choices))}"
+        )
 
 
 def did_you_mean(value: object, known: Iterable[object]) -> str:

@@ -13,12 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
+
+from peakmem.core.errors import require_one_of, require_whole
 
 __all__ = ["GPT", "training_step"]
 
@@ -59,11 +61,10 @@ class GPT(nn.Module):
         checkpoint_every: int = 1,
     ) -> None:
         super().__init__()
-        _require_one_of("attention", attention, ("standard", "flash"))
+        require_one_of("attention", attention, get_args(AttentionKind))
         segments = {"none": 0, "selective": 0, "full": 1, "every_k": checkpoint_every}
-        _require_one_of("checkpointing", checkpointing, tuple(segments))
-        if checkpoint_every < 1:
-            raise ValueError(f"expected checkpoint_every of at least 1, but got {checkpoint_every}")
+        require_one_of("checkpointing", checkpointing, segments)
+        require_whole("checkpoint_every", checkpoint_every)
         self.context = shape.context
         self.segment = segments[checkpointing]  # layers; 0 if layers aren't checkpointed as a whole
         recompute = checkpointing == "selective"
@@ -201,11 +202,6 @@ def _run(blocks: Sequence[nn.Module], x: Tensor) -> Tensor:
     for block in blocks:
         x = block(x)
     return x
-
-
-def _require_one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, known))}")
 
 
 def _initialize(module: nn.Module) -> None:

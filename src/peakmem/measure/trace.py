@@ -51,6 +51,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 from torch.utils.weak import WeakIdKeyDictionary
 
+from peakmem.core.errors import require_one_of
 from peakmem.measure.cuda_defaults import cuda_defaults, without_counters
 from peakmem.measure.measure_chain import chain_of
 from peakmem.measure.meter import BuildStep, MemoryMeter, run_measured
@@ -94,10 +95,7 @@ def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
 @contextmanager
 def fake_tensors(device_profile: str) -> Iterator[MemoryMeter]:
     """Meter a block in which all new tensors are fake. Raises the errors of `trace`."""
-    if device_profile not in _PROFILES:
-        raise ValueError(
-            f"device_profile={device_profile!r} is unknown; use one of {', '.join(_PROFILES)}"
-        )
+    require_one_of("device_profile", device_profile, _PROFILES)
     on_cuda = device_profile == "torch-cuda"
     meter = MemoryMeter(torch.device("cpu"))
     fake = FakeTensorMode(allow_non_fake_inputs=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from peakmem.core.errors import require_whole
+from peakmem.core.errors import require_one_of, require_whole
 from peakmem.predict.model_states import weight_bytes
 from peakmem.specs.kv_cache import CacheLayer
 from peakmem.specs.parameter_table import ParameterTable
@@ -39,13 +39,8 @@ class Serving:
     def __post_init__(self) -> None:
         for name in ("batch", "context", "tensor"):
             require_whole(name, getattr(self, name))
-        for name, value, known in (
-            ("precision", self.precision, tuple(PRECISIONS)),
-            ("quantized", self.quantized, (None, *get_args(Quantized))),
-        ):
-            if value not in known:
-                choices = ", ".join(map(repr, known))
-                raise ValueError(f"{name}={value!r} is unknown; use one of {choices}")
+        require_one_of("precision", self.precision, PRECISIONS)
+        require_one_of("quantized", self.quantized, (None, *get_args(Quantized)))
 
     @property
     def dtype(self) -> str:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 from math import ceil
 
+from peakmem.core.errors import require_one_of
 from peakmem.predict.autograd_rules import PROFILES, Profile
 from peakmem.predict.gpt import Transformer
 from peakmem.predict.layers import Layers
@@ -107,8 +108,7 @@ def _play(tape: Tape, model: Layers, batches: list[list[Value]]) -> Value:
 
 def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profile: str) -> Profile:
     """Return the profile. Raises ValueError if there are no rules for the step."""
-    if profile not in PROFILES:
-        raise ValueError(f"profile={profile!r} is unknown; use one of {', '.join(PROFILES)}")
+    require_one_of("profile", profile, PROFILES)
     gpt = model.biases and model.learned_positions and not model.gated and not model.kv_heads
     llama = model.gated and not model.biases and not model.learned_positions
     if not (gpt or llama):

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Literal
+from typing import Literal, get_args
 
-from peakmem.core.errors import require_whole
+from peakmem.core.errors import require_one_of, require_whole
 from peakmem.specs.models import ModelShape
 
 __all__ = [
@@ -96,8 +96,7 @@ def zero_states(
     """
     require_whole("n_parameters", n_parameters)
     require_whole("devices", devices)
-    if stage not in (0, 1, 2, 3):
-        raise ValueError(f"ZeRO has the stages 0, 1, 2 and 3, but got {stage!r}")
+    require_one_of("stage", stage, (0, 1, 2, 3))
     share = ceil(Fraction(n_parameters, devices))  # the last device may have fewer
 
     def held(sharded_from: int) -> int:
@@ -147,8 +146,7 @@ def zero_communicated_bytes(n_parameters: int, devices: int, stage: int) -> int:
     """
     require_whole("n_parameters", n_parameters)
     require_whole("devices", devices)
-    if stage not in (0, 1, 2, 3):
-        raise ValueError(f"ZeRO has the stages 0, 1, 2 and 3, but got {stage!r}")
+    require_one_of("stage", stage, (0, 1, 2, 3))
     passes = 3 if stage == 3 else 2
     return ceil(Fraction(passes * _PARAMETER * n_parameters * (devices - 1), devices))
 
@@ -177,8 +175,7 @@ def activation_bytes_per_layer(
     """
     for name, value in (("batch", batch), ("sequence", sequence), ("tensor", tensor)):
         require_whole(name, value)
-    if recompute not in ("none", "selective", "full"):
-        raise ValueError(f"recompute={recompute!r} is unknown; use 'none', 'selective' or 'full'")
+    require_one_of("recompute", recompute, get_args(Recompute))
     if shape.n_heads % tensor:
         raise ValueError(
             f"{shape.name}: {shape.n_heads} heads can't be cut into {tensor} equal parts; choose a "

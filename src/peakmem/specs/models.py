@@ -17,7 +17,7 @@ from math import prod
 from types import MappingProxyType
 from typing import Any, Literal
 
-from peakmem.core.errors import did_you_mean
+from peakmem.core.errors import did_you_mean, require_whole
 
 __all__ = [
     "GPT3_TABLE",
@@ -87,10 +87,10 @@ class ModelShape:
 
     def __post_init__(self) -> None:
         for size in ("n_layers", "d_model", "n_heads", "vocab", "context"):
-            _require_whole(self, size)
+            require_whole(f"{self.name}'s {size}", getattr(self, size))
         for size in ("kv_heads", "d_head", "d_ff"):
             if getattr(self, size) is not None:
-                _require_whole(self, size)
+                require_whole(f"{self.name}'s {size}", getattr(self, size))
         if self.n_heads % self.key_value_heads:
             raise ValueError(
                 f"{self.name}: {self.n_heads} query heads cannot share {self.kv_heads} key and "
@@ -201,14 +201,6 @@ def model(name: str) -> ModelShape:
         hint = did_you_mean(name, MODELS)
         raise ValueError(f"unknown model {name!r}{hint}; known are {', '.join(MODELS)}")
     return MODELS[name]
-
-
-def _require_whole(shape: ModelShape, size: str) -> None:
-    value = getattr(shape, size)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(
-            f"{shape.name}: expected {size} to be a whole number of at least 1, but got {value!r}"
-        )
 
 
 _GPT3_SOURCE = "Brown et al. 2020, Language Models are Few-Shot Learners, table 2.1"

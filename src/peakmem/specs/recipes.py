@@ -12,7 +12,7 @@ from math import ceil, prod
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from peakmem.core.errors import did_you_mean, require_whole
+from peakmem.core.errors import require_one_of, require_whole
 from peakmem.numbers.formats import FORMATS
 
 __all__ = [
@@ -151,15 +151,11 @@ class Recipe:
     quantized_base: Quantized | None = None
 
     def __post_init__(self) -> None:
-        _require_one_of("precision", self.precision, PRECISIONS)
-        _require_one_of("optimizer", self.optimizer, OPTIMIZERS)
-        _require_one_of(
-            "implementation", self.implementation, (None, "for-loop", "foreach", "fused")
-        )
-        _require_one_of("attention", self.attention, ("standard", "flash"))
-        _require_one_of(
-            "checkpointing", self.checkpointing, ("none", "selective", "every_k", "full")
-        )
+        require_one_of("precision", self.precision, PRECISIONS)
+        require_one_of("optimizer", self.optimizer, OPTIMIZERS)
+        require_one_of("implementation", self.implementation, (None, *get_args(Implementation)))
+        require_one_of("attention", self.attention, get_args(Attention))
+        require_one_of("checkpointing", self.checkpointing, get_args(Checkpointing))
         for name in ("batch", "sequence", "micro_batches", "checkpoint_every", "loss_chunks"):
             require_whole(name, getattr(self, name))
         if self.batch % self.micro_batches:
@@ -185,7 +181,7 @@ class Recipe:
                 f"lomo can't accumulate gradients over micro_batches={self.micro_batches}, because "
                 "it uses each gradient at once; use micro_batches=1"
             )
-        _require_one_of("quantized_base", self.quantized_base, (None, *get_args(Quantized)))
+        require_one_of("quantized_base", self.quantized_base, (None, *get_args(Quantized)))
         if isinstance(self.lora_rank, bool) or self.lora_rank < 0:
             raise ValueError(f"expected lora_rank of 0 or more, but got {self.lora_rank!r}")
         if self.quantized_base and not self.lora_rank:
@@ -238,7 +234,7 @@ class Parallelism:
     def __post_init__(self) -> None:
         for name in ("data", "tensor", "pipeline"):
             require_whole(name, getattr(self, name))
-        _require_one_of("zero", self.zero, (0, 1, 2, 3))
+        require_one_of("zero", self.zero, (0, 1, 2, 3))
 
     @property
     def devices(self) -> int:
@@ -260,7 +256,7 @@ def storage_bytes(elements: int, dtype: str) -> int:
     if dtype in FORMATS:
         bits = 32 if dtype == "tf32" else FORMATS[dtype].width  # tf32 is stored as fp32
     else:
-        _require_one_of("dtype", dtype, _INTEGER_BITS)
+        require_one_of("dtype", dtype, _INTEGER_BITS)
         bits = _INTEGER_BITS[dtype]
     return ceil(elements * bits / 8)
 
@@ -300,7 +296,7 @@ def state_shapes(
     >>> state_shapes("adafactor", (100, 64), "fp32")["row_moment"]
     ((100, 1), 'fp32')
     """
-    _require_one_of("optimizer", optimizer, OPTIMIZERS)
+    require_one_of("optimizer", optimizer, OPTIMIZERS)
     names = OPTIMIZERS[optimizer]
     if optimizer == "muon" and not (in_layer and len(shape) >= 2):
         names = OPTIMIZERS["adamw"]
@@ -315,12 +311,3 @@ def state_shapes(
     if optimizer == "adafactor":
         return {"second_moment": (shape, dtype)}
     return dict.fromkeys(names, (shape, dtype))
-
-
-def _require_one_of(name: str, value: object, known: object) -> None:
-    choices = list(known)  # type: ignore[call-overload]
-    if value not in choices:
-        raise ValueError(
-            f"{name}={value!r} is unknown{did_you_mean(value, choices)}; "
-            f"use one of {', '.join(map(repr, choices))}"
-        )

@@ -397,7 +397,7 @@ def test_gpt3_is_predicted_without_delay():
 @pytest.mark.parametrize(
     ("shape", "recipe", "parallelism", "profile", "message"),
     [
-        (SMALL, {}, {}, "mps", "profile='mps' is unknown; use one of torch-cuda, torch-cpu, paper"),
+        (SMALL, {}, {}, "mps", "profile='mps' is unknown; use one of 'torch-cuda', 'torch-cpu'"),
         (HALF_LLAMA, {}, {}, "paper", "rules for two kinds of blocks, .* use trace"),
         (model("llama3-8b"), {"dropout": 0.1}, {}, "torch-cpu", "dropout=0, or trace"),
         (SMALL, {"sequence": 33}, {}, "paper", "positions for 32 tokens, but sequence is 33"),

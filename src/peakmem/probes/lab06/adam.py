@@ -59,7 +59,7 @@ def _train(
 
 
 class _AdamRun:
-    """One model, its host and optimizer, and what it looked like after each step."""
+    """One model, its host and optimizer, and its parameters after each step."""
 
     def __init__(
         self, make: Callable[..., Any], model: Mapping[str, Any], options: Mapping[str, Any]
@@ -128,17 +128,7 @@ def _large_steps(
 
     figures: dict[str, Any] = {}
     if metered:
-        meter_ = meter.MemoryMeter("cpu", count_numpy=True, history=False).track(
-            parameters, gradients
-        )
-        with earlier_objects_set_aside(), meter_ as measured:
-            train()
-            gc.collect()
-        figures = {
-            "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
-            "numpy_rise_bytes": measured.numpy_peak_bytes,
-            "kept_bytes": measured.live_bytes - measured.baseline_bytes,
-        }
+        figures = _metered(train, parameters, gradients)
     else:
         train()
     made[0].zero_grad()
@@ -157,6 +147,19 @@ def _large_steps(
     }
 
 
+def _metered(train: Callable[[], None], *tensors: Sequence[torch.Tensor]) -> dict[str, Any]:
+    """Run a training; return its peak beyond the tensors, and the bytes it left."""
+    meter_ = meter.MemoryMeter("cpu", count_numpy=True, history=False).track(*tensors)
+    with earlier_objects_set_aside(), meter_ as measured:
+        train()
+        gc.collect()
+    return {
+        "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
+        "numpy_rise_bytes": measured.numpy_peak_bytes,
+        "kept_bytes": measured.live_bytes - measured.baseline_bytes,
+    }
+
+
 def _at(watched: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:
-    """The watched values of some arrays."""
+    """Return the watched values of some arrays."""
     return [array[where] for array, where in zip(arrays, watched, strict=True)]
