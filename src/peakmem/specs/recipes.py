@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, prod
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -30,14 +31,14 @@ __all__ = [
 _INTEGER_BITS = {"int64": 64, "int32": 32, "int8": 8, "uint8": 8, "int4": 4, "nf4": 4, "bool": 8}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Precision:
     """The formats of a recipe: those of storage, and that of forward and backward."""
 
     weights: str
     gradients: str
     #: Format of the master weights, which the optimizer updates; None if there are none.
-    master: str | None
+    master: str | None = None
     states: str
     compute: str
     #: Whether operators on autocast's lists cast their inputs to `compute` when they run. If not,
@@ -45,38 +46,19 @@ class Precision:
     autocast: bool = False
 
 
-def _precision(
-    weights: str,
-    *,
-    gradients: str | None = None,
-    master: str | None = None,
-    compute: str | None = None,
-    autocast: bool = False,
-) -> Precision:
-    """Return a precision whose gradients and arithmetic have the weights' format by default.
-
-    The optimizer's state has the master weights' format, or else the weights'.
-    """
-    return Precision(
-        weights=weights,
-        gradients=gradients or weights,
-        master=master,
-        states=master or weights,
-        compute=compute or weights,
-        autocast=autocast,
-    )
-
+_fp32_storage = partial(Precision, weights="fp32", gradients="fp32", states="fp32")
+_fp32_master = partial(Precision, master="fp32", states="fp32")
 
 PRECISIONS: Mapping[str, Precision] = MappingProxyType(
     {
-        "fp32": _precision("fp32"),
+        "fp32": _fp32_storage(compute="fp32"),
         # torch.autocast: weights stay in fp32, and operators make 16-bit copies as they need them.
-        "amp_fp16": _precision("fp32", compute="fp16", autocast=True),
-        "amp_bf16": _precision("fp32", compute="bf16", autocast=True),
+        "amp_fp16": _fp32_storage(compute="fp16", autocast=True),
+        "amp_bf16": _fp32_storage(compute="bf16", autocast=True),
         # Micikevicius et al. 2018 and ZeRO: 16-bit weights, fp32 master weights; 16 bytes in all.
-        "mixed": _precision("fp16", master="fp32"),
-        "mixed_fp32_grads": _precision("bf16", gradients="fp32", master="fp32"),
-        "bf16": _precision("bf16"),
+        "mixed": _fp32_master(weights="fp16", gradients="fp16", compute="fp16"),
+        "mixed_fp32_grads": _fp32_master(weights="bf16", gradients="fp32", compute="bf16"),
+        "bf16": Precision(weights="bf16", gradients="bf16", states="bf16", compute="bf16"),
     }
 )
 

@@ -1,4 +1,4 @@
-"""The command `peakmem`: what a training step takes, and what this machine can run."""
+"""The command `peakmem`: estimates training steps, traces scripts, and checks this machine."""
 
 from peakmem.core.lazy import loader
 

@@ -1,4 +1,4 @@
-"""The program `peakmem`: its commands, and what their exit statuses say."""
+"""The program `peakmem`: its commands and exit statuses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from peakmem.show.cli.trace import trace
 
 __all__ = ["main"]
 
-_PIPE_CLOSED = 141  # what a shell reports of a command that a closed pipe ended
+_PIPE_CLOSED = 141  # a shell's exit status for a command ended by a closed pipe
 
 _app = program("What a training step takes, and what this machine can run.")
 
@@ -39,7 +39,7 @@ def _any_command(
 
 
 def _command(name: str, panel: str, **settings: Any) -> Callable[..., None]:
-    """Add a command whose function returns the exit status and raises ValueError for bad input."""
+    """Add a command; its function returns the exit status, and raises ValueError on bad input."""
 
     def add(function: Callable[..., int]) -> None:
         plain = flat(function)
@@ -50,7 +50,7 @@ def _command(name: str, panel: str, **settings: Any) -> Callable[..., None]:
                 try:
                     return plain(**given)
                 finally:
-                    sys.stdout.flush()  # here, where a closed pipe can still be caught
+                    sys.stdout.flush()  # raises here if the pipe is closed, not at exit
             except BrokenPipeError:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for exit's flush
                 return _PIPE_CLOSED
@@ -65,7 +65,7 @@ def _command(name: str, panel: str, **settings: Any) -> Callable[..., None]:
 
 def estimate(step: Step) -> int:
     """Predict one training step's peak memory."""
-    from peakmem.show.cli.estimate import run_estimate  # here, so that help is quick
+    from peakmem.show.cli.estimate import run_estimate  # late, so that help is quick
 
     return run_estimate(step)
 

@@ -25,7 +25,7 @@ __all__ = ["run_estimate"]
 
 
 def run_estimate(step: Step) -> int:
-    """Print what was asked for; return 0 if the step fits, and 1 if not."""
+    """Print the output that the options ask for; return 0 if the step fits, and 1 if not."""
     if step.show_list:
         print("\n".join(listing()))
         return 0
@@ -104,7 +104,7 @@ def _trace_config(step: Step) -> int:
 
 
 def _print_states(step: Step, report: ConfigReport) -> int:
-    """Print what is known of a model whose activations are not predicted."""
+    """Print parameters and model states of a model without rules for its activations."""
     if step.export is not None:
         raise ValueError(
             f"--export {step.export} needs a model whose step is predicted, such as a Llama, but "

@@ -1,4 +1,4 @@
-"""What `peakmem estimate` tells people: the lists, the table of a step, and remarks."""
+"""Text of `peakmem estimate`: lists of models and GPUs, a step's table, and notes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def table_lines(found: Estimate) -> Iterator[str]:
 
 
 def notes_on(found: Estimate, *, was_chosen: bool) -> Iterator[str]:
-    """Yield what you should know beside the figures, a sentence each."""
+    """Yield a sentence for each assumption behind the figures."""
     device, many = found.device, found.parallelism
     if was_chosen and found.fits:
         yield f"{device.name} is the smallest board here that holds this step."

@@ -1,4 +1,4 @@
-"""`peakmem estimate --inference`: predicts and prints what a model takes that generates text."""
+"""`peakmem estimate --inference`: predicts the memory of a model that generates text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["run_inference"]
 
 
 def run_inference(step: Step) -> int:
-    """Print what was asked for; return 0 if the model fits, and 1 if not."""
+    """Print the output that the options ask for; return 0 if the model fits, and 1 if not."""
     _refuse_training(step)
     serving = Serving(
         batch=step.batch,
@@ -65,7 +65,7 @@ def _model(step: Step, serving: Serving) -> tuple[str, Inference]:
 
 
 def _refuse_training(step: Step) -> None:
-    """Raise ValueError for options that only a training step has."""
+    """Raise ValueError if an option applies to training only."""
     given = [
         option
         for option, value in (

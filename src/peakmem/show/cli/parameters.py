@@ -1,4 +1,4 @@
-"""Parameters that belong together, declared once: a dataclass whose fields are a command's options.
+"""Options of commands declared as dataclasses, so that commands can share groups of options.
 
     @dataclass(frozen=True)
     class Output:
@@ -53,7 +53,7 @@ def flat(function: Callable[..., Result], *own: str) -> Callable[..., Result]:
 
 
 def options_of(group: type) -> Iterator[Parameter]:
-    """Yield the parameters that a dataclass stands for."""
+    """Yield a parameter for each field of a dataclass."""
     kinds = get_type_hints(group, include_extras=True)
     for field in fields(group):
         default = Parameter.empty if field.default is MISSING else field.default
@@ -62,7 +62,7 @@ def options_of(group: type) -> Iterator[Parameter]:
 
 
 def taking(function: Callable[..., Result], parameters: list[Parameter]) -> Callable[..., Result]:
-    """Return the function with these parameters, as Typer reads them."""
+    """Return the function with a signature of these parameters, which Typer reads."""
     function.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return function

@@ -1,4 +1,4 @@
-"""How a command line is read: help in groups, hints at near names, and errors of one sentence.
+"""Parsing of command lines: help in groups, hints at similar names, and errors of one sentence.
 
 `peakmem` and `autograder` are both made of this, so that they look and answer alike.
 """
@@ -25,16 +25,16 @@ _NUMBERS: dict[object, str] = {int: "a whole number", float: "a number"}
 
 @dataclass
 class Unreadable(PeakmemError):
-    """A command line that can't be read."""
+    """A command line can't be parsed."""
 
-    #: The command that it is for, such as `estimate`; empty if it names none.
+    #: The command it names, such as `estimate`; empty if it names none.
     command: str
     #: What is wrong, and where to look, in one sentence.
     sentence: str
 
 
 def program(about: str, *, epilog: str | None = None) -> typer.Typer:
-    """Return a program that has no commands yet; its callback has to call `require_command`."""
+    """Return a program without commands; its callback has to call `require_command`."""
     return typer.Typer(
         cls=_Group,
         help=about,
@@ -47,7 +47,7 @@ def program(about: str, *, epilog: str | None = None) -> typer.Typer:
 
 
 def version_option(name: str) -> Any:
-    """Return the option `--version` of the program with this name."""
+    """Return an option `--version` that prints the version of the program with this name."""
 
     def show(wanted: bool) -> None:
         if wanted:
@@ -82,7 +82,7 @@ def run(app: typer.Typer, name: str, arguments: Sequence[str] | None) -> int:
 
 
 def _reason(error: typer.TyperException) -> str:
-    """What is wrong with a command line, with the value, and what was expected."""
+    """Return what is wrong with a command line, with the value, and what was expected."""
     parameter = getattr(error, "param", None)
     if near := getattr(error, "possibilities", None):
         given = getattr(error, "option_name", "")
@@ -101,7 +101,7 @@ def _reason(error: typer.TyperException) -> str:
 
 
 class _BareFlags:
-    """Help that shows no type beside an option without a value."""
+    """Hides the type of options without a value in help texts."""
 
     def get_params(self, ctx: Any) -> Any:
         parameters = super().get_params(ctx)  # type: ignore[misc]
@@ -116,7 +116,7 @@ class Command(_BareFlags, TyperCommand):
 
 
 class _Group(_BareFlags, TyperGroup):
-    """A program whose misspelt commands are answered with the nearest one."""
+    """A program that answers a misspelt command with the most similar one."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]

@@ -1,4 +1,4 @@
-"""`peakmem snapshot`: who holds the peak of a snapshot that torch recorded on a GPU."""
+"""`peakmem snapshot`: the owners of the peak in a snapshot that torch recorded on a GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Plot = Annotated[
 
 def snapshot(file: File, device: Device = 0, plot: Plot = None) -> int:
     """Say who holds the peak of a recorded snapshot."""
-    from peakmem.show.snapshot_report import snapshot_report  # here, so that help is quick
+    from peakmem.show.snapshot_report import snapshot_report  # late, so that help is quick
 
     try:
         print("\n".join(snapshot_report(file, device=device, plot=plot)))

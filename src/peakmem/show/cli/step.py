@@ -1,4 +1,4 @@
-"""The options of `peakmem estimate`, in groups, and the training step that they describe.
+"""Options of `peakmem estimate`, in groups, and the training step that they describe.
 
 A new option is a field of `Step`. One with the name of a field of `Recipe` reaches the recipe by
 itself.
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["GIVEN", "Step"]
 
-GIVEN = "--memory"  # the source of a memory that the user gave
+GIVEN = "--memory"  # the source of memory that the user entered
 
 
 def _group(title: str) -> Any:
-    """Return the function that declares an option of this group: its help, names and the rest."""
+    """Return a function that declares an option of this group by its help, names and settings."""
 
     def option(text: str, *names: str, **rest: Any) -> Any:
         return typer.Option(*names, help=text, rich_help_panel=title, **rest)
@@ -137,7 +137,7 @@ class Step:
 
     @property
     def recipe(self) -> Recipe:
-        """How one device trains; ValueError for a value that makes no sense."""
+        """How one device trains. Raises ValueError if a value is out of range."""
         names = {field.name for field in fields(self)}
         shared = [field.name for field in fields(Recipe) if field.name in names]
         given = {name: getattr(self, name) for name in shared}
@@ -145,7 +145,7 @@ class Step:
 
     @property
     def parallelism(self) -> Parallelism:
-        """How many devices share the work; ValueError likewise."""
+        """How devices share the work. Raises ValueError if a value is out of range."""
         shared = ("data", "zero", "tensor", "pipeline")
         cuts = {name: getattr(self, name) for name in shared}
         return Parallelism(**cuts, sequence=self.cut_sequence)

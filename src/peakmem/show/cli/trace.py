@@ -1,4 +1,4 @@
-"""`peakmem trace`: who holds the peak of a script of your own, which runs without its memory."""
+"""`peakmem trace`: the owners of the peak of your own script, which runs without its memory."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def trace(
     json: Json = False,
 ) -> int:
     """Run a script without its memory, and say who holds the peak."""
-    from peakmem.show.trace_report import print_trace  # here, so that help is quick
+    from peakmem.show.trace_report import print_trace  # late, so that help is quick
 
     return print_trace(script, arguments or [], profile, plot, as_json=json)
