@@ -123,7 +123,7 @@ class Float16Adder:
         for argument in pair:
             if abs(argument) not in self._known:
                 raise ValueError(
-                    f"add cannot take {argument!r}: it is no element of x, no sum that add "
+                    f"add cannot take {argument!r}: it is not an element of x, not a sum that add "
                     "returned, not the negative of one, and not 0"
                 )
         exact = pair[0] + pair[1]  # two float16 numbers add up exactly in 64 bits

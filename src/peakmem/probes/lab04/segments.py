@@ -120,7 +120,7 @@ def run_layers(
     tracked = nn.ModuleList(own)
     with MemoryMeter("cpu").track(x, tracked) as meter:
         out = run(layers, x, segment_length)
-        gc.collect(1)  # what only a cycle holds is not kept
+        gc.collect(1)  # garbage in cycles doesn't count as saved
     forward = read_calls()
     with MemoryMeter("cpu").track(x, tracked) as after:
         out.sum().backward()

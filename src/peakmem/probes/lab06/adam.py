@@ -29,17 +29,16 @@ def offloaded_adam(
 ) -> Any:
     """Train with the student's `OffloadedAdam`: small `models`, or `large` vectors.
 
-    Models are in the form that lab 3's `adam_step` probe takes; each has a host of its own, and
-    they take turns. Returns one dict a model: `parameters` has for each parameter an array with one
-    row a call, its values after it; `changed` names the first thing that a call changed and should
-    not have, None if there is none; `state_used` tells whether anything is on the host.
+    Models have the form of lab 3's `adam_step` probe; each has its own host, and they take turns.
+    Returns one dict per model. `parameters` has for each parameter an array with one row per call,
+    its values after the call. `changed` names the first object that a call changed but shouldn't
+    have; None if there is none. `state_used` says whether anything is on the host.
 
-    `large` is in the form that lab 3's `lean_adam_step` probe takes. Returns `models`, the one
-    model's watched values in the form above; `live_bytes`, what was on the host before the first
-    step and after each; `cleared`, whether zero_grad() left no gradient but zeros; and if
-    `metered`, `rise_bytes` and `numpy_rise_bytes`, the device's peak above parameters and
-    gradients from before the optimizer was made, and `kept_bytes`, what was left of that in the
-    end.
+    `large` has the form of lab 3's `lean_adam_step` probe. Returns `models`, the one model's
+    watched values in the form above; `live_bytes`, the host's bytes before the first step and after
+    each step; and `cleared`, whether zero_grad() left only zero gradients. If `metered`, also
+    `rise_bytes` and `numpy_rise_bytes`, the device's peak beyond parameters and gradients since
+    before the optimizer was made, and `kept_bytes`, the bytes left of it at the end.
     """
     if large is None:
         return _train(student.OffloadedAdam, models or [], options or {})
@@ -67,7 +66,7 @@ class _AdamRun:
         self.model = model
         self.parameters = [torch.tensor(a, requires_grad=True) for a in model["parameters"]]
         self.host = HostTier()
-        # A generator, as model.parameters() is.
+        # A generator, like model.parameters().
         self.optimizer = make(iter(self.parameters), self.host, **options)
         self.noted: list[list[Array]] = []
         self.changed: str | None = None

@@ -18,7 +18,7 @@ def low_precision_training(
 ) -> dict[str, Any]:
     """Call `train(masters, batches, lr)` on two square matrices.
 
-    Returns the `losses` that it returned, and the mean square of each of the `masters` after it.
+    Returns its `losses`, and the mean square of each of the `masters` afterwards.
     """
     generator = torch.Generator().manual_seed(seed)
     masters = [torch.randn(width, width, generator=generator).div_(width**0.5) for _ in range(2)]
