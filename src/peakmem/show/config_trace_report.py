@@ -1,4 +1,4 @@
-"""What `peakmem estimate --config --trace` prints: a step of transformers' own class, traced."""
+"""Output of `peakmem estimate --config --trace`: a traced step of transformers' own class."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def print_config_trace(
 ) -> int:
     """Trace the config's step and print it; return the exit status.
 
-    Raises ValueError for what cannot be traced.
+    Raises ValueError if the step can't be traced.
     """
     config = read_config(name)
-    from peakmem.measure.traced_config import trace_config  # here, as it loads torch
+    from peakmem.measure.traced_config import trace_config  # late, because it loads torch
 
     ledger = trace_config(config, recipe)
     fit = Fit(device or BOARDS[-1], ledger)

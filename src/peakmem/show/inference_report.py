@@ -1,4 +1,4 @@
-"""What `peakmem estimate --inference` prints: weights, KV cache, and how many sequences fit."""
+"""Output of `peakmem estimate --inference`: weights, KV cache, and how many sequences fit."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ class InferenceReport:
     name: str
     found: Inference
     device: Accelerator
-    #: Whether the device is the smallest that holds it, and nobody named one.
+    #: Whether the user named no device, so that this is the smallest one that is enough.
     was_chosen: bool
 
     @classmethod
     def of(cls, name: str, found: Inference, device: Accelerator | None) -> InferenceReport:
-        """Take the smallest board that is enough where no device is given."""
+        """Return the report; without a device, on the smallest board that is enough."""
         needed = found.bytes + CONTEXT_BYTES[1]
         chosen = device or smallest_board(needed) or BOARDS[-1]
         return cls(name, found, chosen, was_chosen=device is None)
 
     @property
     def process_bytes(self) -> tuple[int, int]:
-        """What the process takes, at the least and at the most."""
+        """The least and the most bytes that the process takes."""
         if self.device.unified:
             return self.found.bytes, self.found.bytes
         return self.found.bytes + CONTEXT_BYTES[0], self.found.bytes + CONTEXT_BYTES[1]
 
     @property
     def margin_bytes(self) -> int:
-        """What is left of the device's memory at the most."""
+        """The device's memory less the most that the process takes."""
         return self.device.memory_bytes - self.process_bytes[1]
 
     @property
     def largest_batch(self) -> int:
-        """How many sequences fit, with the process at its largest."""
+        """How many sequences fit if the process takes the most."""
         overhead = self.process_bytes[1] - self.found.bytes
         return self.found.largest_batch(self.device.memory_bytes - overhead)
 
     @property
     def fit_line(self) -> str:
-        """Whether it fits, in a sentence."""
+        """A sentence that says whether the model fits."""
         excess = self.process_bytes[0] - self.device.memory_bytes
         if self.margin_bytes >= 0:
             return f"It fits, with at least {both(self.margin_bytes)} to spare."
@@ -66,7 +66,7 @@ class InferenceReport:
 
     @property
     def notes(self) -> list[str]:
-        """What is assumed, a sentence each."""
+        """A sentence for each assumption."""
         serving, found = self.found.serving, []
         if serving.quantized:
             found.append(
@@ -80,7 +80,7 @@ class InferenceReport:
         return [*found, _NOT_COUNTED]
 
     def lines(self) -> Iterator[str]:
-        """Yield what is printed without --json."""
+        """Yield the lines of the output without --json."""
         serving, table = self.found.serving, self.found.table
         devices = f"{serving.tensor} x " if serving.tensor > 1 else ""
         where = self.device.name or "one device"
@@ -109,7 +109,7 @@ class InferenceReport:
         yield from self.notes
 
     def as_json(self) -> dict[str, Any]:
-        """Return the same as plain data, in bytes."""
+        """Return the report as plain data, in bytes."""
         return {
             "model": self.name,
             "gpu": self.device.name or None,

@@ -1,4 +1,4 @@
-"""What `peakmem estimate` prints of a step: who holds the peak, and whether it fits."""
+"""Output of `peakmem estimate`: the peak's owners and layers, and whether the step fits."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["batch_line", "fit_line", "layer_lines", "owner_lines", "process_line
 
 
 def owner_lines(ledger: Ledger) -> Iterator[str]:
-    """Yield what is live at the peak by owner, and the peak."""
+    """Yield the bytes live at the peak by owner, and their sum."""
     for owner, n_bytes in ledger.by_owner().items():
         yield f"  {owner.replace('_', ' '):<26}{n_bytes:>20,}  {both(n_bytes)}"
     yield f"  {'peak':<26}{ledger.peak_bytes:>20,}  {both(ledger.peak_bytes)}"
 
 
 def layer_lines(ledger: Ledger) -> Iterator[str]:
-    """Yield what is live at the peak by layer; neighbours that are alike share a line.
+    """Yield the bytes live at the peak by layer; equal neighbours share a line.
 
-    Nothing if no layer is known.
+    Yields nothing if no layer is known.
     """
     by_layer = {layer: sum(of.values()) for layer, of in ledger.by_layer().items()}
     outside = by_layer.pop("", 0)
@@ -41,7 +41,7 @@ def layer_lines(ledger: Ledger) -> Iterator[str]:
 
 
 def _range(layers: list[str]) -> str:
-    """Return neighbours' names in short, such as "blocks.0 to 11, each"."""
+    """Return the names of neighbours in short, such as "blocks.0 to 11, each"."""
     if len(layers) == 1:
         return layers[0]
     before, last = layers[0].rpartition(".")[0], layers[-1]
@@ -49,7 +49,7 @@ def _range(layers: list[str]) -> str:
 
 
 def process_lines(found: Fit) -> Iterator[str]:
-    """Yield what comes on top of the peak; nothing on a device that shares the host's memory."""
+    """Yield the memory on top of the peak; nothing on a device that shares the host's memory."""
     if found.device.unified:
         return
     low, high = found.process_bytes
@@ -62,7 +62,7 @@ def process_lines(found: Fit) -> Iterator[str]:
 
 
 def fit_line(found: Fit) -> str:
-    """Return whether it fits by all that `process_lines` says."""
+    """Return a sentence that says whether the whole process fits."""
     if found.fits:
         return f"It fits, with at least {both(found.margin_bytes)} to spare."
     if found.excess_bytes:
@@ -71,13 +71,13 @@ def fit_line(found: Fit) -> str:
 
 
 def batch_line(found: Estimate) -> str:
-    """Return how many sequences fit at once."""
+    """Return a sentence that says how many sequences fit at once."""
     n, device = largest_batch(found), found.device.name or "this device"
     return f"Largest batch of {found.recipe.sequence}-token sequences that fits on {device}: {n}."
 
 
 def verdict_lines(found: Estimate) -> Iterator[str]:
-    """Yield whether it fits and, where not, what would make it fit."""
+    """Yield whether the step fits and, if it doesn't, changes that would make it fit."""
     yield fit_line(found)
     if found.fits:
         return

@@ -189,7 +189,7 @@ def test_deepspeeds_file(capsys: pytest.CaptureFixture[str]) -> None:
         (f"{SMALL} --dropout x", "expected --dropout to be a number, but got 'x'"),
         (f"{SMALL} --tensor-parallel 16", "heads"),
         (f"{SMALL} --memory 0GB", "--memory is 0 bytes"),
-        (f"{SMALL} --memory 80", "is no amount of memory"),
+        (f"{SMALL} --memory 80", "is not an amount of memory"),
         (f"{SMALL} --seq 5000", "positions for 1024 tokens"),
         (f"{SMALL} --zero 4", "zero=4 is unknown"),
         (f"{SMALL} --precision int3", "precision='int3' is unknown"),
@@ -250,7 +250,7 @@ def test_a_snapshots_peak_has_owners(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "100.0%  1.05 MB (1.00 MiB)         /home/you/train.py:3" in capsys.readouterr().out
     assert picture.exists()
     assert main(["snapshot", str(file), "--device", "1"]) == 2
-    assert "device 1 is not in the snapshot" in capsys.readouterr().err
+    assert "the snapshot has no device 1" in capsys.readouterr().err
     assert main(["snapshot", str(tmp_path / "gone")]) == 2
     assert "check the path" in capsys.readouterr().err
 

@@ -141,7 +141,7 @@ def test_a_mixture_that_is_built_says_that_experts_are_not_known(
     [
         ({"model_type": None}, "", "has no model_type"),
         ({"n_layer": 0}, "", "expected n_layer to be a whole number of at least 1, but got 0"),
-        ({"model_type": "gpt-2"}, "", "model_type 'gpt-2' is unknown to transformers"),
+        ({"model_type": "gpt-2"}, "", "doesn't know model_type 'gpt-2'"),
         ({"activation_function": "relu"}, "--tensor-parallel 2", "leave out --tensor-parallel"),
         ({"activation_function": "relu"}, "--lora-rank 8", "use attention, mlp, all-linear"),
         ({"activation_function": "relu"}, "--export deepspeed", "with a predicted step"),

@@ -162,7 +162,7 @@ def test_a_script_is_traced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("import torch; torch.ones(4).nonzero()", "the shape that aten.nonzero.default returns"),
+        ("import torch; torch.ones(4).nonzero()", "the shape of aten.nonzero.default's result"),
         ("1", "nothing was live on cpu"),
     ],
 )

@@ -50,7 +50,7 @@ def _command(name: str, panel: str, **settings: Any) -> Callable[..., None]:
                 try:
                     return plain(**given)
                 finally:
-                    sys.stdout.flush()  # here, where a closed pipe can still be caught
+                    sys.stdout.flush()  # raises here if the pipe is closed, not at exit
             except BrokenPipeError:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for exit's flush
                 return _PIPE_CLOSED

@@ -17,7 +17,7 @@ def paint(line: str, style: str, to: TextIO | None = None) -> None:
     if not style or not to.isatty() or os.environ.get("NO_COLOR"):
         print(line, file=to, flush=True)
         return
-    from rich.console import Console  # here, since only a terminal needs it
+    from rich.console import Console  # late, because only a terminal needs it
     from rich.text import Text
 
     Console(file=to).print(Text(line, style), soft_wrap=True)

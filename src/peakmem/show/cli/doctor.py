@@ -35,10 +35,10 @@ def doctor(quiet: Quiet = False) -> int:
 
 
 def _print_device(has_torch: bool) -> bool:
-    """Print which device the labs use; return whether it is a CUDA GPU."""
+    """Print the device that the labs use; return whether it is a CUDA GPU."""
     if not has_torch:
         return False
-    import torch  # here, so that other commands start at once
+    import torch  # late, so that other commands start at once
 
     if torch.cuda.is_available():
         memory = both(torch.cuda.get_device_properties(0).total_memory)
