@@ -124,7 +124,7 @@ def test_the_speeds_beside_stock_are_what_was_measured(repository: Path) -> None
         assert f"a class of {lab['submissions']} solved" in words
     figures = json.loads((folder / "grader.json").read_text("utf-8"))["lab01_formats"]
     ours, stock = (f"{figures[name]:.2f} s" for name in ("our_overhead", "stock_overhead"))
-    assert f"takes {ours} a submission in lab 1, and stock nbgrader {stock}" in words
+    assert f"takes {ours} per submission in lab 1, and stock nbgrader {stock}" in words
 
 
 def test_the_margins_of_memory_budgets_are_what_was_measured(repository: Path) -> None:

@@ -92,7 +92,7 @@ def verdict_lines(found: Estimate) -> Iterator[str]:
     cheapest = suggest(found)
     rates = "" if found.device.name else " at a similar board's rates"
     yield (
-        f"Cheapest changes that make it fit (device time a sequence{rates}, now = 1):"
+        f"Cheapest changes that make it fit (device time per sequence{rates}, now = 1):"
         if cheapest
         else "No known change makes it fit; use a smaller model or a larger device."
     )

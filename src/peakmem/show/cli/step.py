@@ -89,12 +89,12 @@ class Step:
     implementation: Annotated[str | None, _how("The optimizer's: for-loop, foreach or fused.")] = (
         None
     )
-    batch: Annotated[int, _how("Sequences a step, on each replica.", **_N)] = Recipe.batch
-    sequence: Annotated[int, _how("Tokens in a sequence.", "--seq", **_N)] = Recipe.sequence
+    batch: Annotated[int, _how("Sequences per step on each replica.", **_N)] = Recipe.batch
+    sequence: Annotated[int, _how("Tokens per sequence.", "--seq", **_N)] = Recipe.sequence
     largest_batch: Annotated[
         bool, _how("Print the largest batch that fits.", "--largest-batch")
     ] = False
-    micro_batches: Annotated[int, _how("Micro-batches in a batch.", **_N)] = Recipe.micro_batches
+    micro_batches: Annotated[int, _how("Micro-batches per batch.", **_N)] = Recipe.micro_batches
     attention: Annotated[str, _how("Attention: standard or flash.")] = Recipe.attention
     dropout: Annotated[float, _how("Dropout probability.", metavar="P")] = Recipe.dropout
     lora_rank: Annotated[int, _how("Train only adapters of this rank.", metavar="R")] = (
