@@ -110,7 +110,7 @@ def strangers(lab: str, students: Iterable[str], roster: Iterable[str]) -> list[
     who = sorted(set(students) - known) if known else []
     if not who:
         return []
-    return [f"{lab}: students submitted but aren't on the roster: {_some(who)}."]
+    return [f"{lab}: submissions from students who aren't on the roster: {_some(who)}."]
 
 
 def _letters(name: str) -> str:

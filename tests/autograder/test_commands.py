@@ -513,6 +513,6 @@ def test_other_notebooks_and_strangers_are_told_of(room: Class) -> None:
     assert data["remarks"] == [
         f"{LAB01}: only {LAB01}.ipynb is graded; other notebooks were not opened: "
         f"ada ({LAB01}-Copy1.ipynb).",
-        f"{LAB01}: students submitted but aren't on the roster: lin.",
+        f"{LAB01}: submissions from students who aren't on the roster: lin.",
     ]
     assert data["labs"][0]["not_submitted"] == 1

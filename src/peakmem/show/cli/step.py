@@ -86,7 +86,7 @@ class Step:
     optimizer: Annotated[str, _how("Optimizer, such as adam.", autocompletion=_optimizers)] = (
         Recipe.optimizer
     )
-    implementation: Annotated[str | None, _how("The optimizer's: for-loop, foreach or fused.")] = (
+    implementation: Annotated[str | None, _how("Implementation: for-loop, foreach or fused.")] = (
         None
     )
     batch: Annotated[int, _how("Sequences per step on each replica.", **_N)] = Recipe.batch
@@ -107,7 +107,7 @@ class Step:
     quantized_base: Annotated[
         str | None, _how("Format of frozen or inference weights: int8, nf4 or fp8_e4m3.")
     ] = None
-    loss_chunks: Annotated[int, _how("Parts in which head and loss run.", **_N)] = (
+    loss_chunks: Annotated[int, _how("Number of parts for head and loss.", **_N)] = (
         Recipe.loss_chunks
     )
 
