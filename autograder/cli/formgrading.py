@@ -29,7 +29,7 @@ def formgrade(
         ),
     ] = None,
 ) -> NoReturn:
-    """Open Formgrader for manual grading and to see verdicts."""
+    """Open Formgrader to grade manually and see verdicts."""
     require_graded(out)
     command = [sys.executable, "-m", "jupyter", "lab", "--LabApp.default_url=/formgrader"]
     if os.geteuid() == 0:

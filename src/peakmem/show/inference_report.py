@@ -14,8 +14,8 @@ from peakmem.specs.hardware import BOARDS, Accelerator, smallest_board
 __all__ = ["InferenceReport"]
 
 _NOT_COUNTED = (
-    "Not counted: other libraries' workspaces, and temporaries of processing the prompt, which "
-    "grow with the tokens processed at once."
+    "Not counted: other libraries' workspaces, and temporaries for the prompt, which grow with the "
+    "number of tokens processed at once."
 )
 
 
