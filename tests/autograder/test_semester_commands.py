@@ -268,7 +268,7 @@ def test_a_verdict_is_explained(room, capsys, no_code):
     assert "secret:  {'fits': " in said
     for student, task, missing in (
         ("eve", SEARCH, "no result of eve"),
-        ("Lin", SEARCH, "did you mean lin?"),
+        ("Lin", SEARCH, "is it lin?"),
         ("lin", "lab05-x", "no"),
         ("lin", EXPLAIN, "is graded manually"),
     ):
