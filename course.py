@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The one entry to the course: python3 course.py COMMAND; without a command it lists them.
+"""The entry point of the course: python3 course.py COMMAND. Without a command it lists all.
 
-It needs nothing but Python, on Linux, macOS and Windows. The first command makes a virtual
-environment, .venv, beside this file and installs the course in it; later ones start at once.
+It needs only Python, on Linux, macOS and Windows. The first command makes a virtual
+environment, .venv, beside this file and installs the course in it; later ones start immediately.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ DECIDES_SETUP = ("pyproject.toml", "autograder/pyproject.toml", "constraints.txt
 
 
 class Stop(Exception):
-    """A sentence that tells the person what is wrong and what to do about it."""
+    """An error message for the user: what is wrong, and what to do."""
 
 
 class SystemPackage(NamedTuple):
-    """A program that pip cannot install: the names it goes by, Debian's package, what it is for."""
+    """A program that pip can't install: its possible names, Debian package and purpose."""
 
     programs: tuple[str, ...]
     package: str
@@ -37,23 +37,23 @@ CHROMIUM = SystemPackage(
     ("chromium", "chromium-browser", "google-chrome"), "chromium", "opens labs in the tests"
 )
 
-# JupyterLab would ask each student for news, and offer versions that the course was not tried with.
+# Otherwise JupyterLab asks each student about news, and offers versions untested with the course.
 LAB_SETTINGS = """{
   "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}
 }
 """
 
-# What draws calculators in a page; other extensions of JupyterLab fail outside of it, and are slow.
+# These draw calculators on a page. Other extensions are slow and fail outside JupyterLab.
 WIDGET_MANAGERS = ("@voila-dashboards/widgets-manager8", "@jupyter-widgets/jupyterlab-manager")
 
 Run = Callable[[List[str], Path], int]  # (arguments, folder) -> exit status
 
 
 def run_program(arguments: list[str], folder: Path) -> int:
-    """Run a program to its end; return its exit status as a shell would.
+    """Run a program to its end and return its exit status as a shell would.
 
-    The terminal sends Ctrl-C to the program too, which decides what it means (JupyterLab asks
-    back). Where the program ends for it, or we are told to stop, so do we.
+    The terminal sends Ctrl-C to the program, too, which decides what to do (JupyterLab asks for
+    confirmation). If the program ends because of it, or this process gets SIGTERM, exit as well.
     """
     sys.stdout.flush()
     received: list[int] = []
@@ -69,7 +69,7 @@ def run_program(arguments: list[str], folder: Path) -> int:
             program.terminate()
 
         signal.signal(signal.SIGTERM, stop)
-        if signal.SIGTERM in received:  # it came while the program was being started
+        if signal.SIGTERM in received:  # it arrived while the program was starting
             program.terminate()
         status = program.wait()
     finally:
@@ -82,7 +82,7 @@ def run_program(arguments: list[str], folder: Path) -> int:
 
 
 class Course:
-    """This folder, its virtual environment, and how programs are run."""
+    """This folder, its virtual environment, and how to run programs in it."""
 
     def __init__(self, root: Path, run: Run = run_program) -> None:
         self.root = root
@@ -98,36 +98,36 @@ class Course:
         return self.venv / ("Scripts/python.exe" if windows else "bin/python")
 
     def module(self, name: str, *arguments: str, folder: Path | None = None) -> int:
-        """Run `python -m name arguments` in the virtual environment; return its exit status."""
+        """Run `python -m name arguments` in the virtual environment and return its exit status."""
         return self.run([str(self.python), "-m", name, *arguments], folder or self.root)
 
     def set_up(self, *, test_tools: bool = False) -> None:
-        """Install the course in .venv unless that is done; Stop where it fails."""
+        """Install the course in .venv unless it is up to date. Raises Stop on failure."""
         if self.is_set_up(test_tools):
             return
-        print("Setting up .venv: once, for some minutes.")
+        print("Setting up .venv. This takes a few minutes, once.")
         self._require_venv_module()
         self.stamp.unlink(missing_ok=True)
-        doing = ("making the environment", "installing pip", "installing the course's packages")
+        doing = ("creating the environment", "installing pip", "installing the course's packages")
         for step, arguments in zip(doing, self.setup_steps(test_tools), strict=True):
             print(f"- {step}")
             if self.run(arguments, self.root) != 0:
                 raise Stop(
-                    f"The setup failed; the lines above say why, and {self.log} says more. "
-                    "The same command tries again and keeps what is already there."
+                    f"The setup failed; see the lines above and {self.log}. "
+                    "Run the same command to try again; it keeps what is already installed."
                 )
         tools = " test" if test_tools else ""
         self.stamp.write_text(self.fingerprint() + tools, encoding="ascii")
 
     def is_set_up(self, test_tools: bool) -> bool:
-        """Whether .venv holds what the files of this folder ask for."""
+        """Whether .venv matches the files in this folder."""
         if not (self.stamp.is_file() and self.python.exists()):
             return False
         fingerprint, *tools = self.stamp.read_text(encoding="ascii").split()
         return fingerprint == self.fingerprint() and (not test_tools or tools == ["test"])
 
     def fingerprint(self) -> str:
-        """A hash of all that decides what .venv holds; the folder too, as a venv cannot move."""
+        """A hash of everything .venv depends on, including the folder: a venv can't be moved."""
         import hashlib
 
         digest = hashlib.sha256(f"{sys.version}\n{self.root}".encode())
@@ -136,7 +136,7 @@ class Course:
         return digest.hexdigest()
 
     def setup_steps(self, test_tools: bool) -> list[list[str]]:
-        """The commands that make .venv and install the course in it."""
+        """The commands that create .venv and install the course in it."""
         # pip and setuptools come first, so that they too have the versions in constraints.txt.
         install = [str(self.python), "-m", "pip", "install", "--disable-pip-version-check"]
         install += ["-c", "constraints.txt", "--quiet", "--log", str(self.log)]
@@ -148,7 +148,7 @@ class Course:
         ]
 
     def _clear(self) -> list[str]:
-        """`--clear` where .venv belongs to another version of Python."""
+        """`--clear` if .venv belongs to another version of Python."""
         settings = self.venv / "pyvenv.cfg"
         if not settings.is_file():
             return []
@@ -169,51 +169,51 @@ class Course:
         )
 
     def apt_get(self, package: str) -> bool:
-        """Install a Debian package; return whether that went well."""
+        """Install a Debian package; return whether it succeeded."""
         print(f"- installing {package}")
-        # Errors alone are shown; apt-get keeps its own logs.
+        # Only errors are shown; apt-get keeps its own logs.
         quietly = ["env", "DEBIAN_FRONTEND=noninteractive", "sh", "-c", 'exec "$@" >/dev/null', "-"]
         install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
         update = ["apt-get", "update", "-qq"]
         return all(self.run([*quietly, *step], self.root) == 0 for step in (update, install))
 
     def missing(self, wanted: SystemPackage) -> str:
-        """Install `wanted` where we can; return "" or the sentence that says how to get it."""
+        """Install `wanted` if possible; return "" or a sentence that says how to install it."""
         if any(map(shutil.which, wanted.programs)):
             return ""
         if can_apt_get() and self.apt_get(wanted.package):
             return ""
         if sys.platform != "linux" and wanted is BUBBLEWRAP:
-            remedy = "it exists on Linux only: use a Linux machine, a container or WSL"
+            remedy = "it exists only on Linux: use a Linux machine, a container or WSL"
         else:
             remedy = f"install it (Debian, Ubuntu: sudo apt-get install {wanted.package})"
-        return f"{wanted.package} is missing, which {wanted.purpose}; {remedy}."
+        return f"{wanted.package}, which {wanted.purpose}, is missing; {remedy}."
 
     def require(self, wanted: SystemPackage) -> None:
-        """Stop where `wanted` is missing and cannot be installed."""
+        """Raise Stop if `wanted` is missing and can't be installed."""
         problem = self.missing(wanted)
         if problem:
             raise Stop(problem)
 
     def released_labs(self) -> list[str]:
-        """Names of the labs that students get, in order."""
+        """Names of the released labs, in order."""
         return sorted(path.name for path in (self.root / "labs").glob("lab*") if path.is_dir())
 
 
 def can_apt_get() -> bool:
-    """Whether this is root on Debian, Ubuntu or a relative of theirs."""
+    """Whether this is root on Debian, Ubuntu or a derivative."""
     return hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
 def lab(course: Course, arguments: list[str]) -> int:
-    """Open a lab in JupyterLab, in a copy of the student's own that nothing ever overwrites."""
+    """Open a lab in JupyterLab, in your own copy, which is never overwritten."""
     named = bool(arguments) and not arguments[0].startswith("-")
     chosen = [find_lab(course, arguments[0])] if named else course.released_labs()
     course.set_up()
     work = course.root / "work"
     for name in chosen:
         copy_new_files(course.root / "labs" / name, work / name)
-    print(f"Your notebooks are in {work}; they are yours, and no command overwrites them.")
+    print(f"Your notebooks are in {work}. No command overwrites them.")
     first = min((work / chosen[0]).glob("*.ipynb"), default=None) if named else None
     page = f"/lab/tree/{first.relative_to(work).as_posix()}" if first else "/lab"
     settings = course.venv / "lab-settings"
@@ -227,14 +227,16 @@ def lab(course: Course, arguments: list[str]) -> int:
 
 
 def lecture(course: Course, arguments: list[str]) -> int:
-    """Show a lecture's calculators as a page in the browser; --html FILE writes a still one."""
+    """Show a lecture's calculators in the browser; --html FILE writes a static page."""
     named = bool(arguments) and not arguments[0].startswith("-")
     lectures = sorted((course.root / "lectures").glob("lecture*.ipynb"))
     page = find_lecture(lectures, arguments[0]) if named else lectures[0]
     options = arguments[named:]
     if "--html" in options:
         if not named or len(options) != 2 or options[0] != "--html":
-            raise Stop("A still page needs two names: python3 course.py lecture NAME --html FILE")
+            raise Stop(
+                "--html needs a lecture and a file: python3 course.py lecture NAME --html FILE"
+            )
         course.set_up()
         return course.module(
             "peakmem.show.widgets.snapshot", str(page), str(Path(options[1]).resolve())
@@ -247,37 +249,37 @@ def lecture(course: Course, arguments: list[str]) -> int:
 
 
 def voila_arguments(page: Path) -> list[str]:
-    """How Voila shows a lecture: without the network, and run before anybody looks."""
+    """Voila's arguments for a lecture: without the network, and run before the page opens."""
     settings = [str(page), "--template=lecture", "--preheat_kernel=True", "--pool_size=1"]
     return settings + [f"--VoilaConfiguration.extension_allowlist={n}" for n in WIDGET_MANAGERS]
 
 
 def find_lecture(lectures: list[Path], name: str) -> Path:
-    """The lecture of this name or beginning (`lecture1`); Stop, with the names, for others."""
+    """The lecture with this name or beginning (`lecture1`). Raises Stop if unknown."""
     for path in lectures:
         if name in (path.stem, path.stem.partition("_")[0]):
             return path
     names = ", ".join(path.stem for path in lectures)
-    raise Stop(f"There is no lecture named {name}; the lectures are {names}.")
+    raise Stop(f"There is no lecture named {name}. The lectures are {names}.")
 
 
 def find_lab(course: Course, name: str) -> str:
-    """The lab of this name, or of this beginning (`lab01`); Stop, with the names, for others."""
+    """The lab with this name or beginning (`lab01`). Raises Stop, listing the labs, if unknown."""
     labs = course.released_labs()
     found = [lab for lab in labs if name in (lab, lab.partition("_")[0])]
     if not found:
-        raise Stop(f"There is no lab named {name}; the labs are {', '.join(labs)}.")
+        raise Stop(f"There is no lab named {name}. The labs are {', '.join(labs)}.")
     return found[0]
 
 
 def copy_new_files(released: Path, own: Path) -> None:
-    """Copy what `own` does not have yet from `released`; leave every file that is there alone."""
+    """Copy files that `own` lacks from `released`; never overwrite a file."""
     for source in sorted(path for path in released.rglob("*") if path.is_file()):
         target = own / source.relative_to(released)
         if target.exists():
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Copied under another name first: a copy cut short is not taken for the student's file.
+        # Copied under another name first, so that an interrupted copy doesn't look complete.
         partial = target.with_name(target.name + ".part")
         shutil.copyfile(source, partial)
         partial.rename(target)
@@ -312,29 +314,29 @@ GRADING = (
     "hostile",
     "mixes",
     "thousand",
-)  # these run the sandbox, and nothing of transformers
+)  # these run the sandbox and don't need transformers
 
 
 def bench(course: Course, arguments: list[str]) -> int:
-    """Compare predictions, memory budgets, the grader and the meter with what is measured."""
+    """Compare predictions, memory budgets, the grader and the meter with measurements."""
     named = bool(arguments) and not arguments[0].startswith("-")
     if named and arguments[0] not in BENCHES:
-        raise Stop(f"There is no bench named {arguments[0]}; they are {', '.join(BENCHES)}.")
+        raise Stop(f"There is no bench named {arguments[0]}. The benches are {', '.join(BENCHES)}.")
     if arguments and not named:
-        raise Stop(f"Say which bench takes {arguments[0]}: {', '.join(BENCHES)}.")
+        raise Stop(f"Name the bench that {arguments[0]} is for: {', '.join(BENCHES)}.")
     chosen = arguments[:1] or list(BENCHES)
     if set(GRADING) & set(chosen):
         course.require(BUBBLEWRAP)
-    course.set_up(test_tools=chosen[0] not in GRADING)  # transformers come with them
+    course.set_up(test_tools=chosen[0] not in GRADING)  # which include transformers
     return max([course.module(BENCHES[name], *arguments[1:]) for name in chosen])
 
 
 def gpu(course: Course, arguments: list[str]) -> int:
-    """Measure what only a CUDA GPU can show, with this very Python: it needs torch, no .venv."""
+    """Run the measurements that need a CUDA GPU, with this Python and its torch, without .venv."""
     missing = [name for name in GPU_NEEDS if importlib.util.find_spec(name) is None]
     if missing:
         raise Stop(
-            f"This Python lacks {', '.join(missing)}. Start again with one that has "
+            f"This Python lacks {', '.join(missing)}. Use a Python that has "
             f"{', '.join(GPU_NEEDS)}: PYTHON course.py gpu"
         )
     paths = [str(course.root / "src"), str(course.root), os.environ.get("PYTHONPATH", "")]
@@ -357,7 +359,7 @@ def test(course: Course, arguments: list[str]) -> int:
     course.set_up(test_tools=True)
     which = [] if "--all" in arguments else ["-m", "not slow"]
     chosen = [argument for argument in arguments if argument != "--all"]
-    # One more than there are processors: many tests wait for processes of their own.
+    # One more than the number of processors: many tests wait for their own processes.
     at_once = ["-n", str(1 + min(8, os.cpu_count() or 1)), "--dist", "worksteal"]
     checks = {
         "style": ["ruff", "check", "."],
@@ -372,7 +374,7 @@ def test(course: Course, arguments: list[str]) -> int:
         if course.module(*check) != 0:
             failed.append(name)
     for problem in filter(None, problems):
-        print(f"Tests were left out: {problem}")
+        print(f"Some tests were skipped: {problem}")
     print(f"FAILED: {', '.join(failed)}" if failed else "All passed.")
     return 1 if failed else 0
 
@@ -389,13 +391,13 @@ COMMANDS: dict[str, Callable[[Course, list[str]], int]] = {
 
 
 def usage() -> str:
-    """The commands, each with the first sentence of its function."""
+    """The list of commands, each with its function's docstring."""
     lines = [f"  {name:8}{command.__doc__}" for name, command in COMMANDS.items()]
     return "\n".join(["usage: python3 course.py COMMAND [options]", "", *lines])
 
 
 def main(arguments: list[str], course: Course) -> int:
-    """Run one command; return the exit status, 2 where the person has something to mend first."""
+    """Run one command and return its exit status; 2 if the user must fix something first."""
     try:
         require_python(sys.version_info[:2])
         if arguments[:1] in (["-h"], ["--help"]):
@@ -411,13 +413,13 @@ def main(arguments: list[str], course: Course) -> int:
 
 
 def require_python(version: tuple[int, ...]) -> None:
-    """Stop unless the course runs on this version of Python."""
+    """Raise Stop unless the course runs on this version of Python."""
     if not OLDEST <= version <= NEWEST:
         newest, oldest, this = ("{}.{}".format(*v) for v in (NEWEST, OLDEST, version))
         command = f"py -{newest}" if os.name == "nt" else f"python{newest}"
         raise Stop(
-            f"The course runs on Python {oldest} to {newest}, and this is {this}. "
-            f"Install Python {newest} and start again with it: {command} course.py"
+            f"This is Python {this}, but the course needs Python {oldest} to {newest}. "
+            f"Install Python {newest} and run: {command} course.py"
         )
 
 

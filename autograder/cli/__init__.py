@@ -1,1 +1,1 @@
-"""The command `autograder`, by what people do with it."""
+"""The command `autograder`, grouped by task."""

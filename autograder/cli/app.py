@@ -1,4 +1,4 @@
-"""The command `autograder`: all commands in their groups, and the course that they work on."""
+"""The program `autograder`: all commands in groups, and the course they work on."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["main"]
 
 _COMMANDS = {
     "Grade a class": (collect, grade, audit, formgrade, export),
-    "Look again at grades": (explain, rejudge, regrade, repair),
-    "Make and hand out labs": (build, release, gradescope),
-    "Try the grader": (doctor, demo, sample, bank, mutate),
+    "Review grades": (explain, rejudge, regrade, repair),
+    "Build and release labs": (build, release, gradescope),
+    "Check the grader": (doctor, demo, sample, bank, mutate),
 }
 _SETTINGS: dict[Callable[..., Report], dict[str, Any]] = {
     doctor: {"cls": MeasureCommand},
@@ -35,7 +35,7 @@ _SETTINGS: dict[Callable[..., Report], dict[str, Any]] = {
 }
 
 _app = program(
-    "Build labs, grade submissions in a sandbox, and hand out what came of it.", epilog=STATUSES
+    "Build labs, grade submissions in a sandbox, and publish grades and feedback.", epilog=STATUSES
 )
 for _panel, _functions in _COMMANDS.items():
     for _function in _functions:
@@ -49,7 +49,7 @@ def _any_command(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="The course's folder, with solutions/ and labs/ in it; this one if not given.",
+            help="The course's folder, with solutions/ and labs/; by default, this course.",
         ),
     ] = None,
     version: Annotated[bool, version_option("autograder")] = False,

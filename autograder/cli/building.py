@@ -1,4 +1,4 @@
-"""`autograder build` and `release`: from a lab's source to what students get."""
+"""`autograder build` and `release`: from a lab's source to the students' zips."""
 
 from __future__ import annotations
 
@@ -20,33 +20,31 @@ def build(
     course: Course,
     labs: Labs = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; say what is stale.")
+        bool, typer.Option("--check", help="Write nothing; list stale notebooks.")
     ] = False,
     stats: Annotated[
-        bool, typer.Option("--stats", help="Write nothing; show how long each lab is.")
+        bool, typer.Option("--stats", help="Write nothing; show the length of each lab.")
     ] = False,
     pull: Annotated[
         bool,
-        typer.Option("--pull", help="First carry edits of the built notebooks into their sources."),
+        typer.Option("--pull", help="First copy edits of the built notebooks into their sources."),
     ] = False,
 ) -> Report:
-    """Build solutions/ and labs/ from the sources."""
+    """Build the notebooks in solutions/ and labs/ from their sources."""
     from autograder.authoring import build as building
 
     if check + stats + pull > 1:
-        raise ValueError("--check, --stats and --pull exclude each other; leave all but one out")
+        raise ValueError("--check, --stats and --pull exclude each other; give only one")
     if check:
         stale = building.check(course, labs)
-        return found(
-            stale, text="" if stale else "All built notebooks are what their sources build."
-        )
+        return found(stale, text="" if stale else "All built notebooks match their sources.")
     if stats:
         return _lengths(course, labs)
     if pull:
         from autograder.authoring.pull import pull as pull_edits
 
         for source in building.find_sources(course, labs):
-            changes = pull_edits(course, source.stem) or ["no edits to pull"]
+            changes = pull_edits(course, source.stem) or ["no edits"]
             say("\n  ".join([f"{source.stem}:", *changes]))
     built = building.build(course, labs)
     text = "\n".join(f"built {path}" for path in built)
@@ -67,10 +65,10 @@ def _lengths(course: Course, labs: Labs) -> Report:
 
 def release(
     course: Course,
-    to: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the zips go.")],
+    to: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the zips.")],
     labs: Labs = None,
 ) -> Report:
-    """Make the zips that students get."""
+    """Make the students' zips."""
     from autograder.authoring.release import make_release
 
     zips = make_release(course, labs, to)

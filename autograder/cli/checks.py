@@ -1,4 +1,4 @@
-"""Finds mistakes in the folders a user names, before any work is done."""
+"""Finds mistakes in the folders on the command line before any work is done."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 __all__ = ["misspelt", "other_notebooks", "require_folders", "strangers"]
 
-_NAMED = 5  # of those whom a sentence is about
+_NAMED = 5  # names in a sentence
 
 
 def require_folders(room: Classroom, submitted: Path, folders: Collection[str]) -> None:
-    """Raise ValueError or OSError for a wrong folder, before anything is written.
+    """Raise ValueError or OSError for a wrong folder before anything is written.
 
-    `submitted`, or those of its `folders` that receipts name, has to hold submissions of the lab,
-    and OUT has to be a folder of its own, and no course, that can be written, in which the lab had
-    the same questions.
+    `submitted`, or the `folders` in it that receipts name, must contain submissions of the lab. OUT
+    must be a separate, writable folder that isn't a course, and any grades of the lab in it must
+    have the same questions.
     """
     from autograder.grading.registry import find_lab
     from autograder.notebooks.questions import source_notebook
@@ -34,32 +34,34 @@ def require_folders(room: Classroom, submitted: Path, folders: Collection[str]) 
     lab.prepare()
     source_notebook(room.lab, room.course)
     out, files = room.out, [f"{room.lab}/{name}.ipynb" for name in lab.notebooks]
-    layout = f"expected one laid out as <student>/{files[0]}"
+    layout = f"expected a folder laid out as <student>/{files[0]}"
     if not submitted.is_dir():
         raise NotADirectoryError(f"{submitted} is not a folder; {layout}")
     if TAKEN.path(OutFolder(submitted)).is_file():
-        raise ValueError(f"{submitted} is a folder of grades, an OUT; {layout}")
+        raise ValueError(f"{submitted} is a results folder; {layout}")
     if submitted in (out.path, *out.path.parents):
         raise ValueError(
             f"{out} is inside {submitted}, where each folder belongs to a student; give another OUT"
         )
     if out.nbgrader_config.is_file() and not TAKEN.path(out).is_file():
         raise ValueError(
-            f"{out} is an nbgrader course, and grading would write its own settings, sources and "
-            "gradebook over those there; give another OUT, a new folder for one"
+            f"{out} is an nbgrader course, and grading would overwrite its settings, sources and "
+            "gradebook; give another OUT, such as a new folder"
         )
     bases = [submitted / folder for folder in folders or [""]]
     if not any(any(base.glob(f"*/{file}")) for base in bases for file in files):
         names = (entry.name for entry in os.scandir(submitted) if entry.name[0] != ".")
-        raise ValueError(f"{submitted} holds no student's {files[0]}; {layout}{_it_holds(names)}")
+        raise ValueError(
+            f"{submitted} contains no student's {files[0]}; {layout}{_it_holds(names)}"
+        )
     _require_writable(out)
     _require_same_questions(room)
 
 
 def other_notebooks(room: Classroom, handed: Iterable[Handed]) -> list[str]:
-    """Return a sentence where students handed in notebooks that are not graded beside the lab's.
+    """Return a sentence that names students who submitted further notebooks, if any.
 
-    The work may be in one of those: JupyterLab names a copy `<lab>-Copy1.ipynb`.
+    Their work may be in one of those: JupyterLab names a copy `<lab>-Copy1.ipynb`.
     """
     from autograder.grading.registry import find_lab
 
@@ -72,20 +74,21 @@ def other_notebooks(room: Classroom, handed: Iterable[Handed]) -> list[str]:
     if not who:
         return []
     names = " and ".join(sorted(own))
-    return [f"{room.lab}: notebooks submitted beside {names} were not opened: {_some(who)}."]
+    return [f"{room.lab}: only {names} is graded; other notebooks were not opened: {_some(who)}."]
 
 
 def misspelt(room: Classroom, students: Collection[str], semester: Semester) -> list[str]:
     """Return a sentence for each id that looks misspelt.
 
-    Such is a submission's id that the roster has in other letters, and an id in the extensions that
-    is neither on the roster nor a submission's. Without a roster, only other letters are noticed.
+    These are ids of submissions that differ from the roster's in case, spaces or accents, and ids
+    in the extensions that are neither on the roster nor a submission's. Without a roster, only the
+    former kind of difference is noticed.
     """
     roster = [student.id for student in semester.roster]
     by_letters = {_letters(name): name for name in (*students, *roster)}
     problems = [
-        f"{name}, {room.lab}: submitted, but the roster has {by_letters[_letters(name)]}, who has "
-        "0 points; rename the folder, or correct the roster"
+        f"{name}, {room.lab}: submitted, but the roster spells it "
+        f"{by_letters[_letters(name)]}, who gets 0 points; rename the folder or correct the roster"
         for name in sorted(set(students) - set(roster))
         if roster and by_letters[_letters(name)] != name
     ]
@@ -93,7 +96,7 @@ def misspelt(room: Classroom, students: Collection[str], semester: Semester) -> 
         near = by_letters.get(_letters(student))
         if lab != room.lab or student in students or student in roster or not (roster or near):
             continue
-        hint = f"; is it {near}?" if near else ""
+        hint = f"; did you mean {near}?" if near else ""
         problems.append(
             f"{student}, {lab}: has an extension, but this id is neither on the roster nor among "
             f"the submissions{hint}"
@@ -102,16 +105,16 @@ def misspelt(room: Classroom, students: Collection[str], semester: Semester) -> 
 
 
 def strangers(lab: str, students: Iterable[str], roster: Iterable[str]) -> list[str]:
-    """Return a sentence that names the students who submitted but are not on the roster, if any."""
+    """Return a sentence that names students who submitted but aren't on the roster, if any."""
     known = set(roster)
     who = sorted(set(students) - known) if known else []
     if not who:
         return []
-    return [f"{lab}: submitted, but not on the roster: {_some(who)}."]
+    return [f"{lab}: submissions from students who aren't on the roster: {_some(who)}."]
 
 
 def _letters(name: str) -> str:
-    """An id as people tell ids apart: capitals, spaces and ways to write an accent are the same."""
+    """An id without differences in case, spaces and the encoding of accents."""
     return "".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
@@ -122,7 +125,7 @@ def _require_writable(out: OutFolder) -> None:
     except OSError as error:
         why = error.strerror or str(error)
     if why:
-        raise ValueError(f"{out} cannot be written ({why}); give another OUT")
+        raise ValueError(f"{out} can't be written ({why}); give another OUT")
 
 
 def _require_same_questions(room: Classroom) -> None:
@@ -133,14 +136,14 @@ def _require_same_questions(room: Classroom) -> None:
     now = {question.id for question in questions_of([room.lab], room.course)[room.lab]}
     if then and then != now:
         raise ValueError(
-            f"{room.out} holds grades of {room.lab} from when it had other questions "
+            f"{room.out} contains grades of {room.lab} from when it had other questions "
             f"({_some(sorted(then ^ now))}); grade into a new folder"
         )
 
 
 def _it_holds(names: Iterable[str]) -> str:
     there = sorted(names)
-    return f", but it holds {_some(there)}" if there else ", but it is empty"
+    return f", but it contains {_some(there)}" if there else ", but it is empty"
 
 
 def _some(names: list[str]) -> str:

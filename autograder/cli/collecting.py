@@ -1,4 +1,4 @@
-"""`autograder collect`: takes in what a learning platform's download holds."""
+"""`autograder collect`: takes in a learning platform's download."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def collect(
     lab: Lab,
     download: Annotated[
         Path,
-        typer.Argument(metavar="DOWNLOAD", help="The zip as it came, or its unpacked folder."),
+        typer.Argument(metavar="DOWNLOAD", help="The downloaded zip, or its unpacked folder."),
     ],
     submitted: Annotated[
         Path,
         typer.Option(
-            metavar="DIR", help="Where submissions go, as DIR/<student>/<lab>/<lab>.ipynb."
+            metavar="DIR", help="Folder for submissions, as DIR/<student>/<lab>/<lab>.ipynb."
         ),
     ],
     out: Annotated[
         OutFolder,
-        out_option("The results folder; its semester.toml names the roster, it gets receipts."),
+        out_option("The results folder; collect reads its roster and adds receipts."),
     ],
 ) -> Report:
     """Take in a download from Canvas, Moodle or Gradescope."""
@@ -47,7 +47,7 @@ def collect(
     from autograder.platforms.downloads import open_download
     from autograder.rules.semester import read_semester
 
-    find_lab(lab, course)  # ValueError, with the names that there are
+    find_lab(lab, course)  # raises ValueError that lists all labs
     submitted = submitted.resolve()
     roster = read_semester(out, course).roster
     with open_download(download) as opened:
@@ -66,27 +66,27 @@ def collect(
     text = "\n".join(
         [
             f"{lab}: {collected} submissions from {opened.platform} "
-            f"({len(done.placed)} new or changed, {len(done.unchanged)} as before)",
+            f"({len(done.placed)} new or changed, {len(done.unchanged)} unchanged)",
             *_listed("Earlier notebooks moved aside", dict.fromkeys(done.replaced, ""), most),
-            *_listed("Late, by the platform's word", dict.fromkeys(done.late, ""), most),
-            *_listed("Taken though its name is not the lab's", done.renamed, most),
+            *_listed("Late according to the platform", dict.fromkeys(done.late, ""), most),
+            *_listed("Taken in although the name isn't the lab's", done.renamed, most),
             *_listed(f"Set aside in {aside}", others, most),
-            *_counted(f"Set aside in {aside}, as named on standard error", strangers),
+            *_counted(f"Set aside in {aside}, and named on standard error", strangers),
         ]
     )
-    problems = [f"{path}: not taken in, since {why}." for path, why in done.unread.items()]
-    problems += [f"{path}: not taken in, since {why}." for path, why in strangers.items()]
+    problems = [f"{path}: not taken in, because {why}." for path, why in done.unread.items()]
+    problems += [f"{path}: not taken in, because {why}." for path, why in strangers.items()]
     return found(problems, text=text, data=_data(done), remarks=remarks, paths=paths)
 
 
 _NO_ROSTER = (
-    "{}/semester.toml names no roster, so students have the ids that the platform knows them by. "
-    "With `roster`, they get their own, and strangers are named."
+    "{}/semester.toml names no roster, so students have the platform's ids. With a roster they get "
+    "your ids, and senders who aren't on it are named."
 )
 
 
 def _unread_receipts(out: OutFolder) -> list[str]:
-    """Say what to do if the semester's rules do not read the receipts that were written."""
+    """Say what to do if semester.toml doesn't name the receipts that were written."""
     path, receipts = out.semester, out.receipts.name
     named = tomllib.loads(path.read_text("utf-8-sig")).get("receipts") if path.is_file() else None
     if named == receipts:
@@ -95,12 +95,12 @@ def _unread_receipts(out: OutFolder) -> list[str]:
 
 
 def _listed(title: str, about: Mapping[str, str], most: int | None) -> list[str]:
-    """A heading and a line each; at most `most` of these."""
+    """A heading and one line for each entry, at most `most` lines."""
     if not about:
         return []
     lines = [f"  {name}: {told}" if told else f"  {name}" for name, told in about.items()]
     more = len(lines[most:]) if most else 0
-    last = [f"  ... and {more} more, which --verbose shows"] if more else []
+    last = [f"  ... and {more} more; --verbose shows all"] if more else []
     return [f"{title} ({len(about)}):", *lines[:most], *last]
 
 

@@ -1,4 +1,4 @@
-"""What all commands share: --json, -q and -v, short names of labs, and errors in one sentence."""
+"""What all commands share: --json, -q and -v, short names of labs, one-sentence errors."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ _OUT_OF_PLACE = (FileExistsError, IsADirectoryError, NotADirectoryError, Permiss
 
 
 def _option(text: str, *names: str) -> Any:
-    return typer.Option(*names, help=text, rich_help_panel="What is printed")
+    return typer.Option(*names, help=text, rich_help_panel="Output")
 
 
 @dataclass(frozen=True)
 class Output:
-    """How much a command prints, and for whom."""
+    """How much a command prints, and in which form."""
 
-    json: Annotated[bool, _option("One JSON object instead of text.", "--json")] = False
-    quiet: Annotated[bool, _option("Problems and remarks only.", "--quiet", "-q")] = False
+    json: Annotated[bool, _option("Print one JSON object instead of text.", "--json")] = False
+    quiet: Annotated[bool, _option("Print only problems and remarks.", "--quiet", "-q")] = False
     verbose: Annotated[
-        bool, _option("Whole lists, each submission, tracebacks.", "--verbose", "-v")
+        bool, _option("Print full lists, each submission, and tracebacks.", "--verbose", "-v")
     ] = False
 
 
 def add_command(
     app: typer.Typer, panel: str, function: Callable[..., Report], **settings: Any
 ) -> None:
-    """Add a command with its function's name, its docstring as help, its parameters as options.
+    """Add a command: the function's name, its docstring as help, its parameters as options.
 
-    A function that has the parameters `course` or `output` gets those of the command line. What it
-    raises is told in one sentence.
+    The parameters `course` and `output`, if the function has them, come from the command line. An
+    exception becomes one sentence.
     """
     name, plain = function.__name__, flat(function, "course", "output")
     wanted = {"course", "output"} & set(signature(function).parameters)
@@ -66,7 +66,7 @@ def add_command(
             return plain(**given, **{key: own[key] for key in wanted})
 
         prepare()
-        # What is printed on the way is no part of the object that a program reads.
+        # Messages printed on the way must not mix with the JSON object.
         with contextlib.redirect_stdout(sys.stderr if output.json else sys.stdout):
             report = _report(work, name, course, given, verbose=output.verbose)
         return show(report, name, as_json=output.json, quiet=output.quiet)
@@ -84,7 +84,7 @@ def add_command(
 
 
 def prepare() -> None:
-    """Get what this process's children inherit ready, before it starts any."""
+    """Set up what child processes inherit, before any starts."""
     if sys.platform == "linux":
         from autograder.sandbox.host import cgroup, temporary, ulimits
 
@@ -95,9 +95,9 @@ def prepare() -> None:
 
 
 def _name_labs(given: dict[str, Any], course: Course) -> None:
-    """Put the full names of labs in the place of what the command line has, such as `lab01`.
+    """Replace short names of labs, such as `lab01`, with full names.
 
-    Raises ValueError, with the labs there are, if one is unknown or may be several.
+    Raises ValueError, which lists all labs, if a name is unknown or ambiguous.
     """
     one, several = given.get("lab"), given.get("labs")
     if one is None and not several:
@@ -116,7 +116,7 @@ def _report(
     try:
         if not course.root.is_dir():
             raise NotADirectoryError(
-                f"--course {course} is not a folder; expected one with solutions/ and labs/"
+                f"--course {course} is not a folder; expected a folder with solutions/ and labs/"
             )
         return work()
     except (ValueError, OSError, RuntimeError) as error:
@@ -127,21 +127,21 @@ def _report(
         said = f"{error}{_remedy(given.get('out'), course, error)}"
         return Report(USAGE, problems=(f"autograder {name}: {said}",))
     except Exception as error:
-        from sqlalchemy.exc import OperationalError  # that takes too long where all goes well
+        from sqlalchemy.exc import OperationalError  # here, because the import is slow
 
-        said = "this is a bug in the grader; what is written is kept. Run the same command again"
+        said = "this is a bug in the grader. Written results are kept; run the same command again"
         if isinstance(error, OperationalError):
-            said = f"the gradebook cannot be read or written: {error.orig}"
+            said = f"the gradebook can't be read or written: {error.orig}"
         else:
             say(traceback.format_exc(), to=sys.stderr)
         return Report(USAGE, problems=(f"autograder {name}: {said}",))
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one must not cut off what is said
-        return Report(STOPPED, problems=("\nStopped. The same command goes on from here.",))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut off the message
+        return Report(STOPPED, problems=("\nStopped. Run the same command again to continue.",))
 
 
 def _remedy(out: object, course: Course, error: Exception) -> str:
-    """What mends a damaged file of a results folder, or one with something else in its place."""
+    """The remedy for a damaged or replaced file of a results folder; empty for other errors."""
     from autograder.store.out_folder import OutFolder
 
     path = None
@@ -154,4 +154,4 @@ def _remedy(out: object, course: Course, error: Exception) -> str:
     if out.resolve().path not in path.absolute().parents:
         return ""
     command = shlex.join(["autograder", *course.command_options, "repair", str(out)])
-    return f". `{command}` moves it away and rebuilds what the journal has"
+    return f". `{command}` moves it aside and rebuilds it from the journal"

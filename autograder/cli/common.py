@@ -1,4 +1,4 @@
-"""What several commands take as options, and how they report what they found."""
+"""Options and reports that several commands share."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ Item = TypeVar("Item")
 
 
 def out_folder(text: str) -> OutFolder:
-    """A results folder on the command line."""
+    """Parse a results folder on the command line."""
     from autograder.store.out_folder import OutFolder
 
     return OutFolder(Path(text))
 
 
 def named_labs(context: typer.Context) -> Iterable[str]:
-    """Names of the labs of the course on the command line, for a shell to complete."""
+    """The course's labs, for shell completion."""
     from autograder.grading.registry import lab_names
 
     course = context.find_root().params.get("course")
@@ -66,24 +66,26 @@ def named_labs(context: typer.Context) -> Iterable[str]:
 Lab = Annotated[
     str,
     typer.Argument(
-        metavar="LAB", help="Such as lab01_formats, or lab01 for short.", autocompletion=named_labs
+        metavar="LAB",
+        help="Lab, such as lab01_formats, or lab01 for short.",
+        autocompletion=named_labs,
     ),
 ]
 Labs = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[LAB]...", help="All labs if none is given.", autocompletion=named_labs
-    ),
+    typer.Argument(metavar="[LAB]...", help="Labs; by default, all.", autocompletion=named_labs),
 ]
-#: The folder that was graded into.
+#: The results folder of an earlier `grade`.
 Graded = Annotated[
     OutFolder,
-    typer.Argument(parser=out_folder, metavar="OUT", help="The OUT of `autograder grade`."),
+    typer.Argument(
+        parser=out_folder, metavar="OUT", help="Results folder: the OUT of `autograder grade`."
+    ),
 ]
 
 
 def out_option(text: str) -> Any:
-    """The option --out OUT of a command that makes a results folder, or adds to one."""
+    """The option --out OUT of commands that create a results folder or add to one."""
     return typer.Option("--out", parser=out_folder, metavar="OUT", help=text)
 
 
@@ -101,34 +103,34 @@ def _limit(text: str) -> Any:
 
 @dataclass(frozen=True)
 class Running:
-    """The options of a command that runs students' code."""
+    """The options of commands that run students' code."""
 
     workers: Annotated[
         int,
         typer.Option(
             metavar="N",
             min=1,
-            show_default="one a processor",
-            help="Submissions graded at the same time.",
+            show_default="number of processors",
+            help="Number of submissions graded at the same time.",
         ),
     ] = os.cpu_count() or 1
     insecure: Annotated[
         bool,
         typer.Option(
-            "--insecure", help="Run students' code WITHOUT the sandbox, and mark every result."
+            "--insecure", help="Run students' code WITHOUT the sandbox; marks every result."
         ),
     ] = False
-    cell_seconds: Annotated[float, _limit("Seconds that one cell may run.")] = Limits.cell_seconds
-    submission_seconds: Annotated[float, _limit("Seconds that all its cells may run.")] = (
+    cell_seconds: Annotated[float, _limit("Seconds a cell may run.")] = Limits.cell_seconds
+    submission_seconds: Annotated[float, _limit("Seconds a notebook may run.")] = (
         Limits.submission_seconds
     )
-    memory_gib: Annotated[float, _limit("GiB of memory that it may use.")] = (
+    memory_gib: Annotated[float, _limit("GiB of memory a notebook may use.")] = (
         Limits.memory_bytes / 2**30
     )
 
     @property
     def limits(self) -> Limits:
-        """What one notebook may use."""
+        """The limits of one notebook."""
         return Limits(
             cell_seconds=self.cell_seconds,
             submission_seconds=self.submission_seconds,
@@ -140,7 +142,7 @@ class Running:
 
 
 def classroom_of(course: Course, running: Running, lab: str, out: OutFolder) -> Classroom:
-    """The classroom of one lab, its results going to `out`."""
+    """The classroom of one lab, with its results in `out`."""
     from autograder.rules.semester import read_semester
     from autograder.runs.room import Classroom
 
@@ -156,25 +158,25 @@ def classroom_of(course: Course, running: Running, lab: str, out: OutFolder) -> 
 
 
 def cannot_run(running: Running) -> Report | None:
-    """Return why no student's code is run here, where it cannot be shut in; None where it can."""
+    """Return a report of the missing layers if students' code can't be isolated, else None."""
     from autograder.sandbox.host.isolation import missing_layers
 
     missing = [] if running.insecure else missing_layers()
     if not missing:
         return None
-    last = "Nothing is graded without these layers, or with --insecure only."
+    last = "The grader doesn't run students' code without these layers, except with --insecure."
     return Report(USAGE, data={"missing": missing}, problems=(*missing, last))
 
 
 def has_gpu() -> bool:
-    """Whether exercises that need a GPU can be graded by this machine."""
+    """Whether this machine can grade exercises that need a GPU."""
     import torch
 
     return torch.cuda.is_available()
 
 
 def progress(items: Iterable[Item], output: Output, **bar: Any) -> Iterator[Item]:
-    """Go through the items; on a terminal a bar shows how far it is, and for how long yet."""
+    """Iterate over the items with a progress bar on terminals."""
     from tqdm import tqdm
 
     yield from tqdm(items, disable=output.quiet or None, **bar)
@@ -187,38 +189,38 @@ def grade_with_progress(
     output: Output,
     scheduler: str | None = None,
 ) -> None:
-    """Grade what is not graded yet; name each submission that is done if that is asked for."""
+    """Grade ungraded submissions; with --verbose, name each one that is done."""
     from autograder.runs.classroom import grade_all
 
     graded = grade_all(room, handed, running.workers, _elsewhere(scheduler))
     bar = {"total": len(handed), "desc": room.lab, "unit": "submission"}
     for student in progress(graded, output, **bar):
         if output.verbose:
-            say(f"{room.lab}: {student} is graded")
+            say(f"{room.lab}: graded {student}")
 
 
 def _elsewhere(scheduler: str | None) -> Elsewhere | None:
-    """What grades on the cluster with this scheduler; this machine's processes do without one."""
+    """The cluster with this scheduler; None to grade in this machine's processes."""
     if scheduler is None:
         return None
     try:
         from autograder.platforms.dask_cluster import on_cluster
     except ModuleNotFoundError as error:
         raise RuntimeError(
-            f"--scheduler needs the package {error.name}: `pip install distributed` gets it"
+            f"--scheduler needs the package {error.name}; run `pip install distributed`"
         ) from None
     return on_cluster(scheduler)
 
 
 def require_graded(out: OutFolder) -> None:
-    """Raise ValueError where `out` is no whole folder that was graded into."""
+    """Raise ValueError unless `out` is an undamaged results folder with grades."""
     from autograder.publish.wholeness import require_whole
     from autograder.store.roll import taken
 
     require_whole(out)
     if not taken(out):
         raise ValueError(
-            f"{out} holds no grades; expected the folder given to `autograder grade LAB --out OUT`"
+            f"{out} contains no grades; expected the OUT of `autograder grade LAB --out OUT`"
         )
 
 
@@ -230,10 +232,10 @@ def class_report(
     problems: Sequence[str] = (),
     remarks: Sequence[str] = (),
 ) -> Report:
-    """Return what a class came to, after writing the manual-review queue.
+    """Write the manual-review queue and return the report on a class.
 
-    `results` are all of those in `out`; with `lab` the report is about that lab alone, the list
-    and the problems about all. A submission that is missing is a problem too.
+    `results` are all results in `out`. With `lab`, text and data cover only that lab; the written
+    queue and the problems cover all. Missing submissions count as problems.
     """
     from autograder.publish import review_queue, summary
     from autograder.publish.audit import audit
@@ -269,7 +271,7 @@ def class_report(
 
 
 def _failed(results: Sequence[Result]) -> list[str]:
-    """A sentence for each submission that is not graded by the grader's own fault."""
+    """A sentence for each submission that the grader failed to grade."""
     return [
         f"{r.student}, {r.lab}: {r.reason} Run `autograder grade` again."
         for r in results

@@ -1,4 +1,4 @@
-"""`autograder formgrade`: opens Formgrader on a results folder's gradebook."""
+"""`autograder formgrade`: opens a results folder's gradebook in Formgrader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autograder.cli.common import Graded, require_graded
 
 __all__ = ["AS_GIVEN", "formgrade"]
 
-#: Typer's settings of a command that passes on what comes after its first argument.
+#: Typer's settings for a command that passes on everything after its first argument.
 AS_GIVEN = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
@@ -25,17 +25,17 @@ def formgrade(
         list[str] | None,
         typer.Argument(
             metavar="[OPTION]...",
-            help="Options of JupyterLab's, such as --no-browser or --port=9999.",
+            help="Options for JupyterLab, such as --no-browser or --port=9999.",
         ),
     ] = None,
 ) -> NoReturn:
-    """Open Formgrader, for manual grading and a look at verdicts."""
+    """Open Formgrader to grade manually and see verdicts."""
     require_graded(out)
     command = [sys.executable, "-m", "jupyter", "lab", "--LabApp.default_url=/formgrader"]
     if os.geteuid() == 0:
         command.append("--allow-root")
     export = f"autograder export {shlex.quote(str(out))}"
-    say(f"Ctrl-C ends it. Then write it all: {export}")
+    say(f"Press Ctrl-C to stop. Then publish your grades: {export}")
     # nbgrader finds its settings, and so the gradebook, in the folder that JupyterLab starts in. It
     # runs alembic by its bare name.
     os.chdir(out.path)

@@ -1,4 +1,4 @@
-"""`autograder grade` and `regrade`: from a folder of submissions to grades."""
+"""`autograder grade` and `regrade`: grade a folder of submissions."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ __all__ = ["Submissions", "grade", "regrade"]
 
 @dataclass(frozen=True)
 class Submissions:
-    """The options that say what is graded, and where its grades go."""
+    """The options for submissions and their results folder."""
 
     lab: Lab
     submitted: Annotated[
         Path,
         typer.Option(
-            metavar="DIR", help="The notebooks, laid out as DIR/<student>/<lab>/<lab>.ipynb."
+            metavar="DIR", help="Submissions, laid out as DIR/<student>/<lab>/<lab>.ipynb."
         ),
     ]
     out: Annotated[
         OutFolder,
-        out_option("Where grades, feedback and gradebook go; one folder for all labs of a course."),
+        out_option("Results folder for grades, feedback and gradebook; one for all labs."),
     ]
     scheduler: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Have a Dask cluster grade, whose machines see OUT and DIR at one path.",
+            help="Grade on a Dask cluster whose machines see OUT and DIR at the same path.",
         ),
     ] = None
 
@@ -80,13 +80,13 @@ def grade(course: Course, output: Output, these: Submissions, running: Running) 
 def _kept(
     room: Classroom, results: Sequence[Result], course: Course, these: Submissions
 ) -> list[str]:
-    """Say which grades stayed that grading again might change, and what shows how."""
+    """Say which grades were kept although grading again might change them, and how to see it."""
     from autograder.runs.outdated import outdated
 
     where = (these.lab, "--submitted", str(these.submitted), "--out", str(these.out))
     command = f"`{shlex.join(['autograder', *course.command_options, 'regrade', *where])}`"
     kept = [
-        f"{old}, and stay as they are. {command} shows what would change, and asks."
+        f"{old}, and stay as they are. {command} shows what would change and asks."
         for old in outdated(room.out, room.course, room.limits)
         if old.lab == room.lab
     ]
@@ -98,13 +98,13 @@ def _kept(
     if lack and has_gpu():
         kept.append(
             f"{room.lab}: {lack} submissions were graded without a GPU, and this machine has one. "
-            f"{command} shows what would change, and asks."
+            f"{command} shows what would change and asks."
         )
     return kept
 
 
 def regrade(course: Course, output: Output, these: Submissions, running: Running) -> Report:
-    """Grade again after a lab has changed; show what changes, and ask."""
+    """Grade again after a lab has changed; show changes and ask."""
     from autograder.review import changes
     from autograder.review import regrade as again
 
@@ -118,12 +118,12 @@ def regrade(course: Course, output: Output, these: Submissions, running: Running
     say(changes.told(comparison.changes, room.out))
     asks = bool(comparison.changes or comparison.new)
     if asks and not changes.agreed():
-        text = f"Nothing was written; the new results are in {again.beside(room).out}."
+        text = f"Nothing was written. The new results are in {again.beside(room).out}."
         return found(problems, text=text, data=_compared(comparison, written=False))
     results = again.commit(room, comparison)
     report = class_report(course, results, these.out, room.lab, problems)
     data = {**report.data, **_compared(comparison, written=True)}
-    text = f"Written. {these.out.changes} keeps what changed." if asks else ""
+    text = f"Written. {these.out.changes} lists the changes." if asks else ""
     return replace(report, text=text, data=data)
 
 
@@ -138,7 +138,7 @@ def _compared(comparison: Comparison, *, written: bool) -> dict[str, object]:
 def _grade_rounds(
     room: Classroom, these: Submissions, running: Running, output: Output
 ) -> tuple[list[str], list[str]]:
-    """Grade all attempts, and make those that count, by the rules in OUT, the room's own.
+    """Grade all attempts, and make the ones that count under OUT's rules the room's results.
 
     Returns problems and remarks.
     """

@@ -1,4 +1,4 @@
-"""`autograder gradescope`: makes what a learning platform grades with."""
+"""`autograder gradescope`: makes a lab's autograder for Gradescope."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from autograder.cli.report import Report
 __all__ = ["gradescope"]
 
 _SECRET = (
-    "The zip holds this lab's answers and a secret that was made for this lab from the course's: "
-    "upload it to Gradescope, and share it with nobody."
+    "The zip contains this lab's answers and a secret derived from the course secret: upload it to "
+    "Gradescope, and share it with nobody."
 )
 
 
 def gradescope(
     course: Course,
     lab: Lab,
-    to: Annotated[Path, typer.Option("--out", metavar="ZIP", help="Where the zip goes.")],
+    to: Annotated[Path, typer.Option("--out", metavar="ZIP", help="File for the zip.")],
 ) -> Report:
-    """Make the zip that grades a lab on Gradescope; keep it secret."""
+    """Make the zip that grades a lab on Gradescope. Keep it secret."""
     from autograder.platforms.gradescope_zip import make_zip, points_of
     from autograder.publish.export import points
 
@@ -36,11 +36,11 @@ def gradescope(
         f"Autograder points on Gradescope: {points(of.graded)}",
     ]
     if of.by_person:
-        lines.append(f"Points for manual grading there: {points(of.by_person)}")
+        lines.append(f"Points for manual grading on Gradescope: {points(of.by_person)}")
     if of.gpu:
-        lines.append(f"Left out, since they need a GPU: {points(of.gpu)}")
+        lines.append(f"Points left out because they need a GPU: {points(of.gpu)}")
     if of.isolation:
-        lines.append(f"Left out, since they need Linux namespaces: {points(of.isolation)}")
+        lines.append(f"Points left out because they need Linux namespaces: {points(of.isolation)}")
     return Report(
         text="\n".join(lines),
         data={"release": release, "points": asdict(of)},

@@ -1,8 +1,8 @@
-"""What a command found, as data; the one place that prints it, as text or as JSON.
+"""A command's report as data, and the one place that prints it as text or JSON.
 
-With `--json`, standard output has one JSON object and nothing else. All commands' have `command`,
-`schema`, `status`, `problems`, `remarks` and `paths`; docs/instructors.md says what else each has.
-Remarks and problems go to standard error either way.
+With `--json`, standard output has exactly one JSON object. Every command's object has `command`,
+`schema`, `status`, `problems`, `remarks` and `paths`; docs/instructors.md lists the other keys.
+Remarks and problems always go to standard error, too.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from peakmem.show.cli.colour import BAD, paint
 __all__ = ["OK", "PROBLEM", "SCHEMA", "STATUSES", "STOPPED", "USAGE", "Report", "found", "show"]
 
 OK, PROBLEM, USAGE, STOPPED = 0, 1, 2, 130
-SCHEMA = 2  # goes up when a key changes its meaning or goes; new keys may come at any time
+SCHEMA = 2  # rises when a key changes meaning or disappears; new keys may appear at any time
 STATUSES = """\
 exit status:
   0    all is well
-  1    done, but with a problem, which standard error names
-  2    not done: the command line or what it names is wrong; stderr says why
-  130  stopped by Ctrl-C; the same command goes on from there"""
+  1    done, but with a problem, named on standard error
+  2    not done: the command line or a file it names is invalid; stderr says why
+  130  stopped by Ctrl-C; run the same command again to continue"""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a command came to."""
+    """The outcome of a command."""
 
     #: The exit status.
     status: int = OK
-    #: What is printed for people.
+    #: The printed text.
     text: str = ""
-    #: The same and more for a program, as plain data.
+    #: The same and more as plain data, for programs.
     data: Mapping[str, Any] = field(default_factory=dict)
-    #: Sentences that change nothing about the status.
+    #: Sentences that don't affect the status.
     remarks: Sequence[str] = ()
-    #: Sentences that do.
+    #: Sentences that make the status 1 or higher.
     problems: Sequence[str] = ()
-    #: What the command wrote, by name.
+    #: Files and folders that the command wrote, by name.
     paths: Mapping[str, Path] = field(default_factory=dict)
 
 
 def found(problems: Sequence[str], **rest: Any) -> Report:
-    """Return the report of a command that did its work and found these problems, or none."""
+    """Return the report of a completed command; its status depends on the problems."""
     return Report(PROBLEM if problems else OK, problems=problems, **rest)
 
 
@@ -58,7 +58,7 @@ def show(report: Report, command: str, *, as_json: bool, quiet: bool = False) ->
     try:
         if as_json or not quiet:
             _print(report, command, as_json=as_json)
-    except BrokenPipeError:  # who reads it, such as `head`, has seen enough
+    except BrokenPipeError:  # its reader, such as `head`, has stopped
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     say(*report.remarks, to=sys.stderr)
     for problem in report.problems:

@@ -1,4 +1,4 @@
-"""`autograder rejudge`, `explain`, `audit`, `export`, `repair`: work on what is graded already."""
+"""`autograder rejudge`, `explain`, `audit`, `export`, `repair`: work on existing grades."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["audit", "explain", "export", "rejudge", "repair"]
 
 
 def rejudge(course: Course, out: Graded) -> Report:
-    """Judge the kept answers again after a judge was wrong; ask first."""
+    """Judge recorded answers again after a judge was fixed; ask first."""
     from autograder.review import changes
     from autograder.review import rejudge as again
     from autograder.rules.semester import read_semester
@@ -41,7 +41,7 @@ def rejudge(course: Course, out: Graded) -> Report:
     report = class_report(course, results, out)
     data = {**report.data, **_proposed(proposal, written=True)}
     log = out.changes
-    text = f"Written. {log} keeps what changed." if proposal.changes else ""
+    text = f"Written. {log} lists the changes." if proposal.changes else ""
     return replace(report, text=text, data=data)
 
 
@@ -62,9 +62,9 @@ def explain(
     course: Course,
     out: Graded,
     student: Annotated[str, typer.Argument(metavar="STUDENT")],
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Such as lab01-decode_fp32.")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="Task, such as lab01-decode_fp32.")],
 ) -> Report:
-    """Say case by case why a student has these points."""
+    """Explain a student's score case by case."""
     from autograder.review import explain as explaining
     from autograder.rules.semester import read_semester
 
@@ -83,8 +83,8 @@ def export(
         bool,
         typer.Option(
             "--partial",
-            help="Give students who wait for manual grading their points so far in canvas.csv, "
-            "where their cells are empty otherwise.",
+            help="Write the points so far into canvas.csv for students who are waiting for manual "
+            "grading, instead of leaving their cells empty.",
         ),
     ] = False,
 ) -> Report:
@@ -98,7 +98,7 @@ def export(
 def _exported(
     out: OutFolder, course: Course, results: Sequence[Result], *, so_far: bool = False
 ) -> Report:
-    """Write OUT/export from what was just published."""
+    """Write OUT/export from newly published results."""
     from autograder.publish import item_analysis, statistics, tables
     from autograder.publish.final_grades import people, standings
     from autograder.runs.outdated import outdated
@@ -143,7 +143,7 @@ def _exported(
 
 
 def _code(journal: Journal, result: Result, task: str) -> str:
-    """What a student wrote for a task, which only the journal's whole entry holds."""
+    """The student's code for a task, which only the full journal entry has."""
     from autograder.notebooks.graded import solution_source
 
     whole = journal.read(result.key)
@@ -154,7 +154,7 @@ def _not_final(cells: Mapping[str, Cells], students: int) -> list[str]:
     lines = []
     for lab, of_lab in cells.items():
         for count, hold in (
-            (of_lab.partial, "hold the points so far"),
+            (of_lab.partial, "have the points so far"),
             (of_lab.empty, "are empty"),
         ):
             if count:
@@ -166,21 +166,21 @@ def _not_final(cells: Mapping[str, Cells], students: int) -> list[str]:
 
 
 def repair(course: Course, out: Graded) -> Report:
-    """Rebuild what was damaged in OUT from its journal.
+    """Rebuild damaged files in OUT from its journal.
 
-    The gradebook, the pages and all tables are written again. No student's code runs and no grade
-    is made. Manual grades are kept, as far as the old gradebook or its last copy can be read.
-    Damaged files are moved to OUT/damaged.
+    Writes the gradebook, the pages and all tables again, without running students' code or making
+    grades. Keeps manual grades as far as the old gradebook or its last copy can be read. Moves
+    damaged files to OUT/damaged.
     """
     from autograder.review import repair as repairing
 
     done = repairing.repair(out, course)
     if not done.results:
-        raise ValueError(f"{out} holds no graded submission; run `autograder grade` again")
+        raise ValueError(f"{out} contains no graded submission; run `autograder grade` again")
     report = _exported(out, course, done.results)
     lines = [f"moved to {path}" for path in done.moved]
     lines += [f"rebuilt {sentence}" for sentence in done.rebuilt]
-    text = "\n".join(lines or ["Nothing was damaged; every derived file was written again."])
+    text = "\n".join(lines or ["Nothing was damaged. All derived files were written again."])
     problems = [*done.lost, *report.problems]
     data = {"moved": [str(path) for path in done.moved], "rebuilt": done.rebuilt}
     return replace(
@@ -193,7 +193,7 @@ def repair(course: Course, out: Graded) -> Report:
 
 
 def audit(out: Graded) -> Report:
-    """Check that no submission was lost."""
+    """Check that no submission is missing."""
     from autograder.publish import audit as auditing
     from autograder.publish.wholeness import require_whole
     from autograder.store.roll import taken

@@ -1,4 +1,4 @@
-"""`autograder doctor`, `bank`, `mutate`, `sample`, `demo`: what shows that the grader is right."""
+"""`autograder doctor`, `bank`, `mutate`, `sample`, `demo`: check that the grader works."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ __all__ = ["MeasureCommand", "bank", "demo", "doctor", "mutate", "sample"]
 
 _ROUNDS = 3
 
-Students = typer.Option(metavar="N", min=1, help="How many there are.")
-Seed = Annotated[int, typer.Option(metavar="S", help="Draw others with another number.")]
-Into = Annotated[Path, typer.Option("--out", metavar="DIR", help="A folder for what is made.")]
+Students = typer.Option(metavar="N", min=1, help="Number of students.")
+Seed = Annotated[int, typer.Option(metavar="S", help="Random seed.")]
+Into = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the output.")]
 
 
 class MeasureCommand(Command):
-    """A command whose option --measure may do without its value."""
+    """A command whose option --measure has an optional value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         at = args.index("--measure") + 1 if "--measure" in args else 0
@@ -57,24 +57,24 @@ def doctor(
         typer.Option(
             metavar="[N]",
             min=1,
-            help="Also grade the bank's right answers to exercises with a memory budget, N times "
-            f"each; {_ROUNDS} times without N.",
+            help="Also grade each correct answer to the exercises with a memory budget N times; "
+            f"{_ROUNDS} times by default.",
         ),
     ] = None,
 ) -> Report:
-    """Say whether this machine can grade safely."""
+    """Check whether this machine can grade safely."""
     from autograder.sandbox.host import uid_isolation
     from autograder.sandbox.host.isolation import missing_layers
     from autograder.sandbox.host.protection import protection
 
     missing = missing_layers()
-    text = "" if missing else "The sandbox works here: this machine can grade."
+    text = "" if missing else "The sandbox works: this machine can grade."
     problems = [*missing, "This machine can't grade until you fix that."] if missing else []
     lacking = uid_isolation.missing_layers() if missing else []
     if missing and not lacking:
         problems.append(
-            "The second way works here, a user id for each submission: only an autograder on "
-            "Gradescope takes it."
+            "This machine can isolate submissions by user ID, but only an autograder on Gradescope "
+            "uses that."
         )
     way = "user ids" if missing and not lacking else None if missing else "namespaces"
     data = {"can_grade": not missing, "missing": missing, "way": way, "gpu": has_gpu()}
@@ -94,7 +94,7 @@ def doctor(
 
 
 def _measure(course: Course, rounds: int, output: Output) -> list[Tally]:
-    """Grade right answers to the exercises with a memory budget, and count what went wrong."""
+    """Grade correct answers to the exercises with a memory budget, and count failures."""
     from autograder.trials import calibration
 
     gradings = calibration.calibrate(calibration.measured_labs(), course, rounds)
@@ -104,13 +104,13 @@ def _measure(course: Course, rounds: int, output: Output) -> list[Tally]:
 def bank(
     course: Course,
     output: Output,
-    answers: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of answers.")],
+    answers: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the answer bank.")],
     running: Running,
     lab: Annotated[
-        str | None, typer.Option(metavar="LAB", help="This one; all that DIR has if not given.")
+        str | None, typer.Option(metavar="LAB", help="Lab; by default, all in DIR.")
     ] = None,
 ) -> Report:
-    """Grade a bank of right and wrong answers."""
+    """Grade the correct and incorrect answers of an answer bank."""
     from autograder.content import find_lab, lab_names
     from autograder.notebooks.released import release_of
     from autograder.trials.answer_bank import check_bank, read_bank
@@ -154,19 +154,19 @@ def mutate(
     running: Running,
     task: Annotated[
         list[str] | None,
-        typer.Option(metavar="TASK", help="This exercise only; may be repeated."),
+        typer.Option(metavar="TASK", help="Only this exercise; may be repeated."),
     ] = None,
     explained: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             show_default="tests/mutants/LAB.toml",
-            help="Which mutants may survive, and why.",
+            help="File with the mutants that may survive, and the reasons.",
         ),
     ] = None,
     seed: Seed = 0,
 ) -> Report:
-    """Grade small slips in the solutions; all should lose points."""
+    """Grade solutions with small slips; all should lose points."""
     from autograder.trials import mutate as slips
 
     if (refused := cannot_run(running)) is not None:
@@ -179,7 +179,7 @@ def mutate(
     graded = slips.grade_mutants(solved, mutants, running.workers)
     bar = progress(graded, output, total=len(mutants), desc=lab, unit="mutant")
     report = slips.check_mutants(bar, allowed, tasks)
-    lines = [f"{name}: needs a GPU, so it was not run." for name in report.not_run]
+    lines = [f"{name}: not run, because it needs a GPU." for name in report.not_run]
     lines += [f"{name}: not judged." for name in report.doubted]
     lines.append(
         f"{lab}: {report.graded} mutants graded, {report.killed} killed, "
@@ -204,7 +204,7 @@ def sample(
         find_lab(lab), students, seed, to, course.bank, course.releases, has_gpu=has_gpu()
     )
     paths = {"submitted": to / "submitted", "truth": to / "truth.csv"}
-    text = f"{paths['submitted']} holds the class, {paths['truth']} its scores."
+    text = f"{paths['submitted']} contains the class, {paths['truth']} its scores."
     return Report(text=text, paths=paths)
 
 
@@ -216,7 +216,7 @@ def demo(
     students: Annotated[int, Students] = 24,
     seed: Seed = 0,
 ) -> Report:
-    """Sample a class, grade it, compare with the truth."""
+    """Sample a class, grade it, and compare with its known scores."""
     from autograder.content import lab_names
     from autograder.publish.publishing import publish
     from autograder.runs import classroom

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gradescope runs this as root, once, when the container's image is built: it installs the grader.
-# Nothing of it may be readable by the users that students' code will run as.
+# The users that run students' code must not be able to read any of it.
 set -euo pipefail
 cd /autograder/source
 umask 022
@@ -22,7 +22,7 @@ install_python() {
     export DEBIAN_FRONTEND=noninteractive
     apt-get update
     if ! apt-get install -y --no-install-recommends python3.12 python3.12-venv; then
-        echo "This image offers no Python 3.11 to 3.13: choose the one with Ubuntu 24.04." >&2
+        echo "This image has no Python 3.11 to 3.13. Choose the image with Ubuntu 24.04." >&2
         exit 1
     fi
 }
@@ -33,12 +33,12 @@ if [ ! -x /autograder/venv/bin/python ]; then
 fi
 python=/autograder/venv/bin/python
 
-# There is no GPU, but pip's torch for Linux brings gigabytes of CUDA. To leave them out, name the
-# package index of PyTorch's CPU builds here:
+# Gradescope has no GPU, but pip's torch for Linux includes gigabytes of CUDA libraries. To leave them
+# out, enter the package index of PyTorch's CPU builds here:
 # export PIP_EXTRA_INDEX_URL=
-# What the grader needs, where everybody may read it; the grader itself, where root alone may.
+# Every user may read the grader's dependencies; only root may read the grader.
 "$python" -m pip install --no-cache-dir -c constraints.txt -r requirements.txt
 "$python" -m pip install --no-cache-dir --no-deps --no-index --upgrade --target /autograder/grader \
     wheels/*.whl
 chmod -R go-rwx /autograder/source
-chmod 0700 /autograder/grader # not what is in there: a sandbox shows the library to students
+chmod 0700 /autograder/grader # not its contents: the sandbox shows the library to students

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Open the labs: python3 start.py [LAB], with an option of JupyterLab's after it, if you like.
+"""Open the labs: python3 start.py [LAB] [options for JupyterLab].
 
-It needs nothing but Python, on Linux, macOS and Windows. The first start makes a virtual
-environment, .venv, beside this file and installs the course in it; later ones start at once.
-Your notebooks are in my-labs, and nothing here ever overwrites one.
+It needs only Python, on Linux, macOS and Windows. The first start makes a virtual
+environment, .venv, beside this file and installs the course in it; later ones start immediately.
+Your notebooks are in my-labs. This program never overwrites one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OLDEST, NEWEST = (3, 11), (3, 13)
 REQUIREMENTS = "requirements.txt"
 DOCTOR = "from peakmem.show.cli import main; raise SystemExit(main(['doctor']))"
 
-# JupyterLab would ask each student for news, and offer versions that the course was not tried with.
+# Otherwise JupyterLab asks each student about news, and offers versions untested with the course.
 LAB_SETTINGS = """{
   "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}
 }
@@ -29,11 +29,11 @@ LAB_SETTINGS = """{
 
 
 class Stop(Exception):
-    """A sentence that tells the person what is wrong and what to do about it."""
+    """An error message for the user: what is wrong, and what to do."""
 
 
 def main(arguments: list[str], folder: Path) -> int:
-    """Set up what is missing, copy what is new, open JupyterLab; 2 where the student has to act."""
+    """Install the course, copy new labs and open JupyterLab; return 2 if the student must act."""
     try:
         require_python(sys.version_info[:2])
         if arguments == ["doctor"]:
@@ -46,31 +46,31 @@ def main(arguments: list[str], folder: Path) -> int:
         print(stop, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nStopped. The same command goes on from here.", file=sys.stderr)
+        print("\nStopped. Run the same command again to continue.", file=sys.stderr)
         return 130
 
 
 def require_python(version: tuple[int, ...]) -> None:
-    """Stop unless the labs run on this version of Python."""
+    """Raise Stop unless the labs run on this version of Python."""
     if not OLDEST <= version <= NEWEST:
         newest, oldest, this = ("{}.{}".format(*v) for v in (NEWEST, OLDEST, version))
         command = f"py -{newest}" if os.name == "nt" else f"python{newest}"
         raise Stop(
-            f"The labs run on Python {oldest} to {newest}, and this is {this}. "
-            f"Install Python {newest} and start again with it: {command} start.py"
+            f"This is Python {this}, but the labs need Python {oldest} to {newest}. "
+            f"Install Python {newest} and run: {command} start.py"
         )
 
 
 def set_up(folder: Path) -> Path:
-    """Return a Python that has the course: this one, or else that of .venv, made if needed."""
-    if all(map(importlib.util.find_spec, ("peakmem", "jupyterlab"))):  # conda's, say
+    """Return a Python that has the course: this one or .venv's, created if needed."""
+    if all(map(importlib.util.find_spec, ("peakmem", "jupyterlab"))):  # such as conda's
         return Path(sys.executable)
     venv = folder / ".venv"
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp, wanted = venv / "course-setup.txt", fingerprint(folder)
     if python.exists() and stamp.is_file() and stamp.read_text(encoding="ascii") == wanted:
         return python
-    print("Setting up .venv: once, for some minutes.", flush=True)
+    print("Setting up .venv. This takes a few minutes, once.", flush=True)
     if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
         package = "python{}.{}-venv".format(*sys.version_info)
         raise Stop(
@@ -80,21 +80,21 @@ def set_up(folder: Path) -> Path:
     stamp.unlink(missing_ok=True)
     pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
     steps = [[sys.executable, "-m", "venv", str(venv)]]
-    if python.exists():  # pip would keep a library of the same version, however old it is
+    if python.exists():  # pip would keep an older build of the same version
         steps.append([*pip, "uninstall", "--quiet", "--yes", "peakmem"])
     steps.append([*pip, "install", "-r", REQUIREMENTS])
     for step in steps:
         if subprocess.call(step, cwd=folder) != 0:
             raise Stop(
-                "The setup failed; the lines above say why. "
-                "The same command tries again and keeps what is already there."
+                "The setup failed; see the lines above. "
+                "Run the same command to try again; it keeps what is already installed."
             )
     stamp.write_text(wanted, encoding="ascii")
     return python
 
 
 def fingerprint(folder: Path) -> str:
-    """A hash of all that decides what .venv holds; the folder too, as a venv cannot move."""
+    """A hash of everything .venv depends on, including the folder: a venv can't be moved."""
     digest = hashlib.sha256(f"{sys.version}\n{folder}".encode())
     for path in [folder / REQUIREMENTS, folder / "constraints.txt", *sorted(folder.glob("*.whl"))]:
         digest.update(b"\0" + path.read_bytes())
@@ -102,23 +102,23 @@ def fingerprint(folder: Path) -> str:
 
 
 def find_lab(folder: Path, name: str) -> str:
-    """The lab of this name, or of this beginning (`lab01`); Stop, with the names, for others."""
+    """The lab with this name or beginning (`lab01`). Raises Stop, listing the labs, if unknown."""
     labs = sorted(path.name for path in (folder / "released").glob("lab*"))
     found = [lab for lab in labs if name in (lab, lab.partition("_")[0])]
     if not found:
-        raise Stop(f"There is no lab named {name}; the labs are {', '.join(labs)}.")
+        raise Stop(f"There is no lab named {name}. The labs are {', '.join(labs)}.")
     return found[0]
 
 
 def open_lab(folder: Path, python: Path, lab: str, options: list[str]) -> int:
-    """Open JupyterLab in the student's own folder, at this lab if one is named."""
+    """Open JupyterLab in the student's folder, at this lab if one is given."""
     released, own = folder / "released", folder / "my-labs"
     copy_new_files(released, own)
-    print(f"Your notebooks are in {own}; they are yours, and nothing here overwrites them.")
+    print(f"Your notebooks are in {own}. This program never overwrites them.")
     for name in sorted(path.name for path in released.glob("lab*")):
         path = Path(name, f"{name}.ipynb")
         if release_of(own / path) != release_of(released / path):
-            print(f"{name}: there is a newer release in {released / path}; yours stays as it is.")
+            print(f"{name}: a newer release is in {released / path}. Your notebook stays as it is.")
     settings = folder / ".jupyter-settings"
     settings.mkdir(exist_ok=True)
     (settings / "overrides.json").write_text(LAB_SETTINGS, encoding="ascii")
@@ -131,31 +131,31 @@ def open_lab(folder: Path, python: Path, lab: str, options: list[str]) -> int:
 
 
 def copy_new_files(released: Path, own: Path) -> None:
-    """Copy what `own` does not have yet from `released`; leave every file that is there alone."""
+    """Copy files that `own` lacks from `released`; never overwrite a file."""
     for source in sorted(path for path in released.rglob("*") if path.is_file()):
         target = own / source.relative_to(released)
         if target.exists():
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Copied under another name first: a copy cut short is not taken for the student's file.
+        # Copied under another name first, so that an interrupted copy doesn't look complete.
         partial = target.with_name(target.name + ".part")
         shutil.copyfile(source, partial)
         partial.rename(target)
 
 
 def release_of(notebook: Path) -> str:
-    """The release that a notebook says it comes from, or "" if it says none."""
+    """The release in a notebook's metadata; "" if there is none."""
     try:
         metadata = json.loads(notebook.read_text(encoding="utf-8"))["metadata"]
         return str(metadata["peakmem"]["release"])
-    except (ValueError, KeyError, TypeError, OSError):  # cleared by another editor, say
+    except (ValueError, KeyError, TypeError, OSError):  # for example, cleared by another editor
         return ""
 
 
 def run(command: list[str], folder: Path) -> int:
-    """Run a program to its end; return its exit status.
+    """Run a program to its end and return its exit status.
 
-    Ctrl-C goes to the program too, which decides what it means (JupyterLab asks back).
+    Ctrl-C also reaches the program, which decides what to do (JupyterLab asks for confirmation).
     """
     sys.stdout.flush()
     with subprocess.Popen(command, cwd=folder) as program:

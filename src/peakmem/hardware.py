@@ -1,4 +1,4 @@
-"""What students write for `peakmem.specs.hardware`."""
+"""The students' name for `peakmem.specs.hardware`."""
 
 from peakmem.specs.hardware import *  # noqa: F403
 from peakmem.specs.hardware import __all__ as __all__

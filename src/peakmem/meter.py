@@ -1,4 +1,4 @@
-"""What students write for `peakmem.measure.meter`."""
+"""The students' name for `peakmem.measure.meter`."""
 
 from peakmem.measure.meter import *  # noqa: F403
 from peakmem.measure.meter import __all__ as __all__

@@ -1,4 +1,4 @@
-"""What students write for `peakmem.measure.ranks`."""
+"""The students' name for `peakmem.measure.ranks`."""
 
 from peakmem.measure.ranks import *  # noqa: F403
 from peakmem.measure.ranks import __all__ as __all__

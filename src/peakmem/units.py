@@ -1,4 +1,4 @@
-"""What students write for `peakmem.core.units`."""
+"""The students' name for `peakmem.core.units`."""
 
 from peakmem.core.units import *  # noqa: F403
 from peakmem.core.units import __all__ as __all__

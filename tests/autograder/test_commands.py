@@ -278,7 +278,7 @@ def test_verbose_says_where_an_error_came_from(
 ) -> None:
     assert app.main(["export", str(tmp_path), *option]) == USAGE
     told = capsys.readouterr().err
-    assert "holds no grades" in told
+    assert "contains no grades" in told
     assert ("Traceback" in told) is bool(option)
 
 
@@ -298,7 +298,7 @@ def test_ctrl_c_ends_with_130_and_says_that_the_same_command_goes_on(
         signal.signal(signal.SIGINT, before)
     out, err = capsys.readouterr()
     assert json.loads(out)["status"] == STOPPED
-    assert "The same command goes on from here." in err
+    assert "Run the same command again to continue." in err
 
 
 def test_every_commands_help_names_the_statuses(capsys: pytest.CaptureFixture[str]) -> None:
@@ -452,9 +452,9 @@ FILE = f"{LAB01}/{LAB01}.ipynb"
 @pytest.mark.parametrize(
     ("prepare", "out", "said"),
     [
-        (lambda s: place(s, f"submitted/ada/{FILE}"), "out", f"holds no student's {FILE}"),
+        (lambda s: place(s, f"submitted/ada/{FILE}"), "out", f"contains no student's {FILE}"),
         (lambda s: None, "out", "but it is empty"),
-        (lambda s: place(s, "taken.json"), "out", "is a folder of grades, an OUT"),
+        (lambda s: place(s, "taken.json"), "out", "is a results folder"),
         (lambda s: place(s, f"ada/{FILE}"), "in/out", "each folder belongs to a student"),
         (lambda s: place(s, f"ada/{FILE}"), "in", "each folder belongs to a student"),
         (
@@ -485,7 +485,7 @@ def test_an_out_that_cannot_be_a_folder_is_named_with_the_remedy(tmp_path: Path)
     room = Class(tmp_path, REPOSITORY)
     where = ("--submitted", tmp_path / "in", "--out", tmp_path / "file")
     data = read(command(room, "grade", LAB01, *where, "--json", "--insecure"), USAGE)
-    assert "cannot be written (File exists); give another OUT" in data["problems"][0]
+    assert "can't be written (File exists); give another OUT" in data["problems"][0]
 
 
 @sandboxed
@@ -511,8 +511,8 @@ def test_other_notebooks_and_strangers_are_told_of(room: Class) -> None:
     (room.out / "roster.csv").write_text("id\nada\nkim\npdf\nzoe\n")
     data = on_class(room, "grade")
     assert data["remarks"] == [
-        f"{LAB01}: notebooks submitted beside {LAB01}.ipynb were not opened: "
+        f"{LAB01}: only {LAB01}.ipynb is graded; other notebooks were not opened: "
         f"ada ({LAB01}-Copy1.ipynb).",
-        f"{LAB01}: submitted, but not on the roster: lin.",
+        f"{LAB01}: submissions from students who aren't on the roster: lin.",
     ]
     assert data["labs"][0]["not_submitted"] == 1

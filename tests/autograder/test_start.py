@@ -76,7 +76,9 @@ def test_it_needs_nothing_but_python_and_speaks_on_an_old_one() -> None:
     assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
     for version in [(3, 11), (3, 13)]:
         start.require_python(version)
-    with pytest.raises(start.Stop, match=r"Python 3\.11 to 3\.13, and this is 3\.10\. Install"):
+    with pytest.raises(
+        start.Stop, match=r"This is Python 3\.10, but .* Python 3\.11 to 3\.13\. Install"
+    ):
         start.require_python((3, 10))
 
 
@@ -114,7 +116,7 @@ def test_a_failed_setup_is_tried_again(
 ) -> None:
     recorder.fails = "install"
     assert start.main([], folder) == 2
-    assert "The same command tries again" in capsys.readouterr().err
+    assert "Run the same command to try again" in capsys.readouterr().err
     recorder.fails = "nothing"
     assert start.main([], folder) == 0
 
@@ -143,7 +145,7 @@ def test_a_python_without_venv_gets_one_sentence(
 @pytest.mark.usefixtures("recorder")
 def test_an_unknown_lab_gets_the_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert start.main(["lab99"], folder) == 2
-    assert f"no lab named lab99; the labs are {LAB}." in capsys.readouterr().err
+    assert f"no lab named lab99. The labs are {LAB}." in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("recorder")
@@ -163,7 +165,7 @@ def test_a_newer_release_leaves_the_students_work_alone(
     start.main([], folder)
     assert "my answers" in own.read_text()
     assert (folder / "my-labs/lab02_sizing" / newer.name).is_file()
-    assert f"{LAB}: there is a newer release in {newer}" in capsys.readouterr().out
+    assert f"{LAB}: a newer release is in {newer}" in capsys.readouterr().out
     own.write_text("no JSON at all")
     start.main([], folder)
     assert own.read_text() == "no JSON at all"
@@ -174,4 +176,4 @@ def test_the_program_runs_as_a_student_starts_it(folder: Path) -> None:
     command = [sys.executable, "start.py", "lab77"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"There is no lab named lab77; the labs are {LAB}.\n"
+    assert done.stderr == f"There is no lab named lab77. The labs are {LAB}.\n"

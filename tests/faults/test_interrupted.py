@@ -95,7 +95,7 @@ def test_control_c_stops_cleanly_and_the_same_command_goes_on(
         for _ in range(times):
             running.press_control_c()
         assert wait_for_end(running) == 130, running.shown
-        assert "The same command goes on from here." in running.shown
+        assert "Run the same command again to continue." in running.shown
         assert "Traceback" not in running.shown
         assert psutil.wait_procs(below, timeout=600)[1] == []
         assert "Traceback" not in running.look()

@@ -66,7 +66,7 @@ def doctor(
     return handed_down(user, setting, code, place)
 
 
-WORKS = "The sandbox works here"
+WORKS = "The sandbox works"
 
 
 @pytest.mark.slow

@@ -135,7 +135,7 @@ for folder in (os.getcwd(), os.path.expanduser("~"), "/tmp", *sys.path):
         "rows-of-nothing",
         "import numpy\ndef largest_micro_batch(run, upper): return numpy.zeros((2**40, 0))",
         points=0,
-        says="too many rows",
+        says="more than 1,048,576 rows",
     ),
     Attack(
         "rows-of-nothing-on-the-wire",

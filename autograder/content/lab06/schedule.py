@@ -245,7 +245,7 @@ schedule = Task(
         "never_comes_back": "Your schedule sends stages out and never brings them back, but their "
         "backward needs them.",
         "in_before_out": "Your list has what comes in before what goes out. The link works through "
-        "the list in order, so it waits for ever for bytes that have not left.",
+        "the list in order, so it waits forever for bytes that have not left.",
         "first_out_first_in": "Your schedule brings the stages back in the order of forward. "
         "Backward needs the last one first: bring them back in the opposite order.",
         "last_stage_too": "Your schedule sends the last stage out. Its backward comes right after "

@@ -1,4 +1,4 @@
-"""What everything stands on: units, errors, and the encoding of plain data."""
+"""The foundation of all other folders: units, errors, and the encoding of plain data."""
 
 from peakmem.core.lazy import loader
 

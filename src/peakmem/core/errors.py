@@ -1,22 +1,22 @@
-"""The errors of this library, each with what you need to act on it.
+"""The library's exceptions as one tree, each with the data you need to act on it.
 
     PeakmemError
     ├── OutOfMemory    a run needed more memory than its budget   (also a MemoryError)
-    ├── Infeasible     no plan keeps within the budget            (also a ValueError)
+    ├── Infeasible     no plan stays within the budget            (also a ValueError)
     │   └── Stuck      a plan's next step can never start         (plan.player)
     ├── NotDefined     an exercise's function is missing          (also a NameError)
     ├── PlainError     a value is not plain data                  (core.serialization, a ValueError)
-    ├── RankError      one rank of several failed or died         (also a RuntimeError)
-    ├── RanksTimeout   ranks still run, or wait for each other    (also a TimeoutError)
-    ├── SelfCheckFailed  a self-check's cases don't all pass      (labs.self_check,
+    ├── RankError      one rank failed or died                    (also a RuntimeError)
+    ├── RanksTimeout   ranks didn't return in time                (also a TimeoutError)
+    ├── SelfCheckFailed  a self-check has failing cases           (labs.self_check,
     │                                                              an AssertionError)
-    ├── Unreadable     a command line can't be read               (show.cli.program)
-    ├── UnreadableSnapshot  a file is no snapshot, or more than plain data
+    ├── Unreadable     a command line can't be parsed             (show.cli.program)
+    ├── UnreadableSnapshot  a file isn't a snapshot of plain data
     │                                                             (measure.snapshot, a ValueError)
-    └── Untraceable    fake tensors don't show an operator        (measure.workspaces,
+    └── Untraceable    a trace can't see an operator's memory     (measure.workspaces,
                                                                    a NotImplementedError)
 
-A value that makes no sense, such as a batch of 0, is a plain ValueError.
+An argument out of range, such as a batch of 0, raises Python's own ValueError.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ __all__ = [
     "RankError",
     "RanksTimeout",
     "did_you_mean",
+    "require_one_of",
     "require_whole",
 ]
 
 
 class PeakmemError(Exception):
-    """What all errors of this library's own are, so that one `except` can catch them."""
+    """Base class of the library's exceptions: one `except` catches them all."""
 
 
 class OutOfMemory(PeakmemError, MemoryError):
     """A run needed more memory than its budget.
 
-    `needed_bytes` is what was live when the run was stopped, `budget_bytes` what it may have.
-    Both are None if a device reported only that it was full.
+    `needed_bytes` were live when the run was stopped; it was allowed `budget_bytes`. Both are None
+    if a device reported only that it was full.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class OutOfMemory(PeakmemError, MemoryError):
 
 
 class Infeasible(PeakmemError, ValueError):
-    """No plan keeps within the budget; `least_budget_bytes` is the smallest that would do."""
+    """No plan stays within the budget; `least_budget_bytes` is the smallest sufficient budget."""
 
     def __init__(self, message: str, *, least_budget_bytes: int | None = None) -> None:
         super().__init__(message)
@@ -68,14 +69,14 @@ class Infeasible(PeakmemError, ValueError):
 
 
 class NotDefined(PeakmemError, NameError):
-    """A function or class that an exercise asks for is not in the notebook."""
+    """The notebook doesn't define a function or class that an exercise asks for."""
 
 
 class RankError(PeakmemError, RuntimeError):
-    """A rank raised an error or died; `rank` is its number.
+    """Rank number `rank` raised an exception or died.
 
-    `kind` is the name of the error's type, and `function` that of the function that raised it; both
-    are empty if the process ended without one.
+    `kind` names the exception's type and `function` the function that raised it. Both are empty if
+    the process died without raising one.
     """
 
     def __init__(self, message: str, *, rank: int, kind: str = "", function: str = "") -> None:
@@ -86,7 +87,7 @@ class RankError(PeakmemError, RuntimeError):
 
 
 class RanksTimeout(PeakmemError, TimeoutError):
-    """Some ranks did not return in time; `where` says for each of those what it waits in."""
+    """Some ranks didn't return in time; `where` maps each of them to the call it is waiting in."""
 
     def __init__(self, message: str, *, where: Mapping[int, str]) -> None:
         super().__init__(message)
@@ -94,7 +95,7 @@ class RanksTimeout(PeakmemError, TimeoutError):
 
 
 def require_whole(name: str, value: object) -> None:
-    """Raise ValueError, with the name, for anything but a whole number of at least 1.
+    """Raise ValueError, naming the argument, unless `value` is a whole number of at least 1.
 
     >>> require_whole("batch", 8)
     """
@@ -102,8 +103,21 @@ def require_whole(name: str, value: object) -> None:
         raise ValueError(f"expected {name} to be a whole number of at least 1, but got {value!r}")
 
 
+def require_one_of(name: str, value: object, known: Iterable[object]) -> None:
+    """Raise ValueError, naming the argument and listing the choices, unless `value` is known.
+
+    >>> require_one_of("zero", 3, (0, 1, 2, 3))
+    """
+    choices = list(known)
+    if value not in choices:
+        raise ValueError(
+            f"{name}={value!r} is unknown{did_you_mean(value, choices)}; "
+            f"use one of {', '.join(map(repr, choices))}"
+        )
+
+
 def did_you_mean(value: object, known: Iterable[object]) -> str:
-    """Return a hint at the known name that an unknown one is part of or near to; empty if none is.
+    """Return a hint at the known name closest to an unknown one; empty if none is close.
 
     >>> did_you_mean("adamw8bit", ["sgd", "adam8bit"]), did_you_mean("gpt3", ["gpt2", "gpt3-175b"])
     (" (did you mean 'adam8bit'?)", " (did you mean 'gpt3-175b'?)")

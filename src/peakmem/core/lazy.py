@@ -1,4 +1,4 @@
-"""A folder's public face whose modules are loaded when their names are first asked for."""
+"""Lazy public faces: a package imports a module when one of its names is first used."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["loader"]
 
 
 def loader(package: str, places: Mapping[str, str]) -> Callable[[str], object]:
-    """Return the `__getattr__` of a package that offers each name from its module in `places`.
+    """Return a `__getattr__` for a package that takes each name from its module in `places`.
 
-    A face that imported its modules would load all of a folder for one of them, and could not be
-    imported at all in a lab that hides one.
+    Importing the modules eagerly would load the whole folder for one name, and would fail in a lab
+    that hides one of them.
 
     >>> loader("peakmem.core", {"both": "units"})("both")(512)
     '512 B'

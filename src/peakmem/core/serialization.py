@@ -1,9 +1,9 @@
-"""Plain data as bytes: what may pass between a student's process and the grader.
+"""Plain data as bytes: the only data that passes between a student's process and the grader.
 
-Plain data is None, bool, int, float (with -0.0, inf and NaN), str, bytes, list, tuple, set,
-frozenset, dict, and numpy arrays of numbers. It is written as a line of JSON in which every value
-that JSON cannot tell apart carries a tag; the arrays' bytes follow, as they are and in order. So
-decoding builds data and never runs anything: no pickle.
+Plain data is None, bool, int, float (including -0.0, inf and NaN), str, bytes, list, tuple, set,
+frozenset, dict, and numpy arrays of numbers. Its encoding is a line of JSON, in which a value that
+JSON can't express carries a tag, followed by the raw bytes of the arrays in order. Decoding builds
+data and never runs code: there is no pickle.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from peakmem.core.errors import PeakmemError
 
 __all__ = ["PlainError", "decode", "encode"]
 
-# Of arrays: bool, integers, floats, complex, in both orders of bytes; never objects or records.
+# Dtypes of arrays: bool, integers, floats, complex, in either byte order; no objects or records.
 _DTYPES = {
     dtype.str: dtype
     for code in "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"]
@@ -30,30 +30,30 @@ _DTYPES = {
 _COLLECTIONS = (tuple, set, frozenset)
 _ATOMS = {bool, int, float, str, type(None)}
 _ROWS = {list, tuple}
-_SHORT = 8  # items of a list that are sooner gone through than looked at together
+_SHORT = 8  # lists up to this length are faster to encode item by item
 _MAX_DEPTH = 64
 _MAX_DIMENSIONS = 64
-_MAX_ROWS = 2**20  # of an array without elements, whose sides cost no byte
-_MAX_KEYS = 1000  # of one set or dict: keys may be chosen so that their table takes hours to build
+_MAX_ROWS = 2**20  # of an array without elements: its sides cost no bytes, so nothing else bounds
+_MAX_KEYS = 1000  # of one set or dict: colliding keys can make its hash table take hours to build
 
-# What it is given was built by `_to_json`, and holds no cycle.
+# Its input comes from `_to_json`, so it contains no cycle.
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
 class PlainError(PeakmemError, ValueError):
-    """A value is not plain data, or bytes are not the encoding of any."""
+    """A value is not plain data, or bytes are not an encoding of plain data."""
 
 
 def encode(value: Any, *, around: int = 0) -> bytes:
-    """Return plain data as bytes; numpy scalars are written as the Python number they hold.
+    """Return plain data as bytes; numpy scalars are encoded as Python numbers.
 
-    Of its levels, the outermost `around` do not count towards how deep data may be nested: they are
-    what somebody who keeps the data has put around it.
+    The outermost `around` levels don't count towards the nesting limit: they are the caller's
+    envelope around the data.
 
     >>> decode(encode({"loss": float("inf"), 3: (1, 2)}))
     {'loss': inf, 3: (1, 2)}
 
-    Raises PlainError, naming the type, for anything else.
+    Raises PlainError, naming the type, if a value is not plain data.
     """
     arrays: list[Any] = []
     line = _ENCODER.encode(_to_json(value, -around, arrays)).encode()
@@ -61,7 +61,7 @@ def encode(value: Any, *, around: int = 0) -> bytes:
 
 
 def decode(data: bytes | bytearray, *, around: int = 0) -> Any:
-    """Return the plain data that `encode` wrote; PlainError where the bytes are anything else."""
+    """Return the plain data that `encode` wrote. Raises PlainError for any other bytes."""
     end = data.find(b"\n")
     end = len(data) if end < 0 else end
     arrays = _Arrays(data, end + 1)
@@ -77,10 +77,10 @@ def decode(data: bytes | bytearray, *, around: int = 0) -> Any:
 
 
 def _to_json(value: Any, depth: int, arrays: list[Any]) -> Any:
-    """The value as JSON; the bytes of its arrays are added to `arrays`."""
+    """Return the value as JSON, and append the bytes of its arrays to `arrays`."""
     if depth > _MAX_DEPTH:
         raise PlainError(f"plain data is nested at most {_MAX_DEPTH} deep; this is deeper")
-    kind_of = type(value)  # most values are of these very types, and there are many
+    kind_of = type(value)  # a fast path: nearly all values have exactly these types
     if kind_of is float:
         return _float_to_json(value)
     if kind_of is int:
@@ -127,19 +127,19 @@ _TOO_MANY_KEYS = (
 
 
 def _items_to_json(items: Sequence[Any], depth: int, arrays: list[Any]) -> Sequence[Any]:
-    """Each item as JSON, in which tuples are lists."""
+    """Return each item as JSON."""
     if len(items) > _SHORT and depth < _MAX_DEPTH:
         if _are_json(items):
             return items
         kinds = set(map(type, items))
-        # Calls, and what came of each, are rows of a few items; there are thousands of them.
+        # Recorded calls and their results are thousands of short rows: encode them in one go.
         if kinds <= _ROWS and _are_json(list(chain.from_iterable(items))):
             return [{"tuple": row} if type(row) is tuple else row for row in items]
     return [_to_json(item, depth, arrays) for item in items]
 
 
 def _are_json(items: Sequence[Any]) -> bool:
-    """Whether these are JSON as they stand, as a list of thousands of numbers mostly is."""
+    """Whether these are valid JSON already, as long lists of numbers usually are."""
     kinds = set(map(type, items))
     if not kinds <= _ATOMS:
         return False
@@ -154,7 +154,7 @@ def _of(kind: type, kinds: set[type], items: Sequence[Any]) -> Sequence[Any]:
 
 
 def _int_to_json(value: int) -> Any:
-    # Python refuses to read decimal integers of over 4300 digits; hexadecimal has no such limit.
+    # Python refuses to parse decimal integers of over 4300 digits; hexadecimal has no such limit.
     return value if abs(value) < 2**63 else {"int": hex(value)}
 
 
@@ -206,7 +206,7 @@ def _from_json(value: Any, depth: int, arrays: _Arrays) -> Any:
 
 
 def _are_rows(value: list[dict[str, Any]]) -> bool:
-    """Whether these are tuples of nothing that has a tag of its own."""
+    """Whether these are all tuples whose items carry no tags."""
     bodies = [row["tuple"] for row in value if row.keys() == {"tuple"}]
     if len(bodies) < len(value) or set(map(type, bodies)) != {list}:
         return False
@@ -214,7 +214,7 @@ def _are_rows(value: list[dict[str, Any]]) -> bool:
 
 
 class _Arrays:
-    """The arrays' bytes, taken one array after the other: each byte belongs to one at most."""
+    """The arrays' bytes, consumed in order, so that no byte serves two arrays."""
 
     def __init__(self, data: bytes | bytearray, start: int) -> None:
         self._data = data
@@ -227,20 +227,24 @@ class _Arrays:
     def next(self, kind: str, order: Literal["C", "F"], shape: list[int]) -> np.ndarray:
         dtype = _DTYPES[kind]
         if order not in ("C", "F") or len(shape) > _MAX_DIMENSIONS or set(map(type, shape)) - {int}:
-            raise PlainError("this is no array of plain data")
+            raise PlainError(
+                f"an array of plain data needs order 'C' or 'F' and up to {_MAX_DIMENSIONS} whole "
+                f"numbers as its shape, but got order {order!r} and shape {shape!r:.80}"
+            )
         size = math.prod(shape) * dtype.itemsize
-        # What is said of it is believed only where the bytes are there, so that nothing is
-        # allocated for a huge shape.
+        # Check the claimed size against the bytes present, so that a huge shape allocates nothing.
         if min(shape, default=0) < 0 or size > self.left:
             raise PlainError("an array's shape does not match its bytes")
         _check_sides(shape)
-        # A copy: the student's function may write into its arguments.
+        # Copied, because the student's function may write into its arguments.
         array: np.ndarray = np.ndarray(shape, dtype, self._data, self._at, order=order).copy(order)
         self._at += size
         return array
 
 
 def _check_sides(shape: Sequence[int]) -> None:
-    # Whoever goes through endless rows of nothing never comes to an end.
+    # A loop over the rows of an array of shape (10**18, 0) would never end.
     if 0 in shape and math.prod(side for side in shape if side) > _MAX_ROWS:
-        raise PlainError(f"an array of shape {tuple(shape)} has no elements, and too many rows")
+        raise PlainError(
+            f"an array of shape {tuple(shape)} has no elements, but more than {_MAX_ROWS:,} rows"
+        )

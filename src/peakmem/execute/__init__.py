@@ -1,4 +1,4 @@
-"""Plans carried out on a device: saved tensors that leave it, wait on the host and return."""
+"""Plans run on a real device: saved tensors move to the host and back."""
 
 from peakmem.core.lazy import loader
 

@@ -1,9 +1,9 @@
-"""Plans for real: a module's stages run as a plan says, to the byte as it was simulated.
+"""The one executor of plans: runs a module's stages with exactly the simulated memory.
 
-Steps and copies begin and end in the order in which the simulator has them, whatever their real
-times are, so memory goes the way that was simulated.
+Steps and copies begin and end in the simulator's order, however long they really take, so memory
+follows the simulated timeline.
 
-Long because lab 6 hides the executor as one module: a part that stood beside it would give its
+Long because lab 6 hides the executor as one module: a part in another module would give lab 6's
 answers away.
 """
 
@@ -37,10 +37,10 @@ __all__ = ["Execution", "run"]
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of a plan that was run."""
+    """A run of a plan: its wall time and when each part ran."""
 
     seconds: float
-    #: When each step and copy really ran.
+    #: When each step and copy really ran, in seconds from the start.
     spans: tuple[Span, ...]
 
 
@@ -51,21 +51,21 @@ def run(
     chain: Chain | None = None,
     gradient_of: Callable[[torch.Tensor], torch.Tensor] = torch.ones_like,
 ) -> Execution:
-    """Run a forward and a backward of the stages as a plan says; gradients add up as always.
+    """Run one forward and one backward pass as a plan says; gradients accumulate as usual.
 
-    `module` is an nn.Sequential, or its stages in order. `chain` has the figures that the plan's
-    copies were timed with, and is needed where there are copies. `gradient_of` gets the output and
-    returns its gradient; the default is that of output.sum(), and right for a module that ends in a
-    scalar loss. Gradients equal those of an ordinary step: what is recomputed draws the same random
-    numbers, and changes copies of buffers, the only bytes that a plan does not count. No stage may
-    change its input in place.
+    `module` is an nn.Sequential or its stages in order. `chain` has the times and sizes that the
+    plan's copies were scheduled with; a plan with copies needs it. `gradient_of` maps the output to
+    its gradient. The default is the gradient of output.sum(), which suits a module that ends in a
+    scalar loss. Gradients equal those of an ordinary step: recomputation draws the same random
+    numbers and updates copies of the buffers, the only bytes that a plan doesn't count. No stage
+    may change its input in place.
 
-    With copies, each stage's saved tensors go to files where `inputs` are on the CPU, and to pinned
-    memory, beside the compute, where they are on a GPU. Nothing is left there or on the device
-    afterwards, after an error neither.
+    Copies go to files if `inputs` are on the CPU. If they are on a GPU, copies go to pinned memory
+    while it computes. Everything is freed afterwards, even after an error.
 
-    Raises ValueError for another number of stages than the plan's, copies without a chain, and a
-    stage that works in place; what `peakmem.plan.simulator.simulate` raises for what is no plan.
+    Raises ValueError if the number of stages isn't the plan's, if a plan with copies comes without
+    a chain, if a stage works in place, or, as `peakmem.plan.simulator.simulate` does, if the plan
+    is invalid.
 
     >>> from peakmem.plan.chain import Stage
     >>> from peakmem.plan.segments import every_k
@@ -84,7 +84,9 @@ def run(
             + "; plan for this very module"
         )
     if plan.copies and chain is None:
-        raise ValueError("a plan with copies needs the chain that they were timed with: chain=...")
+        raise ValueError(
+            "a plan with copies needs the chain it was made for, but got none; give chain=..."
+        )
     link = StreamLink(inputs.device) if inputs.device.type == "cuda" else FileLink()
     playback = _Playback(plan, stages, inputs, link, gradient_of)
     try:
@@ -96,7 +98,7 @@ def run(
 
 
 def _order(plan: Plan, chain: Chain | None) -> Iterator[tuple[bool, str, int]]:
-    """What begins and ends, in order."""
+    """Yield (begins, kind, stage) for the start and the end of every step and copy, in order."""
     if chain is not None:
         for event in simulate(chain, plan).timeline:
             yield event.begins, event.kind, event.stage
@@ -108,17 +110,17 @@ def _order(plan: Plan, chain: Chain | None) -> Iterator[tuple[bool, str, int]]:
 
 @dataclass
 class _Kept:
-    """What a stage's forward left for its backward."""
+    """What a stage's forward saved for its backward."""
 
     output: View | torch.Tensor
     edge: GradientEdge | None
-    #: Of the input, once backward has been there.
+    #: The input's gradient, once backward has made it; empty until then.
     gradient: list[torch.Tensor]
     slots: Slots
 
 
 class _Entry(torch.autograd.Function):
-    """Where a stage's graph begins: hands the gradient of the input over, and holds no input."""
+    """Start of a stage's graph: collects the input's gradient without holding the input."""
 
     @staticmethod
     def forward(
@@ -134,7 +136,7 @@ class _Entry(torch.autograd.Function):
 
 
 class _Playback:
-    """The state of a run: outputs, what stages keep, and the gradient that backward is at."""
+    """The state of a run: outputs, saved tensors, and the gradient that backward has reached."""
 
     def __init__(
         self,
@@ -146,7 +148,8 @@ class _Playback:
     ) -> None:
         self.stages, self.inputs, self.link, self.gradient_of = stages, inputs, link, gradient_of
         self.swaps = bool(plan.copies)
-        self.anchor = torch.empty(0, requires_grad=True)  # makes graphs of stages without weights
+        # Gives a stage without weights a graph.
+        self.anchor = torch.empty(0, requires_grad=True)
         self.outputs: dict[int, torch.Tensor] = {}
         self.kept: dict[int, _Kept] = {}
         self.gradient: torch.Tensor | None = None
@@ -154,8 +157,8 @@ class _Playback:
         self.moving: list[Slot] = []
         self.marks: list[tuple[str, int, Any, Any]] = []
         self.started: dict[tuple[str, int], Any] = {}
-        self.ended: Any = None  # the mark at the end of the last step that has ended
-        self.last: Any = None  # and of the last step that was begun
+        self.ended: Any = None  # mark at the end of the last finished step
+        self.last: Any = None  # mark at the end of the last issued step
 
     def play(self, order: Iterator[tuple[bool, str, int]]) -> None:
         self.start = self.link.mark()
@@ -168,7 +171,7 @@ class _Playback:
         self.stop = self.link.mark()
 
     def begin(self, kind: str, stage: int) -> Any:
-        """Begin a step or copy; a step is issued whole. Return when it began."""
+        """Begin a step or copy, and return when it began. A step is issued as a whole."""
         if kind in ("out", "in"):
             self.moving = list(self.kept[stage].slots.values())
             act = self.link.out_begins if kind == "out" else self.link.in_begins
@@ -201,12 +204,12 @@ class _Playback:
         return output.tensor() if isinstance(output, View) else output
 
     def forward(self, stage: int) -> torch.Tensor:
-        """A forward that keeps nothing."""
+        """Run a forward that saves nothing for backward."""
         with torch.no_grad():
             return self.call(stage, self.input_of(stage))
 
     def keep(self, stage: int) -> None:
-        """A forward that keeps all that backward needs."""
+        """Run a forward that saves everything backward needs."""
         value, gradient, slots = self.input_of(stage), list[torch.Tensor](), Slots()
         with torch.enable_grad(), self.packing(stage, value, slots):
             if stage and (value.is_floating_point() or value.is_complex()):
@@ -232,7 +235,7 @@ class _Playback:
         return movable(slots, given, staying)
 
     def call(self, stage: int, value: torch.Tensor) -> torch.Tensor:
-        """Call a stage, the first time or again."""
+        """Call a stage; a repeated call reproduces the first one's randomness and buffers."""
         module, version = self.stages[stage], value._version
         with self.random.of(stage) as again:
             buffers = {name: b.clone() for name, b in module.named_buffers()} if again else {}
@@ -260,7 +263,7 @@ class _Playback:
         self.outputs.pop(stage - 1, None)
 
     def drop(self) -> None:
-        """Let go of every tensor, after an error too."""
+        """Release every tensor; called after an error too."""
         self.outputs.clear()
         self.kept.clear()
         self.gradient, self.moving = None, []
@@ -276,7 +279,7 @@ class _Playback:
 
 @dataclass
 class _RandomStates:
-    """The state of the random numbers before each stage that draws any."""
+    """The RNG states before each stage that draws random numbers."""
 
     device: torch.device
     seen: set[int] = field(default_factory=set)
@@ -284,7 +287,7 @@ class _RandomStates:
 
     @contextmanager
     def of(self, stage: int) -> Iterator[bool]:
-        """Draw the same numbers as the first time, and tell whether this is another one."""
+        """Reproduce the stage's first draw of random numbers; yield whether this is a repeat."""
         now = self.read()
         again = stage in self.seen
         if again and stage in self.before:
@@ -298,7 +301,7 @@ class _RandomStates:
             self.write(now)
 
     def read(self) -> tuple[Any, ...]:
-        # As numpy's arrays: memory of the host, which no meter of tensors counts.
+        # As numpy arrays: host memory, which the meter doesn't count.
         states = [torch.get_rng_state()]
         if self.device.type == "cuda":
             states.append(torch.cuda.get_rng_state(self.device))

@@ -1,8 +1,8 @@
-"""The tier below the device's memory: where bytes can wait, and what it costs to bring them back.
+"""Host memory as a place for tensors to wait: copies out and back, every byte counted.
 
-For a tensor on a GPU the host tier is pinned memory of the computer. For a tensor on the CPU, which
-stands for the device then, it is a file: the bytes really leave the process, and every transfer
-takes real time, however far that is from a GPU's link.
+A tensor on a GPU goes to pinned memory of the computer. A tensor on the CPU, which then stands in
+for the device, goes to a file: its bytes really leave the process, and every transfer takes real
+time, although not the time of a GPU's link.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Handle:
-    """What `HostTier.put` gives for a tensor; `get` and `free` take it back."""
+    """Refers to a tensor on the host: `HostTier.put` returns it, `get` and `free` take it."""
 
     number: int
     shape: tuple[int, ...]
@@ -50,7 +50,7 @@ class Handle:
 
 @dataclass(frozen=True)
 class Transfer:
-    """One copy between the tiers; times are those of `time.perf_counter`, in seconds."""
+    """One copy between device and host; times are `time.perf_counter` seconds."""
 
     kind: Literal["out", "in"]
     bytes: int
@@ -61,9 +61,9 @@ class Transfer:
 class HostTier:
     """Keeps copies of tensors off the device, and counts every byte that moves.
 
-    `put` and `get` copy; the tensor that was put stays on the device until nothing holds it any
-    more. What is left at the end is removed with the host: its files go when it is closed or
-    garbage-collected, and when Python ends, after an exception too.
+    `put` and `get` copy: the original stays on the device as long as something references it. The
+    host deletes its files when it is closed or garbage-collected, and when Python exits, even after
+    an exception.
 
     >>> host = HostTier()
     >>> handle = host.put(torch.arange(4))
@@ -74,11 +74,11 @@ class HostTier:
     (32, 32, 0, 32)
 
     Attributes:
-        bytes_out: bytes that went to the host so far, by `put` and `write`.
-        bytes_in: bytes that came back so far, by `get`.
+        bytes_out: bytes copied to the host so far, by `put` and `write`.
+        bytes_in: bytes copied back so far, by `get`.
         live_bytes: bytes on the host now.
-        peak_bytes: the most that were there at once.
-        transfers: each copy with its clock times, in order.
+        peak_bytes: the most bytes ever on the host at once.
+        transfers: every copy with its start and end, in order.
     """
 
     def __init__(self) -> None:
@@ -91,14 +91,14 @@ class HostTier:
         self._places: dict[Handle, Path | torch.Tensor] = {}
         self._folder = Path(tempfile.mkdtemp(prefix="peakmem-host-"))
         self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        # A finalizer may free a handle in the middle of any of these methods: hence reentrant.
+        # Reentrant, because a finalizer can free a handle in the middle of any of these methods.
         self._lock = threading.RLock()
 
     def put(self, tensor: torch.Tensor) -> Handle:
-        """Copy a tensor's values to the host, and return the handle under which they lie there.
+        """Copy a tensor's values to the host, and return a handle to them.
 
-        Any dtype and layout in memory will do; a tensor that is not contiguous takes a contiguous
-        copy on the device meanwhile. Raises TypeError for what is no dense tensor, OSError where
+        The tensor may have any dtype and strides; one that isn't contiguous needs a temporary
+        contiguous copy on the device. Raises TypeError if it isn't a dense tensor, and OSError if
         the disk is full.
         """
         _check_dense(tensor)
@@ -122,10 +122,10 @@ class HostTier:
         return handle
 
     def get(self, handle: Handle) -> torch.Tensor:
-        """Return a new, contiguous tensor of the values on the host, on the device they left.
+        """Return a new, contiguous tensor with the host's values, on the device they came from.
 
-        It requires no gradient. The host keeps its copy. Raises ValueError for a handle that was
-        freed, or is another host's.
+        It requires no gradient, and the host keeps its copy. Raises ValueError if the handle was
+        freed or belongs to another host.
         """
         place = self._place(handle)
         start = time.perf_counter()
@@ -133,7 +133,7 @@ class HostTier:
         flat = _flat_bytes(tensor)
         if isinstance(place, torch.Tensor):
             flat.copy_(place)
-        elif handle.nbytes:  # an empty file cannot be mapped
+        elif handle.nbytes:  # mmap refuses an empty file
             with (
                 place.open("rb") as file,
                 mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
@@ -143,22 +143,22 @@ class HostTier:
         return tensor
 
     def write(self, handle: Handle, tensor: torch.Tensor) -> None:
-        """Overwrite the values under a handle with a tensor's, of the same shape and dtype.
+        """Overwrite the values of a handle with those of a tensor of the same shape and dtype.
 
-        Raises ValueError for another shape or dtype, and for a handle that was freed.
+        Raises ValueError if shape or dtype differ, or if the handle was freed.
         """
         place = self._place(handle)
         _check_dense(tensor)
         if (tuple(tensor.shape), tensor.dtype) != (handle.shape, handle.dtype):
             raise ValueError(
-                f"write needs a tensor of shape {handle.shape} and {handle.dtype}, as was put, "
-                f"but got {tuple(tensor.shape)} and {tensor.dtype}; reshape or convert it, or "
+                f"this handle holds {handle.dtype} of shape {handle.shape}, but write got "
+                f"{tensor.dtype} of shape {tuple(tensor.shape)}; reshape or convert the tensor, or "
                 "free the handle and put the new tensor"
             )
         self._copy_out(tensor, place)
 
     def free(self, handle: Handle) -> None:
-        """Give up the values under a handle. ValueError if that was done before."""
+        """Release the values of a handle. Raises ValueError if it was freed before."""
         place = self._place(handle)
         with self._lock:
             del self._places[handle]
@@ -167,7 +167,7 @@ class HostTier:
             place.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Give up everything that is left; afterwards every handle is a freed one."""
+        """Release everything that is left; all handles count as freed afterwards."""
         with self._lock:
             self._places.clear()
             self.live_bytes = 0
@@ -193,16 +193,14 @@ class HostTier:
     def _place(self, handle: Handle) -> Path | torch.Tensor:
         if not isinstance(handle, Handle):
             raise TypeError(
-                f"expected a handle as put() returns it, but got {type(handle).__name__}; "
-                "keep what put() gave you"
+                f"expected a handle, but got {type(handle).__name__}; pass what put() returned"
             )
         try:
             return self._places[handle]
         except KeyError:
             raise ValueError(
-                f"there is nothing under this handle (number {handle.number}, shape "
-                f"{handle.shape}): it was freed, or another host gave it. Free a handle once, "
-                "when nobody will ask for it again"
+                f"handle {handle.number} (shape {handle.shape}) is not on this host: it was freed, "
+                "or another host returned it. Free each handle once, after its last get"
             ) from None
 
     def _check_open(self) -> None:
@@ -215,9 +213,8 @@ class HostTier:
         if isinstance(place, torch.Tensor):
             place.copy_(flat)
         else:
-            # Written, not mapped: where the disk is full, this raises an error, while a store
-            # into a map would end the process. And not truncated before: some file systems then
-            # wait for the disk.
+            # Written, not mapped: if the disk is full, a write raises OSError, but a store into a
+            # map kills the process. Not truncated first: some file systems then wait for the disk.
             with place.open("r+b" if place.exists() else "wb") as file:
                 file.write(flat.numpy().data)
         self._note("out", flat.numel(), start)
@@ -234,7 +231,7 @@ class HostTier:
 def _check_dense(tensor: Any) -> None:
     if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
         what = tensor.layout if isinstance(tensor, torch.Tensor) else type(tensor).__name__
-        raise TypeError(f"the host takes dense tensors, but got {what}; give it a dense tensor")
+        raise TypeError(f"the host takes dense tensors, but got {what}; convert it with to_dense()")
     if tensor.device.type not in ("cpu", "cuda"):
         raise TypeError(
             f"the host takes tensors from the CPU or a CUDA GPU, but this one is on "
@@ -243,14 +240,14 @@ def _check_dense(tensor: Any) -> None:
 
 
 def _flat_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor's values, row by row, as a vector of bytes; shared with it where it can be."""
+    """Return the tensor's values, row by row, as a vector of bytes; shares memory if it can."""
     values = tensor.detach().resolve_conj().resolve_neg().contiguous()
     return values.reshape(-1).view(torch.uint8)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a tensor lies in its storage: what it takes beside the bytes to build it again."""
+    """How a tensor lies in its storage: all that `rebuild` needs beside the bytes."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
@@ -259,13 +256,13 @@ class Layout:
 
 
 def layout_of(tensor: torch.Tensor) -> Layout:
-    """Return how a dense tensor lies in its storage."""
+    """Return a dense tensor's layout in its storage. Raises TypeError if it isn't dense."""
     _check_dense(tensor)
     return Layout(tensor.dtype, tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()))
 
 
 def whole_storage(tensor: torch.Tensor) -> torch.Tensor:
-    """Return all bytes of a dense tensor's storage, as a vector that shares its memory.
+    """Return all bytes of a dense tensor's storage as a vector that shares its memory.
 
     >>> whole_storage(torch.zeros(3, 4)[0]).numel()
     48
@@ -276,7 +273,7 @@ def whole_storage(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def rebuild(storage: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """Return the tensor that lies like this in a storage, given as a vector of its bytes.
+    """Return the tensor with this layout in a storage, which is given as a vector of bytes.
 
     >>> column = torch.arange(6).reshape(2, 3)[:, 1]
     >>> rebuild(whole_storage(column).clone(), layout_of(column))

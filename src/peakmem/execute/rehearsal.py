@@ -1,7 +1,7 @@
-"""A swap schedule played for real: real compute, real copies to a host, and a real clock.
+"""Swap schedules run for real: real compute, real copies to a host, and a real clock.
 
-The rules are the simulator's own (`peakmem.plan.player`). What differs is the clock: nothing here
-says how long anything takes, so a step or copy ends when its work is done.
+The rules are the simulator's (`peakmem.plan.player`); only the clock differs. A step or copy ends
+when its work is done, not after a time that a chain states.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Work", "rehearse"]
 
 @dataclass(frozen=True)
 class Work:
-    """A stage to be run: forward makes what is saved, backward takes it."""
+    """A stage to run: forward returns what it saves, and backward gets it."""
 
     forward: Callable[[], torch.Tensor]
     backward: Callable[[torch.Tensor], object]
@@ -40,17 +40,17 @@ def rehearse(
     schedule: Iterable[tuple[str, int, int]],
     host: HostTier,
 ) -> Run:
-    """Run the stages under a schedule, with what they save on the device or on the host.
+    """Run the stages under a schedule that swaps what they save to the host and back.
 
-    Times are seconds from the start. Raises Infeasible if compute and link wait for each other,
-    ValueError if the schedule is invalid, and whatever the work raises.
+    Times are seconds from the start. Raises Infeasible if compute and link wait for each other, and
+    ValueError if the schedule is invalid. Exceptions of the work itself pass through.
 
     >>> stage = Work(lambda: torch.ones(4), torch.sum, 16)
     >>> [step.kind for step in rehearse([stage], 16, [], HostTier()).steps]
     ['forward', 'backward']
     """
     chain = Chain(tuple(Stage(0, 0, stage.saved_bytes) for stage in work))
-    # The link is as fast as it is: the plan needs a speed, and the real clock asks for none.
+    # A plan with copies needs a link speed, but the real clock ignores it.
     plan = plan_of(len(work), budget_bytes, 1.0, schedule)
     clock = RealClock(work, host)
     player = Player(chain, plan, clock)
@@ -65,14 +65,14 @@ def rehearse(
 
 
 class RealClock:
-    """Does the work of steps and copies, in a thread each, and waits until one of them is done."""
+    """Runs steps and copies in one thread each, and waits until one of them is done."""
 
     def __init__(self, work: Sequence[Work], host: HostTier) -> None:
         self.work, self.host = work, host
         self.on_device: dict[int, torch.Tensor] = {}
         self.on_host: dict[int, Handle] = {}
         self.compute, self.link = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-        # A stream is a queue: in that of compute, copies would wait behind it.
+        # A stream is a queue: on compute's stream, copies would wait for compute.
         self.stream = torch.cuda.Stream() if torch.cuda.is_available() else None  # type: ignore[no-untyped-call]
         self.step: Future[None] | None = None
         self.copy: Future[None] | None = None
@@ -90,7 +90,7 @@ class RealClock:
         self.copy = self.link.submit(self._make_copy, copy)
 
     def wait(self) -> tuple[bool, bool]:
-        """Wait until the step or the copy is done; tell which. Raises what its work raised."""
+        """Wait until the step or the copy is done, and return which; re-raises their errors."""
         under_way = [future for future in (self.step, self.copy) if future is not None]
         done = wait(under_way, return_when=FIRST_COMPLETED).done
         for future in done:
@@ -101,7 +101,7 @@ class RealClock:
         return ended
 
     def close(self) -> None:
-        """Let what is under way end, and give up what is on the host."""
+        """Wait for running work, and free everything on the host."""
         self.compute.shutdown()
         self.link.shutdown()
         for handle in self.on_host.values():
@@ -116,7 +116,7 @@ class RealClock:
         _synchronize(saved)
 
     def _make_copy(self, copy: Copy) -> None:
-        with torch.cuda.stream(self.stream):  # nothing happens without a GPU
+        with torch.cuda.stream(self.stream):  # does nothing without a GPU
             self._copy(copy)
 
     def _copy(self, copy: Copy) -> None:

@@ -1,11 +1,11 @@
-"""Saved tensors that can leave the device and come back while the graph waits for them.
+"""Saved tensors that leave the device after forward and return before backward uses them.
 
-While a stage runs forward, `movable` packs what its graph saves as views of slots, one slot for
-each storage. A slot's bytes can be anywhere; a view makes its tensor when backward asks for it.
-Slots are held by the graph alone, so that they go as the graph lets go of them.
+While a stage runs forward, `movable` packs the tensors its graph saves as views of slots, one slot
+for each storage. A slot's bytes can be on either side; a view builds its tensor when backward asks
+for it. Only the graph holds the slots, so they are freed along with it.
 
-On the CPU a link copies to files, at once (`peakmem.tiers`); on CUDA it copies to pinned memory, on
-a stream of its own.
+On the CPU, a link copies to files synchronously (`peakmem.tiers`). On CUDA, it copies to pinned
+memory on a stream of its own.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Slot:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A tensor that lies in a slot."""
+    """A tensor whose bytes are in a slot."""
 
     slot: Slot
     dtype: torch.dtype
@@ -49,10 +49,10 @@ class View:
     stride: tuple[int, ...]
 
     def tensor(self) -> torch.Tensor:
-        """Return the tensor; RuntimeError while its bytes are on the host."""
+        """Return the tensor. Raises RuntimeError while its bytes are on the host."""
         storage = self.slot.storage
         if storage is None:
-            raise RuntimeError("a saved tensor was asked for while its bytes were on the host")
+            raise RuntimeError("backward asked for a saved tensor while its bytes were on the host")
         empty = torch.empty(0, dtype=self.dtype, device=storage.device)
         return empty.set_(storage, self.offset, self.shape, self.stride)
 
@@ -61,7 +61,7 @@ Slots = weakref.WeakValueDictionary[int, Slot]  # by the address of the storage
 
 
 def view_of(tensor: torch.Tensor, slots: Slots) -> View:
-    """Return the view that stands for a tensor, in the slot of its storage."""
+    """Return a view of the tensor, in the slot of its storage."""
     storage = tensor.untyped_storage()
     slot = slots.get(storage.data_ptr())
     if slot is None:
@@ -70,10 +70,10 @@ def view_of(tensor: torch.Tensor, slots: Slots) -> View:
 
 
 def movable(slots: Slots, given: View | None, staying: set[int]) -> saved_tensors_hooks:
-    """Pack what is saved in this context into `slots`.
+    """Return a context in which autograd packs saved tensors into `slots`.
 
-    What lies in the slot of the input, `given`, is packed as a view of that; what lies at an
-    address in `staying` (parameters, and an input that has no slot) is left alone.
+    Tensors in the slot of the stage's input, `given`, become views of that slot. Tensors whose
+    storage's address is in `staying` (parameters, and an input without a slot) stay as they are.
     """
     known: Slots = weakref.WeakValueDictionary()
     if given is not None and given.slot.storage is not None:
@@ -82,7 +82,7 @@ def movable(slots: Slots, given: View | None, staying: set[int]) -> saved_tensor
     def pack(tensor: torch.Tensor) -> View | torch.Tensor:
         address = tensor.untyped_storage().data_ptr()
         if address in staying or not address:
-            return tensor.detach()  # without its graph, which would hold itself
+            return tensor.detach()  # a tensor with its graph would keep the graph alive
         return view_of(tensor, known if address in known else slots)
 
     def unpack(packed: View | torch.Tensor) -> torch.Tensor:
@@ -92,10 +92,10 @@ def movable(slots: Slots, given: View | None, staying: set[int]) -> saved_tensor
 
 
 class Link(Protocol):
-    """Moves slots, and tells when; a `Mark` becomes seconds once everything is done."""
+    """Moves slots and times the copies; `seconds` converts marks once everything is done."""
 
     def mark(self) -> Mark:
-        """Return the moment that the compute is at."""
+        """Return the moment that compute has reached."""
 
     def out_begins(self, slots: list[Slot], after: Mark | None) -> Mark: ...
     def out_ends(self, slots: list[Slot]) -> Mark: ...
@@ -106,7 +106,7 @@ class Link(Protocol):
 
 
 class FileLink:
-    """To files and back: an out is made as it ends, an in as it begins."""
+    """Copies to files and back: out when the copy ends, in when it begins."""
 
     def __init__(self) -> None:
         self.host = HostTier()
@@ -143,10 +143,10 @@ class FileLink:
 
 
 class StreamLink:
-    """To pinned memory and back, on a stream beside that of the compute.
+    """Copies to pinned memory and back, on a stream of its own.
 
-    A copy waits for the last step that had ended when it began, and steps wait for the copies that
-    had ended when they begin: so the order of the simulator is kept, whatever the real times are.
+    A copy waits for the last step that ended before it in the simulator's order, and a step waits
+    for the copies that ended before it. So that order holds, whatever the real times are.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -169,7 +169,7 @@ class StreamLink:
     def out_ends(self, slots: list[Slot]) -> Mark:
         ended = self._end()
         for slot in slots:
-            slot.storage = None  # what compute puts there next comes after the copy
+            slot.storage = None  # compute waits for the copy before it can reuse this memory
         return ended
 
     def in_begins(self, slots: list[Slot], after: Mark | None) -> Mark:

@@ -1,4 +1,4 @@
-"""The memory of a step that runs, or that is traced on tensors without data."""
+"""Measured memory of a step: one that really runs, or one traced on tensors without data."""
 
 from peakmem.core.lazy import loader
 

@@ -1,10 +1,10 @@
-"""Whose each tensor is, without being told: a watcher of operators, and rules for what it saw.
+"""Owners of measured tensors, inferred from the operators and hooks that touch them.
 
-Parameters are what forward takes as leaves of autograd's graph, or as `nn.Parameter`; the
-optimizer's own hooks show gradients, state, and masters (what it updates and forward never takes).
-Logits are what the loss's log softmax takes and makes. Of what remains, a tensor of forward that
-is still there when backward goes on is an activation, and so is what stood there when the record
-begins: batches, for the most part. All else is temporary.
+Parameters are leaves of autograd's graph, or `nn.Parameter`s, among forward's operands. The
+optimizer's hooks reveal gradients, optimizer state, and master weights, which the optimizer updates
+but forward never uses. Logits are the input and the output of the loss's log softmax. Of the other
+tensors, those that forward makes and backward still finds are activations, and so are those older
+than the record, which are mostly batches. Everything else is temporary.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAMES = {
 
 
 class StepPart(IntEnum):
-    """What a step is doing: a phase of the ledger, with checkpointing's second forward apart."""
+    """The part of a step that runs: a phase of the ledger, or checkpointing's second forward."""
 
     FORWARD = 0
     BACKWARD = 1
@@ -44,12 +44,12 @@ class StepPart(IntEnum):
 
     @property
     def phase(self) -> Phase:
-        """The phase it is part of: forward runs again within backward."""
+        """The phase of the ledger; checkpointing's second forward is a part of backward."""
         return ("forward", "backward", "optimizer", "backward")[self]
 
 
 class Owners:
-    """Marks the rows of a Storages as the operators of a step and its optimizer show them."""
+    """Marks the owners in a Storages' rows, as operators and optimizers reveal them."""
 
     def __init__(self, storages: Storages) -> None:
         self._storages = storages
@@ -68,7 +68,7 @@ class Owners:
             handle.remove()
 
     def part(self) -> StepPart:
-        """Return what the step is doing now."""
+        """Return the part of the step that runs now."""
         if torch._C._current_graph_task_id() != -1:
             return StepPart.AGAIN if torch.is_grad_enabled() else StepPart.BACKWARD
         if self._stepping and not torch.is_grad_enabled():  # an error may have ended the step
@@ -76,7 +76,7 @@ class Owners:
         return StepPart.FORWARD
 
     def claim(self, things: Any) -> None:
-        """Mark what modules and optimizers have, among things that were handed to the meter."""
+        """Mark the tensors of modules and optimizers among the things given to the meter."""
         if isinstance(things, torch.nn.Module):
             self._mark([*things.parameters(), *things.buffers()], "parameter")
             self._mark([p.grad for p in things.parameters()], "gradient")
@@ -91,7 +91,7 @@ class Owners:
             self.claim(list(things.values()))
 
     def took(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Learn from an operator's arguments, in forward."""
+        """Mark parameters among the arguments of an operator of forward."""
         for tensor in tensors:
             if (tensor.requires_grad and _is_leaf(tensor)) or isinstance(
                 tensor, torch.nn.Parameter
@@ -101,7 +101,7 @@ class Owners:
                     row.used = True
 
     def ran(self, operator: str, arguments: Sequence[torch.Tensor], result: Any) -> None:
-        """Learn from an operator that says what its tensors are for."""
+        """Mark tensors of an operator that reveals their purpose."""
         if operator == "aten::_log_softmax":
             self._mark([arguments[0], result], "logits")
         elif operator.startswith(("c10d::", "_c10d_functional::")):
@@ -134,7 +134,7 @@ class Owners:
 
 
 def ledger_of(rows: Sequence[Row], names: Sequence[str], parts: bytes, start: int) -> Ledger:
-    """Return the ledger of the events from `start` on; `parts` has a byte for each event."""
+    """Return the ledger of the events from `start` on; `parts` has one byte for each event."""
     last = len(names) - 1
     backward = [i for i, part in enumerate(parts) if part == StepPart.BACKWARD]
     trains = any(row.used for row in rows)
@@ -182,10 +182,10 @@ def _owner(
 
 
 def _is_leaf(tensor: torch.Tensor) -> bool:
-    """Tell whether autograd ends here.
+    """Whether a tensor is a leaf of autograd's graph.
 
-    A parameter's view that was written to, as by an optimizer that works on pieces, cannot say. It
-    is none.
+    torch can't say for a parameter's view that was written to, as optimizers that work on pieces
+    do. Such a view isn't a leaf.
     """
     try:
         return tensor.is_leaf

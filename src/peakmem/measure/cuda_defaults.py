@@ -1,4 +1,4 @@
-"""The paths that functions and optimizers take on CUDA, taken by a trace on the CPU."""
+"""CUDA's defaults for a trace on the CPU: functions and optimizers take the paths of CUDA."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["cuda_defaults", "without_counters"]
 
 @contextmanager
 def cuda_defaults() -> Iterator[None]:
-    """Let functions and optimizers take the path that they take on CUDA.
+    """Make functions and optimizers take the paths that they take on CUDA.
 
-    The functions are replaced, not overridden by a TorchFunctionMode: `Tensor.backward` runs
-    without such a mode, so that checkpointing would run other operators again than it ran first.
+    The functions are patched, not overridden by a TorchFunctionMode: `Tensor.backward` runs without
+    such a mode, so checkpointing's second forward would run other operators than its first.
     """
     optimizers = "torch.optim.optimizer"
     kinds = [torch.Tensor, torch.nn.Parameter, FakeTensor]
@@ -55,7 +55,7 @@ _real_dropout, _real_attention = F.dropout, F.scaled_dot_product_attention
 
 
 def _in_fp32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function as autocast on CUDA runs it: in fp32."""
+    """Return the function as CUDA's autocast runs it: in fp32."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if not torch.is_autocast_enabled("cpu"):
@@ -93,7 +93,7 @@ def _attention(
 
 
 def without_counters(ledger: Ledger) -> Ledger:
-    """Drop the optimizer's step counters, one number each, which CUDA's foreach has on the host."""
+    """Return the ledger without step counters: on CUDA, foreach keeps them on the host."""
 
     def counter(tensor: Tensor) -> bool:
         return tensor.owner == "optimizer_state" and tensor.shape == ()

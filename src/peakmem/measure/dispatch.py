@@ -1,4 +1,4 @@
-"""Operators as they run: forward, backward and optimizer alike, told to whoever listens."""
+"""A dispatch mode that reports every operator of forward, backward and optimizer to a listener."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from peakmem.measure.storages import storages_of, tensors_in
 
 __all__ = ["Operators"]
 
-# Takes an operator's name, its tensors, the ids of their storages, and what it returned; returns
-# the error that is to end the run, if any.
+# (operator's name, tensor arguments, ids of their storages, result) -> an error to raise, or None.
 Listener = Callable[[str, list[torch.Tensor], set[int], Any], Exception | None]
 
 
 class Operators(TorchDispatchMode):
-    """While it is entered, tells a listener of every operator on this thread and in backward.
+    """While entered, reports every operator on this thread and in backward to a listener.
 
-    `device` is the type of the device whose storages are told apart.
+    `device` is the type of the device whose storages the listener gets.
     """
 
     def __init__(self, device: str, listener: Listener) -> None:
@@ -30,22 +29,22 @@ class Operators(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        # True, the default, would wrap __torch_dispatch__ in what imports torch._dynamo at the
-        # first operator: seconds, and tens of MiB in the middle of a measurement.
+        # True, the default, wraps __torch_dispatch__ in code that imports torch._dynamo at the
+        # first operator, which takes seconds and tens of MiB in the middle of a measurement.
         return False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func.namespace == "prim":  # a fake tensor was asked where it is
+        if func.namespace == "prim":  # a query of a fake tensor's device
             return func(*args, **(kwargs or {}))
         arguments = tensors_in((args, kwargs))
-        # Ids, not storages: holding on to a storage would keep it alive past `set_`.
+        # Ids, not storages: a reference would keep a storage alive past `set_`.
         had = {id(storage) for x in arguments for storage in storages_of(x, self._device)}
         result = func(*args, **(kwargs or {}))
         error = self._listener(func.name(), arguments, had, result)
         del arguments
         if error is not None:
-            del result  # the error's traceback would keep it alive
+            del result  # or else the error's traceback keeps it alive
             raise error
         return result

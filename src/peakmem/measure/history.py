@@ -1,4 +1,4 @@
-"""What a meter keeps for its timeline and its ledger: every event, and every storage's owner."""
+"""A meter's history, for its timeline and its ledger: every event, and every storage's owner."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ __all__ = ["History"]
 
 
 class History:
-    """Events with the bytes live after each, and whose each storage was.
+    """Events with the bytes live after each, and the owner of every storage.
 
-    It grows with every operator: an event takes 17 bytes, and the row of a storage that has been
-    freed some 250.
+    It grows with every operator: an event takes 17 bytes, and the row of a freed storage about 250.
     """
 
     def __init__(self, storages: Storages) -> None:
         self._storages = storages
         self._owners = Owners(storages)
         self._timeline = Timeline()
-        self._unseen: list[Row] = []  # what CUDA's allocator has beside tensors
+        self._unseen: list[Row] = []  # memory of CUDA's allocator that isn't in known tensors
 
     def __len__(self) -> int:
         return len(self._timeline)
@@ -37,34 +36,35 @@ class History:
         return self._timeline.events
 
     def start(self) -> None:
-        """Watch modules and optimizers for what tensors are for, until `stop`."""
+        """Watch modules and optimizers, which reveal owners of tensors, until `stop`."""
         self._owners.start()
 
     def stop(self) -> None:
         self._owners.stop()
 
     def claim(self, things: Any) -> None:
-        """Note what modules and optimizers own, among things that were handed to the meter."""
+        """Record the tensors of modules and optimizers among the things given to the meter."""
         self._owners.claim(things)
 
     def took(self, arguments: Sequence[torch.Tensor]) -> None:
-        """Note an operator's arguments, before its result is counted."""
+        """Record an operator's arguments, before its result is counted."""
         if self._owners.part() == StepPart.FORWARD:
             self._owners.took(arguments)
 
     def ran(self, operator: str, arguments: Sequence[torch.Tensor], result: Any) -> None:
-        """Note what an operator was for, once its result is counted."""
+        """Record what an operator reveals about its tensors, once its result is counted."""
         self._owners.ran(operator, arguments, result)
 
     def add(self, event: str, live_bytes: int, part: StepPart | None = None) -> None:
-        """Append an event, of what the step does now if no part is given."""
+        """Append an event; `part` defaults to the part of the step that runs now."""
         self._timeline.add(event, live_bytes, self._owners.part() if part is None else part)
         self._storages.event = len(self._timeline)
 
     def add_unseen(self, maker: str, total_bytes: int, *, lasts: bool) -> None:
-        """Note what CUDA's allocator has beyond the tensors that are known, at the last event.
+        """Record memory of CUDA's allocator that isn't in known tensors, at the last event.
 
-        `total_bytes` is all that it has. What lasts is there until the next that does.
+        `total_bytes` is all memory that the allocator has handed out. If `lasts`, the record stays
+        until the next one that lasts.
         """
         event = len(self._timeline) - 1
         lasting = next((row for row in self._unseen if row.death is None), None)
@@ -78,7 +78,7 @@ class History:
         self._unseen.append(row)
 
     def ledger(self, start: int) -> Ledger:
-        """Return every tensor with its owner, from an event on."""
+        """Return the ledger from event `start` on. Raises ValueError if there is no such event."""
         names = self._timeline.names
         if not 0 <= start < len(names):
             raise ValueError(f"expected an event from 0 to {len(names) - 1}, but got {start}")

@@ -1,10 +1,11 @@
-"""A chain's figures, measured: every stage of an nn.Sequential run alone, by clock and meter."""
+"""Measures a chain: runs every stage of an nn.Sequential alone, under a clock and a meter."""
 
 from __future__ import annotations
 
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,10 +20,9 @@ __all__ = ["chain_of"]
 def chain_of(module: nn.Sequential, inputs: torch.Tensor, *, repeats: int = 5) -> Chain:
     """Return the chain of a module whose stages each take and return one tensor.
 
-    Times are medians of `repeats` runs in seconds, after one that does not count; bytes are the
-    meter's, on the device of `inputs`. The stages run in the mode that they are in, so running
-    statistics move; gradients and the state of random numbers stay as they were. Raises TypeError
-    for a stage that returns anything else than a tensor.
+    Times are medians of `repeats` runs in seconds, after a warm-up run. Bytes are the meter's, on
+    the device of `inputs`. The stages run in their current mode, so running statistics change;
+    gradients and RNG state don't. Raises TypeError if a stage doesn't return a tensor.
 
     >>> layers = nn.Sequential(nn.Linear(8, 16), nn.Sigmoid())
     >>> chain = chain_of(layers, torch.ones(4, 8), repeats=1)
@@ -44,16 +44,16 @@ def chain_of(module: nn.Sequential, inputs: torch.Tensor, *, repeats: int = 5) -
 def _stage(
     stage: nn.Module, position: int, x: torch.Tensor, repeats: int
 ) -> tuple[Stage, torch.Tensor]:
-    """Return a stage's figures, and its output, which needs a gradient if it would in the chain."""
+    """Return a stage's figures, and its output, which requires a gradient as in the chain."""
     parameters = [p for p in stage.parameters() if p.requires_grad]
     with torch.no_grad():
-        held = x.detach().clone()  # a stage that works in place may have it
+        held = x.detach().clone()  # a stage that works in place may change it
         with MemoryMeter(x.device, history=False).track(held) as meter:
             output = stage(held)
         if not isinstance(output, torch.Tensor):
             raise TypeError(
-                f"stage {position} returned {type(output).__name__}; let every stage return one "
-                "tensor, for that is what the next one takes"
+                f"stage {position} returned {type(output).__name__}, but the next stage needs one "
+                "tensor; let every stage return one"
             )
     output_bytes = max(meter.live_bytes - meter.baseline_bytes, 0)
     forward_extra = meter.peak_bytes - meter.baseline_bytes - output_bytes
@@ -94,26 +94,26 @@ def _seconds(
     forward, backward = [], []
     for run in range(repeats + 1):
         held = leaf.clone()
-        output, taken = _timed(leaf.device, stage, held)
+        output, taken = _timed(leaf.device, partial(stage, held))
         undone = 0.0
         if output.requires_grad:
             gradient = torch.ones_like(output)
-            ask = (output, wanted, gradient)
-            _, undone = _timed(leaf.device, torch.autograd.grad, *ask, allow_unused=True)
-        if run:  # the first warms up
+            differentiate = partial(
+                torch.autograd.grad, output, wanted, gradient, allow_unused=True
+            )
+            _, undone = _timed(leaf.device, differentiate)
+        if run:  # the first run warms up
             forward.append(taken)
             backward.append(undone)
     return statistics.median(forward), statistics.median(backward)
 
 
-def _timed(
-    device: torch.device, call: Callable[..., Any], *args: Any, **options: Any
-) -> tuple[Any, float]:
-    """Return what a call returns, and its seconds, the device's work included."""
+def _timed(device: torch.device, call: Callable[[], Any]) -> tuple[Any, float]:
+    """Return a call's result, and its seconds, including the device's work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     start = time.perf_counter()
-    result = call(*args, **options)
+    result = call()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return result, time.perf_counter() - start

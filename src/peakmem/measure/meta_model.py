@@ -1,4 +1,4 @@
-"""The parameters of any model that transformers can build, counted on torch's meta device."""
+"""Parameters of any model that transformers can build, counted on torch's meta device."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from peakmem.specs.parameter_table import Group, Parameter, ParameterTable
 
 __all__ = ["built_class", "built_parameters"]
 
-# The group of a parameter, by the names of the classes that it lies in, the first match deciding.
-# Transformers has no other mark of what a module is for.
+# A parameter's group follows from the names of the classes around it; the first match decides.
+# transformers has no other mark of a module's purpose.
 _GROUPS: tuple[tuple[Group, re.Pattern[str]], ...] = (
     ("norm", re.compile(r"Norm(\d?d)?$")),
     ("experts", re.compile("Experts$")),
@@ -27,8 +27,8 @@ _GROUPS: tuple[tuple[Group, re.Pattern[str]], ...] = (
     ),
     ("embedding", re.compile("Embedding")),
 )
-# Tried in this order where a config names no class. A causal class comes late: models with an
-# encoder have one too, without the encoder.
+# The order of attempts if a config names no class. A causal class comes late, because models with
+# an encoder have one too, without the encoder.
 _AUTO_CLASSES = (
     "AutoModelForSeq2SeqLM",
     "AutoModelForSpeechSeq2Seq",
@@ -39,23 +39,23 @@ _AUTO_CLASSES = (
 
 
 def built_class(config: ModelConfig) -> tuple[Any, Any]:
-    """Return the config's class in transformers, and the config as that class takes it.
+    """Return the config's class in transformers, and the config as an object for that class.
 
-    Raises ValueError if transformers is not installed, does not know the model_type, or refuses
-    the config. Code that a model brings along is never run.
+    Raises ValueError if transformers isn't installed, doesn't know the model_type, or refuses the
+    config. Never runs code that comes with a model.
     """
     kind = config.model_type
     transformers = _transformers(config)
     known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
     if kind not in known:
         raise ValueError(
-            f"{config.source}: model_type {kind!r} is unknown to transformers "
-            f"{transformers.__version__}; correct it, or install a version that has it"
+            f"{config.source}: transformers {transformers.__version__} doesn't know model_type "
+            f"{kind!r}; correct it, or install a version that does"
         )
     try:
         settings = known[kind].from_dict(dict(config.values))
         return _class_of(transformers, config, settings), settings
-    except Exception as error:  # whatever a model's class raises for a config that it can't take
+    except Exception as error:  # a model's class may raise anything for an invalid config
         raise _refused(config, error) from error
 
 
@@ -68,9 +68,9 @@ def _refused(config: ModelConfig, error: Exception) -> ValueError:
 
 
 def built_parameters(config: ModelConfig) -> ParameterTable:
-    """Build the config's class without memory for its weights, and list its parameters.
+    """Return the parameters of the config's class, built without memory for its weights.
 
-    Raises ValueError where `built_class` does.
+    Raises ValueError as `built_class` does.
     """
     family, settings = built_class(config)
     try:
@@ -80,28 +80,28 @@ def built_parameters(config: ModelConfig) -> ParameterTable:
         raise _refused(config, error) from error
     groups = _groups(model)
     found = tuple(Parameter(groups[name], tuple(p.shape)) for name, p in model.named_parameters())
-    # Every mixture has an entry for its number of experts; which of its tensors are experts, and
-    # how many a token uses, each class knows by itself.
+    # Every mixture has a config entry for its number of experts. Only its class knows which tensors
+    # are experts, and how many of them a token uses.
     is_dense = "expert" not in str(settings)
     return ParameterTable(config.model_type, type(model).__name__, found, knows_active=is_dense)
 
 
 def _transformers(config: ModelConfig) -> Any:
-    # Some classes fetch a backbone's weights or config by name; offline they raise instead. The
-    # variable is read when transformers is imported.
+    # Some classes fetch a backbone's weights or config by name; offline, they raise instead.
+    # transformers reads the variable when it is imported.
     os.environ["HF_HUB_OFFLINE"] = "1"
     try:
         return import_module("transformers")  # an optional package
     except ImportError:
         raise ValueError(
-            f"{config.source}: a {config.class_name or config.model_type} is not read directly, "
-            "and transformers, which could build it, is not installed; "
-            "run `pip install transformers`"
+            f"{config.source}: peakmem can't read a {config.class_name or config.model_type} by "
+            "itself, and transformers, which could build it, isn't installed; run `pip install "
+            "transformers`"
         ) from None
 
 
 def _class_of(transformers: Any, config: ModelConfig, settings: Any) -> Any:
-    """Return the class that the config names; without one, the first that fits."""
+    """Return the class that the config names, or else the first that fits."""
     named = getattr(transformers, config.class_name, None) if config.class_name else None
     if isinstance(named, type) and issubclass(named, transformers.PreTrainedModel):
         return named
@@ -114,7 +114,7 @@ def _class_of(transformers: Any, config: ModelConfig, settings: Any) -> Any:
 
 
 def _groups(model: Any) -> dict[str, Group]:
-    """Return each parameter's group; what lies outside of the base model is the head."""
+    """Return each parameter's group; parameters outside the base model are the head."""
     classes = {name: type(module).__name__ for name, module in model.named_modules()}
     base = {id(p) for p in model.base_model.parameters()}
     found: dict[str, Group] = {}
@@ -128,9 +128,9 @@ def _groups(model: Any) -> dict[str, Group]:
 
 
 def _group_by_class(around: list[str]) -> Group:
-    """Return the group that class names tell, from the model's to the innermost module's."""
+    """Return the group that follows from class names, from the model's to the innermost."""
     for group, pattern in _GROUPS:
-        # A norm is one itself; all else may be a plain linear layer inside an attention.
+        # For a norm, the innermost class decides; other groups contain plain linear layers.
         if any(map(pattern.search, around[-1:] if group == "norm" else around)):
             return group
     return "other"

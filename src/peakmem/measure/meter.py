@@ -1,19 +1,19 @@
 """The meter: bytes live on a device, operator by operator, while a block of code runs.
 
-On the CPU it counts storages: each from the operator that made it until it is freed, and once,
-however many tensors share it. On CUDA it reads the allocator's *requested bytes*, which are the
-same thing before the allocator rounds them up.
+On the CPU, it counts storages: each of them once, however many tensors share it, from the operator
+that made it until it is freed. On CUDA, it reads the allocator's *requested bytes*, the same figure
+before the allocator rounds it up.
 
-What it does not see: on the CPU, scratch memory inside one operator, and operators on threads that
-the block starts itself; on CUDA, what the context and libraries allocate beside torch. The data of
-numpy's arrays is a figure of its own (`count_numpy`). Python's objects count nowhere, however
-large: not a bytearray, not an array in its buffer, not a list of numbers.
+On the CPU, it doesn't see scratch memory inside an operator, or operators on threads that the block
+starts. On CUDA, it doesn't see memory that the context and libraries allocate beside torch. The
+data of numpy arrays is a separate figure (`count_numpy`). Python objects never count, however large
+they are: a bytearray, an array in its buffer, a list of numbers.
 
-It is honest about honest code only. Code in the same process can switch dispatch modes or
-tracemalloc off, allocate through ctypes or mmap, work in a thread or a child process, or replace
-this very module. To measure code that you do not trust, look from outside the process as well.
+The meter can be cheated. Code in the same process can switch off dispatch modes or tracemalloc,
+allocate through ctypes or mmap, work in a thread or a child process, or replace this module. If you
+don't trust the code, measure from outside the process too.
 
-Long because students import the meter and what it returns as one module, `peakmem.meter`.
+Long because students import the meter and its results as one module, `peakmem.meter`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from peakmem.specs.ledger import Ledger
 
 __all__ = ["BuildStep", "Measurement", "MemoryMeter", "measure", "measure_call"]
 
-# Takes a device, builds model, optimizer and batch there, and returns one training step.
+# Takes a device, builds model, optimizer and batch on it, and returns a function for one step.
 BuildStep = Callable[[torch.device], Callable[[], object]]
 
 _open_meters: list[MemoryMeter] = []  # the innermost last
@@ -46,9 +46,9 @@ _open_meters: list[MemoryMeter] = []  # the innermost last
 class MemoryMeter:
     """Counts the bytes live on one device while its `with` block runs.
 
-    On the CPU, live is what the block allocates, and what was handed over by `track`. On CUDA it
-    is all that the allocator has handed out; let a first step run before the block, for libraries
-    keep workspaces from their first use on.
+    On the CPU, it counts the block's allocations and the tensors given to `track`. On CUDA, it
+    counts all memory that the allocator has handed out. There, run a first step before the block,
+    because libraries keep workspaces from their first use on.
 
     >>> with MemoryMeter("cpu") as meter:
     ...     a = torch.zeros(256)
@@ -58,28 +58,27 @@ class MemoryMeter:
     (2048, 1024)
 
     Args:
-        device: "cpu", "cuda" or "cuda:N"; if None, the GPU where there is one, else the CPU.
-        budget_bytes: the first operator that takes live bytes above it raises OutOfMemory.
-        count_numpy: count numpy's arrays too, in a figure of their own.
-        history: keep what `timeline` and `ledger` tell, some 270 bytes of Python's memory an
-            operator. Without it, the meter's own memory depends on what is live, and not on how
-            many operators have run.
+        device: "cpu", "cuda" or "cuda:N"; None means the GPU if there is one, else the CPU.
+        budget_bytes: the first operator that raises live bytes above it raises OutOfMemory.
+        count_numpy: also count numpy arrays, in a separate figure.
+        history: keep records for `timeline` and `ledger`, about 270 bytes of Python memory for each
+            operator. Without it, the meter's own memory depends on the live tensors, and not on
+            the number of operators.
 
     Attributes:
-        baseline_bytes: live when the block began.
-        peak_bytes: the most that was live at once, the baseline included.
-        peak_operation: the first operator during which that much was live.
-        numpy_peak_bytes: the most that numpy's arrays held at once beyond what they held when the
-            block began; None without `count_numpy`. An array that is older than the block counts
-            neither while it is there nor when it is freed. Where the caller has tracemalloc
-            running, Python's objects count too. The two peaks may come at different times, so
-            their sum is an upper bound of the peak of both together.
+        baseline_bytes: bytes live when the block began.
+        peak_bytes: the most bytes live at once, including the baseline.
+        peak_operation: the first operator at the peak.
+        numpy_peak_bytes: the most bytes of numpy arrays live at once, beyond those at the block's
+            beginning; None without `count_numpy`. Arrays older than the block don't count, even
+            when they are freed. If the caller runs tracemalloc, Python objects count too. The two
+            peaks may come at different times, so their sum is an upper bound of the common peak.
 
     Raises:
         RuntimeError: there is no such device; or nothing was live on it during the whole block,
-            since a peak of 0 is a meter that looks at the wrong device; or CUDA's allocator ran
-            full and freed its cache.
-        OutOfMemory: the budget was broken, or the GPU was full.
+            because a peak of 0 means a meter on the wrong device; or CUDA's allocator ran full and
+            freed its cache.
+        OutOfMemory: an operator exceeded the budget, or the GPU was full.
     """
 
     def __init__(
@@ -102,8 +101,8 @@ class MemoryMeter:
         self._history = History(self._storages) if history else None
         self._operators = Operators(self.device.type, self._ran)
         self._entered = False
-        self._last_bytes = 0  # live after the last event
-        self._final_bytes: int | None = None  # live when the block ended
+        self._last_bytes = 0  # bytes live after the last event
+        self._final_bytes: int | None = None  # bytes live when the block ended
 
     @property
     def live_bytes(self) -> int:
@@ -116,22 +115,23 @@ class MemoryMeter:
         return self._kept().events
 
     def ledger(self, start: int = 0) -> Ledger:
-        """Return every tensor that was counted, with its owner, from an event of the timeline on.
+        """Return all counted tensors with their owners, from an event of the timeline on.
 
-        A tensor has the name of the operator that made it. On CUDA, what the allocator has handed
-        out beside tensors is a temporary: of an operator where that set the peak, and of "cuda"
-        where it was there when the block began.
+        A tensor has the name of the operator that made it. On CUDA, memory that the allocator has
+        handed out beside tensors is a temporary: of the operator that set the peak, or of "cuda" if
+        it is older than the block. Raises RuntimeError without a history, and ValueError if there
+        is no such event.
         """
         return self._kept().ledger(start)
 
     def watch_layers(self) -> AbstractContextManager[None]:
-        """Until the block ends, note which layer of a model makes each tensor."""
+        """Return a context that records which layer of a model makes each tensor."""
         return watching_layers(self._storages)
 
     def begin_again(self) -> int:
-        """Forget the peak so far, as after a warm-up; return the event that marks the place.
+        """Reset the peak, as after a warm-up; return the event that marks the place.
 
-        Without a history that is 0.
+        Without a history, the event is 0.
         """
         self._memory.start()
         self.peak_bytes = 0
@@ -140,10 +140,10 @@ class MemoryMeter:
         return len(self._history) - 1 if self._history is not None else 0
 
     def track(self, *things: Any) -> MemoryMeter:
-        """Count what is there already, and return the meter.
+        """Count tensors that exist already, and return the meter.
 
-        `things` are tensors, modules (with their gradients), optimizers (with state), and lists,
-        tuples and dicts of them.
+        `things` are tensors, modules (with gradients), optimizers (with state), and lists, tuples
+        and dicts of these.
         """
         for tensor in tensors_in(things):
             self._storages.add(tensor)
@@ -156,7 +156,7 @@ class MemoryMeter:
             raise RuntimeError("a MemoryMeter measures one block; make a new one for the next")
         self._entered = True
         for outer in _open_meters:
-            outer._keep_peaks()  # before this meter sets the same counters back
+            outer._keep_peaks()  # before this meter resets the same counters
         self._memory.start()
         if self._numpy is not None:
             self._numpy.start()
@@ -195,12 +195,12 @@ class MemoryMeter:
         if self.peak_bytes == 0:
             raise RuntimeError(
                 f"nothing was live on {self.device} during the block, so there is no peak to "
-                "report. Meter the device that the tensors are on, or hand them over with track()."
+                "report. Meter the device that the tensors are on, or pass them to track()."
             )
         if isinstance(self._memory, CudaAllocator) and self._memory.ran_full():
             raise RuntimeError(
                 f"{self.device} ran full during the block and the allocator freed its cache, so "
-                "the figures say little. Free memory first, or measure a smaller size."
+                "the figures are unreliable. Free memory first, or measure a smaller size."
             )
 
     def _kept(self) -> History:
@@ -209,7 +209,7 @@ class MemoryMeter:
         return self._history
 
     def _record(self, event: str, part: StepPart | None = None) -> int:
-        """Note the peak if this event set it, and return the bytes live after the event."""
+        """Record an event, and its peak if it is the highest; return the bytes live after it."""
         self._last_bytes, peak_bytes = self._memory.read()
         if self._history is not None:
             self._history.add(event, self._last_bytes, part)
@@ -218,7 +218,7 @@ class MemoryMeter:
         return self._last_bytes
 
     def _notice_unseen(self, maker: str, total_bytes: int, *, lasts: bool = False) -> None:
-        """Note what the allocator has beyond the tensors that are known, of `total_bytes`."""
+        """Record the part of the allocator's `total_bytes` that isn't in known tensors."""
         if self._history is not None and self._memory is not self._storages:
             self._history.add_unseen(maker, total_bytes, lasts=lasts)
 
@@ -230,7 +230,7 @@ class MemoryMeter:
     def _ran(
         self, operator: str, arguments: list[torch.Tensor], had: set[int], result: Any
     ) -> OutOfMemory | None:
-        """Count what an operator returned; return the error where that broke the budget.
+        """Count an operator's result; return the error if it exceeds the budget, else None.
 
         `had` are the ids of its arguments' storages.
         """
@@ -244,7 +244,7 @@ class MemoryMeter:
         peak_before, live_before = self.peak_bytes, self._last_bytes
         needed_bytes = self._record(operator)
         if self.peak_bytes > peak_before:
-            needed_bytes = self.peak_bytes  # within the operator, where the device tells
+            needed_bytes = self.peak_bytes  # CUDA reports peaks within an operator
             self._notice_unseen(operator, self.peak_bytes)
         if self.budget_bytes is None or needed_bytes <= self.budget_bytes:
             return None
@@ -260,21 +260,21 @@ class MemoryMeter:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one call cost, as `measure_call` returns it."""
+    """The memory and the time of one call."""
 
     peak_bytes: int
     live_before_bytes: int
-    #: What the call returned still counts.
+    #: Including the call's result.
     live_after_bytes: int
-    #: The meter's own work included.
+    #: Including the meter's own work.
     seconds: float
     device: str
-    #: None unless it was asked for.
+    #: None without `count_numpy`.
     numpy_peak_bytes: int | None = None
 
     @property
     def rise_bytes(self) -> int:
-        """The peak above what was live before the call."""
+        """The peak beyond the bytes live before the call."""
         return self.peak_bytes - self.live_before_bytes
 
 
@@ -287,11 +287,11 @@ def measure_call(
     warm_up: int = 0,
     count_numpy: bool = False,
 ) -> Measurement:
-    """Call `fn(*args)` under a MemoryMeter, and return what it cost.
+    """Call `fn(*args)` under a MemoryMeter, and return its memory and time.
 
-    Tensors, modules and optimizers among `args` and in `track` count as live before the call.
-    `warm_up` calls come first, unmeasured: on CUDA give 2, so that what libraries and optimizers
-    allocate once is there already. Raises what MemoryMeter raises.
+    Tensors, modules and optimizers in `args` and in `track` count as live before the call. First
+    come `warm_up` unmeasured calls. On CUDA, use 2, so that libraries and optimizers have made
+    their one-time allocations. Raises the errors of MemoryMeter.
 
     >>> measure_call(torch.add, torch.zeros(256), torch.zeros(256), device="cpu").rise_bytes
     1024
@@ -306,7 +306,7 @@ def measure_call(
         if meter.device.type == "cuda":
             torch.cuda.synchronize(meter.device)
         seconds = time.perf_counter() - start
-    del result  # it had to live until the meter had read what was left
+    del result  # kept alive until the meter has read the bytes live after the call
     return Measurement(
         peak_bytes=meter.peak_bytes,
         live_before_bytes=meter.baseline_bytes,
@@ -326,9 +326,9 @@ def measure(
 ) -> Ledger:
     """Build a training step, run it, and return the ledger of one run after `warm_up` others.
 
-    `build_step(device)` builds model, optimizer and batch on the device, all of them fresh, and
-    returns a function that takes one step. The budget holds from the first tensor on. Raises what
-    MemoryMeter raises.
+    `build_step(device)` builds a new model, optimizer and batch on the device, and returns a
+    function that runs one step. The budget applies from the first tensor on. Raises the errors of
+    MemoryMeter.
 
     >>> def build_step(device):
     ...     layer = torch.nn.Linear(8, 4, bias=False, device=device)
@@ -340,7 +340,7 @@ def measure(
     ...         adam.step()
     ...     return step
     >>> ledger = measure(build_step, "cpu")
-    >>> ledger.by_owner(0)  # as the step begins, the one before has left its gradients
+    >>> ledger.by_owner(0)  # when a step begins, the gradients of the last one are still there
     {'parameter': 128, 'gradient': 128, 'optimizer_state': 260, 'activation': 64}
     """
     meter = MemoryMeter(device, budget_bytes)
@@ -350,13 +350,13 @@ def measure(
 
 
 def run_measured(meter: MemoryMeter, step: Callable[[], object], warm_up: int) -> Ledger:
-    """Run a step `warm_up` times and once more in an open meter; return the last one's ledger."""
+    """Run a step `warm_up` times and once more in an open meter; return the last run's ledger."""
     for _ in range(warm_up):
         step()
     start = meter.begin_again()
     result = step()
     ledger = meter.ledger(start)
-    del result  # it had to live until the ledger was made
+    del result  # kept alive until the ledger is made
     return ledger
 
 
@@ -365,7 +365,9 @@ def _device(device: str | torch.device | None) -> torch.device:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     device = torch.device(device)
     if device.type not in ("cpu", "cuda"):
-        raise ValueError(f"a meter reads cpu or cuda, not {device.type}; move the work to one")
+        raise ValueError(
+            f"a meter reads cpu or cuda, but got {device.type}; move the work to one of them"
+        )
     if device.type == "cuda" and not torch.cuda.is_available():
         raise RuntimeError(
             f"there is no CUDA GPU here, so {device} has no memory to measure; use device='cpu'"

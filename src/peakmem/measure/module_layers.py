@@ -1,7 +1,7 @@
-"""Which layer of a model makes each tensor: told by the modules as they run.
+"""The layer of a model that makes each tensor, observed by hooks while modules run.
 
-A layer is a module's path up to its first number, such as `model.layers.3`; the path's first name
-where it has none. A parameter's gradient and optimizer state belong to the parameter's layer.
+A layer is a module's path up to its first number, such as `model.layers.3`; if the path has none,
+its first name. A parameter's gradient and optimizer state belong to the parameter's layer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["layer_of", "watching_layers"]
 
 
 def layer_of(path: str) -> str:
-    """Return the layer of a module's path within its model.
+    """Return the layer that a module belongs to, given its path within the model.
 
     >>> layer_of("model.layers.3.mlp.up_proj"), layer_of("lm_head"), layer_of("")
     ('model.layers.3', 'lm_head', '')
@@ -36,9 +36,9 @@ def layer_of(path: str) -> str:
 
 @contextmanager
 def watching_layers(storages: Storages) -> Iterator[None]:
-    """Until the block ends, give each new row the layer that makes it.
+    """Give each new row the layer that makes it, until the block ends.
 
-    The names are those of the outermost module that is called, the first time that it is.
+    Layers are named within the outermost module that is called.
     """
     names: WeakKeyDictionary[torch.nn.Module, str] = WeakKeyDictionary()
     around: list[str] = []
@@ -76,15 +76,12 @@ def watching_layers(storages: Storages) -> Iterator[None]:
 def _name(
     root: torch.nn.Module, names: WeakKeyDictionary[torch.nn.Module, str], storages: Storages
 ) -> None:
-    """Name all modules of a model, and let its parameters belong to their layers."""
+    """Name the layers of all modules of a model, and assign its parameters to them."""
     for path, module in root.named_modules():
         if module in names:
             continue
         names[module] = layer_of(path)
-        for tensor in [
-            *module.parameters(recurse=False),
-            *module.buffers(recurse=False),
-        ]:
+        for tensor in [*module.parameters(recurse=False), *module.buffers(recurse=False)]:
             row = storages.row(tensor)
             if row is not None:
                 row.layer = names[module]

@@ -1,4 +1,4 @@
-"""A rank as its launcher sees it: a process, and what it has said."""
+"""A rank seen from its launcher: a process, a connection, and the messages from it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from peakmem.measure.rank_stacks import Place, place_in
 
 __all__ = ["Rank"]
 
-_ENDS = 0.2  # seconds in which a process that closed its connection ends
-_TELLS = 5.0  # seconds that telling where it is may take
+_ENDS = 0.2  # seconds that a process has to end after it closed its connection
+_TELLS = 5.0  # seconds that a rank has to report where it is
 
 
 class Rank:
@@ -33,12 +33,12 @@ class Rank:
 
     @property
     def pid(self) -> int:
-        """The id of its process."""
+        """The process id; 0 before the process starts."""
         return self.process.pid or 0
 
     def listen(self) -> None:
-        """Take what it has said; RankError if it ended without a word."""
-        # First the exit: what was said before it is then there to be read.
+        """Receive its messages. Raises RankError if it ended without a result."""
+        # Check for the exit first: then all messages sent before it can be read.
         ended = self.process.exitcode is not None
         try:
             while self.said is None and self.connection.poll():
@@ -61,7 +61,7 @@ class Rank:
             self.said = message
 
     def place(self) -> str:
-        """Say where it is: its own thread that listens tells, unless C code never lets it run."""
+        """Return where it is. Its listening thread reports it, unless C code holds the GIL."""
         deadline = time.monotonic() + _TELLS
         with suppress(EOFError, OSError):
             self.connection.send_bytes(rank_process.WHERE)
@@ -71,11 +71,11 @@ class Rank:
         return place_in([Place(*place) for place in reversed(stack)])
 
     def kill(self) -> None:
-        """Kill the process and what it started, and wait for its end."""
+        """Kill the process and its children, and wait for its end."""
         if hasattr(os, "killpg") and self.process.pid is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.kill()  # it may not have had the time to lead a group
+        self.process.kill()  # it may have been too early to lead a process group
         self.process.join()
         self.process.close()
         self.connection.close()

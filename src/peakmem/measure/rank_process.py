@@ -1,4 +1,4 @@
-"""One rank: a process that joins the others, calls a function, and holds on until all are done."""
+"""One rank: a process that joins the others, calls a function, and waits until all are done."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ import torch.distributed as dist
 
 __all__ = ["GO", "WHERE", "Failed", "Joined", "Returned", "Waits", "Work", "run_rank"]
 
-GO = b"go"  # what the launcher says when all have joined
-WHERE = b"where"  # and what it asks when the function does not return
+GO = b"go"  # from the launcher: all ranks have joined
+WHERE = b"where"  # from the launcher: report where the function is
 
 Stack = Sequence[tuple[str, int, str]]  # (file, line, function), the outermost call first
 
 _LOOPBACK = "127.0.0.1"
-_BACKEND = "loopback"  # the name of gloo on that address alone
-_LIBRARY = str(Path(__file__).parents[1])  # whose calls lead to the function and tell nothing
-_JOIN = timedelta(minutes=5)  # for all ranks to meet, and for a collective: the launcher is earlier
+_BACKEND = "loopback"  # our name for gloo on that address only
+_LIBRARY = str(Path(__file__).parents[1])  # stacks leave out this library's frames
+_JOIN = timedelta(minutes=5)  # limit of joining and of collectives; the launcher's is shorter
 
 
 @dataclass(frozen=True)
 class Work:
-    """What each rank calls; `pickled` holds it instead if the rank is no fork of the launcher."""
+    """The call that each rank makes; pickled if the ranks aren't forks of the launcher."""
 
     function: Callable[..., Any] | None
     args: tuple[Any, ...] = ()
@@ -42,7 +42,7 @@ class Work:
 
     @classmethod
     def packed(cls, function: Callable[..., Any], args: tuple[Any, ...]) -> Work:
-        """Return work that any process can unpack: what a notebook defines goes by its code."""
+        """Return work that any process can unpack; a notebook's functions travel as code."""
         return cls(None, pickled=cloudpickle.dumps((function, args)))
 
     def unpacked(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -55,34 +55,32 @@ class Work:
 
 @dataclass(frozen=True)
 class Joined:
-    """A rank has met all others."""
+    """Message: the rank has met all others."""
 
 
 @dataclass(frozen=True)
 class Waits:
-    """Where a rank is that has not returned."""
+    """Message: where a rank that hasn't returned is."""
 
     stack: Stack
 
 
 @dataclass(frozen=True)
 class Returned:
-    """What the function returned."""
+    """Message: the function's result."""
 
     pickled: bytes
 
 
 @dataclass(frozen=True)
 class Failed:
-    """What the function raised, and where.
-
-    `may_follow` says that it may come from the end of another rank: torch raises a RuntimeError
-    for a lost connection.
-    """
+    """Message: the exception that the function raised, and where."""
 
     kind: str
     message: str
     stack: Stack
+    #: Whether another rank's death may be the cause: torch raises a RuntimeError for a lost
+    #: connection.
     may_follow: bool
 
 
@@ -94,21 +92,22 @@ def run_rank(
     connection: Connection,
     others: Sequence[Connection],
 ) -> None:
-    """Be one rank, and wait to be killed when all is said.
+    """Run one rank, and then wait to be killed.
 
-    A rank that ended on its own would close connections that others still use, so that a step that
-    one rank skips would look like a lost connection. `others` are the launcher's ends of
-    connections, which a fork has inherited.
+    If a rank ended on its own, it would close connections that others still use, and a collective
+    that one rank skips would look like a lost connection. `others` are the launcher's ends of
+    connections, which a fork inherits.
     """
     for inherited in others:
         inherited.close()
     if hasattr(os, "setsid"):
-        os.setsid()  # a notebook's interrupt is the launcher's; what a rank starts ends with it
+        # So a notebook's interrupt reaches only the launcher, and a rank's children die with it.
+        os.setsid()
     go = threading.Event()
     listening = (connection, go, threading.get_ident())
     threading.Thread(target=_listen, args=listening, daemon=True).start()
     share = max(1, (os.cpu_count() or 1) // world_size)
-    torch.set_num_threads(min(share, torch.get_num_threads()))  # who asked for one gets one
+    torch.set_num_threads(min(share, torch.get_num_threads()))  # never more than configured
     try:
         function, args = work.unpacked()
         _join(rank, world_size, folder / "store")
@@ -125,10 +124,9 @@ def run_rank(
 
 
 def _join(rank: int, world_size: int, meeting: Path) -> None:
-    """Join torch.distributed on this machine alone. A file is what ranks meet by.
+    """Join torch.distributed on this machine only; ranks meet through a file.
 
-    Over a network address they would also be open to others, and what they told each other to meet
-    would count as traffic.
+    A network address would be open to others, and meeting over it would count as traffic.
     """
     dist.Backend.register_backend(_BACKEND, _over_loopback, devices=["cpu"])
     store = dist.FileStore(str(meeting), world_size)  # type: ignore[attr-defined]
@@ -139,11 +137,11 @@ def _join(rank: int, world_size: int, meeting: Path) -> None:
 def _over_loopback(
     store: Any, rank: int, world_size: int, timeout: timedelta
 ) -> dist.ProcessGroupGloo:
-    """Return gloo's process group. By itself gloo takes whatever address the host's name has.
+    """Return gloo's process group on the loopback address; gloo's default is the host's address.
 
-    It has one thread for collectives, where gloo takes two: a thread lets go of a collective's
-    tensors some time after the collective has returned, but before it begins the next. So what a
-    rank holds does not depend on when a second thread gets to run.
+    It has one thread for collectives, not gloo's two. A thread releases a collective's tensors some
+    time after the collective has returned, but before it begins the next one. With one thread, a
+    rank's memory doesn't depend on when a second thread gets to run.
     """
     options = dist.ProcessGroupGloo._Options()  # type: ignore[attr-defined]
     options._devices = [dist.ProcessGroupGloo.create_device(hostname=_LOOPBACK)]
@@ -167,7 +165,7 @@ def _plain(stack: traceback.StackSummary) -> Stack:
 
 
 def _listen(connection: Connection, go: threading.Event, thread: int) -> None:
-    """Hear when to go on, and tell where `thread` is; end this process when nobody is left."""
+    """Serve the launcher's messages about `thread`; end this process when the launcher is gone."""
     with suppress(EOFError, OSError):
         while True:
             said = connection.recv_bytes()

@@ -1,4 +1,4 @@
-"""Where a rank is: the call that it waits in, read from its stack."""
+"""The call that a rank waits in, read from its stack."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import torch
 __all__ = ["Place", "place_in"]
 
 _LIBRARIES = (str(Path(torch.__file__).parent), sysconfig.get_path("stdlib"))
-_WRAPPERS = "c10d_logger.py"  # through which torch calls all its collectives
+_WRAPPERS = "c10d_logger.py"  # wraps all of torch's collectives
 
 
 @dataclass(frozen=True)
 class Place:
-    """One call in a stack: a file, a line of it, and the function that the line is in."""
+    """One frame of a stack."""
 
     file: str
     line: int
@@ -26,25 +26,25 @@ class Place:
 
     @property
     def source(self) -> str:
-        """The line itself; empty if its file cannot be read here."""
+        """The line's text; empty if its file can't be read here."""
         return linecache.getline(self.file, self.line).strip()
 
 
 def place_in(stack: Sequence[Place]) -> str:
-    """Say in which call a rank waits: a call of torch or Python, and the line that makes it.
+    """Return the call that a rank waits in, as text: the function, and the line that calls it.
 
-    `stack` has the innermost call first. The line is the innermost one that is neither torch's nor
-    Python's own.
+    `stack` has the innermost call first. The line is the innermost one outside torch and Python's
+    standard library.
 
     >>> place_in([Place("train.py", 5, "step")])
     'line 5 of step'
     """
     own = next((n for n, place in enumerate(stack) if not _is_library(place)), None)
     if own is None:
-        return "a place that it did not tell"
+        return "a place it didn't report"
     line = stack[own]
     said = f"line {line.line} of {line.function}" + (f": {line.source}" if line.source else "")
-    # A call into C++ leaves no frame of its own; then the line has to do.
+    # A call into C++ has no frame of its own; then the line alone has to do.
     called = next((p for p in reversed(stack[:own]) if not p.file.endswith(_WRAPPERS)), None)
     return said if called is None else f"{called.function}, {said}"
 

@@ -1,8 +1,7 @@
-"""Starts real processes joined by torch.distributed on this machine, and returns their results.
+"""Launches real processes, joined by torch.distributed on this machine, and returns their results.
 
-Ranks talk by gloo over the loopback interface. They start as forks of a process that has imported
-torch already, where the system has such forks; on Windows and macOS each starts a Python and
-imports torch anew.
+Ranks communicate through gloo on the loopback interface. On Linux, they are forks of a process that
+has already imported torch. On Windows and macOS, each rank starts Python and imports torch itself.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ __all__ = ["RankError", "RanksTimeout", "fork_from_here", "launch", "launch_watc
 
 Start = Literal["fork", "forkserver", "spawn"]
 
-_MOST = 64  # ranks: more processes than that are a mistake on one machine
-_JOIN = 120.0  # seconds that starting all ranks may take
-_TICK = 0.2  # seconds between looks for ranks that have died
-_FOLLOWS = 1.0  # seconds in which a lost connection is explained by the rank that died
-_STILL = 5.0  # seconds in which ranks that wait for each other do nothing at all
+_MOST = 64  # ranks; more processes on one machine are a mistake
+_JOIN = 120.0  # seconds for all ranks to start
+_TICK = 0.2  # seconds between checks for dead ranks
+_FOLLOWS = 1.0  # seconds to look for a dead rank after a lost connection
+_STILL = 5.0  # seconds without any activity after which ranks count as deadlocked
 
 _start: Start = "forkserver" if sys.platform == "linux" else "spawn"
 
 
 def fork_from_here() -> None:
-    """Have ranks be forks of this very process from now on.
+    """Make ranks forks of this process from now on.
 
-    For a process that has imported torch and runs no threads of its own, such as the grader's.
+    The process must have imported torch and run no threads of its own, as the grader's does.
     """
     global _start
     _start = "fork"
@@ -53,8 +52,9 @@ def launch(
 ) -> list[Any]:
     """Call `function(*args)` in `world_size` processes at once; return their results by rank.
 
-    In each process torch.distributed is ready: `dist.get_rank()` is its rank. Arguments and results
-    are copies. The function may be typed in a notebook or a script, which no rank runs again.
+    torch.distributed is initialized in each process: `dist.get_rank()` is its rank. Arguments and
+    results are copies. The function may be defined in a notebook or a script; ranks don't run these
+    again.
 
         def mine(x):
             dist.all_reduce(x)
@@ -62,11 +62,11 @@ def launch(
 
         launch(mine, 4, torch.ones(3))
 
-    When one rank fails, all end. Raises RankError, which has its rank, for the first error or death
-    of a rank. Raises RanksTimeout, which says where each rank waits, if they take over `timeout`
-    seconds from when all have joined, and, on Linux, if for 5 seconds none of them does anything,
-    as when one skips what the others wait for. Raises ValueError for what isn't callable, and for a
-    `world_size` below 1 or above 64.
+    If one rank fails, all ranks end. Raises RankError for the first rank that raises an exception
+    or dies. Raises RanksTimeout, which says where each rank waits, if the ranks haven't returned
+    `timeout` seconds after all have joined, or, on Linux, if none of them does anything for 5
+    seconds, as when one rank skips a collective. Raises ValueError if `function` isn't callable, or
+    if `world_size` isn't from 1 to 64.
     """
     return launch_watched(function, world_size, *args, timeout=timeout)
 
@@ -75,14 +75,14 @@ def launch_watched(
     function: Callable[..., Any],
     world_size: int,
     *args: Any,
-    before: Callable[[], object] = lambda: None,
-    after: Callable[[], object] = lambda: None,
+    before: Callable[[], object] | None = None,
+    after: Callable[[], object] | None = None,
     timeout: float = 60.0,
 ) -> list[Any]:
-    """As `launch`, for who looks at the ranks from outside while they hold still.
+    """Launch ranks as `launch` does, with callbacks to inspect them from outside.
 
-    In this process `before()` is called when all ranks have joined and none has called the
-    function, and `after()` when it has returned in all of them and none has ended.
+    Calls `before()` in this process when all ranks have joined and before any of them calls the
+    function, and `after()` when the function has returned in all ranks and before any of them ends.
     """
     if not callable(function):
         raise ValueError(f"expected a function that each rank calls, but got {function!r}")
@@ -94,14 +94,16 @@ def launch_watched(
         _Team(function, args, world_size, timeout, Path(folder)) as team,
     ):
         team.join()
-        before()
+        if before is not None:
+            before()
         results = team.results()
-        after()
+        if after is not None:
+            after()
         return results
 
 
 class _Team:
-    """All ranks of one launch. At the end of the block each of them is gone."""
+    """All ranks of one launch; the end of the block kills them."""
 
     def __init__(
         self,
@@ -152,7 +154,7 @@ class _Team:
             self._ranks.pop().kill()
 
     def join(self) -> None:
-        """Wait until all ranks have met, and hold still."""
+        """Wait until all ranks have joined."""
         deadline = time.monotonic() + _JOIN
         while late := [rank.number for rank in self._ranks if not rank.has_joined]:
             left = deadline - time.monotonic()
@@ -165,15 +167,15 @@ class _Team:
             self._listen(min(left, _TICK))
 
     def results(self) -> list[Any]:
-        """Have the ranks call the function, and return what they returned, in their order."""
+        """Let the ranks call the function, and return their results by rank."""
         for rank in self._ranks:
-            with suppress(OSError):  # one that has died is found out below
+            with suppress(OSError):  # the loop below finds dead ranks
                 rank.connection.send_bytes(rank_process.GO)
         still = Stillness()
         deadline = time.monotonic() + self._timeout
         while late := [rank for rank in self._ranks if rank.said is None]:
             if still.seconds([rank.pid for rank in late]) >= _STILL:
-                raise self._stuck(late, f"wait{'s' * (len(late) == 1)} for what does not come:")
+                raise self._stuck(late, f"wait{'s' * (len(late) == 1)} forever:")
             left = deadline - time.monotonic()
             if left <= 0:
                 raise self._stuck(late, f"did not return within {self._timeout:g} s:")
@@ -182,7 +184,7 @@ class _Team:
         return [pickle.loads(one.pickled) for one in said if isinstance(one, Returned)]
 
     def _listen(self, seconds: float) -> None:
-        """Take what ranks say; raises RankError as soon as one has failed."""
+        """Receive the ranks' messages. Raises RankError as soon as one rank has failed."""
         talking = [rank.connection for rank in self._ranks if rank.said is None]
         wait([*talking, *(rank.process.sentinel for rank in self._ranks)], seconds)
         for rank in self._ranks:
@@ -190,15 +192,15 @@ class _Team:
         failed = {r.number: r.said for r in self._ranks if isinstance(r.said, Failed)}
         if not failed:
             return
-        # A rank that failed keeps its connections, so no other fails by that; one that died lost
-        # them.
+        # A rank that raised keeps its connections, so no other rank fails because of it. A rank
+        # that died lost them.
         first = min(failed, key=lambda number: failed[number].may_follow)
         if failed[first].may_follow:
             self._look_for_the_dead()
         raise _error_of(first, failed[first])
 
     def _look_for_the_dead(self) -> None:
-        """Raise RankError if a rank died; its neighbours may have said so before the system."""
+        """Raise RankError if a rank died; other ranks may notice before the system reports it."""
         deadline = time.monotonic() + _FOLLOWS
         while time.monotonic() < deadline:
             wait([rank.process.sentinel for rank in self._ranks], _TICK)
@@ -206,7 +208,7 @@ class _Team:
                 rank.listen()
 
     def _stuck(self, late: Sequence[Rank], how: str) -> RanksTimeout:
-        """The error that says where each rank is that has not returned."""
+        """Return an error that says where each rank that hasn't returned is."""
         where = {rank.number: rank.place() for rank in late}
         lines = [f"{_ranks(list(where))} {how}"]
         for rank in self._ranks:
@@ -217,7 +219,7 @@ class _Team:
 
 @contextmanager
 def _main_set_aside() -> Iterator[None]:
-    """Have a new process not run the script again: what it needs of that is in its work."""
+    """Keep a new process from running the script again; its work has everything it needs."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -227,7 +229,7 @@ def _main_set_aside() -> Iterator[None]:
 
 
 def _error_of(number: int, failed: Failed) -> RankError:
-    # Here, where a notebook's cells can be read; a rank has their code without its text.
+    # Formatted here, because only the launcher has the source text of a notebook's cells.
     stack = traceback.StackSummary.from_list([(*place, None) for place in failed.stack])
     text = f"rank {number} raised {failed.kind}: {failed.message}"
     lines = "".join(stack.format()).rstrip()

@@ -1,8 +1,9 @@
-"""The small GPT that the labs train and the predictions are checked on.
+"""Reference GPT: the labs train it, and tests check predictions against it.
 
-It is GPT-2's architecture (Radford et al. 2019): norms before attention and MLP, learned positions,
-tanh GELU, dropout after the embedding, the attention weights and both branches, and a head that is
-the token embedding. Its parameters have the names and order of `models.parameter_tensors`.
+The architecture is GPT-2's (Radford et al. 2019): norms before attention and MLP, learned
+positions, tanh GELU, dropout after the embedding, the attention probabilities and both branches,
+and a head tied to the token embedding. Its parameters have the names and the order of
+`models.parameter_tensors`.
 
 Shapes at line ends: B batch, T sequence, D d_model, H heads, V vocab.
 """
@@ -12,12 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
+
+from peakmem.core.errors import require_one_of, require_whole
 
 __all__ = ["GPT", "training_step"]
 
@@ -31,16 +34,16 @@ class GPT(nn.Module):
     Args:
         shape: an object with n_layers, d_model, n_heads, vocab and context, such as
             `models.ModelShape`.
-        attention: "standard" writes scores and weights to memory; "flash" calls torch's
-            scaled_dot_product_attention, which on most devices does not.
-        dropout: probability of setting an activation to zero while training.
-        checkpointing: what is not kept for backward but computed again: "none" of it;
-            "selective", what attention makes between queries, keys and values and its result;
-            "full", all of each layer but its input; "every_k", all but the input of every
-            `checkpoint_every` layers.
-        checkpoint_every: length of a segment under "every_k".
+        attention: "standard" writes scores and attention probabilities to memory; "flash" calls
+            torch's scaled_dot_product_attention, which on most devices doesn't.
+        dropout: probability of setting an activation to zero in training.
+        checkpointing: what backward recomputes instead of saving. "none": nothing. "selective":
+            attention's tensors between queries, keys and values and its result. "full": all of each
+            layer except its input. "every_k": all except the input of every `checkpoint_every`
+            layers.
+        checkpoint_every: layers in a segment under "every_k".
 
-    Raises ValueError where the heads do not divide d_model, or an argument is out of range.
+    Raises ValueError if the heads don't divide d_model, or if an argument is out of range.
 
     >>> from peakmem.specs.models import ModelShape
     >>> gpt = GPT(ModelShape("tiny", n_layers=2, d_model=64, n_heads=4, vocab=100, context=32))
@@ -58,13 +61,12 @@ class GPT(nn.Module):
         checkpoint_every: int = 1,
     ) -> None:
         super().__init__()
-        _require_one_of("attention", attention, ("standard", "flash"))
+        require_one_of("attention", attention, get_args(AttentionKind))
         segments = {"none": 0, "selective": 0, "full": 1, "every_k": checkpoint_every}
-        _require_one_of("checkpointing", checkpointing, tuple(segments))
-        if checkpoint_every < 1:
-            raise ValueError(f"checkpoint_every={checkpoint_every}: expected 1 layer or more")
+        require_one_of("checkpointing", checkpointing, segments)
+        require_whole("checkpoint_every", checkpoint_every)
         self.context = shape.context
-        self.segment = segments[checkpointing]  # layers, or 0 if whole layers are kept
+        self.segment = segments[checkpointing]  # layers; 0 if layers aren't checkpointed as a whole
         recompute = checkpointing == "selective"
         self.token_embedding = nn.Embedding(shape.vocab, shape.d_model)
         self.position_embedding = nn.Embedding(shape.context, shape.d_model)
@@ -77,12 +79,12 @@ class GPT(nn.Module):
         self.apply(_initialize)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return logits (B, T, V) of tokens (B, T); ValueError where T exceeds the context."""
+        """Return logits (B, T, V) of tokens (B, T). Raises ValueError if T exceeds the context."""
         length = tokens.shape[1]
         if length > self.context:
             raise ValueError(
-                f"{length} tokens a sequence exceed the context of {self.context}; cut them, or "
-                "build the model with a larger context"
+                f"{length} tokens per sequence exceed the context of {self.context}; shorten the "
+                "sequences, or build the model with a larger context"
             )
         positions = self.position_embedding.weight[:length]  # (T, D)
         x = self.dropout(self.token_embedding(tokens) + positions)  # (B, T, D)
@@ -114,14 +116,16 @@ class Block(nn.Module):
 
 
 class Attention(nn.Module):
-    """Causal self-attention of several heads."""
+    """Causal self-attention with several heads."""
 
     def __init__(
         self, d_model: int, n_heads: int, kind: AttentionKind, dropout: float, recompute: bool
     ) -> None:
         super().__init__()
         if d_model % n_heads:
-            raise ValueError(f"{n_heads} heads do not divide d_model={d_model} equally")
+            raise ValueError(
+                f"{n_heads} heads don't divide d_model={d_model} equally; choose n_heads that do"
+            )
         self.n_heads, self.kind, self.recompute = n_heads, kind, recompute
         self.qkv = nn.Linear(d_model, 3 * d_model)
         self.out = nn.Linear(d_model, d_model)
@@ -152,7 +156,7 @@ class Attention(nn.Module):
 
 
 class MLP(nn.Module):
-    """Two linear layers, the inner one four times as wide, with GELU between them."""
+    """Two linear layers with GELU between them; the inner width is four times d_model."""
 
     def __init__(self, d_model: int, dropout: float) -> None:
         super().__init__()
@@ -174,13 +178,14 @@ def training_step(
 ) -> float:
     """Take one step on micro-batches of equal size, and return the batch's mean loss.
 
-    Each is (tokens, targets), both integers (B, T). Gradients are cleared first, so that two steps
-    never hold two steps' gradients. With `autocast`, forward runs under torch.autocast.
+    A micro-batch is (tokens, targets), both integers of shape (B, T). Gradients are cleared first,
+    so that the gradients of two steps never coexist. With `autocast`, forward runs under
+    torch.autocast.
     """
     optimizer.zero_grad(set_to_none=True)
     mean_loss = 0.0
     for tokens, targets in micro_batches:
-        # In one expression: a name for the logits would keep them alive through backward.
+        # One expression, because a variable would keep the logits alive through backward.
         with _precision(tokens.device.type, autocast):
             loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
         (loss / len(micro_batches)).backward()  # type: ignore[no-untyped-call]
@@ -199,13 +204,8 @@ def _run(blocks: Sequence[nn.Module], x: Tensor) -> Tensor:
     return x
 
 
-def _require_one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, known))}")
-
-
 def _initialize(module: nn.Module) -> None:
-    """Draw weights as GPT-2 does: normal with deviation 0.02; biases are zero."""
+    """Initialize like GPT-2: weights normal with deviation 0.02, biases zero."""
     if isinstance(module, (nn.Linear, nn.Embedding)):
         nn.init.normal_(module.weight, std=0.02)
     if isinstance(module, nn.Linear):

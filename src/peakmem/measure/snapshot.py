@@ -1,11 +1,11 @@
 """Memory snapshots of PyTorch's CUDA allocator, read as plain data and turned into a Ledger.
 
-`torch.cuda.memory._dump_snapshot` pickles the dict that `_snapshot` returns: dicts, lists, texts
-and numbers. `read_snapshot` reads that much and no more, so a file from elsewhere runs no code
-here; it needs neither torch nor a GPU. The format is the one documented in `torch/cuda/memory.py`.
+`torch.cuda.memory._dump_snapshot` pickles the dict that `_snapshot` returns: dicts, lists, strings
+and numbers. `read_snapshot` reads only these, so an untrusted file can't run code. It needs neither
+torch nor a GPU. `torch/cuda/memory.py` documents the format.
 
-A snapshot knows stacks, not tensors, so owners are told by their frames. What was allocated before
-the recording began has no stack, and counts as a temporary of that name.
+A snapshot has stacks, not tensors, so owners follow from stack frames. A block allocated before the
+recording has no stack, and counts as a temporary named `BEFORE`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from peakmem.specs.ledger import Event, Ledger, Owner, Phase, Tensor
 
 __all__ = ["BEFORE", "UnreadableSnapshot", "ledger_of_snapshot", "read_snapshot"]
 
-#: The name of what was allocated before the recording.
+#: The name of blocks allocated before the recording.
 BEFORE = "before the recording"
 _ACTIVE = ("active_allocated", "active_pending_free", "active_awaiting_free")
 _BUILDERS = ("__init__", "reset_parameters", "_apply", "_load_from_state_dict")
@@ -30,11 +30,11 @@ _LOSSES = ("cross_entropy", "log_softmax", "nll_loss")
 
 
 class UnreadableSnapshot(PeakmemError, ValueError):
-    """A file that holds no memory snapshot, or something that isn't plain data."""
+    """A file doesn't contain a memory snapshot, or contains more than plain data."""
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Unpickles numbers, texts and containers of them; refuses names of classes and functions."""
+    """Unpickles numbers, strings and their containers; refuses classes and functions."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"it names {module}.{name}")
@@ -46,15 +46,15 @@ class _PlainUnpickler(pickle.Unpickler):
 def read_snapshot(path: str | Path) -> dict[str, Any]:
     """Return the snapshot in a file that `torch.cuda.memory._dump_snapshot` wrote.
 
-    Raises UnreadableSnapshot if the file holds anything but plain data, or no snapshot, and OSError
-    if it can't be opened.
+    Raises UnreadableSnapshot if the file contains anything except plain data, or no snapshot, and
+    OSError if it can't be opened.
     """
     content = Path(path).read_bytes()
     try:
         found = _PlainUnpickler(io.BytesIO(content)).load()
     except Exception as error:  # a pickle from elsewhere may raise anything
         raise UnreadableSnapshot(
-            f"{path} is no snapshot of plain data: {error}. Expected a file that "
+            f"{path} is not a snapshot of plain data: {error}. Give a file that "
             "torch.cuda.memory._dump_snapshot wrote."
         ) from error
     if not isinstance(found, dict) or not isinstance(found.get("device_traces"), list):
@@ -76,18 +76,20 @@ class _Block:
 
 
 def ledger_of_snapshot(snapshot: Mapping[str, Any], device: int = 0) -> Ledger:
-    """Return every block of a GPU's trace as a tensor, with its owner, source line and module.
+    """Return every block of a GPU's trace as a tensor with owner, source line and module.
 
-    A tensor's name is "file:line" of the innermost Python frame that isn't torch's, its layer the
-    kind of `torch.nn` module in whose forward it was made. A block is live from its `alloc` until
-    its `free_completed`; one that an entry of `segments` has, or that is freed without a recorded
-    alloc, was there before.
+    A tensor's name is "file:line" of the innermost Python frame outside torch; its layer is the
+    kind of `torch.nn` module whose forward made it. A block is live from its `alloc` until its
+    `free_completed`. Blocks without a recorded `alloc`, known from `segments` or from their
+    `free_completed`, are older than the recording.
 
-    Raises ValueError if there is no such device, or nothing was recorded on it.
+    Raises ValueError if there is no such device, or if nothing was recorded on it.
     """
     traces = snapshot["device_traces"]
     if not 0 <= device < len(traces):
-        raise ValueError(f"device {device} is not in the snapshot; it has {len(traces)} traces")
+        raise ValueError(
+            f"the snapshot has no device {device}; give a device from 0 to {len(traces) - 1}"
+        )
     trace = [e for e in traces[device] if e["action"] in ("alloc", "free_completed")]
     if not trace:
         raise ValueError(
@@ -104,7 +106,7 @@ def ledger_of_snapshot(snapshot: Mapping[str, Any], device: int = 0) -> Ledger:
 
 
 def _standing(snapshot: Mapping[str, Any], device: int) -> dict[int, tuple[int, Any]]:
-    """Address -> size and frames of each block that is taken when the snapshot ends."""
+    """Return size and frames of each block in use when the snapshot ends, by address."""
     found = {}
     for segment in snapshot.get("segments", []):
         address = segment["address"]
@@ -118,7 +120,7 @@ def _standing(snapshot: Mapping[str, Any], device: int) -> dict[int, tuple[int, 
 def _blocks(
     trace: Sequence[Mapping[str, Any]], standing: Mapping[int, tuple[int, Any]]
 ) -> Iterator[_Block]:
-    """Each block once; events are numbered from 1."""
+    """Yield each block once; events are numbered from 1."""
     live: dict[int, _Block] = {}
     for number, event in enumerate(trace, 1):
         if event["action"] == "alloc":
@@ -133,16 +135,19 @@ def _blocks(
             yield _Block(size, frames, 0)
 
 
-# What the frames tell
+# What frames reveal
 
 
 def _is_yours(frame: Mapping[str, Any]) -> bool:
-    """Whether a frame is of Python, and not of torch's; with stacks="all" some are of C++."""
+    """Whether a frame is Python outside torch; with stacks="all", some frames are C++."""
     return frame["filename"].endswith(".py") and "/torch/" not in frame["filename"]
 
 
 def _phase(frames: Sequence[Mapping[str, Any]]) -> Phase:
-    """Autograd runs backward on a thread of its own, whose stacks have no frame of Python."""
+    """Return the phase of an allocation.
+
+    Autograd runs backward on a thread of its own, whose stacks have no Python frames.
+    """
     if any("/torch/optim/" in frame["filename"] for frame in frames):
         return "optimizer"
     python = [frame for frame in frames if frame["filename"].endswith(".py")]
@@ -153,7 +158,7 @@ def _phase(frames: Sequence[Mapping[str, Any]]) -> Phase:
 
 
 def _phases(trace: Sequence[Mapping[str, Any]]) -> list[Phase]:
-    """The phase of each event, the start's first: a free is in that of the allocation before it."""
+    """Return each event's phase, the start's first; a free has the phase of the last allocation."""
     phases: list[Phase] = ["forward"]
     for event in trace:
         is_alloc = event["action"] == "alloc"
@@ -178,7 +183,7 @@ def _tensor(block: _Block, phases: Sequence[Phase], last: int) -> Tensor:
 
 
 def _owner(block: _Block, phases: Sequence[Phase], last: int) -> Owner:
-    """By the frames, and by what is still to come while the block lives."""
+    """Return a block's owner, from its frames and the phases that it lives through."""
     if block.birth == 0 and not block.frames:
         return "temporary"
     end = last if block.death < 0 else block.death
@@ -196,7 +201,7 @@ def _owner(block: _Block, phases: Sequence[Phase], last: int) -> Owner:
 
 
 def _module(frames: Sequence[Mapping[str, Any]]) -> str:
-    """The innermost `torch.nn` module whose forward is in the stack, by its file: "linear"."""
+    """Return the innermost `torch.nn` module whose forward is in the stack, such as "linear"."""
     for frame in frames:
         folder, _, file = frame["filename"].rpartition("/")
         if frame["name"] == "forward" and folder.endswith("/torch/nn/modules"):

@@ -1,4 +1,4 @@
-"""Whether processes do nothing at all, as those that wait for each other; told on Linux only."""
+"""Detects processes that do nothing, as deadlocked ranks do; works on Linux only."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _Trace = tuple[str, ...]
 
 
 class Stillness:
-    """Tells how long a group of processes has been still.
+    """Measures how long a group of processes has been still.
 
-    A process is still while all its threads sleep, the first of them has not run, and it has read
-    and written nothing. Others may wake for a moment, as gloo's does. A busy machine makes nobody
-    look still: a thread that waits for a processor, or for a disk, does not sleep.
+    A process is still while all its threads sleep, its main thread hasn't run, and it has read and
+    written nothing. Other threads may wake for a moment, as gloo's does. A busy machine doesn't
+    make processes look still: a thread that waits for a processor or a disk isn't asleep.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Stillness:
         self._since = time.monotonic()
 
     def seconds(self, pids: Sequence[int]) -> float:
-        """Return for how many seconds all of these have been still; 0 where that can't be known."""
+        """Return for how many seconds all these processes have been still; 0 if unknown."""
         seen = _traces(pids)
         if seen is None or seen != self._seen:
             self._seen, self._since = seen, time.monotonic()
@@ -32,7 +32,7 @@ class Stillness:
 
 
 def _traces(pids: Sequence[int]) -> list[_Trace] | None:
-    """What changes as processes run; None if one of them is awake, or the system doesn't tell."""
+    """Return counters that change when processes run; None if one is awake, or if unknown."""
     found = []
     try:
         for pid in pids:

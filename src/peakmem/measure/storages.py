@@ -1,8 +1,7 @@
-"""Where live bytes are read: tensors' storages, CUDA's allocator, numpy's arrays.
+"""Sources of live bytes for the meter: tensors' storages, CUDA's allocator, numpy arrays.
 
-Each source has `start`, `read` (bytes live now, and the most since `start`) and `stop`; the meter
-puts them together. `tensors_in` finds the tensors that `Storages` is told of, and `Row` is what it
-remembers of each of their storages.
+Each source has `start`, `read` (bytes live now, and the most since `start`) and `stop`. `Storages`
+keeps a `Row` for each storage; `tensors_in` finds the tensors to count.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ __all__ = ["CudaAllocator", "NumpyMemory", "Row", "Storages", "storages_of", "te
 def tensors_in(things: Any) -> list[torch.Tensor]:
     """Return every tensor in nested lists, tuples and dicts, modules and optimizers.
 
-    A module has parameters, buffers and gradients; an optimizer has parameters and state. A tensor
-    may come more than once.
+    Modules contribute parameters, buffers and gradients; optimizers, parameters and state. A tensor
+    may occur more than once.
     """
     found: list[torch.Tensor] = []
     _collect(things, found)
@@ -51,10 +50,10 @@ def _collect(things: Any, found: list[torch.Tensor]) -> None:
 
 
 def storages_of(tensor: torch.Tensor, device: str = "cpu") -> list[torch.UntypedStorage]:
-    """Return the storages of a tensor on a type of device, and none of one that is elsewhere.
+    """Return a tensor's storages on a type of device; empty if it is on another one.
 
-    A tensor that wraps others, such as a quantized one, has the storages of those. Raises
-    NotImplementedError for a sparse tensor.
+    A tensor that wraps others, such as a quantized tensor, has their storages. Raises
+    NotImplementedError if the tensor is sparse.
     """
     anything: Any = tensor
     if is_traceable_wrapper_subclass(anything):
@@ -64,15 +63,15 @@ def storages_of(tensor: torch.Tensor, device: str = "cpu") -> list[torch.Untyped
         return []
     if tensor.layout != torch.strided:
         raise NotImplementedError(
-            f"the meter counts strided tensors, and this one's layout is {tensor.layout}; "
-            "use a dense tensor (for an embedding, sparse=False)"
+            f"the meter counts strided tensors, but got layout {tensor.layout}; use a dense "
+            "tensor (for an embedding, sparse=False)"
         )
     return [tensor.untyped_storage()]
 
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """One storage: by which operator, as which tensor and when it was made, and when it ended."""
+    """One storage: its operator, its first tensor, its owner and its lifetime."""
 
     #: The operator that made it.
     maker: str
@@ -83,36 +82,36 @@ class Row:
     birth: int
     #: The number of the last event that saw it; None while it is live.
     death: int | None = None
-    #: None until something shows what it is for.
+    #: None until an operator or a hook reveals it.
     owner: Owner | None = None
     #: Whether forward took it as a parameter.
     used: bool = False
     #: Whether an optimizer has it as a parameter.
     optimized: bool = False
-    #: The layer that made it, or that its parameter is in; empty if none is known.
+    #: The layer that made it, or its parameter's layer; empty if unknown.
     layer: str = ""
 
 
 class Storages:
-    """Tensors' memory: each storage from when it is first seen until it is freed, and once.
+    """Memory of tensors: each storage counts once, from its first appearance until it is freed.
 
     Args:
         device: the type of the device whose storages count.
-        history: keep the rows of storages that have been freed, which are ever more.
+        history: keep the rows of freed storages, so that memory grows with every allocation.
     """
 
     def __init__(self, device: str, *, history: bool) -> None:
-        self.rows: list[Row] = []  # with a history, of all storages in the order of their births
-        self.event = 0  # the one that is going on
-        self.layer = ""  # that runs now, if anybody says so
+        self.rows: list[Row] = []  # with a history: all storages, in the order of their births
+        self.event = 0  # the current event
+        self.layer = ""  # the running layer; empty if nothing sets it
         self._history = history
         self._device = device
         self._live: dict[int, Row] = {}  # by the id of the storage
         self._finalizers: dict[int, weakref.finalize[..., Any]] = {}
         self._live_bytes = 0
         self._peak_bytes = 0
-        # A storage may be freed in the middle of anything, on any thread. So its finalizer only
-        # leaves a note, and whoever holds the lock works the notes off.
+        # A storage can be freed at any point, on any thread. So its finalizer only appends its id,
+        # and the next method that holds the lock processes the ids.
         self._freed: deque[int] = deque()
         self._lock = threading.Lock()
 
@@ -131,25 +130,25 @@ class Storages:
             finalizer.detach()
 
     def row(self, tensor: torch.Tensor) -> Row | None:
-        """Return the row of a tensor's (first) storage, or None if it is not counted."""
+        """Return the row of a tensor's (first) storage, or None if it isn't counted."""
         for storage in storages_of(tensor, self._device):
             return self._live.get(id(storage))
         return None
 
     def add(self, tensor: torch.Tensor) -> None:
-        """Count a tensor, whoever made it."""
+        """Count a tensor that exists already."""
         for storage in storages_of(tensor, self._device):
             self._count(storage, tensor, "before the block", new=True)
 
     def add_result(self, tensor: torch.Tensor, operator: str, had: Container[int]) -> int:
-        """Count what an operator returned, and return by how many bytes that is more.
+        """Count an operator's result, and return by how many bytes live memory grew.
 
-        `had` are the ids of its arguments' storages: no new memory, only memory seen again.
+        `had` are the ids of its arguments' storages, which aren't new memory.
         """
         more_bytes = 0
         for storage in storages_of(tensor, self._device):
-            # torch.tensor() and torch.from_numpy() both end in lift_fresh with their result as the
-            # argument. The second borrows numpy's memory, which torch could not resize.
+            # torch.tensor() and torch.from_numpy() both end in lift_fresh, with their result as the
+            # argument. The second borrows numpy's memory, which torch can't resize.
             lifted = operator == "aten::lift_fresh"
             new = storage.resizable() if lifted else id(storage) not in had
             more_bytes += self._count(storage, tensor, operator, new=new)
@@ -193,7 +192,7 @@ class Storages:
 
 
 class CudaAllocator:
-    """CUDA memory: what was requested of torch's caching allocator, before it rounds up."""
+    """CUDA memory: the bytes requested from torch's caching allocator, before it rounds up."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -212,7 +211,7 @@ class CudaAllocator:
         torch.cuda.synchronize(self._device)
 
     def ran_full(self) -> bool:
-        """Tell whether the allocator had to free its cache and try again since `start`."""
+        """Whether the allocator has had to free its cache and retry since `start`."""
         return bool(self._stats()["num_alloc_retries"] != self._retries)
 
     def _stats(self) -> dict[str, Any]:
@@ -220,14 +219,14 @@ class CudaAllocator:
 
 
 class NumpyMemory:
-    """The data of numpy's arrays, exactly: each from when it is allocated until it is freed.
+    """The exact bytes of numpy arrays, each from its allocation until it is freed.
 
-    numpy tells tracemalloc of its arrays itself; of Python's objects tracemalloc learns through
-    the allocators that its `start` puts in place. So those are put back at once, and only arrays
-    are left: no list, no bytes, and nothing that this library keeps.
+    numpy reports its arrays to tracemalloc directly, while tracemalloc observes Python objects
+    through allocators that its `start` installs. So `start` restores the original allocators at
+    once, which leaves only arrays: no lists, no bytes, nothing of this library's own.
 
-    An array made before `start` is not known, nor is it known to be freed. Where tracemalloc is
-    running already, its figures hold Python's objects too, and so do these.
+    Arrays made before `start` are unknown, even when they are freed. If tracemalloc is already
+    running, these figures include Python objects, as tracemalloc's do.
     """
 
     def __init__(self) -> None:
@@ -240,14 +239,14 @@ class NumpyMemory:
             allocators = _allocators()
             tracemalloc.start()
             _put_back(allocators)
-            tracemalloc.clear_traces()  # of what Python allocated in between
+            tracemalloc.clear_traces()  # forget what Python allocated in between
         tracemalloc.reset_peak()
         self._start_bytes = tracemalloc.get_traced_memory()[0]
 
     def read(self) -> tuple[int, int]:
         if not tracemalloc.is_tracing():
             raise RuntimeError(
-                "tracemalloc was stopped while a meter counted numpy's memory; leave it running"
+                "tracemalloc was stopped while a meter was counting numpy arrays; leave it running"
             )
         live_bytes, peak_bytes = tracemalloc.get_traced_memory()
         return live_bytes - self._start_bytes, peak_bytes - self._start_bytes
@@ -258,13 +257,13 @@ class NumpyMemory:
 
 
 class _Allocator(ctypes.Structure):
-    """PyMemAllocatorEx of Python's C API: how one kind of memory is allocated."""
+    """PyMemAllocatorEx of Python's C API: the allocator of one kind of memory."""
 
     _fields_ = [(name, ctypes.c_void_p) for name in ("ctx", "malloc", "calloc", "realloc", "free")]
 
 
 def _allocators() -> list[_Allocator]:
-    """How Python allocates its raw memory, its buffers and its objects."""
+    """Return Python's allocators of raw memory, buffers and objects."""
     allocators = [_Allocator() for _ in range(3)]
     for domain, allocator in enumerate(allocators):
         ctypes.pythonapi.PyMem_GetAllocator(domain, ctypes.byref(allocator))

@@ -1,4 +1,4 @@
-"""What a meter writes down as it goes: events, the bytes live after each, and the part of each."""
+"""A meter's compact log: events, the bytes live after each, and the part of the step it is in."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["Timeline"]
 
 
 class Timeline:
-    """Events in order, each with the bytes live right after it, in 17 bytes an event.
+    """Events in order, each with the bytes live right after it.
 
-    It is written to at every operator, and so it is small beside what it is about.
+    It grows by only 17 bytes with every operator, so that it doesn't disturb the measurement.
 
     >>> timeline = Timeline()
     >>> timeline.add("start", 0, 0)
@@ -20,7 +20,7 @@ class Timeline:
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}  # of names, in order of first appearance
+        self._numbers: dict[str, int] = {}  # name -> number, in the order of first appearance
         self._names = array("L")
         self._levels = array("q")
         self._parts = bytearray()
@@ -47,5 +47,5 @@ class Timeline:
 
     @property
     def parts(self) -> bytes:
-        """The events' parts, a byte each."""
+        """The events' parts, one byte each."""
         return bytes(self._parts)

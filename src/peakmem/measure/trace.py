@@ -1,32 +1,32 @@
-"""A training step's ledger without its memory: the meter, over a step on fake tensors.
+"""Traces a training step: its ledger without its memory, from the meter on fake tensors.
 
-Fake tensors have shape, dtype and storage size, and no data. So whatever a step computes costs
-nothing here, and what it allocates is known: GPT-3's 175 billion parameters fit a laptop.
+Fake tensors have a shape, a dtype and a storage size, but no data. So a step's computation costs
+nothing, and its allocations are known: GPT-3's 175 billion parameters fit on a laptop.
 
-A step that reads a value gets a stand-in: True for what `all` returns (every number is finite, no
-token is padding), False for any other truth value (nothing is NaN), 1 for any other number (a loss,
-a norm, a step counter), but 0 infinities for a GradScaler, which so takes its step. That is right
-for the memory of every step whose tensors do not depend on the value. Where a shape depends on
-values (`nonzero`, a mask as an index) `trace` says so instead.
+A step that reads a value gets a stand-in: True for the result of `all` (every number is finite, no
+token is padding), False for any other boolean (nothing is NaN), and 1 for any other number (a loss,
+a norm, a step counter). A GradScaler gets 0 infinities, so it takes its step. The memory is right
+for every step whose tensors don't depend on the value. If a shape depends on values (`nonzero`, a
+mask as an index), `trace` raises Untraceable.
 
-What real kernels leave behind beyond what fake tensors show (an LSTM's workspace, the storage of a
-reduced loss) is put in by `peakmem.measure.workspaces`, which refuses what it cannot know. Scratch
-within one operator is counted neither here nor by the meter on the CPU: docs/library.md says how
+Real kernels leave memory behind that fake tensors don't show: an LSTM's workspace, the storage of a
+reduced loss. `peakmem.measure.workspaces` adds it, or raises Untraceable if its size is unknown.
+Neither a trace nor the meter on the CPU counts scratch within an operator; docs/library.md says how
 much it is.
 
-All runs as CPU tensors. For "torch-cuda" these differences of CUDA are put in:
-- a dropout mask is kept as one byte an element (`F.dropout`, `nn.Dropout`);
+Everything runs on CPU tensors. For "torch-cuda", a trace corrects these differences:
+- a dropout mask takes one byte per element (`F.dropout`, `nn.Dropout`);
 - `scaled_dot_product_attention` with dropout stays fused;
-- layer norm keeps its statistics in fp32;
-- under autocast softmax, log softmax, layer norm and group norm run in fp32;
-- the optimizers' default is foreach, whose step counters are the host's;
-- what an embedding bag and log sigmoid keep has the sizes of CUDA's kernels.
-Refused, as CUDA's kernels keep for backward what the CPU's do not: `nn.LSTM`, `nn.GRU`, `nn.RNN`,
-`nn.LSTMCell`, `nn.GRUCell`, `nn.RMSNorm`, and batch norm of channels_last tensors.
-Not put in: workspaces (cuBLAS, cuDNN, inside kernels), the padding that some attention kernels
-want, the rest of autocast's lists, functions that a model imported by name (`from
-torch.nn.functional import dropout`), and the allocator's rounding. These corrections follow torch's
-source; they have not been compared with a GPU.
+- layer norm saves its statistics in fp32;
+- under autocast, softmax, log softmax, layer norm and group norm run in fp32;
+- optimizers default to foreach, whose step counters are on the host;
+- tensors saved by embedding bag and log sigmoid have the sizes of CUDA's kernels.
+It refuses modules whose CUDA kernels save other tensors for backward than the CPU's: `nn.LSTM`,
+`nn.GRU`, `nn.RNN`, `nn.LSTMCell`, `nn.GRUCell`, `nn.RMSNorm`, and batch norm of channels_last
+tensors. It leaves out workspaces (cuBLAS, cuDNN, inside kernels), the padding of some attention
+kernels, the rest of autocast's lists, functions that a model imported by name (`from
+torch.nn.functional import dropout`), and the allocator's rounding. The corrections follow torch's
+source; they haven't been compared with a GPU.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 from torch.utils.weak import WeakIdKeyDictionary
 
+from peakmem.core.errors import require_one_of
 from peakmem.measure.cuda_defaults import cuda_defaults, without_counters
 from peakmem.measure.measure_chain import chain_of
 from peakmem.measure.meter import BuildStep, MemoryMeter, run_measured
@@ -64,14 +65,15 @@ _PROFILES = ("torch-cpu", "torch-cuda")
 
 
 def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
-    """Return the ledger of a training step that is run on fake tensors; nothing is allocated.
+    """Return the ledger of a training step that runs on fake tensors, which take no memory.
 
-    `build_step(device)` is what `meter.measure` takes. It must make its tensors itself: real ones
-    from outside are taken as inputs only. The device it is given is the CPU under either profile,
-    "torch-cpu" or "torch-cuda".
+    `build_step(device)` is the function that `meter.measure` takes. It must make its tensors
+    itself; real tensors from outside can only be inputs. Its device is the CPU under either
+    profile, "torch-cpu" or "torch-cuda".
 
-    Raises ValueError for an unknown profile, and Untraceable, a NotImplementedError, for a step
-    whose memory a trace cannot know: it names the operator, what is unknown, and what to change.
+    Raises ValueError if the profile is unknown. Raises Untraceable, a NotImplementedError, if a
+    trace can't know the step's memory; the message names the operator, what is unknown, and what to
+    change.
 
     >>> def build_step(device):
     ...     layer = torch.nn.Linear(100_000, 100_000, bias=False, device=device)  # 40 GB
@@ -92,11 +94,8 @@ def trace(build_step: BuildStep, device_profile: str = "torch-cuda") -> Ledger:
 
 @contextmanager
 def fake_tensors(device_profile: str) -> Iterator[MemoryMeter]:
-    """Meter a block that makes fake tensors only. Raises what `trace` raises."""
-    if device_profile not in _PROFILES:
-        raise ValueError(
-            f"device_profile={device_profile!r} is unknown; use one of {', '.join(_PROFILES)}"
-        )
+    """Meter a block in which all new tensors are fake. Raises the errors of `trace`."""
+    require_one_of("device_profile", device_profile, _PROFILES)
     on_cuda = device_profile == "torch-cuda"
     meter = MemoryMeter(torch.device("cpu"))
     fake = FakeTensorMode(allow_non_fake_inputs=True)
@@ -124,8 +123,8 @@ class _Values(TorchDispatchMode):
     def __init__(self, on_cuda: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._on_cuda = on_cuda
-        self._overflows = WeakIdKeyDictionary()  # where GradScaler notes that it found infinities
-        self._holds = WeakIdKeyDictionary()  # what `all` returned
+        self._overflows = WeakIdKeyDictionary()  # tensors in which GradScaler counts infinities
+        self._holds = WeakIdKeyDictionary()  # results of `all`
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -154,11 +153,11 @@ class _Values(TorchDispatchMode):
 
 
 class _Outside(TorchDispatchMode):
-    """Turns real tensors from outside the step into fake ones, before the meter looks.
+    """Turns real tensors from outside the step into fake ones before the meter sees them.
 
-    Otherwise a view of one would be a fake tensor with a storage that the meter has not seen, and
-    so new memory. Numbers, which torch wraps as tensors of no dimension, stay as they are: they
-    do not decide dtypes.
+    Otherwise a view of a real tensor would be a fake tensor with a storage unknown to the meter,
+    which would count as new memory. Numbers, which torch wraps as 0-dimensional tensors, stay as
+    they are, because they must not decide dtypes.
     """
 
     def __init__(self, fake: FakeTensorMode) -> None:
@@ -181,7 +180,7 @@ def _is_outside(value: Any) -> bool:
 
 
 def _stand_in(func: Any, tensor: torch.Tensor) -> Any:
-    """Return the value of a constant, as `torch.tensor(3)` is, and else one that will do."""
+    """Return the value of a constant such as `torch.tensor(3)`, or else a stand-in."""
     if not isinstance(tensor, FakeTensor) or tensor.constant is not None:
         return func(tensor)
     if tensor.dtype == torch.bool or func.name() == "aten::is_nonzero":
@@ -190,16 +189,16 @@ def _stand_in(func: Any, tensor: torch.Tensor) -> Any:
 
 
 class _Unknown:
-    """What no tensor is, under the name by which a library would find out that it is traced.
+    """Replaces FakeTensor where libraries look for it, so that they can't detect the trace.
 
-    Hugging Face's models ask, and then build masks that they go without in earnest.
+    Hugging Face's models check for it, and then build masks that real runs don't have.
     """
 
 
 def _deep_copy(tensor: torch.Tensor, memo: dict[Any, Any]) -> torch.Tensor:
-    """Stand in for a fake tensor's own deep copy, whose views have storages of their own.
+    """Copy a fake tensor so that views share storage; torch's own deep copy separates them.
 
-    `nn.TransformerEncoder` makes its layers this way.
+    `nn.TransformerEncoder` makes its layers by deep copies.
     """
     if id(tensor) in memo:
         found: torch.Tensor = memo[id(tensor)]
@@ -209,7 +208,7 @@ def _deep_copy(tensor: torch.Tensor, memo: dict[Any, Any]) -> torch.Tensor:
             copy = torch.nn.Parameter(tensor.detach().clone(), tensor.requires_grad)
         else:
             storage = tensor.untyped_storage()
-            if storage not in memo:  # as tensors may share it
+            if storage not in memo:  # tensors may share it
                 flat = tensor.detach().as_strided((storage.nbytes() // tensor.itemsize,), (1,), 0)
                 memo[storage] = flat.clone()
             place = tensor.shape, tensor.stride(), tensor.storage_offset()
@@ -221,25 +220,24 @@ def _deep_copy(tensor: torch.Tensor, memo: dict[Any, Any]) -> torch.Tensor:
 
 
 def _causal(mask: torch.Tensor | None, is_causal: bool | None = None, size: Any = None) -> bool:
-    """Stand in for what compares a transformer's mask with a causal one, and drops one that is."""
+    """Replace the check whether a transformer's mask is causal, which reads values."""
     if is_causal is None and mask is not None:
         raise Untraceable(
             "nn.Transformer, nn.TransformerEncoder and nn.TransformerDecoder read the values of "
-            "their masks, which a trace has not; say with is_causal (of nn.Transformer: "
-            "src_is_causal, tgt_is_causal) whether a mask is causal, or use meter.measure, which "
-            "runs the step"
+            "their masks, but a trace has no values; pass is_causal (to nn.Transformer: "
+            "src_is_causal, tgt_is_causal), or use meter.measure, which runs the step"
         )
     return is_causal is True
 
 
 def _set_data(parameter: torch.Tensor, converted: torch.Tensor) -> None:
-    """Stand in for swap_tensors, by which `Module.to` refuses fake parameters that it has seen."""
+    """Replace swap_tensors, with which `Module.to` refuses some fake parameters."""
     parameter.data = converted
 
 
 @contextmanager
 def _named(func: Any) -> Iterator[None]:
-    """Say in a RuntimeError which operator failed: its kernel for fake tensors may be stricter."""
+    """Name the failing operator in a RuntimeError: fake kernels can be stricter than real ones."""
     try:
         yield
     except (
@@ -251,31 +249,31 @@ def _named(func: Any) -> Iterator[None]:
         raise
     except RuntimeError as error:
         raise RuntimeError(
-            f"{func.name()} failed on fake tensors: {error} If the step runs on real ones, this "
-            "operator cannot be traced; use meter.measure, which runs the step"
+            f"{func.name()} failed on fake tensors: {error} If the step runs on real tensors, this "
+            "operator can't be traced; use meter.measure, which runs the step"
         ) from error
 
 
 @contextmanager
 def _clear_errors() -> Iterator[None]:
-    """Turn what fake tensors cannot do into what to change."""
+    """Turn limitations of fake tensors into Untraceable errors that say what to change."""
     try:
         yield
     except DynamicOutputShapeException as error:
         raise Untraceable(
-            f"the shape that {error.func} returns depends on values, which a trace has not; keep "
-            "shapes fixed (torch.where or masked_fill for a mask as an index), or use "
+            f"the shape of {error.func}'s result depends on values, but a trace has no values; "
+            "keep shapes fixed (torch.where or masked_fill for a mask as an index), or use "
             "meter.measure, which runs the step"
         ) from error
     except DataDependentOutputException as error:
         raise Untraceable(
-            f"{error.func} reads values, which a trace has not; leave it out of the step, or use "
-            "meter.measure, which runs the step"
+            f"{error.func} reads values, but a trace has no values; leave it out of the step, or "
+            "use meter.measure, which runs the step"
         ) from error
     except UnsupportedOperatorException as error:
         raise Untraceable(
-            f"{error.func} does not say what it returns for fake tensors; register that with "
-            "torch's register_fake, or use meter.measure, which runs the step"
+            f"{error.func} has no kernel for fake tensors; register one with torch's "
+            "register_fake, or use meter.measure, which runs the step"
         ) from error
     except (RuntimeError, ValueError) as error:
         for sign, what in _SIGNS.items():
@@ -284,16 +282,18 @@ def _clear_errors() -> Iterator[None]:
         raise
 
 
-_SIGNS = {  # of errors that torch raises as plain RuntimeErrors or ValueErrors
+_LAZY = (
+    "a trace can't create a lazy module's parameters later; build modules with their sizes "
+    "(nn.Linear(8, 4), not nn.LazyLinear(4))"
+)
+# torch raises these limitations as plain RuntimeErrors or ValueErrors: text -> what to change.
+_SIGNS = {
     "not supported for tensor subclasses": (
         "a trace has no values for numpy or Python; stay within torch"
     ),
     "data is not allocated yet": (
-        "an operator reads values that decide shapes, which a trace has not; give shapes as numbers"
+        "an operator takes a shape from values, but a trace has no values; give shapes as numbers"
     ),
-    **dict.fromkeys(
-        ("UninitializedParameter", "UninitializedBuffer"),
-        "a trace cannot make the parameters of lazy modules later; build them with their sizes "
-        "(nn.Linear(8, 4), not nn.LazyLinear(4))",
-    ),
+    "UninitializedParameter": _LAZY,
+    "UninitializedBuffer": _LAZY,
 }

@@ -1,12 +1,13 @@
-"""The training step of any model that transformers can build, traced from its config.
+"""Traces the training step of any model that transformers can build, given its config.
 
-The class runs as it is: its own attention, loss and checkpointing. Its batch is full sequences of
-tokens, or images of the config's size. Where a decoder is given tokens, the encoder has as many.
+The model's class runs unchanged, with its own attention, loss and checkpointing. A batch is full
+sequences of tokens, or images of the config's size. An encoder gets as many tokens as its decoder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ __all__ = ["trace_config"]
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
-    "momentum": lambda parameters, **how: torch.optim.SGD(parameters, momentum=0.9, **how),
+    "momentum": partial(torch.optim.SGD, momentum=0.9),
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
     "adafactor": torch.optim.Adafactor,
@@ -32,10 +33,10 @@ _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 
 def trace_config(config: ModelConfig, recipe: Recipe, device_profile: str = "torch-cuda") -> Ledger:
-    """Return the ledger of a step on one device; nothing of its size is allocated.
+    """Return the ledger of a step on one device, without allocating the model.
 
-    Raises ValueError for a class that computes no loss, or for a recipe that a traced step does
-    not follow; the message says what to change.
+    Raises ValueError, with the remedy, if the class computes no loss or a traced step can't follow
+    the recipe.
     """
     _require_possible(config, recipe)
     if config.class_name is None and config.model_type in FAMILIES:
@@ -43,11 +44,9 @@ def trace_config(config: ModelConfig, recipe: Recipe, device_profile: str = "tor
         config = ModelConfig(config.source, {**config.values, "architectures": names})
     family, settings = built_class(config)
     if getattr(settings, "is_encoder_decoder", False):
-        settings.decoder_start_token_id = 0  # T5's; which token it is changes no size
+        settings.decoder_start_token_id = 0  # T5's; the choice of token changes no size
     try:
-        return trace(
-            lambda device: _build(family, settings, config, recipe, device), device_profile
-        )
+        return trace(partial(_build, family, settings, config, recipe), device_profile)
     except (AttributeError, RuntimeError, TypeError) as error:
         reason = next(filter(None, str(error).splitlines()), type(error).__name__)
         raise ValueError(
@@ -104,7 +103,7 @@ def _pass_gradients(trained: list[nn.Parameter], masters: list[Tensor]) -> None:
 
 
 def _set_dropout(model: nn.Module, probability: float) -> None:
-    """Let the recipe decide, and not the config; some attentions keep a number of their own."""
+    """Set dropout to the recipe's probability; some attentions have a number of their own."""
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = probability
@@ -157,7 +156,7 @@ def _adapt(model: Any, recipe: Recipe) -> None:
         names = ", ".join(sorted({name.rpartition(".")[2] for name in linear}))
         raise ValueError(
             f"lora_targets={recipe.lora_targets!r} name no linear layer of a "
-            f"{type(model).__name__}; choose of all-linear, attention, mlp, {names}"
+            f"{type(model).__name__}; choose from all-linear, attention, mlp, {names}"
         )
     for name in chosen:
         place, _, last = name.rpartition(".")
@@ -186,5 +185,6 @@ def _require_possible(config: ModelConfig, recipe: Recipe) -> None:
     for name, instead in wrong.items():
         if instead:
             raise ValueError(
-                f"{config.source}: {name}={getattr(recipe, name)!r} is not traced; use {instead}"
+                f"{config.source}: a trace can't follow {name}={getattr(recipe, name)!r}; use "
+                f"{instead}"
             )

@@ -1,7 +1,7 @@
-"""A user's own training, traced: a block of code, or a script, run on tensors without data.
+"""Traces your own training: a block of code or a script, run on tensors without data.
 
-What the block makes has shapes and no memory, so model and batch must be made inside of it. Values
-are stand-ins (see `peakmem.measure.trace`), so a block must not branch on them.
+Tensors made in the block have shapes but no memory, so make model and batch inside it. Values are
+stand-ins (see `peakmem.measure.trace`), so the block must not branch on them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ __all__ = ["Traced", "trace", "trace_script"]
 
 
 class Traced:
-    """What a traced block did; its ledger is there once the block has ended."""
+    """The result of a traced block; its ledger exists once the block has ended."""
 
     def __init__(self) -> None:
         self._ledger: Ledger | None = None
 
     @property
     def ledger(self) -> Ledger:
-        """All that the block ran. Raises RuntimeError before it has ended."""
+        """The block's ledger. Raises RuntimeError before the block has ended."""
         if self._ledger is None:
-            raise RuntimeError("the block still runs, or failed; read the ledger after it")
+            raise RuntimeError("the block is still running, or failed; read the ledger after it")
         return self._ledger
 
     def __str__(self) -> str:
@@ -41,9 +41,9 @@ class Traced:
 def trace(device_profile: str = "torch-cuda") -> Iterator[Traced]:
     """Trace a block: `with peakmem.trace() as found: ...`, then read `found.ledger`.
 
-    Everything has to be on the CPU, by `torch.device("cpu")` or by default, whichever device the
-    profile is about: "torch-cuda" or "torch-cpu". Raises Untraceable for an operator whose memory
-    cannot be known, ValueError for an unknown profile, RuntimeError for a block without tensors.
+    Put everything on the CPU under either profile, "torch-cuda" or "torch-cpu". Raises Untraceable
+    if an operator's memory is unknown, ValueError if the profile is unknown, and RuntimeError if
+    the block makes no tensors.
 
     >>> import torch
     >>> with trace() as found:
@@ -63,10 +63,10 @@ def trace(device_profile: str = "torch-cuda") -> Iterator[Traced]:
 def trace_script(
     path: str, arguments: Sequence[str] = (), device_profile: str = "torch-cuda"
 ) -> Ledger:
-    """Run a script from its start to its end under a trace, and return the ledger.
+    """Run a script under a trace, and return the ledger.
 
-    It sees `arguments` as its own, and runs as `__main__`. Raises ValueError if there is no such
-    file or it exits with an error, what `trace` raises, and what the script raises.
+    The script runs as `__main__` with `arguments` in `sys.argv`. Raises ValueError if there is no
+    such file or it exits with an error; errors of `trace` and of the script pass through.
     """
     script = Path(path)
     if not script.is_file():
@@ -81,5 +81,7 @@ def trace_script(
             runpy.run_path(path, run_name="__main__")
         except SystemExit as end:
             if end.code:
-                raise ValueError(f"{path} ended with {end.code!r}; run it alone first") from None
+                raise ValueError(
+                    f"{path} exited with {end.code!r}; make it run without a trace first"
+                ) from None
     return found.ledger

@@ -1,4 +1,4 @@
-"""The bytes that this process has written, most of which a rank sends to others."""
+"""Bytes that this process has written; in a rank, most of them go to other ranks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ __all__ = ["written_bytes"]
 def written_bytes() -> int | None:
     """Return the bytes that this process has written to files, pipes and connections so far.
 
-    What gloo sends is written so (proc(5), wchar). None where the system doesn't tell.
+    They include everything that gloo sends. None if the system doesn't count them. Source: proc(5),
+    wchar.
     """
     try:
         lines = Path("/proc/self/io").read_text().splitlines()

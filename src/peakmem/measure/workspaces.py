@@ -1,8 +1,8 @@
-"""What fake tensors do not show of an operator: its workspaces, and storages beyond their tensors.
+"""Memory that fake tensors don't show: operators' workspaces, and storages beyond their tensors.
 
-`complete` gives the result of an operator on fake tensors the storages that the real kernel would
-leave behind. `refusing` lets the functions whose CUDA kernels keep a workspace of unknown size
-raise `Untraceable`, which says what a trace cannot see, and the remedy.
+`complete` gives an operator's fake result the storages that the real kernel would leave behind.
+`refusing` makes functions raise `Untraceable` if their CUDA kernels keep workspaces of unknown
+size.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ _MEASURE = "use meter.measure, which runs the step"
 
 
 class Untraceable(PeakmemError, NotImplementedError):
-    """An operator whose memory fake tensors do not show; the message names it and the remedy."""
+    """A trace can't know an operator's memory; the message names the operator and the remedy."""
 
 
 def complete(func: Any, args: Any, kwargs: dict[str, Any], result: Any, on_cuda: bool) -> Any:
-    """Return an operator's result with the storages of the real kernel.
+    """Return an operator's fake `result` with the storages of the real kernel.
 
-    `result` is what the operator returned for fake tensors. Raises Untraceable if the size of
-    what the real kernel keeps is unknown.
+    Raises Untraceable if the size of the real kernel's workspace is unknown.
     """
     correct = _CORRECTIONS.get(func.name())
     if correct is None:
@@ -46,21 +45,21 @@ def complete(func: Any, args: Any, kwargs: dict[str, Any], result: Any, on_cuda:
 
 
 def _reduced_loss(name: str, args: Any, result: torch.Tensor, on_cuda: bool) -> torch.Tensor:
-    """The kernel writes every sample's loss first, and shrinks that tensor, not its storage."""
+    """The kernel first writes every sample's loss, and shrinks that tensor but not its storage."""
     shape: torch.Size = torch.broadcast_shapes(args[0].shape, args[1].shape)  # type: ignore[no-untyped-call]
     _resize(result, max(shape.numel(), 1) * result.itemsize)
     return result
 
 
 def _columns(name: str, args: Any, result: torch.Tensor, on_cuda: bool) -> torch.Tensor:
-    """The kernel begins with a tensor as large as its input, and keeps that storage if it fits."""
+    """The kernel starts with a tensor as large as its input, and keeps that storage if it fits."""
     _resize(result, max(args[0].numel(), result.numel()) * result.itemsize)
     return result
 
 
 def _lstm_layer(name: str, args: Any, result: Any, on_cuda: bool) -> Any:
-    """Training keeps oneDNN's workspace: gates, cells and states of every step, and gradients."""
-    if on_cuda:  # a call past torch.lstm, for which `refusing` has a sentence
+    """Training saves oneDNN's workspace: gates, cells and states of every step, and gradients."""
+    if on_cuda:  # a direct call, which bypasses the functions that `refusing` replaces
         raise Untraceable(f"{name} runs on the CPU only; trace it with 'torch-cpu'")
     workspace = result[3]
     if workspace is None or not torch.is_grad_enabled():
@@ -68,8 +67,8 @@ def _lstm_layer(name: str, args: Any, result: Any, on_cuda: bool) -> Any:
     (steps, batch, inputs), hidden, dtype = args[0].shape, args[10], args[0].dtype
     if not _lstm_formula_holds(dtype):
         raise Untraceable(
-            f"{name} (nn.LSTM on the CPU) keeps a workspace for backward that fake tensors do not "
-            "show, and this machine's oneDNN gives it another size than peakmem knows; "
+            f"{name} (nn.LSTM on the CPU) keeps a workspace for backward that fake tensors don't "
+            "show, and this machine's oneDNN gives it another size than peakmem expects; "
             f"{_MEASURE}, or run the step within torch.backends.mkldnn.flags(enabled=False)"
         )
     return *result[:3], workspace.new_empty(
@@ -80,7 +79,7 @@ def _lstm_layer(name: str, args: Any, result: Any, on_cuda: bool) -> Any:
 def lstm_workspace_bytes(
     steps: int, batch: int, inputs: int, hidden: int, dtype: torch.dtype
 ) -> int:
-    """Return the size of the workspace that oneDNN keeps of one LSTM layer in one direction.
+    """Return the bytes of oneDNN's workspace for one LSTM layer in one direction.
 
     Source: `set_workspace_sizes` and `set_offsets` of oneDNN's src/cpu/rnn/rnn_utils, v3.12.
 
@@ -106,7 +105,7 @@ def lstm_workspace_bytes(
 
 
 def _padded(width: int, size: int) -> int:
-    """Return a row's length: whole cache lines, and one more where rows would share cache sets."""
+    """Return a row's length: whole cache lines, and one more if rows would share cache sets."""
     line = 64 // size
     padded = -(-width // line) * line
     return padded + line if padded % 256 == 0 else padded
@@ -114,7 +113,7 @@ def _padded(width: int, size: int) -> int:
 
 @cache
 def _lstm_formula_holds(dtype: torch.dtype) -> bool:
-    """Whether this machine's oneDNN keeps what we say, in two tiny layers that really run."""
+    """Whether the formula holds for this machine's oneDNN, in two tiny layers that really run."""
     with _disable_current_modes(), torch.enable_grad():
         return all(
             _real_lstm_workspace_bytes(*sizes, dtype) == lstm_workspace_bytes(*sizes, dtype)
@@ -125,27 +124,29 @@ def _lstm_formula_holds(dtype: torch.dtype) -> bool:
 def _real_lstm_workspace_bytes(
     steps: int, batch: int, inputs: int, hidden: int, dtype: torch.dtype
 ) -> int:
-    """Run a layer of zeros; return the size of its workspace, and 0 where oneDNN has no kernel."""
+    """Run a layer of zeros; return its workspace's bytes, or 0 if oneDNN has no kernel."""
 
     def zeros(*shape: int) -> torch.Tensor:
         return torch.zeros(shape, dtype=dtype)
 
-    weights = zeros(4 * hidden, inputs), zeros(4 * hidden, hidden)
-    biases, states = [zeros(4 * hidden)] * 2, [zeros(1, batch, hidden), zeros(1, batch, hidden)]
-    options: tuple[Any, ...] = (
-        False,
-        [],
-        2,
-        hidden,
-        1,
-        True,
-        False,
-        False,
-        True,
-    )  # of one layer, as nn.LSTM's
     try:
         result = torch.ops.aten.mkldnn_rnn_layer(
-            zeros(steps, batch, inputs), *weights, *biases, *states, *options
+            input=zeros(steps, batch, inputs),
+            weight0=zeros(4 * hidden, inputs),
+            weight1=zeros(4 * hidden, hidden),
+            weight2=zeros(4 * hidden),
+            weight3=zeros(4 * hidden),
+            hx_=zeros(1, batch, hidden),
+            cx_=zeros(1, batch, hidden),
+            reverse=False,
+            batch_sizes=[],
+            mode=2,  # LSTM
+            hidden_size=hidden,
+            num_layers=1,
+            has_biases=True,
+            bidirectional=False,
+            batch_first=False,
+            train=True,
         )
     except RuntimeError:
         return 0
@@ -153,7 +154,7 @@ def _real_lstm_workspace_bytes(
 
 
 def _embedding_bag(name: str, args: Any, result: Any, on_cuda: bool) -> Any:
-    """What maps rows to bags has a spare element, and may be made in backward only."""
+    """The map from rows to bags has a spare element, and may exist only in backward."""
     weight, indices, offsets, _, mode, _, scales, with_last, padding = args
     output, bag_of, sizes, largest = result
     size, summed = bag_of.itemsize, mode == 0
@@ -176,7 +177,7 @@ def _embedding_bag(name: str, args: Any, result: Any, on_cuda: bool) -> Any:
 
 
 def _max_unpool(name: str, args: Any, result: torch.Tensor, on_cuda: bool) -> torch.Tensor:
-    """The kernel keeps the input's memory format, which spares backward a copy."""
+    """The kernel keeps the input's memory format, which saves a copy in backward."""
     layout = suggest_memory_format(args[0])
     return result.contiguous(memory_format=layout)
 
@@ -187,14 +188,14 @@ def _log_sigmoid(name: str, args: Any, result: Any, on_cuda: bool) -> Any:
 
 
 def _batch_norm(name: str, args: Any, result: Any, on_cuda: bool) -> Any:
-    """CuDNN keeps a reserve, which is empty for contiguous tensors."""
+    """CuDNN keeps a reserve for backward; it is empty for contiguous tensors."""
     x = args[0]
     last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(x.dim())
     unlike = last is not None and not x.is_contiguous() and x.is_contiguous(memory_format=last)
     if on_cuda and unlike:
         raise Untraceable(
             f"{name} on CUDA keeps a reserve for backward whose size only cuDNN knows for "
-            f"channels_last tensors; trace contiguous ones, or {_MEASURE}, on the GPU"
+            f"channels_last tensors; trace contiguous tensors, or {_MEASURE}, on the GPU"
         )
     return result
 
@@ -204,15 +205,10 @@ def _resize(tensor: torch.Tensor, n_bytes: int) -> None:
 
 
 _CORRECTIONS: dict[str, Callable[[str, Any, Any, bool], Any]] = {
-    **dict.fromkeys(
-        (
-            "aten::mse_loss",
-            "aten::smooth_l1_loss",
-            "aten::soft_margin_loss",
-            "aten::binary_cross_entropy",
-        ),
-        _reduced_loss,
-    ),
+    "aten::mse_loss": _reduced_loss,
+    "aten::smooth_l1_loss": _reduced_loss,
+    "aten::soft_margin_loss": _reduced_loss,
+    "aten::binary_cross_entropy": _reduced_loss,
     "aten::col2im": _columns,
     "aten::im2col": _columns,
     "aten::mkldnn_rnn_layer": _lstm_layer,
@@ -237,7 +233,7 @@ _CUDA_KEEPS: tuple[tuple[Any, str, str], ...] = (
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Let functions raise Untraceable whose CUDA kernels keep what their CPU kernels do not."""
+    """Make functions raise Untraceable if their CUDA kernels keep other memory than the CPU's."""
     with ExitStack() as stack:
         for place, name, reason in _CUDA_KEEPS:
             stack.enter_context(mock.patch.object(place, name, _refusal(name, reason)))
@@ -247,8 +243,8 @@ def refusing() -> Iterator[None]:
 def _refusal(name: str, reason: str) -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise Untraceable(
-            f"torch.{name} on CUDA {reason}; a trace runs as on the CPU and cannot see that. To "
-            "know its memory, use meter.measure on the GPU; for the CPU, trace with 'torch-cpu'"
+            f"torch.{name} on CUDA {reason}; a trace runs the CPU's kernels and can't see that. "
+            "Use meter.measure on the GPU, or trace with 'torch-cpu'"
         )
 
     return refuse

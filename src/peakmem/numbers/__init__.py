@@ -1,4 +1,4 @@
-"""Number formats to the bit: what they hold, and how values fall when rounded to them."""
+"""Number formats to the bit: their values, their limits, and how they round."""
 
 from peakmem.core.lazy import loader
 

@@ -1,20 +1,19 @@
-"""Floating-point formats as data, and pure functions that read, write and round their numbers.
+"""Floating-point formats as data, and pure functions that decode, encode and round numbers.
 
-A number of a format is a bit pattern: one sign bit, then the exponent field, then the mantissa.
-With e the exponent field and f the mantissa, it stands for
+A number is a bit pattern: one sign bit, then the exponent field, then the mantissa. With e the
+exponent field and f the mantissa, its value is
 
     e > 0 (normal):      (-1)^sign * 2^(e - bias) * (1 + f / 2^mantissa_bits)
     e = 0 (subnormal):   (-1)^sign * 2^(1 - bias) * (f / 2^mantissa_bits)
 
-but for the patterns that `specials` sets aside for infinities and NaN. Functions take one number
-or an array: a number in gives a Python number out, an array gives an array of the same shape.
+except for the patterns that `specials` reserves for infinities and NaN. Functions take a number or
+an array: they return a Python number for a number, and an array of the same shape for an array.
 
-What is exact: every format here is a part of binary64 (Python's float), so `decode` is exact, and
-`encode` rounds once. What is not: `encode` reads its input as binary64, so an int beyond 2^53, a
-longdouble or a decimal literal was rounded before; a NaN keeps its sign but not its payload.
+Every format here is a subset of binary64 (Python's float), so `decode` is exact and `encode` rounds
+once. But `encode` reads its input as binary64, so an int beyond 2^53, a longdouble or a decimal
+literal was rounded before. A NaN keeps its sign but not its payload.
 
-Long because students import the formats and the functions that read them as one module,
-`peakmem.formats`, which labs hide as one.
+Long because labs hide the formats and their functions as one module.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ Numbers = npt.NDArray[np.float64]
 class NumberFormat:
     """A binary floating-point format with a sign bit and subnormal numbers.
 
-    Raises ValueError for a format that is not a part of binary64.
+    Raises ValueError if the format isn't a subset of binary64.
 
     >>> e3m2 = NumberFormat("fp6_e3m2", exponent_bits=3, mantissa_bits=2, bias=3, specials="none")
     >>> e3m2.width, limits(e3m2).max
@@ -72,9 +71,10 @@ class NumberFormat:
     exponent_bits: int
     mantissa_bits: int
     bias: int
-    #: Which patterns are not numbers: "ieee", all those with the largest exponent field (mantissa 0
-    #: is infinity, the others NaN); "one_nan", only the one of all ones (NaN); "none". It decides
-    #: what a number too large for the format becomes: infinity, else NaN, else the largest number.
+    #: Which patterns are not finite numbers. "ieee": all with the largest exponent field (mantissa
+    #: 0 is infinity, the others are NaN). "one_nan": only the pattern of all ones (NaN). "none": no
+    #: pattern. A number too large for the format becomes infinity, NaN or the largest number,
+    #: whichever of them exists first.
     specials: Specials = "ieee"
 
     def __post_init__(self) -> None:
@@ -91,35 +91,35 @@ class NumberFormat:
         top_exponent = (self.largest_pattern >> self.mantissa_bits) - self.bias
         if self.min_exponent - self.mantissa_bits < -1074 or top_exponent > 1023:
             raise ValueError(
-                f"{self.name}: its numbers go from 2^{self.min_exponent - self.mantissa_bits} to "
-                f"2^{top_exponent}, but binary64 holds only 2^-1074 to 2^1023; "
-                "take fewer bits or another bias"
+                f"{self.name}: its numbers range from 2^{self.min_exponent - self.mantissa_bits} "
+                f"to 2^{top_exponent}, but binary64 holds only 2^-1074 to 2^1023; "
+                "use fewer bits or another bias"
             )
 
     @property
     def width(self) -> int:
-        """The bits of a pattern, the sign bit included."""
+        """Bits of a pattern, including the sign bit."""
         return 1 + self.exponent_bits + self.mantissa_bits
 
     @property
     def min_exponent(self) -> int:
-        """The power of two of the smallest normal number, and of all subnormal ones."""
+        """Exponent of the smallest normal number, and of all subnormal numbers."""
         return 1 - self.bias
 
     @property
     def largest_pattern(self) -> int:
-        """The pattern of the largest finite number; those above it, without sign, are special."""
-        set_aside = {"ieee": 1 << self.mantissa_bits, "one_nan": 1, "none": 0}
-        return (1 << (self.width - 1)) - 1 - set_aside[self.specials]
+        """Pattern of the largest finite number; larger unsigned patterns are special."""
+        reserved = {"ieee": 1 << self.mantissa_bits, "one_nan": 1, "none": 0}
+        return (1 << (self.width - 1)) - 1 - reserved[self.specials]
 
     @property
     def has_inf(self) -> bool:
-        """Whether it has infinities."""
+        """Whether the format has infinities."""
         return self.specials == "ieee"
 
     @property
     def has_nan(self) -> bool:
-        """Whether it has NaN."""
+        """Whether the format has NaN."""
         return self.specials != "none"
 
 
@@ -128,11 +128,11 @@ FP32 = NumberFormat("fp32", exponent_bits=8, mantissa_bits=23, bias=127)  # IEEE
 FP16 = NumberFormat("fp16", exponent_bits=5, mantissa_bits=10, bias=15)  # IEEE 754 binary16
 # The upper half of an fp32 pattern (Google's bfloat16).
 BF16 = NumberFormat("bf16", exponent_bits=8, mantissa_bits=7, bias=127)
-# NVIDIA's tensor cores read an fp32 pattern's upper 19 bits. In memory it takes 32, as fp32 does.
+# The upper 19 bits of an fp32 pattern, which NVIDIA's tensor cores read. In memory it takes 32.
 TF32 = NumberFormat("tf32", exponent_bits=8, mantissa_bits=10, bias=127)
-# OCP 8-bit Floating Point Specification (OFP8), 2023. E4M3 gives up the infinities for more
-# numbers. OFP8 defines overflow with and without saturation. Here it is without (E5M2: infinity,
-# E4M3: NaN), as in ml_dtypes. torch saturates E4M3; clip to -448..448 first to have the same.
+# OCP 8-bit Floating Point Specification (OFP8), 2023. E4M3 has no infinities, which leaves room for
+# more numbers. OFP8 defines overflow with and without saturation. Here overflow doesn't saturate
+# (E5M2: infinity, E4M3: NaN), as in ml_dtypes. torch saturates E4M3: clip to -448..448 to match it.
 FP8_E5M2 = NumberFormat("fp8_e5m2", exponent_bits=5, mantissa_bits=2, bias=15)
 FP8_E4M3 = NumberFormat("fp8_e4m3", exponent_bits=4, mantissa_bits=3, bias=7, specials="one_nan")
 # OCP Microscaling Formats (MX), 2023: all 16 patterns are numbers, so overflow saturates.
@@ -145,9 +145,10 @@ FORMATS = MappingProxyType(
 
 @dataclass(frozen=True)
 class Fields:
-    """The parts of a pattern as they stand in it (the exponent with its bias), and its kind."""
+    """The fields of a pattern, and its kind."""
 
     sign: int
+    #: As stored, so with the bias.
     exponent: int
     mantissa: int
     kind: Kind
@@ -155,11 +156,15 @@ class Fields:
 
 @dataclass(frozen=True)
 class Limits:
-    """The largest, smallest normal and smallest positive number, and the gap above 1."""
+    """The range and the precision of a format."""
 
+    #: The largest finite number.
     max: float
+    #: The smallest positive normal number.
     min_normal: float
+    #: The smallest positive number.
     min_subnormal: float
+    #: The gap between 1 and the next larger number.
     epsilon: float
 
 
@@ -168,12 +173,12 @@ def decode(fmt: NumberFormat, bits: int) -> float: ...
 @overload
 def decode(fmt: NumberFormat, bits: npt.NDArray[np.integer]) -> Numbers: ...
 def decode(fmt: NumberFormat, bits: Any) -> Any:
-    """Return the number that a pattern stands for, exactly (an array: float64, same shape).
+    """Return the exact value of a pattern (of an array: float64, same shape).
 
     >>> decode(FP32, 0x3E880000), decode(FP8_E4M3, 0x7E)
     (0.265625, 448.0)
 
-    Raises ValueError where `bits` is not an integer from 0 to 2^width - 1.
+    Raises ValueError unless `bits` are integers from 0 to 2^width - 1.
     """
     patterns = _patterns(fmt, bits)
     unsigned = patterns & np.uint64(2 ** (fmt.width - 1) - 1)
@@ -199,30 +204,32 @@ def encode(
 def encode(
     fmt: NumberFormat, x: Any, rounding: Rounding = "nearest_even", rng: Generator = None
 ) -> Any:
-    """Return the pattern of the number that `x` rounds to (an array: unsigned, same shape).
+    """Return the pattern that `x` rounds to (of an array: unsigned integers, same shape).
 
     >>> hex(encode(BF16, 0.1)), hex(encode(BF16, 0.1, "toward_zero"))
     ('0x3dcd', '0x3dcc')
 
-    "nearest_even" takes the nearer number, of two equally near the one with the even pattern.
-    "stochastic" takes the one farther from zero with the probability that makes the result right
-    on average, to within 2^-53 of the gap; it draws once for each number, from `rng`.
-    What rounds to more than the largest number overflows, as the format's `specials` say;
-    "toward_zero" makes the largest number of it, unless it is infinite.
-    Raises ValueError for another rounding, stochastic without rng, or NaN where there is none.
+    "nearest_even" rounds to the nearest number, and breaks ties toward the even pattern.
+    "stochastic" rounds away from zero with the probability that makes the result unbiased, to
+    within 2^-53 of the gap; it draws once for each number, from `rng`. A result above the largest
+    number overflows as the format's `specials` say, but "toward_zero" turns it into the largest
+    number unless `x` is infinite.
+
+    Raises ValueError for an unknown rounding, for "stochastic" without `rng`, and for NaN if the
+    format has none.
     """
     numbers = np.asarray(x, dtype=np.float64)
     if not fmt.has_nan and np.isnan(numbers).any():
         raise ValueError(
-            f"{fmt.name} has no NaN, but x holds NaN; replace it first (np.nan_to_num)"
+            f"x contains NaN, but {fmt.name} has none; replace it first (np.nan_to_num)"
         )
     finite = np.isfinite(numbers)
     magnitude = np.where(finite, np.abs(numbers), 0.0)
     exponent = _exponent(fmt, magnitude)
-    # In units of the gap between neighbours the format's numbers are the whole ones.
+    # In units of the gap between neighbours, the format's numbers are the integers.
     significand = _round(np.ldexp(magnitude, fmt.mantissa_bits - exponent), rounding, rng)
-    # One sum for normal and subnormal: a significand that rounds up to 2^(mantissa_bits + 1), or
-    # to the first normal number, carries into the exponent field.
+    # One sum covers normal and subnormal numbers: a significand that rounds up to
+    # 2^(mantissa_bits + 1), or to the first normal number, carries into the exponent field.
     field = (exponent - fmt.min_exponent).astype(np.uint64) << np.uint64(fmt.mantissa_bits)
     unsigned = field + significand.astype(np.uint64)
 
@@ -250,7 +257,7 @@ def quantize(
 def quantize(
     fmt: NumberFormat, x: Any, rounding: Rounding = "nearest_even", rng: Generator = None
 ) -> Any:
-    """Return `x` rounded to the format's numbers, as float64; rounding and errors as in `encode`.
+    """Return `x` rounded to the format, as float64; rounding and errors are those of `encode`.
 
     >>> quantize(FP16, np.array([0.1, 2049, 70000]))
     array([9.99755859e-02, 2.04800000e+03,            inf])
@@ -259,12 +266,12 @@ def quantize(
 
 
 def fields(fmt: NumberFormat, bits: int) -> Fields:
-    """Return the parts of one pattern.
+    """Return the fields of one pattern.
 
     >>> fields(FP16, 0xC500)
     Fields(sign=1, exponent=17, mantissa=256, kind='normal')
 
-    Raises ValueError where `bits` is not an integer from 0 to 2^width - 1.
+    Raises ValueError unless `bits` is an integer from 0 to 2^width - 1.
     """
     pattern = int(_patterns(fmt, bits))
     sign, unsigned = divmod(pattern, 2 ** (fmt.width - 1))
@@ -276,7 +283,7 @@ def fields(fmt: NumberFormat, bits: int) -> Fields:
 
 
 def limits(fmt: NumberFormat) -> Limits:
-    """Return the format's largest, smallest normal and smallest positive number, and epsilon.
+    """Return a format's range and precision.
 
     >>> limits(FP4_E2M1)
     Limits(max=6.0, min_normal=1.0, min_subnormal=0.5, epsilon=0.5)
@@ -290,9 +297,9 @@ def limits(fmt: NumberFormat) -> Limits:
 
 
 def ulp(fmt: NumberFormat, x: float) -> float:
-    """Return the gap between the format's numbers around `x`: at a power of two, the outer gap.
+    """Return the gap between the format's numbers around `x`; at a power of two, the larger gap.
 
-    `x` need not be a number of the format. Raises ValueError beyond the largest one, and for NaN.
+    `x` need not be representable. Raises ValueError if it is NaN or beyond the largest number.
 
     >>> ulp(FP16, 32.0), ulp(FP16, 31.9)
     (0.03125, 0.015625)
@@ -300,15 +307,15 @@ def ulp(fmt: NumberFormat, x: float) -> float:
     magnitude, largest = abs(float(x)), decode(fmt, fmt.largest_pattern)
     if not magnitude <= largest:
         raise ValueError(
-            f"{fmt.name} has no gap at x={x!r}: expected a number from {-largest!r} to {largest!r}"
+            f"{fmt.name} has no gap at x={x!r}; give a number from {-largest!r} to {largest!r}"
         )
     return math.ldexp(1.0, int(_exponent(fmt, np.float64(magnitude))) - fmt.mantissa_bits)
 
 
 def neighbours(fmt: NumberFormat, bits: int) -> tuple[float | None, float | None]:
-    """Return the next smaller and the next larger number, None if there is none.
+    """Return the next smaller and the next larger number; None if there is none.
 
-    Infinities count as numbers, and both zeros as one. Raises ValueError for a NaN pattern.
+    Infinities count as numbers, and both zeros count as one. Raises ValueError if `bits` is NaN.
 
     >>> neighbours(FP8_E4M3, encode(FP8_E4M3, 1.0)), neighbours(FP8_E4M3, 0x7E)
     ((0.9375, 1.125), (416.0, None))
@@ -316,7 +323,7 @@ def neighbours(fmt: NumberFormat, bits: int) -> tuple[float | None, float | None
     parts = fields(fmt, bits)
     if parts.kind == "nan":
         raise ValueError(f"{bits:#x} is NaN in {fmt.name}, which has no neighbours; give a number")
-    # Without its sign a pattern is the rank of its magnitude, so neighbours differ by one.
+    # An unsigned pattern is the rank of its magnitude, so neighbours differ by one.
     sign_bit = 2 ** (fmt.width - 1)
     unsigned = int(bits) % sign_bit
     rank = -unsigned if parts.sign else unsigned
@@ -331,12 +338,12 @@ def neighbours(fmt: NumberFormat, bits: int) -> tuple[float | None, float | None
 
 
 def powers_of_two(fmt: NumberFormat, bits: int) -> tuple[int, ...]:
-    """Return the exponents, largest first, of the powers of two that add up to the magnitude.
+    """Return the exponents of the powers of two that add up to the magnitude, largest first.
 
     >>> powers_of_two(FP32, 0x3E880000)  # 0.265625 = 1/4 + 1/64
     (-2, -6)
 
-    Zero has none. Raises ValueError for an infinity or a NaN.
+    Zero has none. Raises ValueError for infinity and NaN.
     """
     parts = fields(fmt, bits)
     if parts.kind in ("infinity", "nan"):
@@ -352,13 +359,13 @@ def powers_of_two(fmt: NumberFormat, bits: int) -> tuple[int, ...]:
 
 
 def _exponent(fmt: NumberFormat, magnitude: Any) -> npt.NDArray[np.int32]:
-    """Return the power of two at or below each number, at least that of the subnormal ones."""
+    """Return the exponent of each number, at least that of subnormal numbers."""
     power = np.where(magnitude > 0, np.frexp(magnitude)[1] - 1, fmt.min_exponent)
     return np.maximum(power, fmt.min_exponent)
 
 
 def _round(scaled: Numbers, rounding: str, rng: Generator) -> Numbers:
-    """Round non-negative numbers to whole ones."""
+    """Round non-negative numbers to integers."""
     if rounding == "nearest_even":
         return np.rint(scaled)
     below = np.floor(scaled)
@@ -369,12 +376,15 @@ def _round(scaled: Numbers, rounding: str, rng: Generator) -> Numbers:
             f"rounding={rounding!r} is unknown; use 'nearest_even', 'toward_zero' or 'stochastic'"
         )
     if rng is None:
-        raise ValueError("stochastic rounding draws numbers: give rng=np.random.default_rng(seed)")
+        raise ValueError(
+            "stochastic rounding draws random numbers, but got no generator; give "
+            "rng=np.random.default_rng(seed)"
+        )
     return below + (rng.random(scaled.shape) < scaled - below)
 
 
 def _patterns(fmt: NumberFormat, bits: Any) -> npt.NDArray[np.uint64]:
-    """Return patterns as uint64, having checked that they are patterns of the format."""
+    """Return patterns as uint64. Raises ValueError if they aren't patterns of the format."""
     patterns = np.asarray(bits)
     if patterns.dtype.kind not in "iu":
         wrong = f"{bits!r} of type {type(bits).__name__}"
@@ -385,12 +395,12 @@ def _patterns(fmt: NumberFormat, bits: Any) -> npt.NDArray[np.uint64]:
     else:
         return patterns.astype(np.uint64)
     raise ValueError(
-        f"{wrong} is no pattern of {fmt.name}: expected an integer from 0 to "
-        f"{2**fmt.width - 1:#x} ({fmt.width} bits); view signed arrays as unsigned, and give the "
-        "bits, not the number (encode turns a number into bits)"
+        f"{wrong} is not a pattern of {fmt.name}: expected an integer from 0 to "
+        f"{2**fmt.width - 1:#x} ({fmt.width} bits); view signed arrays as unsigned, and give bits, "
+        "not a number (encode turns a number into bits)"
     )
 
 
 def _as_given(array: npt.NDArray[Any]) -> Any:
-    """Return a Python number for what was given as one number, else the array."""
+    """Return a 0-dimensional array as a Python number, and any other array as it is."""
     return array.item() if array.ndim == 0 else array

@@ -1,8 +1,8 @@
-"""Schemes that store weights in few bits: what they take, and what they make of values.
+"""Schemes that store weights in few bits: their size, and their rounding of values.
 
-A scheme cuts values into blocks. Each block has one scale, and each value a code. In "nf4_double"
-the scales are codes too, with a scale of their own for each 256 of them (QLoRA, Dettmers et al.
-2023, section 3).
+A scheme cuts values into blocks. Each block has one scale, and each value a code. In "nf4_double",
+the scales are codes too, with one scale for every 256 of them (QLoRA, Dettmers et al. 2023, section
+3).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Scheme:
     """One way to store weights."""
 
     name: str
-    #: Of each value's code.
+    #: Bits of a value's code.
     code_bits: int
-    #: Of each block's scale; 0 if values have no scale.
+    #: Bits of a block's scale; 0 if values have no scale.
     scale_bits: int
-    #: Whether scales are codes, with an fp32 scale for each 256 of them.
+    #: Whether scales are codes, with an fp32 scale for every 256 of them.
     scales_are_codes: bool = False
-    #: Whether codes stand for the quantiles of a normal distribution, not for equal steps.
+    #: Whether codes are quantiles of a normal distribution; if not, they are equal steps.
     normal_quantiles: bool = False
 
 
@@ -52,16 +52,16 @@ SCHEMES: dict[str, Scheme] = {
 
 
 def scheme(name: str) -> Scheme:
-    """Return the scheme of this name; ValueError, with the names there are, for any other."""
+    """Return the scheme of this name. Raises ValueError, listing all names, if it is unknown."""
     if name not in SCHEMES:
-        raise ValueError(f"there is no scheme {name!r}; use one of {', '.join(SCHEMES)}")
+        raise ValueError(f"unknown scheme {name!r}; use one of {', '.join(SCHEMES)}")
     return SCHEMES[name]
 
 
 def stored_bytes(n: int, name: str, block: int = 64) -> int:
-    """Return the bytes of n weights, codes, scales and scales' scales, each rounded up.
+    """Return the bytes of n weights: codes, scales and scales of scales, each rounded up.
 
-    Raises ValueError for an unknown scheme, and for a block below 1.
+    Raises ValueError if the scheme is unknown or the block is below 1.
 
     >>> stored_bytes(128, "bf16"), stored_bytes(128, "int4", 64), stored_bytes(128, "nf4", 64)
     (256, 68, 72)
@@ -74,7 +74,7 @@ def stored_bytes(n: int, name: str, block: int = 64) -> int:
 
 
 def bits_a_weight(name: str, block: int = 64) -> float:
-    """Return the bits of a weight in a large matrix, scales included.
+    """Return the bits that a weight of a large matrix takes, including scales.
 
     >>> round(bits_a_weight("nf4_double"), 3), bits_a_weight("nf4")
     (4.127, 4.5)
@@ -86,13 +86,13 @@ def bits_a_weight(name: str, block: int = 64) -> float:
 
 
 def round_trip(x: npt.ArrayLike, name: str, block: int = 64) -> Floats:
-    """Return what is left of values that were stored in a scheme, float64, in the shape of x.
+    """Return values as they come back from storage in a scheme: float64, in the shape of x.
 
-    A block's largest absolute value is its largest code; a block of zeros stays zeros. bf16 keeps 8
-    bits of the significand. Scales are kept exactly but in "nf4_double", where they lose the bits
-    that an 8-bit code of their distance from their mean does.
+    A block's largest absolute value gets the largest code; a block of zeros stays zero. bf16 keeps
+    8 bits of the significand. Scales are exact, except in "nf4_double": there, each scale's
+    distance from the mean is rounded to an 8-bit code.
 
-    Raises ValueError for an unknown scheme, and for a block below 1.
+    Raises ValueError if the scheme is unknown or the block is below 1.
 
     >>> round_trip(np.array([1.0, -0.5, 0.3]), "int8").round(3).tolist()
     [1.0, -0.504, 0.299]
@@ -117,7 +117,7 @@ def round_trip(x: npt.ArrayLike, name: str, block: int = 64) -> Floats:
 
 
 def _coded(scales: Floats) -> Floats:
-    """Scales as 8-bit codes of how far they are from their mean, 256 with one scale."""
+    """Return the scales rounded to 8-bit codes of their distance from their mean."""
     flat = scales.ravel()
     mean = flat.mean() if flat.size else 0.0
     outer = np.zeros(-(-flat.size // _SCALES_OF_A_SCALE) * _SCALES_OF_A_SCALE)
@@ -144,7 +144,7 @@ def _nearest_quantiles(share: Floats) -> Floats:
 
 @lru_cache(maxsize=1)
 def _normal_float() -> Floats:
-    """The 16 values of NF4: 7 quantiles below 0, 0, and 8 above, the outermost 1 (appendix E)."""
+    """Return the 16 values of NF4: 7 quantiles below 0, 0, and 8 up to 1 (appendix E)."""
     inverse = NormalDist().inv_cdf
     above = [inverse(p) for p in np.linspace(_OFFSET, 0.5, 9)[:-1]]
     below = [-inverse(p) for p in np.linspace(_OFFSET, 0.5, 8)[:-1]]

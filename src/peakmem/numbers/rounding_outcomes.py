@@ -1,4 +1,4 @@
-"""What becomes of numbers in a format: kept, kept with fewer bits, flushed to 0, or too large."""
+"""Outcomes of rounding to a format: how many numbers flush to 0, go subnormal or overflow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["RoundingOutcomes", "rounding_outcomes"]
 
 @dataclass(frozen=True)
 class RoundingOutcomes:
-    """How many nonzero numbers end as what; together they are all of them."""
+    """Counts of nonzero numbers by what rounding makes of them."""
 
     zero: int
     subnormal: int
@@ -23,17 +23,17 @@ class RoundingOutcomes:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Count of all nonzero numbers."""
         return self.zero + self.subnormal + self.normal + self.overflow
 
 
 def rounding_outcomes(
     fmt: NumberFormat, values: npt.NDArray[np.floating], scale: float = 1.0
 ) -> RoundingOutcomes:
-    """Return what becomes of `values` (any shape) times `scale` where the format rounds them.
+    """Count what rounding makes of `values` (any shape) times `scale`.
 
-    Zeros do not count, for nothing can happen to them. What is beyond the largest number overflows,
-    whether the format makes infinity, NaN or its largest number of it. Raises ValueError for NaN.
+    Zeros don't count, because rounding can't change them. A number beyond the largest one
+    overflows, whether it becomes infinity, NaN or the largest number. Raises ValueError for NaN.
 
     >>> from peakmem.numbers.formats import FP16
     >>> rounding_outcomes(FP16, np.array([1e-9, 1e-6, 1.0, 1e6]))
@@ -43,7 +43,7 @@ def rounding_outcomes(
     """
     numbers = np.abs(np.asarray(values, np.float64)).ravel() * scale
     if np.isnan(numbers).any():
-        raise ValueError("values or scale hold NaN, which no format makes a number of")
+        raise ValueError("values or scale contain NaN; expected numbers, so drop NaN first")
     numbers = numbers[numbers > 0]
     rounded = quantize(fmt, numbers, "nearest_even")
     edges = limits(fmt)

@@ -1,4 +1,4 @@
-"""What to keep, recompute or swap: chains of stages, planners, and the simulator that judges."""
+"""What to keep, recompute or swap: chains of stages, planners, and the simulator of plans."""
 
 from peakmem.core.lazy import loader
 

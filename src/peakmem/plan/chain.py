@@ -1,11 +1,11 @@
-"""A chain of stages: what each one costs in time and bytes, forward and backward.
+"""Chains of stages: the time and bytes of each stage, forward and backward.
 
-A stage is one step of an nn.Sequential: a layer, a block, or the loss at the end. These are the
-figures that every planner works with; `peakmem.measure.trace.chain_of` measures them. Weights are
-not in them: they stay on the device whatever the plan, so a plan's budget is for what comes on top.
+A stage is one step of an nn.Sequential: a layer, a block, or the loss at the end. Every planner
+works with these figures; `peakmem.measure.trace.chain_of` measures them. They leave weights out:
+weights stay on the device under every plan, so a plan's budget covers everything else.
 
-The model is that of Beaumont et al. (2019), "Optimal checkpointing for heterogeneous chains: how to
-train deep neural networks with limited memory", section 3, with the gradients of parameters added.
+The model follows Beaumont et al. (2019), "Optimal checkpointing for heterogeneous chains: how to
+train deep neural networks with limited memory", section 3, and adds the parameters' gradients.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ __all__ = ["Chain", "Stage"]
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: how long its steps take, and what they take and leave in memory.
+    """One stage: how long its steps take, and how much memory they need and leave occupied.
 
-    Times are in any one unit, such as seconds. With the first four figures alone, gradients and
-    temporary tensors count nothing, as in lab 4. With the first three, as in lab 6, the next stage
-    reads nothing of what this one saved.
+    Times are in one unit throughout, such as seconds. With the first four fields alone, gradients
+    and temporaries are 0, as in lab 4. With the first three alone, as in lab 6, the next stage
+    doesn't read this stage's saved tensors.
 
-    Raises ValueError for a negative time or size, and where saved_bytes < output_bytes.
+    Raises ValueError if a time or size is negative, or if saved_bytes < output_bytes.
 
     >>> Stage(forward_time=1.0, backward_time=2.0, saved_bytes=300, output_bytes=100).saved_bytes
     300
     """
 
     forward_time: float
-    #: The time of a backward that recomputes nothing.
+    #: Time of the backward alone, without recomputation.
     backward_time: float
-    #: What stays after a forward that keeps all for backward: every tensor that the graph holds,
-    #: and the output. Left out are parameters, and the input, which is the last stage's output.
+    #: All tensors saved for backward, and the output. Parameters are left out, and so is the input,
+    #: which is the output of the stage before.
     saved_bytes: int
-    #: The output alone, which is what a forward that keeps nothing leaves.
+    #: The output alone: all that stays after a forward that saves nothing.
     output_bytes: int = 0
-    #: The gradient of the output, which backward takes in.
+    #: The gradient of the output, which backward consumes.
     gradient_bytes: int = 0
-    #: The gradients of the parameters, which backward leaves behind.
+    #: The gradients of the parameters, which stay after backward.
     parameter_gradient_bytes: int = 0
-    #: The most that a forward which keeps all holds beyond `saved_bytes`.
+    #: Peak of a forward that saves its tensors, beyond `saved_bytes`.
     keep_extra_bytes: int = 0
-    #: The most that a forward which keeps nothing holds beyond `output_bytes`.
+    #: Peak of a forward that saves nothing, beyond `output_bytes`.
     forward_extra_bytes: int = 0
-    #: The most that backward takes beyond all that was live as it began, the gradient of its input,
-    #: and those of its parameters. It is below 0 if backward frees saved tensors before it makes
-    #: the last gradient.
+    #: Peak of backward beyond everything live when it begins, its input's gradient, and its
+    #: parameters' gradients. Negative if backward frees saved tensors before it makes the last
+    #: gradient.
     backward_extra_bytes: int = 0
 
     def __post_init__(self) -> None:
@@ -59,15 +59,15 @@ class Stage:
         if self.saved_bytes < self.output_bytes:
             raise ValueError(
                 f"saved_bytes ({self.saved_bytes:,}) are below output_bytes "
-                f"({self.output_bytes:,}); count the output among what the stage saves"
+                f"({self.output_bytes:,}); count the output among the saved bytes"
             )
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Stages that run one after another, and what goes into the first.
+    """Stages that run one after another, and the size of the first stage's input.
 
-    Raises ValueError for a chain without stages.
+    Raises ValueError if there are no stages or a size is negative.
 
     >>> chain = Chain((Stage(1.0, 2.0, 300, 100), Stage(1.0, 2.0, 100, 100)))
     >>> len(chain), chain.work_time
@@ -75,9 +75,9 @@ class Chain:
     """
 
     stages: tuple[Stage, ...]
-    #: The input, which the caller holds, so it is live all the time.
+    #: The input; the caller holds it, so it is live throughout.
     input_bytes: int = 0
-    #: What the backward of the first stage leaves; 0 if the input needs no gradient.
+    #: The gradient of the input; 0 if the input needs none.
     input_gradient_bytes: int = 0
 
     def __post_init__(self) -> None:
@@ -95,14 +95,14 @@ class Chain:
 
     @property
     def work_time(self) -> float:
-        """One forward and one backward of every stage: the least time of any plan."""
+        """Time of one forward and one backward of every stage: no plan is faster."""
         return sum(stage.forward_time + stage.backward_time for stage in self.stages)
 
     def backward_makes(self, stage: int) -> int:
-        """Bytes that the backward of a stage makes and leaves.
+        """Return the bytes that a stage's backward allocates and leaves behind.
 
-        They are the gradients of its input and its parameters; before the last stage's backward,
-        the gradient of the chain's output is made too.
+        These are the gradients of its input and its parameters. The last stage's backward also
+        allocates the gradient of the chain's output.
         """
         here = self.stages[stage]
         before = self.stages[stage - 1].gradient_bytes if stage else self.input_gradient_bytes
@@ -110,20 +110,20 @@ class Chain:
         return of_output + before + here.parameter_gradient_bytes
 
     def backward_frees(self, stage: int) -> int:
-        """Bytes that the backward of a stage gives up as it ends, but for a held input."""
+        """Return the bytes that a stage's backward frees when it ends, without a held input."""
         return self.stages[stage].saved_bytes + self.stages[stage].gradient_bytes
 
     def backward_takes(self, stage: int) -> int:
-        """The most that the backward of a stage takes beyond what was live as it began."""
+        """Return the peak of a stage's backward beyond what was live when it began, in bytes."""
         made = self.backward_makes(stage)
         extra = self.stages[stage].backward_extra_bytes
         return max(made + extra, made - self.backward_frees(stage), 0)
 
     @classmethod
     def of(cls, stages: Iterable[object]) -> Chain:
-        """Return a chain of anything with the attributes forward_time, saved_bytes, output_bytes.
+        """Return a chain of objects with the attributes forward_time, saved_bytes, output_bytes.
 
-        A stage without backward_time takes no time backward; other attributes are not read.
+        backward_time is optional and defaults to 0; other attributes are ignored.
 
         >>> from types import SimpleNamespace
         >>> len(Chain.of([SimpleNamespace(forward_time=1, saved_bytes=3, output_bytes=1)]))
@@ -132,10 +132,10 @@ class Chain:
         return cls(
             tuple(
                 Stage(
-                    s.forward_time,  # type: ignore[attr-defined]
-                    getattr(s, "backward_time", 0.0),
-                    s.saved_bytes,  # type: ignore[attr-defined]
-                    s.output_bytes,  # type: ignore[attr-defined]
+                    forward_time=s.forward_time,  # type: ignore[attr-defined]
+                    backward_time=getattr(s, "backward_time", 0.0),
+                    saved_bytes=s.saved_bytes,  # type: ignore[attr-defined]
+                    output_bytes=s.output_bytes,  # type: ignore[attr-defined]
                 )
                 for s in stages
             )

@@ -1,7 +1,7 @@
-"""Known networks as chains on paper: what each layer saves, and its arithmetic, from its sizes.
+"""Chains of known networks: saved bytes and arithmetic of each layer, computed from its sizes.
 
-Times are in operations (10^9), 2 for a multiplication and an addition, and twice as many backward
-as forward. Sizes are those of lab 4's model: what is saved, without gradients and temporaries.
+Times are in 10^9 operations. A multiplication and an addition count 2, and backward takes twice as
+many as forward. Bytes follow lab 4's model: saved tensors only, no gradients or temporaries.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from peakmem.specs.models import ModelShape
 
 __all__ = ["gpt_chain", "vgg16_chain"]
 
-# Simonyan and Zisserman 2015, table 1, column D: channels of 3x3 convolutions; True ends a group
-# with a pooling that halves width and height.
+# Simonyan and Zisserman 2015, table 1, column D: channels of 3x3 convolutions, and whether a
+# pooling follows that halves width and height.
 _VGG16 = (
     *((64, False), (64, True), (128, False), (128, True)),
     *((256, False), (256, False), (256, True)),
@@ -23,12 +23,12 @@ _FULL = (4096, 4096, 1000)  # VGG's fully connected layers
 
 
 def vgg16_chain(batch: int = 32, image: int = 224) -> Chain:
-    """Return VGG-16 in fp32: 13 convolutions and 3 fully connected layers, a stage each.
+    """Return VGG-16 in fp32: 13 convolutions and 3 fully connected layers, one stage each.
 
-    A stage is a layer with its ReLU, which works in place, so the output is all that it saves.
-    Where a pooling follows, it belongs to the stage: then the convolution's output stays, and the
-    pooling's own with a place of 8 bytes for each of its elements. Raises ValueError for a batch
-    below 1 or an image that cannot be halved five times.
+    A stage is a layer with its in-place ReLU, so it saves its output only. A pooling belongs to the
+    stage before it, which then saves the convolution's output and the pooling's, plus an 8-byte
+    index for each of the pooling's elements. Raises ValueError if the batch is below 1 or the image
+    can't be halved five times.
 
     >>> chain = vgg16_chain(batch=1)
     >>> [stage.saved_bytes / 1e6 for stage in chain.stages[:2]]
@@ -57,10 +57,10 @@ def vgg16_chain(batch: int = 32, image: int = 224) -> Chain:
 
 
 def gpt_chain(shape: ModelShape, batch: int, sequence: int) -> Chain:
-    """Return a GPT in 16 bits: the embedding, each layer, and the head with the loss.
+    """Return a 16-bit GPT as stages: the embedding, each layer, and the head with the loss.
 
-    Layers save what Korthikanti et al. 2022 count for them, and the head its input, its norm's
-    output and logits in fp32 (section 4.3).
+    A layer saves the bytes that Korthikanti et al. 2022 count. The head saves its norm's input and
+    output, and the logits in fp32 (section 4.3).
 
     >>> from peakmem.specs.models import model
     >>> chain = gpt_chain(model("gpt2"), batch=8, sequence=1024)

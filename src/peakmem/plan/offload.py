@@ -1,14 +1,15 @@
-"""Swapping what stages saved to the host and back, alone or together with recomputation.
+"""Planners that swap saved tensors to the host and back, alone or along with recomputation.
 
-Each stage gets a treatment (`peakmem.plan.treatments`), which says all but the times of copies.
+A plan gives each stage a treatment (`peakmem.plan.treatments`), which fixes everything except the
+times of the copies.
 
-Up to `EXHAUSTIVE` stages all treatments are tried, but for those that cannot be better. Of longer
-chains, some are: those that swap the first stages, and keep, recompute or thin out the others; and
-from the best of them on, changes of one stage at a time, as long as any helps. That is no longer
-exact.
+For chains of up to `EXHAUSTIVE` stages, the search covers all treatments that could be better, so
+its plan is optimal among them. For longer chains it is a heuristic: it starts with plans that swap
+the first stages and keep or recompute the others, then improves the best one by changing one stage
+at a time.
 
-The idea that both belong into one plan: Beaumont, Eyraud-Dubois and Shilova (2021), "Efficient
-combination of rematerialization and offloading for training DNNs".
+Source of the combination: Beaumont, Eyraud-Dubois and Shilova (2021), "Efficient combination of
+rematerialization and offloading for training DNNs".
 """
 
 from __future__ import annotations
@@ -21,22 +22,24 @@ from typing import get_args
 
 from peakmem.core.errors import Infeasible
 from peakmem.plan.chain import Chain
-from peakmem.plan.plan import Plan
+from peakmem.plan.plan import Plan, infeasible
 from peakmem.plan.rotor import optimal
 from peakmem.plan.simulator import simulate
-from peakmem.plan.treatments import Treatment, Treatments, draft_of, infeasible
+from peakmem.plan.treatments import Treatment, Treatments, draft_of
 
 __all__ = ["joint", "with_offload"]
 
 EXHAUSTIVE = 8  # stages
-_TRIES = 1500  # simulations at most, in the search of longer chains
+_TRIES = 1500  # the most simulations that the search of a longer chain may take
 
 
 def with_offload(chain: Chain, budget_bytes: int, link_bytes_per_s: float) -> Plan:
-    """Return a plan that recomputes nothing and swaps what has to make room.
+    """Return a plan that recomputes nothing and swaps stages until everything fits.
 
-    Up to 8 stages no choice of stages is quicker; for longer chains see the module. Raises
-    Infeasible, with the least budget that would do, where there is no such plan.
+    For up to 8 stages, no other choice of stages is quicker; longer chains get a heuristic (see the
+    module). `link_bytes_per_s` is in bytes per unit of the chain's times. Raises Infeasible, with
+    the smallest sufficient budget, if there is no such plan, and ValueError if the link's speed
+    isn't above 0.
 
     >>> from peakmem.plan.chain import Stage
     >>> chain = Chain((Stage(1, 1, 10, 10),) * 4)
@@ -54,9 +57,9 @@ def with_offload(chain: Chain, budget_bytes: int, link_bytes_per_s: float) -> Pl
 def joint(chain: Chain, budget_bytes: int, link_bytes_per_s: float) -> Plan:
     """Return a plan that recomputes or swaps, stage by stage, whichever is cheaper.
 
-    It is never slower than `peakmem.plan.optimal` or `with_offload`, and their plans are among
-    those it chooses from. Raises Infeasible, with the least budget that would do, where there is
-    none.
+    The plan is never slower than those of `peakmem.plan.optimal` and `with_offload`, which are
+    among its candidates. Raises Infeasible, with the smallest sufficient budget, if there is no
+    such plan, and ValueError if the link's speed isn't above 0.
 
     >>> from peakmem.plan.chain import Stage
     >>> chain = Chain((Stage(2, 2, 20, 10), Stage(2, 2, 90, 10), Stage(2, 2, 20, 10)) * 2)
@@ -78,7 +81,7 @@ def joint(chain: Chain, budget_bytes: int, link_bytes_per_s: float) -> Plan:
 
 
 class _Search:
-    """Looks for the quickest treatments; the plans it was told of compete."""
+    """Searches for the quickest treatments; plans given to `consider` compete with them."""
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class _Search:
         self.tried: set[Treatments] = set()
 
     def consider(self, plan: Plan) -> bool:
-        """Take a plan if it is quicker than the best; tell whether it is."""
+        """Keep a plan if it is quicker than the best so far; return whether it is."""
         time = simulate(self.chain, plan).makespan
         if time >= self.best_time:
             return False
@@ -106,7 +109,7 @@ class _Search:
         return True
 
     def attempt(self, treatments: Treatments) -> bool:
-        """Consider treatments if they can be quicker and fit."""
+        """Consider treatments, unless they can't be quicker or don't fit; return whether kept."""
         if treatments in self.tried:
             return False
         self.tried.add(treatments)
@@ -147,7 +150,7 @@ class _Search:
         return self.best
 
     def starts(self) -> Iterator[Treatments]:
-        """Treatments to start a search from: the first stages swapped, the others in each way."""
+        """Yield starting points: the first stages swapped, the others kept or recomputed."""
         n = len(self.chain)
         keep: Treatments = ("keep",)
         swap: Treatments = ("swap",)
@@ -163,7 +166,7 @@ class _Search:
 
 
 def _twice(treatments: tuple[Treatment, ...]) -> bool:
-    """Whether the same plan has other treatments too: a restart where a run begins anyway."""
+    """Whether other treatments give the same plan: a restart where a segment begins anyway."""
     before = ("keep", *treatments)
     return any(
         a in ("keep", "swap") and b == "restart" for a, b in zip(before, treatments, strict=False)

@@ -1,10 +1,10 @@
-"""The rules by which a plan is played: what is where, what takes how much, and what may start.
+"""The rules of playing a plan: where tensors are, how many bytes steps take, and what may start.
 
-What is in memory: the chain's input, all the time; outputs that are held for a later forward; what
-stages saved (their outputs among it); the gradient that backward is at; gradients of parameters,
-from their stage's backward on; and, while a step runs, its temporary bytes. Weights are left out.
+Memory holds the chain's input throughout, outputs held for a later forward, saved tensors (outputs
+included), the gradient that backward has reached, the parameters' gradients from their stage's
+backward on, and a running step's temporary bytes. It leaves weights out.
 
-A clock says when things end: that of `peakmem.plan.simulator` computes it, and that of
+A clock decides when steps and copies end: `peakmem.plan.simulator` computes the times, and
 `peakmem.execute.rehearsal` waits until real work is done.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["Clock", "Event", "Player", "Stuck"]
 
 
 class Event(NamedTuple):
-    """Something begins or ends; `live_bytes` are in memory from that moment on."""
+    """The beginning or end of a step or copy; `live_bytes` are in memory from then on."""
 
     time: float
     begins: bool
@@ -30,7 +30,7 @@ class Event(NamedTuple):
 
 
 class Stuck(Infeasible):
-    """A plan's next step can never start: `player` is as it was then."""
+    """A plan's next step can never start; `player` has the state at that moment."""
 
     def __init__(
         self, message: str, player: Player, *, least_budget_bytes: int | None = None
@@ -40,36 +40,36 @@ class Stuck(Infeasible):
 
 
 class Clock(Protocol):
-    """Says when the step and the copy that are under way end."""
+    """Decides when the running step and the running copy end."""
 
     @property
     def now(self) -> float: ...
     def begin_step(self, step: Step) -> None: ...
     def begin_copy(self, copy: Copy) -> None: ...
     def wait(self) -> tuple[bool, bool]:
-        """Go to the next moment at which anything ends; tell whether step and copy did."""
+        """Advance until a step or a copy ends; return whether the step did, and the copy."""
 
 
 _Place = Literal["device", "moving", "host"]
 
 
 class Player:
-    """Plays a plan by the rules: what is where, what is under way, and what may start next."""
+    """Plays a plan by the rules: tracks where tensors are, what runs, and what may start next."""
 
     def __init__(self, chain: Chain, plan: Plan, clock: Clock) -> None:
         check_plan(chain, plan)
         self.chain, self.plan, self.clock = chain, plan, clock
-        self.saved: dict[int, _Place] = {}  # stage -> where what it saved is
-        self.outputs: set[int] = set()  # stages whose output alone is there
+        self.saved: dict[int, _Place] = {}  # stage -> place of its saved tensors
+        self.outputs: set[int] = set()  # stages of which only the output is held
         self.next_backward = len(chain) - 1
         self.used_bytes = self.peak_bytes = chain.input_bytes
         self.steps_done = self.copies_begun = 0
-        self.step: tuple[Step, int] | None = None  # with the bytes that it gives up
+        self.step: tuple[Step, int] | None = None  # running, with the bytes it frees at its end
         self.copy: Copy | None = None
         self.events: list[Event] = []
 
     def play(self) -> None:
-        """Play the plan to its end; ValueError if it is invalid, Stuck if it waits for ever."""
+        """Play the plan to its end. Raises ValueError if it is invalid, Stuck if it blocks."""
         while self.steps_done < len(self.plan.steps):
             self.start_step()
             self.start_copy()
@@ -96,7 +96,7 @@ class Player:
             self.clock.begin_step(step)
 
     def ready(self, step: Step) -> bool:
-        """Whether what a step uses is on the device; ValueError where it never will be."""
+        """Whether a step's operands are on the device. Raises ValueError if they can't ever be."""
         kind, i = step
         used = [] if i == 0 or i - 1 in self.outputs else [i - 1]
         if kind == "backward":
@@ -104,23 +104,23 @@ class Player:
                 self.refuse(f"the next backward is that of stage {self.next_backward}")
             used.append(i)
         elif i in self.outputs or i in self.saved:
-            self.refuse("what it would make is there already")
+            self.refuse("its result is in memory already")
         if kind == "drop" and i - 1 not in self.outputs:
-            self.refuse("its input is no output to give up; use 'checkpoint'")
+            self.refuse("no earlier step holds its input as an output to free; use 'checkpoint'")
         for stage in used:
             if stage not in self.saved:
-                what = "what that stage saved" if stage == i else "its input"
-                self.refuse(f"{what} is not there")
+                missing = "saved tensors are" if stage == i else "input is"
+                self.refuse(f"its {missing} not in memory")
         return all(
             self.saved[stage] == "device" for stage in used if stage == i or self.is_read(stage)
         )
 
     def is_read(self, stage: int) -> bool:
-        """Whether the next stage reads its input from what this one saved."""
+        """Whether the next stage reads its input from this stage's saved tensors."""
         return stage not in self.outputs and self.chain.stages[stage].output_bytes > 0
 
     def bytes_of(self, step: Step) -> tuple[int, int]:
-        """What a step takes as it starts, and by how much memory has grown when it is done."""
+        """Return the bytes a step takes when it starts, and the net growth when it is done."""
         kind, i = step
         stage = self.chain.stages[i]
         if kind == "keep":
@@ -133,11 +133,11 @@ class Player:
         return self.chain.backward_takes(i), change
 
     def start_copy(self) -> None:
-        """Start the next copy if it can; leave those out that come too late."""
+        """Start the next copy if it can; skip late copies if the plan says so."""
         if self.copy is not None:
             return
         copy = self.next_copy()
-        while copy is not None and self.plan.skips_late_copies and copy[1] > self.next_backward:
+        while copy is not None and self.plan.skips_late_copies and copy.stage > self.next_backward:
             self.copies_begun += 1
             copy = self.next_copy()
         if copy is None or self.steps_done <= copy.after or self.in_use(copy.stage):
@@ -152,12 +152,12 @@ class Player:
             self.clock.begin_copy(copy)
 
     def next_copy(self) -> Copy | None:
-        """The copy that the link makes next, if any is left."""
+        """Return the link's next copy, or None if none is left."""
         copies = self.plan.copies
         return copies[self.copies_begun] if self.copies_begun < len(copies) else None
 
     def in_use(self, stage: int) -> bool:
-        """Whether the step under way uses what a stage saved."""
+        """Whether the running step uses a stage's saved tensors."""
         if self.step is None:
             return False
         step = self.step[0]
@@ -166,7 +166,7 @@ class Player:
         return step.stage == stage + 1 and self.is_read(stage)
 
     def end_step(self) -> None:
-        """Put what the step under way made where it belongs, and give up what it used up."""
+        """Record the running step's results, and free what it used up."""
         assert self.step is not None
         (kind, i), given_up = self.step
         self.used_bytes -= given_up
@@ -185,7 +185,7 @@ class Player:
         self.note(False, kind, i)
 
     def end_copy(self) -> None:
-        """Note where the bytes of the copy under way are now."""
+        """Record where the running copy's bytes are now."""
         assert self.copy is not None
         kind, i, _ = self.copy
         self.saved[i] = "host" if kind == "out" else "device"
@@ -213,13 +213,13 @@ class Player:
         )
 
     def stuck(self) -> Stuck:
-        """Say which step waits for ever, and why."""
+        """Return an error that says which step is blocked, and why."""
         step = self.plan.steps[self.steps_done]
-        why = "and no copy can make room or bring back what it needs" if self.plan.copies else ""
+        why = ", and no copy can make room or bring back its operands" if self.plan.copies else ""
         return Stuck(
-            f"plan {self.plan.name!r} waits for ever at step {self.steps_done}, {step.kind} of "
+            f"plan {self.plan.name!r} waits forever at step {self.steps_done}, {step.kind} of "
             f"stage {step.stage}: {self.used_bytes:,} bytes of the budget of "
-            f"{self.plan.budget_bytes or 0:,} are taken{why and f', {why}'}",
+            f"{self.plan.budget_bytes or 0:,} are taken{why}",
             self,
         )
 
@@ -230,6 +230,6 @@ class Player:
             )
         if self.outputs:
             raise ValueError(
-                f"plan {self.plan.name!r} leaves the outputs of stages {sorted(self.outputs)} "
-                "behind; end with a step that gives them up"
+                f"plan {self.plan.name!r} leaves the outputs of stages {sorted(self.outputs)} in "
+                "memory; add steps that free them"
             )

@@ -1,17 +1,17 @@
-"""The quickest recomputation of a chain of unequal stages: Rotor's dynamic program.
+"""Rotor: the quickest nested recomputation of a chain of unequal stages, by dynamic programming.
 
 Source: Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova (2019), "Optimal checkpointing for
 heterogeneous chains: how to train deep neural networks with limited memory", section 4, theorem 2.
 
-For stages s to t, with the input of s and the gradient of t's output there, one of two things comes
-first. Either stage s keeps everything; then come s + 1 to t, and the backward of s. Or forward runs
-to some stage r - 1 and keeps only the output of that one; then come r to t, and after them s to
-r - 1 from the input again. The result is optimal among the plans that hold on to what they once
-kept until backward needs it.
+Given the input of s and the gradient of t's output, stages s to t start in one of two ways. Either
+stage s saves everything; then come s + 1 to t, and the backward of s. Or forward runs up to some
+stage r - 1 and keeps only that stage's output; then come r to t, and finally s to r - 1, again from
+their input. The result is optimal among plans that keep a tensor, once kept, until backward has
+used it.
 
-What differs from the paper: memory is that of `peakmem.plan.simulator`, so gradients of parameters
-count, the gradient of the chain's output counts only once backward has begun, and a forward counts
-only as far as it runs.
+Differences from the paper: memory follows `peakmem.plan.simulator`. So gradients of parameters
+count, the gradient of the chain's output counts only once backward has begun, and a partial forward
+counts only up to its last stage.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from peakmem.core.errors import Infeasible
 from peakmem.plan.chain import Chain
-from peakmem.plan.plan import Plan, Step
+from peakmem.plan.plan import Plan, Step, infeasible
 from peakmem.plan.segments import kept_set_optimal
 from peakmem.plan.simulator import simulate
 
@@ -33,18 +33,20 @@ __all__ = ["least_peak", "optimal"]
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-# What stages s to t do first with m slots: the stage r whose input is kept, or None to keep all.
+# (s, t, m) -> how stages s to t start with m slots: the stage r whose input is kept, or None if
+# stage s saves everything.
 Choice = Callable[[int, int, int], int | None]
 
 
 def optimal(chain: Chain, budget_bytes: int, slots: int = 500) -> Plan:
-    """Return the quickest plan of nested recomputation that keeps within the budget.
+    """Return the quickest plan of nested recomputation that stays within the budget.
 
-    Memory is divided into at most `slots` equal slots, and every size is rounded up to whole ones;
-    a budget of no more bytes than slots is exact. Otherwise a plan keeps within its budget all the
-    same, but a quicker one may exist: the plan is then no slower than `kept_set_optimal`, and where
-    the rounding leaves none at all, one of the least peak. Takes time O(n^3 slots) and space
-    O(n^2 slots). Raises Infeasible, with the least budget that would do, if there is no plan.
+    Memory is divided into at most `slots` equal slots, and every size is rounded up to whole slots.
+    If the budget has no more bytes than slots, the result is exact. Otherwise the plan still stays
+    within the budget, but a quicker one may exist. It is never slower than `kept_set_optimal`, and
+    if rounding rules every plan out, it is the plan of least peak. Takes O(n^3 slots) time and
+    O(n^2 slots) memory. Raises Infeasible, with the smallest sufficient budget, if no plan fits,
+    and ValueError if `slots` is below 1.
 
     >>> from peakmem.plan.chain import Stage
     >>> chain = Chain((Stage(1, 2, 10, 10),) * 8)
@@ -55,20 +57,17 @@ def optimal(chain: Chain, budget_bytes: int, slots: int = 500) -> Plan:
         raise ValueError(f"expected at least 1 slot of memory, but got {slots}")
     table = _Table(_Sizes(chain), budget_bytes, slots)
     plans = [Plan("optimal", table.steps())] if table.feasible else [least_peak(chain)]
-    with contextlib.suppress(Infeasible):  # it knows no slots, so it may be quicker
+    with contextlib.suppress(Infeasible):  # it doesn't round to slots, so it may be quicker
         plans.append(Plan("optimal", kept_set_optimal(chain, budget_bytes).steps))
     runs = [simulate(chain, plan) for plan in plans]
     if runs[0].peak_bytes > budget_bytes:
-        raise Infeasible(
-            f"no plan of nested recomputation fits into {budget_bytes:,} bytes; the least budget "
-            f"that would do is {runs[0].peak_bytes:,} bytes",
-            least_budget_bytes=runs[0].peak_bytes,
-        )
-    return plans[min(range(len(plans)), key=lambda i: runs[i].makespan)]
+        raise infeasible("nested recomputation", budget_bytes, runs[0].peak_bytes)
+    times = [run.makespan for run in runs]
+    return plans[times.index(min(times))]
 
 
 class _Sizes:
-    """What the stages cost, as arrays, and the least memory that each move needs, in bytes."""
+    """The stages' costs as arrays, and the memory that each way to start needs, in bytes."""
 
     def __init__(self, chain: Chain) -> None:
         stages, n = chain.stages, len(chain)
@@ -77,22 +76,25 @@ class _Sizes:
         self.output = _ints(s.output_bytes for s in stages)
         self.forward_time = np.array([s.forward_time for s in stages])
         self.backward_time = np.array([s.backward_time for s in stages])
-        # Gradients that are live beside what stages saved while s to t run.
+        # Gradients that are live, beside saved tensors, while s to t run.
         later = np.cumsum([0, *(s.parameter_gradient_bytes for s in stages[:0:-1])])[::-1]
         self.gradients = _ints(s.gradient_bytes for s in stages) + later
-        self.gradients[n - 1] = 0  # made by the first backward, which counts it
+        self.gradients[n - 1] = 0  # the first backward makes it, and counts it there
         self.keeping = self.saved + _ints(s.keep_extra_bytes for s in stages)
         self.going_back = self.gradients + self.saved
         self.going_back += _ints(chain.backward_takes(i) for i in range(n))
         self.passing = self.output + _ints(s.forward_extra_bytes for s in stages)
 
     def to_keep(self, s: int) -> Ints:
-        """What it takes to keep all of s, for t from s on."""
+        """Return the bytes needed for s to save everything, for each t from s on."""
         needed: Ints = np.maximum(self.gradients[s:] + self.keeping[s], self.going_back[s])
         return needed
 
     def to_pass(self, s: int) -> Ints:
-        """What it takes to run s to r - 1 keeping nothing, for r from s + 1 on, less gradients."""
+        """Return the bytes needed to run s to r - 1 saving nothing, for each r from s + 1 on.
+
+        Gradients come on top.
+        """
         held = np.concatenate([[0], self.output[s:-1]])
         peaks: Ints = np.maximum.accumulate(self.passing[s:] + held)
         return peaks
@@ -111,12 +113,12 @@ class _Table:
             return
         width = self.all_slots + 1
         self.saved = np.minimum(self.in_slots(sizes.saved), width)
-        # What the input of s takes of those who hold it: 0 for the chain's.
+        # Slots that the input of s takes if a plan holds it; the chain's input is always held.
         self.held = np.minimum(self.in_slots(np.concatenate([[0], sizes.output[:-1]])), width)
         self.before = np.concatenate([[0.0], np.cumsum(sizes.forward_time)])
-        # ends[t][s] holds the times for s to t, moved right by what the input of s takes, and with
-        # the time of all forwards before s: so the times of all r, for one s, t and m, are sums of
-        # two blocks. It is what makes the program fast. Single precision is enough to choose by.
+        # ends[t][s] holds the times for s to t, shifted right by the slots of the input of s, plus
+        # the time of all forwards before s. So the times of all r, for one s, t and m, are sums of
+        # two blocks, which makes the program fast. Single precision is enough to choose by.
         pad = width + int(self.held.max())
         self.ends: list[Floats] = [np.full((t + 1, pad), np.inf, np.float32) for t in range(n)]
         self.fill(width)
@@ -153,11 +155,11 @@ class _Table:
         return float(self.ends[t][s, m + self.held[s]]) - float(self.before[s])
 
     def steps(self) -> tuple[Step, ...]:
-        """The steps of the quickest plan."""
+        """Return the steps of the quickest plan."""
         return _steps(self.sizes.n, self.choose, self.all_slots, self.saved, self.held)
 
     def choose(self, s: int, t: int, m: int) -> int | None:
-        """What s to t do first: the stage r whose input is kept, or None to keep all of s."""
+        """Return the stage r whose input is kept first, or None if s saves everything."""
         sizes = self.sizes
         best, choice = np.inf, None
         if m >= self.in_slots(sizes.to_keep(s))[t - s] and m >= self.saved[s]:
@@ -174,7 +176,10 @@ class _Table:
 
 
 def _least(both: Floats, needed: Ints) -> Floats:
-    """The least of each column, of row r only from column needed[r] on; needed rises."""
+    """Return each column's minimum; row r counts only from column needed[r] on.
+
+    `needed` doesn't decrease.
+    """
     least: Floats = both.min(axis=0)
     first, last = np.minimum(needed[[0, -1]], both.shape[1])
     least[:first] = np.inf
@@ -185,7 +190,7 @@ def _least(both: Floats, needed: Ints) -> Floats:
 
 
 def least_peak(chain: Chain) -> Plan:
-    """Return the plan of nested recomputation whose peak is the least; its time does not count.
+    """Return the plan of nested recomputation with the least peak, whatever its time.
 
     >>> from peakmem.plan.chain import Stage
     >>> chain = Chain((Stage(1, 2, 10, 10),) * 8)
@@ -211,16 +216,20 @@ def least_peak(chain: Chain) -> Plan:
             peaks[s, t] = peak
             with_input[s, t] = peak + (sizes.output[s - 1] if s else 0)
     zeros = np.zeros(n, np.int64)
-    return Plan(
-        "least peak",
-        _steps(n, lambda s, t, _: r if (r := int(choices[s, t])) > 0 else None, 0, zeros, zeros),
-    )
+
+    def choose(s: int, t: int, m: int) -> int | None:
+        return int(choices[s, t]) if choices[s, t] > 0 else None
+
+    return Plan("least peak", _steps(n, choose, slots=0, saved=zeros, held=zeros))
 
 
 def _steps(n: int, choose: Choice, slots: int, saved: Ints, held: Ints) -> tuple[Step, ...]:
-    """The steps that the choices come to, where what is kept takes so many slots from the rest."""
+    """Return the steps that follow from the choices.
+
+    `saved[s]` and `held[r]` are the slots that a choice takes from the stages after it.
+    """
     steps: list[Step] = []
-    to_do: list[Step | tuple[int, int, int]] = [(0, n - 1, slots)]  # the next one is the last
+    to_do: list[Step | tuple[int, int, int]] = [(0, n - 1, slots)]  # a stack
     while to_do:
         task = to_do.pop()
         if isinstance(task, Step):

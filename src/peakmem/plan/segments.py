@@ -1,13 +1,13 @@
-"""Checkpointing with a set of kept outputs: each segment between them is recomputed once.
+"""Checkpointing by a set of kept outputs: each segment between them is recomputed once.
 
-A set of stages whose outputs are kept cuts the chain into segments [a..b]. Forward runs the last
-segment with everything kept, and all others with nothing kept but the output of their last stage.
-Backward takes the segments from the last to the first, and runs each forward again first.
+The stages whose outputs are kept cut the chain into segments [a..b]. Forward runs the last segment
+with everything saved, and keeps only the last stage's output of every other segment. Backward goes
+through the segments from the last to the first, and recomputes each of them before its backward.
 
-Memory, where a chain has neither gradients nor temporary bytes (lab 4): the peak is the most, over
-the segments, of output_bytes of the kept stages before a, plus saved_bytes of a to b. The time is
-all that is work, plus forward_time of every stage up to the last kept one. What else a chain has is
-counted as `peakmem.plan.simulator` does it.
+If a chain has no gradients and no temporary bytes (lab 4), the peak is the maximum over segments of
+output_bytes of the kept stages before a, plus saved_bytes of a to b. The time is the chain's work
+time plus forward_time of every stage up to the last kept one. Other chains are counted as
+`peakmem.plan.simulator` counts them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
-from peakmem.core.errors import Infeasible
 from peakmem.plan.chain import Chain
-from peakmem.plan.plan import Plan, Step
+from peakmem.plan.plan import Plan, Step, infeasible
 from peakmem.plan.simulator import simulate
 
 __all__ = [
@@ -42,9 +41,9 @@ def keep_all(chain: Chain) -> Plan:
 
 
 def kept_set(chain: Chain, kept: Iterable[int], name: str = "kept set") -> Plan:
-    """Return the plan that keeps the outputs of these stages, each of which ends a segment.
+    """Return the plan that keeps the outputs of these stages; each of them ends a segment.
 
-    Raises ValueError for what is no rising list of stages before the last one.
+    Raises ValueError unless `kept` are stages before the last one in ascending order.
 
     >>> from peakmem.plan.chain import Stage
     >>> chain = Chain((Stage(1, 2, 30, 10),) * 3)
@@ -55,7 +54,7 @@ def kept_set(chain: Chain, kept: Iterable[int], name: str = "kept set") -> Plan:
     n = len(chain)
     if sorted(set(kept)) != list(kept) or any(not 0 <= i < n - 1 for i in kept):
         raise ValueError(
-            f"expected stages in rising order, each between 0 and {n - 2}, but got {kept}"
+            f"expected stages in ascending order, each from 0 to {n - 2}, but got {kept}"
         )
     bounds = [-1, *kept, n - 1]
     segments = [(a + 1, b) for a, b in pairwise(bounds)]
@@ -69,10 +68,10 @@ def kept_set(chain: Chain, kept: Iterable[int], name: str = "kept set") -> Plan:
 
 
 def every_k(chain: Chain, k: int) -> Plan:
-    """Return the plan of segments of k stages, cut from the front; the last one may be shorter.
+    """Return the plan with segments of k stages; the last segment may be shorter.
 
     Source: Chen et al. (2016), "Training deep nets with sublinear memory cost", section 4.1.
-    Raises ValueError for k below 1.
+    Raises ValueError if k is below 1.
 
     >>> from peakmem.plan.chain import Stage
     >>> chain = Chain((Stage(1, 2, 10, 10),) * 9)
@@ -80,29 +79,29 @@ def every_k(chain: Chain, k: int) -> Plan:
     [90, 50, 90]
     """
     if k < 1:
-        raise ValueError(f"expected k, the stages of a segment, of at least 1, but got {k}")
+        raise ValueError(f"expected segments of at least 1 stage, but got k={k}")
     return kept_set(chain, range(k - 1, len(chain) - 1, k), name=f"every {k}")
 
 
 def best_every_k(chain: Chain, budget_bytes: int) -> Plan:
-    """Return the quickest plan of equal segments that keeps within the budget.
+    """Return the quickest plan of equal segments that stays within the budget.
 
-    Of two equally quick ones it is the one of less memory. Raises Infeasible, with the least budget
-    that would do, if there is none.
+    Of equally quick plans it is the one with the smallest peak. Raises Infeasible, with the
+    smallest sufficient budget, if there is none.
     """
     plans = [every_k(chain, k) for k in range(1, len(chain) + 1)]
     judged = [(simulate(chain, plan), plan) for plan in plans]
     fit = [(run.makespan, run.peak_bytes, plan) for run, plan in judged]
     fit = [entry for entry in fit if entry[1] <= budget_bytes]
     if not fit:
-        raise _infeasible("equal segments", budget_bytes, min(run.peak_bytes for run, _ in judged))
+        raise infeasible("equal segments", budget_bytes, min(run.peak_bytes for run, _ in judged))
     return min(fit, key=lambda entry: entry[:2])[2]
 
 
 def kept_set_optimal(chain: Chain, budget_bytes: int) -> Plan:
-    """Return the quickest plan with a set of kept outputs that keeps within the budget.
+    """Return the quickest plan with a set of kept outputs that stays within the budget.
 
-    Raises Infeasible, with the least budget that would do, if there is none.
+    Raises Infeasible, with the smallest sufficient budget, if there is none.
 
     >>> from peakmem.plan.chain import Stage
     >>> chain = Chain((Stage(1, 2, 30, 10), Stage(5, 2, 30, 10), Stage(1, 2, 30, 10)))
@@ -115,9 +114,9 @@ def kept_set_optimal(chain: Chain, budget_bytes: int) -> Plan:
 def best_kept_set(chain: Chain, budget_bytes: int) -> tuple[int, ...]:
     """Return the stages whose outputs the quickest such plan keeps; () recomputes nothing.
 
-    The time depends on the last kept stage only. For every stage, the least sum of kept outputs
-    up to it is found such that all segments before it fit: less is always better for what follows.
-    That takes time O(n^2). Raises Infeasible as `kept_set_optimal` does.
+    The time depends only on the last kept stage. So for every stage, find the least sum of kept
+    outputs up to it such that all segments before it fit: a smaller sum leaves more room for later
+    segments. Takes O(n^2) time. Raises Infeasible as `kept_set_optimal` does.
 
     >>> from peakmem.plan.chain import Stage
     >>> best_kept_set(Chain((Stage(1, 2, 30, 10),) * 4), budget_bytes=70)
@@ -136,16 +135,16 @@ def best_kept_set(chain: Chain, budget_bytes: int) -> tuple[int, ...]:
         middle = (low + high) // 2
         enough = _least_recomputed(chain, middle, peak) is not None
         low, high = (low, middle) if enough else (middle, high)
-    raise _infeasible("a set of kept outputs", budget_bytes, high)
+    raise infeasible("a set of kept outputs", budget_bytes, high)
 
 
 def _least_recomputed(
     chain: Chain, budget_bytes: int, peak: Callable[[int, int], int]
 ) -> tuple[int, ...] | None:
-    """The kept set of least time within the budget, or None."""
+    """Return the kept set of least time within the budget, or None if nothing fits."""
     n = len(chain)
-    sums: dict[int, int] = {-1: 0}  # stage kept last -> least sum of kept outputs
-    before: dict[int, int] = {}  # and the one kept before it
+    sums: dict[int, int] = {-1: 0}  # last kept stage -> least sum of kept outputs
+    before: dict[int, int] = {}  # last kept stage -> the stage kept before it
     for b in range(-1, n - 1):
         if b >= 0:
             fits = [a for a in sums if sums[a] + peak(a + 1, b) <= budget_bytes]
@@ -154,7 +153,7 @@ def _least_recomputed(
             before[b] = min(fits, key=sums.__getitem__)
             sums[b] = sums[before[b]] + chain.stages[b].output_bytes
         if sums[b] + peak(b + 1, n - 1) <= budget_bytes:
-            kept = [b]  # a later stage would recompute no less
+            kept = [b]  # keeping a later stage recomputes at least as much
             while kept[-1] >= 0:
                 kept.append(before[kept[-1]])
             return tuple(kept[-2::-1])
@@ -162,10 +161,10 @@ def _least_recomputed(
 
 
 def segment_peaks(chain: Chain, first: int) -> list[int]:
-    """Return the peaks of the segments from `first` to each later stage, forward or backward.
+    """Return the peak bytes of the segments from `first` to each stage from `first` on.
 
-    Kept outputs before the segment come on top. Where gradients and temporary bytes are 0, a peak
-    is the sum of saved_bytes.
+    Kept outputs before the segment come on top. If gradients and temporary bytes are 0, a peak is
+    the sum of saved_bytes.
 
     >>> from peakmem.plan.chain import Stage
     >>> segment_peaks(Chain((Stage(1, 2, 30, 10),) * 4), 1)
@@ -173,7 +172,8 @@ def segment_peaks(chain: Chain, first: int) -> list[int]:
     """
     n = len(chain)
     later = sum(stage.parameter_gradient_bytes for stage in chain.stages[first:])
-    held = saved = passing = keeping = back = 0  # the last three: peaks of the three passes so far
+    held = saved = 0
+    passing = keeping = back = 0  # peaks so far: first forward, second forward, backward
     peaks = []
     for i in range(first, n):
         stage = chain.stages[i]
@@ -184,14 +184,6 @@ def segment_peaks(chain: Chain, first: int) -> list[int]:
         saved += stage.saved_bytes
         keeping = max(keeping, saved + stage.keep_extra_bytes)
         back = max(back, gradients + saved + chain.backward_takes(i))
-        first_pass = passing if i < n - 1 else 0  # the last segment keeps all at once
+        first_pass = passing if i < n - 1 else 0  # the last segment has one forward, which saves
         peaks.append(chain.input_bytes + max(first_pass, gradients + keeping, back))
     return peaks
-
-
-def _infeasible(what: str, budget_bytes: int, least_bytes: int) -> Infeasible:
-    return Infeasible(
-        f"no plan with {what} fits into {budget_bytes:,} bytes; the least budget that would do is "
-        f"{least_bytes:,} bytes",
-        least_budget_bytes=least_bytes,
-    )

@@ -1,6 +1,6 @@
-"""The one simulator of plans: what a plan takes in time and memory, whoever made it.
+"""The one simulator of plans: the time and the memory that any plan takes.
 
-The rules are those of `peakmem.plan.player`, on a clock that computes when everything ends.
+It plays by the rules of `peakmem.plan.player`, on a clock that computes when steps and copies end.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ class Span(NamedTuple):
 
 
 class Simulation(NamedTuple):
-    """What a plan comes to; `timeline` has the begin and end of every step and copy, in order."""
+    """A plan's time, its peak, and its timeline."""
 
     makespan: float
     peak_bytes: int
+    #: The beginning and end of every step and copy, in order.
     timeline: tuple[Event, ...]
 
     @property
     def memory(self) -> tuple[tuple[float, ...], tuple[int, ...]]:
-        """Times, and the bytes live from each on, for `peakmem.plots.memory_over_time`."""
+        """Times and the bytes live from each time on, for `peakmem.plots.memory_over_time`."""
         return tuple(e.time for e in self.timeline), tuple(e.live_bytes for e in self.timeline)
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """Every step and copy with its start and end, in order of its end."""
+        """Every step and copy with its start and end, in the order of their ends."""
         started: dict[tuple[str, int], float] = {}
         found = []
         for event in self.timeline:
@@ -51,7 +52,7 @@ class Simulation(NamedTuple):
 
 
 def lanes(spans: Iterable[Span]) -> dict[str, list[tuple[str, str, float, float]]]:
-    """Return spans, simulated or real, as `peakmem.plots.gantt` draws them: compute and link.
+    """Return spans, simulated or real, in two lanes for `peakmem.plots.gantt`: compute and link.
 
     >>> lanes([Span("keep", 0, 0.0, 1.0)])
     {'compute': [('keep', '0', 0.0, 1.0)], 'link': []}
@@ -64,23 +65,23 @@ def lanes(spans: Iterable[Span]) -> dict[str, list[tuple[str, str, float, float]
 
 
 def simulate(chain: Chain, plan: Plan) -> Simulation:
-    """Return the time a plan takes, its peak of memory, and its timeline.
+    """Return a plan's time, its peak memory in bytes, and its timeline.
 
-    Steps run one at a time, in order, each as soon as what it needs is on the device and it fits
-    into the budget, if the plan has one. With f(i), b(i), s(i), o(i) the times and bytes of stage
-    i, and g(i) the gradient of its output: a forward takes s(i) or o(i) as it starts, and its
-    temporary bytes while it runs. Backward takes g(i - 1), the parameters' gradients and its
-    temporary bytes as it starts, and gives up s(i), g(i) and the input as it ends. The first
-    backward makes the gradient of the chain's output as it starts.
+    Steps run one at a time and in order. A step starts as soon as its operands are on the device
+    and it fits into the budget, if the plan has one. Let s(i) and o(i) be the saved and the output
+    bytes of stage i, and g(i) the gradient of its output. A forward allocates s(i) or o(i) when it
+    starts, and holds its temporary bytes while it runs. A backward allocates g(i - 1), the
+    parameters' gradients and its temporary bytes when it starts, and frees s(i), g(i) and the input
+    when it ends. The first backward also allocates the gradient of the chain's output.
 
-    One link makes the copies in order, each in s(i) / link. "out" starts while no step uses what
-    the stage saved, so the next stage's forward had better come first; it frees that as it ends.
-    "in" takes room as it starts. Where a step and a copy can start at the same time, the step goes
-    first. Copies that have not started when the backward of their stage is done never do.
+    One link makes the copies in order, each in s(i) / link. "out" can start only while no step uses
+    the stage's saved tensors (so best after the next stage's forward), and frees them when it ends.
+    "in" allocates when it starts. If a step and a copy can start at the same time, the step goes
+    first. A copy that hasn't started when its stage's backward is done is skipped.
 
-    Raises ValueError for a plan that is none (it uses what is not there, leaves out a backward, or
-    leaves an output behind), Infeasible where the budget makes it wait for ever, with the least
-    budget that would do for a plan without copies.
+    Raises ValueError if the plan is invalid: it uses a missing tensor, omits a backward, or leaves
+    an output in memory. Raises Infeasible if the budget makes it wait forever; for a plan without
+    copies, the exception has the smallest sufficient budget.
 
     >>> from peakmem.plan.chain import Stage
     >>> chain = Chain((Stage(1, 2, 30, 10), Stage(1, 2, 30, 10)))
@@ -109,12 +110,12 @@ def _with_least_budget(stuck: Stuck, chain: Chain, plan: Plan) -> Stuck:
 
 
 class SimulatedClock:
-    """A clock for a plan on paper: every step and copy takes as long as the chain says."""
+    """A simulated clock: every step and copy takes as long as the chain says."""
 
     def __init__(self, chain: Chain, plan: Plan) -> None:
         self.chain, self.link = chain, plan.link_bytes_per_s
         self.now = 0.0
-        self.step_end = self.copy_end = float("inf")  # of what is not under way
+        self.step_end = self.copy_end = float("inf")  # inf: not running
 
     def begin_step(self, step: Step) -> None:
         stage = self.chain.stages[step.stage]

@@ -1,12 +1,12 @@
-"""Swapping on paper: compute steps, one link to the host, a budget, and a clock.
+"""Lab 6's swap schedules, simulated: compute steps, one link to the host, and a budget.
 
 A training step of n stages has 2n compute steps: forward 0 to n-1, then backward n-1 to 0. Between
-its forward and its backward, what a stage saved can wait on the host. A schedule says which copies
-the link makes, in which order; `simulate` plays it and says how long everything takes.
+its forward and its backward, a stage's saved tensors can wait on the host. A schedule lists the
+link's copies in order; `simulate` plays it and returns how long everything takes.
 
-This is the game of lab 6. It is played by the rules of every other plan (`peakmem.plan.player`), on
-stages of which the next one reads nothing, and with a link that waits for a copy that comes too
-late.
+A schedule follows the same rules as every other plan (`peakmem.plan.player`), with two
+simplifications: no stage reads the saved tensors of the stage before, and a copy that comes too
+late blocks the link.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ __all__ = ["Run", "Span", "Stage", "simulate", "step_name"]
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a schedule, played on paper or for real."""
+    """A run of a schedule, simulated or real."""
 
     #: The end of the last compute step.
     makespan: float
     peak_bytes: int
     #: Every compute step ("forward", "backward"), in order.
     steps: tuple[Span, ...]
-    #: Every copy ("out", "in") that ended, in order.
+    #: Every finished copy ("out", "in"), in order.
     copies: tuple[Span, ...]
 
 
 def step_name(step: int, n_stages: int) -> str:
-    """Return what compute step number `step` is.
+    """Return the kind and the stage of compute step number `step` as text.
 
     >>> step_name(1, 3), step_name(3, 3)
     ('forward 1', 'backward 2')
@@ -56,14 +56,15 @@ def simulate(
 ) -> Run:
     """Play a schedule, a list of copies (kind, stage, after), and return the run.
 
-    `stages` are of the class `Stage`, or have its first three attributes. Compute steps run one at
-    a time and in order, each as soon as it can. Forward i takes the stage's saved_bytes as it
-    starts. Backward i needs them on the device and frees them as it ends. The link makes one copy
-    at a time, in the order of the list; each takes saved_bytes / link_bytes_per_s. "out" needs the
-    bytes on the device, not in use, and frees them as it ends; "in" needs them on the host and
-    takes them as it starts. A copy starts once compute step `after` is done (-1: at once). What
-    would exceed the budget waits; where a step and a copy could start at the same time, the step
-    goes first. Copies that have not started when the last step ends never do.
+    `stages` are `Stage` objects, or objects with its first three attributes. Compute steps run one
+    at a time and in order, each as soon as it can. Forward i allocates the stage's saved_bytes when
+    it starts. Backward i needs them on the device and frees them when it ends. The link makes one
+    copy at a time, in the order of the list; each takes saved_bytes / link_bytes_per_s. "out" needs
+    the bytes on the device, not in use, and frees them when it ends; "in" needs them on the host
+    and allocates them when it starts. A copy starts once compute step `after` is done (-1: at
+    once). A step or copy that would exceed the budget waits. If a step and a copy could start at
+    the same time, the step goes first. Copies that haven't started when the last step ends never
+    do.
 
     Raises Infeasible if the steps never finish, ValueError if the schedule is invalid.
 
@@ -85,7 +86,7 @@ def simulate(
 def plan_of(
     n_stages: int, budget_bytes: int, link_bytes_per_s: float, schedule: Iterable[Sequence[Any]]
 ) -> Plan:
-    """Return a schedule as the plan that it stands for; ValueError if it is invalid."""
+    """Return a schedule as a plan. Raises ValueError if it is invalid."""
     return Plan(
         name="schedule",
         steps=tuple(
@@ -100,7 +101,7 @@ def plan_of(
 
 
 def run_of(found: simulator.Simulation) -> Run:
-    """Return a simulation in the words of a schedule: a forward that keeps all is the only one."""
+    """Return a simulation in a schedule's terms, where the only forward is one that saves."""
     spans = [
         span._replace(kind={"keep": "forward"}.get(span.kind, span.kind)) for span in found.spans
     ]
@@ -113,7 +114,7 @@ def run_of(found: simulator.Simulation) -> Run:
 
 
 def why_stuck(player: Player) -> str:
-    """Return which step of a schedule waits for ever, and what it and the link wait for."""
+    """Return which step of a schedule waits forever, and what it and the link wait for."""
     kind, i = _step(player.steps_done, len(player.chain))
     if kind == "forward":
         why = (
@@ -121,16 +122,14 @@ def why_stuck(player: Player) -> str:
             f"the budget of {player.plan.budget_bytes or 0:,} are taken"
         )
     else:
-        why = f"what stage {i} saved is on the host"
-    return (
-        f"{kind} {i} waits for ever from {player.clock.now:g} on: {why}; {_why_link_idle(player)}"
-    )
+        why = f"the tensors that stage {i} saved are on the host"
+    return f"{kind} {i} waits forever from {player.clock.now:g} on: {why}; {_why_link_idle(player)}"
 
 
 def _why_link_idle(player: Player) -> str:
     copy = player.next_copy()
     if copy is None:
-        return "no copy is left in the list that would help"
+        return "the list has no copy left to help"
     kind, i, after = copy
     if player.steps_done <= after:
         why = f"step {after}, {step_name(after, len(player.chain))}, is not done"
@@ -157,12 +156,15 @@ def _copies(schedule: Iterable[Sequence[Any]], n_stages: int) -> tuple[Copy, ...
                 f"{entry!r}"
             ) from None
         if kind not in ("out", "in"):
-            raise ValueError(f"the kind of {entry!r} is neither 'out' nor 'in'")
+            raise ValueError(f"{entry!r}: expected the kind 'out' or 'in', but got {kind!r}")
         if not 0 <= stage < n_stages:
-            raise ValueError(f"the stage of {entry!r} is not one of 0 to {n_stages - 1}")
+            raise ValueError(
+                f"{entry!r}: expected a stage from 0 to {n_stages - 1}, but got {stage}"
+            )
         if not -1 <= after < 2 * n_stages:
             raise ValueError(
-                f"`after` of {entry!r} is not -1 or a compute step, 0 to {2 * n_stages - 1}"
+                f"{entry!r}: expected `after` to be -1 or a compute step from 0 to "
+                f"{2 * n_stages - 1}, but got {after}"
             )
         checked.append(Copy(kind, stage, after))
     return tuple(checked)

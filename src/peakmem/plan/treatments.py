@@ -1,25 +1,24 @@
-"""What becomes of what each stage saved: kept, swapped or recomputed; and the plan for that.
+"""Treatments of saved tensors: each stage keeps, swaps or recomputes them, which fixes a plan.
 
-Each stage gets a treatment: "keep" what it saved; "swap" it, out after the next stage's forward, in
-again before backward needs it; "recompute" it, together with the recomputed stages just before it;
-or "restart", which recomputes too, from its own input, which is then held. Treatments say all but
-the times of copies: outs are made in the order of stages, each as soon as it can; ins in the order
-of their use, each as early as all steps from there to its use still have room. The model of memory
-and of the link is that of `peakmem.plan.simulator`.
+A stage's treatment is one of four. "keep" leaves its saved tensors on the device. "swap" sends them
+out after the next stage's forward, and in again before backward needs them. "recompute" makes them
+again, together with the recomputed stages just before. "restart" recomputes too, but from the
+stage's own input, which is then held. Treatments leave only the times of copies open: outs run in
+the order of stages, each as soon as it can, and ins in the order of their use, each as early as
+there is room from then until its use. Memory and link follow `peakmem.plan.simulator`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from peakmem.core.errors import Infeasible
 from peakmem.plan.chain import Chain
-from peakmem.plan.plan import Copy, Plan, Step
+from peakmem.plan.plan import Copy, Plan, Step, infeasible
 from peakmem.plan.simulator import simulate
 
-__all__ = ["Draft", "Treatment", "Treatments", "draft_of", "infeasible", "treated"]
+__all__ = ["Draft", "Swap", "Treatment", "Treatments", "draft_of", "treated"]
 
 Treatment = Literal["keep", "swap", "recompute", "restart"]
 Treatments = tuple[Treatment, ...]
@@ -32,10 +31,11 @@ def treated(
     link_bytes_per_s: float,
     name: str = "treated",
 ) -> Plan:
-    """Return the plan that these treatments, one a stage, come to.
+    """Return the plan for these treatments, one for each stage.
 
-    The last stage is always kept. Raises ValueError for another number of treatments, Infeasible
-    where the budget does not do, with the least that would.
+    The last stage always keeps its tensors. Raises ValueError if the number of treatments isn't the
+    number of stages, and Infeasible, with the smallest sufficient budget, if the budget is too
+    small.
 
     >>> from peakmem.plan.chain import Stage
     >>> chain = Chain((Stage(1, 1, 10, 10),) * 3)
@@ -53,15 +53,25 @@ def treated(
     return draft.plan(name, budget_bytes, link_bytes_per_s)
 
 
+class Swap(NamedTuple):
+    """One stage's saved tensors on their way to the host and back."""
+
+    stage: int
+    nbytes: int
+    #: The step after which they may go out.
+    after: int
+    #: The step that needs them on the device again.
+    use: int
+
+
 @dataclass(frozen=True)
 class Draft:
-    """Steps, and what is swapped: stage, bytes, the step to go out after, the step of first use.
-
-    `live` is in memory during each step, without what can be on the host then.
-    """
+    """A plan whose copies have no times yet."""
 
     steps: tuple[Step, ...]
-    swaps: tuple[tuple[int, int, int, int], ...]  # in the order of use
+    #: In the order of use.
+    swaps: tuple[Swap, ...]
+    #: Bytes in memory during each step, without those that can be on the host then.
     live: tuple[int, ...]
 
     @property
@@ -69,25 +79,24 @@ class Draft:
         return max(self.live)
 
     def plan(self, name: str, budget_bytes: int, link_bytes_per_s: float) -> Plan:
-        """Time the copies, each in as early as its room allows."""
+        """Return the plan in which each tensor comes back as early as there is room for it."""
         room = [budget_bytes - live for live in self.live]
-        outs = [Copy("out", stage, after) for stage, _, after, _ in sorted(self.swaps)]
+        outs = [Copy("out", swap.stage, swap.after) for swap in sorted(self.swaps)]
         ins = []
         earliest = -1  # ins start in this order
-        for stage, nbytes, after, use in self.swaps:
-            start = use
-            while start > max(after + 1, earliest) and room[start - 1] >= nbytes:
+        for swap in self.swaps:
+            start = swap.use
+            while start > max(swap.after + 1, earliest) and room[start - 1] >= swap.nbytes:
                 start -= 1
-            for step in range(start, use):
-                room[step] -= nbytes
+            for step in range(start, swap.use):
+                room[step] -= swap.nbytes
             earliest = start
-            ins.append(Copy("in", stage, start - 1))
-        copies = (*outs, *ins)
-        return Plan(name, self.steps, copies, link_bytes_per_s, budget_bytes)
+            ins.append(Copy("in", swap.stage, start - 1))
+        return Plan(name, self.steps, (*outs, *ins), link_bytes_per_s, budget_bytes)
 
 
 def draft_of(chain: Chain, treatments: Treatments) -> Draft:
-    """Return the steps and swaps that these treatments come to, with their bytes."""
+    """Return the steps and swaps for these treatments, with their bytes."""
     steps = _steps(treatments)
     swaps = []
     live = _live(chain, steps)
@@ -95,17 +104,17 @@ def draft_of(chain: Chain, treatments: Treatments) -> Draft:
         if treatments[stage] == "swap":
             nbytes = chain.stages[stage].saved_bytes
             users = [k for k, s in enumerate(steps) if s.stage == stage + 1]
-            after, use = users[0], users[1]  # its forward, and the next that needs this output
-            swaps.append((stage, nbytes, after, use))
+            after, use = users[0], users[1]  # its forward, and the next step that reads this output
+            swaps.append(Swap(stage, nbytes, after, use))
             for step in range(after + 1, use):
                 live[step] -= nbytes
     return Draft(steps, tuple(swaps), tuple(live))
 
 
 def _steps(treatments: Treatments) -> tuple[Step, ...]:
-    """The computations: each run of recomputed stages is done again just before its backward."""
+    """Return the computations: each recomputed segment runs again just before its backward."""
     steps: list[Step] = []
-    segments: list[list[int]] = []  # what is computed together before backward goes through it
+    segments: list[list[int]] = []  # stages that run forward together before their backward
     for i, treatment in enumerate(treatments):
         if treatment in ("keep", "swap"):
             steps.append(Step("keep", i))
@@ -124,15 +133,6 @@ def _steps(treatments: Treatments) -> tuple[Step, ...]:
 
 
 def _live(chain: Chain, steps: tuple[Step, ...]) -> list[int]:
-    """Bytes in memory during each step where nothing is swapped."""
+    """Return the bytes in memory during each step if nothing is swapped."""
     timeline = simulate(chain, Plan("draft", steps)).timeline
     return [event.live_bytes for event in timeline if event.begins]
-
-
-def infeasible(what: str, budget_bytes: int, least_bytes: int | None) -> Infeasible:
-    """Return the error for a budget that is too small, with the least that would do."""
-    return Infeasible(
-        f"no plan with {what} fits into {budget_bytes:,} bytes; the least budget that would do is "
-        f"{least_bytes or 0:,} bytes",
-        least_budget_bytes=least_bytes,
-    )

@@ -1,4 +1,4 @@
-"""The memory and the time of a training step, predicted from its description alone."""
+"""Predictions of a training step's memory and time from its description alone."""
 
 from peakmem.core.lazy import loader
 

@@ -1,11 +1,11 @@
-"""What a library keeps and allocates for each operator of a transformer: rules as data.
+"""What a library saves and allocates for each operator of a transformer: autograd rules as data.
 
-Three profiles. "torch-cpu" and "torch-cuda" are PyTorch 2.13's eager mode: the derivatives of its
-derivatives.yaml, and the operators that its layers really run. On the CPU they agree with measured
-steps to the byte; those for CUDA follow what is documented of it, and no step on a GPU has been
-measured against them yet. "paper" is the count of Korthikanti et al. 2022, Reducing Activation
-Recomputation in Large Transformer Models: it leaves out statistics of norms, masks of the future,
-copies between layouts, casts, and all that is not kept.
+There are three profiles. "torch-cpu" and "torch-cuda" follow PyTorch 2.13's eager mode: its
+derivatives.yaml, and the operators that its layers really run. On the CPU, they agree with measured
+steps to the byte. The rules for CUDA follow its documentation; no step on a GPU has been compared
+with them yet. "paper" counts like Korthikanti et al. 2022, Reducing Activation Recomputation in
+Large Transformer Models: it leaves out statistics of norms, causal masks, copies between layouts,
+casts, and all tensors that aren't saved.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ __all__ = ["PROFILES", "Profile", "Rule"]
 
 @dataclass(frozen=True)
 class Rule:
-    """What autograd does for one operator; its tensors go by the names they have in the operator.
+    """What autograd saves and computes for one operator; tensors have the operator's names.
 
-    In `backward`, "~x" is scratch as large as the operand x, there until the rest is done. Names
-    of operands that a call does not have (a bias, say) are passed over, and so are gradients of
+    In `backward`, "~x" is scratch as large as the operand x, held until backward is done. Names of
+    operands that a call doesn't have (a bias, say) are skipped, and so are the gradients of
     operands that need none.
     """
 
-    #: What it keeps until its backward has run: operands, "output", side outputs.
+    #: Tensors saved until backward has run: operands, "output", side outputs.
     saves: tuple[str, ...] = ()
-    #: Its backward's operators in order, each with the operands whose gradients it makes.
+    #: The operators of backward in order, each with the operands whose gradients it makes.
     backward: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    #: Operands whose gradient is the output's own, passed on.
+    #: Operands that share the output's gradient.
     passes: tuple[str, ...] = ()
-    #: Operands that were broadcast; theirs is summed to their size after the rest.
+    #: Broadcast operands; their gradients are summed to their size at the end.
     sums: tuple[str, ...] = ()
-    #: Operands whose gradient `backward` makes in the output's shape and format first, and then
-    #: sums or casts to theirs where these differ.
+    #: Operands whose gradient `backward` makes in the output's shape and format, and then sums or
+    #: casts if theirs differ.
     wide: tuple[str, ...] = ()
-    #: What is kept for the gradient of one operand alone: pairs of saved name, operand.
+    #: Tensors saved for the gradient of one operand alone: pairs (saved name, operand).
     only: tuple[tuple[str, str], ...] = ()
 
     @property
     def gradients(self) -> set[str]:
-        """Operands that it can make a gradient of."""
+        """Operands whose gradient the rule can make."""
         made = {key for _, keys in self.backward for key in keys}
         return made.union(self.passes, self.sums)
 
@@ -51,24 +51,24 @@ class Rule:
 class Profile:
     """The rules of one library on one kind of device."""
 
-    #: By the operator's name.
+    #: Operator name -> rule.
     rules: Mapping[str, Rule]
-    #: Of the optimizer's step where the recipe does not say.
+    #: Default implementation of the optimizer's step.
     implementation: str = "foreach"
-    #: Implementations whose step counters (fp32, one a parameter) are on the device.
+    #: Implementations that keep step counters (fp32, one for each parameter) on the device.
     counters: frozenset[str] = frozenset()
-    #: Format of a dropout mask. None if it is made first, in its input's format, and multiplied
-    #: with the input.
+    #: Format of a dropout mask; None if the mask is made before, in the input's format, and
+    #: multiplied with the input.
     mask: str | None = "bool"
-    #: Whether the fused attention does dropout itself. If not, torch runs plain operators.
+    #: Whether fused attention supports dropout. If not, torch runs separate operators.
     fused_dropout: bool = True
-    #: Format of a layer norm's mean and deviation; None for its input's.
+    #: Format of a layer norm's mean and deviation; None for the input's.
     norm_statistics: str | None = "fp32"
-    #: Whether softmax is on autocast's list of operators that run in fp32.
+    #: Whether autocast runs softmax in fp32.
     fp32_softmax: bool = True
-    #: Whether operators on heads need their tensors contiguous.
+    #: Whether operators on heads need contiguous tensors.
     copies: bool = True
-    #: Whether autocast's casts and all temporaries count.
+    #: Whether autocast's casts and temporaries count.
     eager: bool = True
 
 
@@ -83,7 +83,7 @@ _TORCH: dict[str, Rule] = {
         saves=("x", "weight", "mean", "deviation"),
         backward=(("layer norm backward", ("x", "weight", "bias")),),
     ),
-    # Gradients come in the alphabetical order of the names that derivatives.yaml has for them.
+    # Gradients are made in the alphabetical order of their names in derivatives.yaml.
     "linear": Rule(
         saves=("x", "weight"),
         backward=(("mm", ("x",)), ("mm", ("weight",))),
@@ -95,9 +95,9 @@ _TORCH: dict[str, Rule] = {
         backward=(("mm", ("weight",)), ("mm", ("x",))),
         only=_EACH_FOR_THE_OTHER,
     ),
-    # The 16-bit matrix is made anew from the quantized one, forward and backward.
+    # Forward and backward each dequantize the matrix to 16 bits.
     "quantized linear": Rule(backward=(("dequantize", ("~weight",)), ("mm", ("x",)))),
-    "weighted": Rule(  # by a parameter that is broadcast
+    "weighted": Rule(  # multiplied by a broadcast parameter
         saves=("x", "weight"),
         backward=(("mul", ("weight",)), ("mul", ("x",))),
         wide=("weight",),
@@ -116,7 +116,7 @@ _TORCH: dict[str, Rule] = {
     "silu": Rule(saves=("x",), backward=(("silu backward", ("x",)),)),
     "bmm": Rule(saves=("a", "b"), backward=(("bmm", ("b",)), ("bmm", ("a",)))),
     "split": Rule(backward=(("cat", ("whole",)),)),
-    # Views cost nothing forward; some orders of dimensions take a copy to undo them backward.
+    # Views are free in forward; undoing some of them in backward takes a copy.
     "view": Rule(passes=("whole",)),
     "view undone by copy": Rule(backward=(("copy", ("whole",)),)),
     "copy": Rule(passes=("x",)),

@@ -1,11 +1,11 @@
-"""What torch's CUDA caching allocator reserves for a step: its rounding, splitting and merging.
+"""torch's CUDA caching allocator, simulated: the memory it reserves for a step.
 
-Sizes are rounded up to 512 B. At most 1 MiB comes out of segments of 2 MiB, less than 10 MiB out of
-segments of 20 MiB, and more out of a segment of its own, rounded up to 2 MiB. The smallest free
-block that is large enough is taken, at the lowest address; it is split if at least 512 B of a small
-segment, or more than 1 MiB of another, would be left. Freed blocks merge with free neighbours, and
-segments stay reserved. Source: c10/cuda/CUDACachingAllocator.cpp, with its default settings; one
-stream, no expandable segments, and no segment given back when memory runs out.
+The allocator rounds sizes up to 512 B. Up to 1 MiB comes from 2 MiB segments, below 10 MiB from 20
+MiB segments, and anything larger from a segment of its own, rounded up to 2 MiB. A request takes
+the smallest sufficient free block, at the lowest address. The block is split if the rest is at
+least 512 B (in 2 MiB segments) or above 1 MiB (in others). Freed blocks merge with free neighbours,
+and segments stay reserved. Source: c10/cuda/CUDACachingAllocator.cpp with default settings; one
+stream, no expandable segments, and no segments released when memory runs out.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from peakmem.specs.ledger import Ledger, Tensor
 __all__ = ["CachingAllocator", "Replay", "replay"]
 
 _ROUND = KiB // 2
-_SMALL = MiB  # the largest size, and the least that is split off, of the two kinds of segments
+_SMALL = MiB  # the largest request for small segments; the rest in others must be larger to split
 _SMALL_SEGMENT, _LARGE_SEGMENT = 2 * MiB, 20 * MiB
-_OWN_SEGMENT = 10 * MiB  # from here on a size has a segment of its own
+_OWN_SEGMENT = 10 * MiB  # requests from this size on get a segment of their own
 _ROUND_SEGMENT = 2 * MiB
 
 
@@ -34,7 +34,7 @@ class _Block:
 
 
 class CachingAllocator:
-    """Blocks and segments of one device. Addresses are whole numbers; segments never touch.
+    """Blocks and segments of one device. Addresses are integers; segments are never adjacent.
 
     >>> allocator = CachingAllocator()
     >>> address = allocator.allocate(1000)
@@ -45,10 +45,11 @@ class CachingAllocator:
     def __init__(self) -> None:
         self.allocated_bytes = 0
         self.reserved_bytes = 0
-        self._end = 0  # of all addresses used so far
-        self._used: dict[int, tuple[_Block, bool]] = {}  # each with whether it is a small one
-        self._free: dict[bool, list[tuple[int, int]]] = {True: [], False: []}  # (size, address)
-        self._blocks: dict[int, _Block] = {}  # free ones
+        self._end = 0  # the first address never used
+        self._used: dict[int, tuple[_Block, bool]] = {}  # address -> block, whether it is small
+        # Whether blocks are small -> their (size, address), sorted.
+        self._free: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
+        self._blocks: dict[int, _Block] = {}  # address -> free block
 
     def allocate(self, n_bytes: int) -> int:
         """Return the address of a block of at least `n_bytes`, which must be 1 or more."""
@@ -69,7 +70,7 @@ class CachingAllocator:
         return block.address
 
     def free(self, address: int) -> None:
-        """Take back the block at an address that `allocate` returned."""
+        """Free the block at an address that `allocate` returned. Raises KeyError for others."""
         block, small = self._used.pop(address)
         self.allocated_bytes -= block.size
         if block.before and block.before.address in self._blocks:
@@ -81,11 +82,11 @@ class CachingAllocator:
         self._put(block, small=small)
 
     def free_blocks(self) -> list[tuple[int, int]]:
-        """Return (address, size) of what is reserved and not allocated, in order."""
+        """Return (address, size) of each free block, sorted."""
         return sorted((block.address, block.size) for block in self._blocks.values())
 
     def _reserve(self, size: int) -> _Block:
-        """Return a new segment as one block."""
+        """Reserve a segment, and return it as one block."""
         if size <= _SMALL:
             size = _SMALL_SEGMENT
         else:
@@ -106,7 +107,7 @@ class CachingAllocator:
 
 
 def _joined(block: _Block, after: _Block) -> _Block:
-    """Return the first block, grown by the one behind it."""
+    """Return the first block, extended by the one after it."""
     block.size += after.size
     block.after = after.after
     if block.after:
@@ -116,20 +117,20 @@ def _joined(block: _Block, after: _Block) -> _Block:
 
 @dataclass(frozen=True)
 class Replay:
-    """The peaks of a training's first steps, in bytes: requested <= allocated <= reserved."""
+    """Peaks over the first steps of a training: requested <= allocated <= reserved."""
 
     requested_bytes: int
-    #: As `torch.cuda.max_memory_allocated` counts: blocks, with what was not worth splitting off.
+    #: `torch.cuda.max_memory_allocated`: whole blocks, including unsplit rests.
     allocated_bytes: int
-    #: As `torch.cuda.max_memory_reserved` counts.
+    #: `torch.cuda.max_memory_reserved`.
     reserved_bytes: int
 
 
 def replay(ledger: Ledger, steps: int = 3) -> Replay:
-    """Replay a ledger's step several times over, and return the peaks.
+    """Replay a ledger's step `steps` times in the allocator, and return the peaks.
 
-    In the first step the optimizer makes its state and masters only when it first runs, as torch's
-    optimizers do, so they lie between what forward and backward left; later steps find all there.
+    As in torch, the optimizer allocates its state and master weights when it first runs. So these
+    lie between the blocks that forward and backward left, and exist from the second step on.
     """
     allocator = CachingAllocator()
     lasting = [t for t in ledger.tensors if t.birth == 0 and t.death == len(ledger.events) - 1]
@@ -155,7 +156,7 @@ def replay(ledger: Ledger, steps: int = 3) -> Replay:
 
 
 def _by_event(ledger: Ledger, lasting: set[int]) -> list[tuple[list[Tensor], list[Tensor]]]:
-    """Return for each event the tensors that are made at it, and those let go after it."""
+    """Return for each event the tensors made at it, and the tensors freed after it."""
     found: list[tuple[list[Tensor], list[Tensor]]] = [([], []) for _ in ledger.events]
     for tensor in ledger.tensors:
         if id(tensor) not in lasting and tensor.bytes:

@@ -1,8 +1,7 @@
-"""A recipe as DeepSpeed's configuration, the JSON file that `deepspeed.initialize` takes.
+"""Recipes as DeepSpeed configurations, the JSON files that `deepspeed.initialize` takes.
 
-DeepSpeed switches on what is named here; what belongs to the model (attention, dropout, which
-layers call its checkpoint function) is not in the file. Source: DeepSpeed Configuration JSON,
-deepspeed.ai/docs/config-json.
+The file leaves out settings of the model: attention, dropout, and which layers call DeepSpeed's
+checkpoint function. Source: DeepSpeed Configuration JSON, deepspeed.ai/docs/config-json.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _PRECISIONS: dict[str, dict[str, Any]] = {
     "fp32": {},
     "amp_fp16": {"torch_autocast": {"enabled": True, "dtype": "float16"}},
     "amp_bf16": {"torch_autocast": {"enabled": True, "dtype": "bfloat16"}},
-    # Both keep fp32 masters and moments. Loss scale 0 is the dynamic one, which begins at 2^16.
+    # Both have fp32 master weights and moments. A loss scale of 0 is dynamic, starting at 2^16.
     "mixed": {"fp16": {"enabled": True, "loss_scale": 0, "initial_scale_power": 16}},
     "mixed_fp32_grads": {
         "bf16": {"enabled": True},
@@ -35,9 +34,9 @@ def deepspeed_config(
     parallelism: Parallelism | None = None,
     learning_rate: float = 1e-4,
 ) -> dict[str, Any]:
-    """Return the configuration for a recipe; `json.dumps` makes the file of it.
+    """Return the configuration for a recipe as plain data for `json.dumps`.
 
-    Raises ValueError for what DeepSpeed's file cannot say.
+    Raises ValueError if the file has no setting for the precision, the optimizer or offloading.
 
     >>> from peakmem.specs.models import model
     >>> step = Recipe(precision="mixed", batch=8, micro_batches=4)
@@ -73,13 +72,15 @@ def deepspeed_config(
 def _refuse(recipe: Recipe, parallelism: Parallelism) -> None:
     if recipe.precision not in _PRECISIONS:
         raise ValueError(
-            f"DeepSpeed keeps fp32 masters beside 16-bit weights, which precision="
-            f"{recipe.precision!r} does not have; use {', '.join(_PRECISIONS)}"
+            f"precision={recipe.precision!r} has no fp32 master weights, which DeepSpeed keeps "
+            f"beside 16-bit weights; use {', '.join(_PRECISIONS)}"
         )
     if recipe.optimizer not in _OPTIMIZERS:
         raise ValueError(
             f"DeepSpeed's file has no optimizer {recipe.optimizer!r}; use one of "
-            f"{', '.join(_OPTIMIZERS)}, or give deepspeed.initialize your own"
+            f"{', '.join(_OPTIMIZERS)}, or pass your own to deepspeed.initialize"
         )
     if recipe.offload and parallelism.zero == 0:
-        raise ValueError("DeepSpeed offloads the optimizer under ZeRO only; use stage 1, 2 or 3")
+        raise ValueError(
+            "DeepSpeed offloads the optimizer only under ZeRO, but got stage 0; use 1, 2 or 3"
+        )

@@ -25,7 +25,7 @@ _MODEL_STATES: tuple[Owner, ...] = ("parameter", "gradient", "master", "optimize
 
 @dataclass(frozen=True)
 class Estimate(Fit):
-    """A model, how it is trained, on what, and the ledger of one device's step."""
+    """A model, its recipe and parallelism, a device, and the ledger of one step on it."""
 
     model: ModelShape
     recipe: Recipe
@@ -33,14 +33,14 @@ class Estimate(Fit):
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Whether it fits or may fit and, where not, whether the batch could be to blame.
+        """Whether the step fits, may fit, or doesn't; and whether a smaller batch would help.
 
-        It is to blame if one sequence at a time would fit. Otherwise the model's states, or a
-        single sequence's activations, are too large by themselves.
+        "reduce activations" means that one sequence at a time would fit. If not even that fits, the
+        model states or a single sequence's activations are too large.
         """
         if self.fits:
             return "fits"
-        if not self.excess_bytes:  # it depends on what the allocator can give back
+        if not self.excess_bytes:  # it depends on how much memory the allocator can release
             return "may fit"
         if self.recipe.micro_batch == 1:
             return "no batch size can fix this"
@@ -52,7 +52,7 @@ class Estimate(Fit):
 
     @property
     def state_bytes(self) -> int:
-        """Parameters, gradients, masters and optimizer state that are live at the peak."""
+        """Bytes of parameters, gradients, master weights and optimizer state live at the peak."""
         by_owner = self.ledger.by_owner()
         return sum(by_owner.get(owner, 0) for owner in _MODEL_STATES)
 
@@ -74,9 +74,9 @@ def estimate(
     device: Accelerator,
     parallelism: Parallelism | None = None,
 ) -> Estimate:
-    """Predict one step of one device.
+    """Predict one step on one device.
 
-    Raises ValueError for what `build_ledger` has no rules for, and for offloading from a device
+    Raises ValueError if `build_ledger` has no rules for the step, or if it offloads from a device
     that shares the host's memory.
 
     >>> from peakmem.specs.hardware import accelerator

@@ -1,10 +1,9 @@
-"""Does it fit? What a process that runs a ledger's step takes, beside the memory of one device.
+"""Does it fit? The memory of a process that runs a ledger's step, compared with a device's.
 
-A ledger has the bytes that tensors ask for. The verdict puts in what torch's allocator reserves on
-top of them, and the CUDA context with cuBLAS's workspace. Still left out are other libraries'
-workspaces and buffers of communication, so a step that fits with little to spare may still fail. On
-a device that shares the host's memory nothing is known of its allocator, and the peak alone
-decides.
+A ledger counts the bytes that tensors request. The verdict adds the memory that torch's allocator
+reserves on top, the CUDA context, and cuBLAS's workspace. It leaves out other libraries' workspaces
+and communication buffers, so a step with a small margin may still fail. On a device that shares the
+host's memory, the allocator is unknown, and the peak alone decides.
 """
 
 from __future__ import annotations
@@ -20,56 +19,57 @@ from peakmem.specs.ledger import Ledger
 
 __all__ = ["CONTEXT_BYTES", "Fit"]
 
-#: Of a process that runs torch, at the least and at the most: with CUDA's modules loaded lazily, as
-#: torch 1.13 and later ask for, and all of them at once (github.com/pytorch/pytorch/pull/86509). On
-#: top cuBLAS's workspace, which is at most this large by default (32 MiB, on Hopper and later;
-#: getChosenWorkspaceSize in torch).
+#: The least and the most that a torch process takes for CUDA itself. The least: CUDA's modules
+#: loaded lazily, as torch 1.13 and later do. The most: all modules loaded
+#: (github.com/pytorch/pytorch/pull/86509), and cuBLAS's workspace, by default at most 32 MiB, on
+#: Hopper and later (getChosenWorkspaceSize in torch).
 CONTEXT_BYTES = (287_047_680, 666_632_192 + 32 * MiB)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A step's ledger, predicted or traced, and the device that it is to run on."""
+    """A step's ledger, predicted or traced, and the device to run it on."""
 
     device: Accelerator
     ledger: Ledger
 
     @property
     def peak_bytes(self) -> int:
-        """The most that is live at once on one device."""
+        """The most bytes of tensors live at once."""
         return self.ledger.peak_bytes
 
     @property
     def needed_bytes(self) -> int:
-        """The memory that is enough: the process's at the most; of unified memory, the peak."""
+        """Memory that is enough: the process's upper bound; with unified memory, the peak."""
         return self.peak_bytes if self.device.unified else self.process_bytes[1]
 
     @property
     def margin_bytes(self) -> int:
-        """What is left of the device's memory then; negative where it may not be enough."""
+        """The device's memory less `needed_bytes`; negative if it may not be enough."""
         return self.device.memory_bytes - self.needed_bytes
 
     @property
     def fits(self) -> bool:
-        """Whether the device has as much as is needed."""
+        """Whether the device has `needed_bytes`."""
         return self.device.memory_bytes >= self.peak_bytes and self.margin_bytes >= 0
 
     @property
     def excess_bytes(self) -> int:
-        """What is missing at the least; 0 where it fits, or may fit."""
+        """The least memory that is missing; 0 if the step fits or may fit."""
         low = self.peak_bytes if self.device.unified else self.process_bytes[0]
         return max(0, low - self.device.memory_bytes)
 
     @cached_property
     def allocation(self) -> Replay:
-        """What torch's caching allocator makes of the step."""
+        """The step's peaks in torch's caching allocator."""
         return replay(self.ledger)
 
     @property
     def process_bytes(self) -> tuple[int, int]:
-        """What the whole process takes on CUDA: at the least, and with all that is reserved.
+        """The least and the most that the whole process takes on CUDA.
 
-        Where that is too much, torch first gives back segments that are wholly free.
+        The most includes everything that the allocator reserves. If that is too much, torch first
+        releases segments that are completely free.
         """
         low, high = CONTEXT_BYTES
         return self.peak_bytes + low, self.allocation.reserved_bytes + high

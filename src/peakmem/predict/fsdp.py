@@ -1,7 +1,7 @@
-"""A recipe as files for torch's FSDP: accelerate's configuration, and the Trainer's `fsdp_config`.
+"""Recipes as settings of torch's FSDP: accelerate's configuration, and the Trainer's `fsdp_config`.
 
-ZeRO's stage 3 is FSDP that reshards after forward, stage 2 is FSDP that does not. FSDP keeps one
-copy of the weights, in fp32 where it casts to 16 bits, so that recipes with masters have no file.
+ZeRO's stage 3 is FSDP that reshards after forward; stage 2 is FSDP that doesn't. FSDP has one copy
+of the weights, in fp32 if it casts to 16 bits, so recipes with master weights can't be exported.
 Sources: huggingface.co/docs/accelerate/usage_guides/fsdp, and TrainingArguments in transformers.
 """
 
@@ -20,10 +20,10 @@ _MIXED = {"fp32": "no", "bf16": "no", "amp_fp16": "fp16", "amp_bf16": "bf16"}
 def accelerate_config(
     model: ModelShape, recipe: Recipe, parallelism: Parallelism | None = None
 ) -> dict[str, Any]:
-    """Return what `accelerate launch --config_file` takes, on one machine.
+    """Return a configuration for `accelerate launch --config_file` on one machine.
 
-    Accumulation, batch and optimizer belong to the script, and are not in this file. Raises
-    ValueError for what it cannot say.
+    It leaves accumulation, batch and optimizer to the script. Raises ValueError if it has no
+    setting for a part of the recipe.
 
     >>> from peakmem.specs.models import model
     >>> step = Recipe(precision="amp_bf16")
@@ -42,7 +42,7 @@ def accelerate_config(
     if many.zero:
         settings = fsdp_config(model, recipe, many)
         listed = {f"fsdp_{name}": value for name, value in settings.items()}
-        listed["fsdp_offload_params"] = listed.pop("fsdp_cpu_offload")  # its name in this file
+        listed["fsdp_offload_params"] = listed.pop("fsdp_cpu_offload")  # accelerate's name for it
         (layer,) = settings["transformer_layer_cls_to_wrap"]
         config["distributed_type"] = "FSDP"
         config["fsdp_config"] = listed | {"fsdp_transformer_layer_cls_to_wrap": layer}
@@ -52,16 +52,16 @@ def accelerate_config(
 def fsdp_config(
     model: ModelShape, recipe: Recipe, parallelism: Parallelism | None = None
 ) -> dict[str, Any]:
-    """Return what `TrainingArguments(fsdp=True, fsdp_config=...)` takes.
+    """Return an `fsdp_config` for `TrainingArguments(fsdp=True, fsdp_config=...)`.
 
-    Raises ValueError for what it cannot say.
+    Raises ValueError if it has no setting for a part of the recipe.
     """
     many = parallelism or Parallelism()
     _refuse(recipe, many)
     if many.zero < 2:
         raise ValueError(
-            f"FSDP cuts weights, gradients and optimizer state alike, which ZeRO stage {many.zero} "
-            "does not; use stage 2 or 3"
+            f"ZeRO stage {many.zero} doesn't shard gradients, but FSDP shards weights, gradients "
+            "and optimizer state alike; use stage 2 or 3"
         )
     return {
         "version": 2,
@@ -83,20 +83,20 @@ def _layer_class(model: ModelShape) -> str:
 def _refuse(recipe: Recipe, many: Parallelism) -> None:
     if recipe.precision not in _MIXED:
         raise ValueError(
-            f"FSDP keeps no masters beside 16-bit weights, which precision={recipe.precision!r} "
-            f"has; use {', '.join(_MIXED)}"
+            f"precision={recipe.precision!r} has master weights beside 16-bit weights, but FSDP "
+            f"has none; use {', '.join(_MIXED)}"
         )
     if many.tensor > 1 or many.pipeline > 1:
         raise ValueError(
-            "this file is about replicas; leave out --tensor-parallel and --pipeline, or use "
+            "this file describes replicas only; leave out --tensor-parallel and --pipeline, or use "
             "DeepSpeed or Megatron for them"
         )
     if many.zero == 1:
         raise ValueError("FSDP has no ZeRO stage 1; use stage 2 or 3, or --export deepspeed")
     if recipe.checkpointing in ("selective", "every_k"):
         raise ValueError(
-            f"FSDP's file checkpoints every layer or none, not {recipe.checkpointing!r}; use none "
-            "or full, or do it in the script"
+            f"checkpointing={recipe.checkpointing!r} isn't in FSDP's file, which checkpoints every "
+            "layer or none; use none or full, or checkpoint in the script"
         )
     if recipe.offload and not many.zero:
-        raise ValueError("FSDP offloads what it cuts; use --zero 2 or 3 with --offload")
+        raise ValueError("FSDP offloads only what it shards; use --zero 2 or 3 with --offload")

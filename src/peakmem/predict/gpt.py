@@ -1,11 +1,13 @@
-"""Forward of a GPT on a tape: the operators of `peakmem.nn.GPT`, one by one, in their order.
+"""A GPT's forward on a tape: the operators of `peakmem.nn.GPT`, one by one, in order.
 
-It follows the module line by line, so that both can be read side by side.
+The code follows the module line by line, so that you can compare them.
 
 Shapes at line ends: B micro-batch, T sequence, D d_model, H heads, V vocab.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 from peakmem.predict.layers import Layers
 from peakmem.predict.simulated_autograd import Side, Value
@@ -57,8 +59,8 @@ class Transformer(Layers):
             return self._dropout(prefix, self._narrow(f"{prefix}down", self._gelu(prefix, wide)))
 
     def _gelu(self, prefix: str, x: Value) -> Value:
-        """GELU by its tanh formula, in one operator or in eight, some of which keep a tensor."""
-        if self.shape.activation == "gelu" or not self.profile.eager:  # papers know one operator
+        """Run GELU by its tanh formula: one operator, or eight, some of which save a tensor."""
+        if self.shape.activation == "gelu" or not self.profile.eager:  # papers count one operator
             return self._map(f"{prefix}gelu", "gelu", x)
         with self.tape.holding(x) as names:
             half = self._map(f"{prefix}gelu half", "scale", x)
@@ -85,7 +87,7 @@ class Transformer(Layers):
             if not fused:
                 q, k, v = self._heads(prefix, q, k, v)
             if self.recipe.checkpointing == "selective":
-                y = tape.checkpoint(lambda: self._core(prefix, q, k, v), kept=qkv)
+                y = tape.checkpoint(partial(self._core, prefix, q, k, v), kept=qkv)
             else:
                 y = self._core(prefix, q, k, v)
             names.append(y)
@@ -94,7 +96,7 @@ class Transformer(Layers):
             return self._dropout(prefix, self._narrow(f"{prefix}out", y))
 
     def _core(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
-        """What attention does between its first linear layer and its last."""
+        """Run attention between its first and its last linear layer."""
         if self.recipe.attention == "standard":
             return self._standard(prefix, q, k, v)
         attend = self._flash if self._fuses_dropout else self._math
@@ -102,7 +104,7 @@ class Transformer(Layers):
 
     @property
     def _fuses_dropout(self) -> bool:
-        """Whether a fused kernel does all that this recipe asks of attention."""
+        """Whether a fused kernel can run this recipe's attention."""
         return self.profile.fused_dropout or not self.recipe.dropout
 
     def _flash(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
@@ -128,7 +130,7 @@ class Transformer(Layers):
             return self._weighted(prefix, dropped, v)
 
     def _math(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
-        """What scaled_dot_product_attention runs, in fp32, where no fused kernel can drop out."""
+        """Run scaled_dot_product_attention's fallback without fused dropout: operators in fp32."""
         tape, low = self.tape, q.dtype
         with tape.holding() as names:
             wide_q, wide_k, wide_v = (tape.cast(x, "fp32") for x in (q, k, v))
@@ -144,11 +146,11 @@ class Transformer(Layers):
             operands, rule = {"x": products, "bias": bias}, self.profile.rules["add mask"]
             masked = tape.apply(f"{prefix}masked", rule, operands, products.shape, "fp32")
             weights = self._dropout(f"{prefix}weights.", self._softmax(prefix, masked))
-            names += [weights, tape.cast(weights, low)]  # returned too, though nobody wants it
+            names += [weights, tape.cast(weights, low)]  # torch's fallback returns this copy too
             return tape.cast(self._weighted(prefix, weights, wide_v), low)
 
     def _weighted(self, prefix: str, weights: Value, v: Value) -> Value:
-        """Sum values by their weights; backward has to copy what comes back in another order."""
+        """Sum values by their weights; backward has to copy gradients in another layout."""
         y = self._bmm(f"{prefix}weighted", weights, v, v.shape)
         if self._merges_batch:
             rule = self.profile.rules["view undone by copy"]
@@ -156,7 +158,7 @@ class Transformer(Layers):
         return y
 
     def _heads(self, prefix: str, q: Value, k: Value, v: Value) -> tuple[Value, Value, Value]:
-        """Views by head; backward has to copy the gradients of q and v to put them together."""
+        """Return views by head; backward has to copy the gradients of q and v to join them."""
         rules, tape = self.profile.rules, self.tape
         copied = rules["view undone by copy" if self._has_heads else "view"]
         (q_heads,) = tape.views(f"{prefix}q", q, [q.shape], copied)
@@ -165,7 +167,7 @@ class Transformer(Layers):
         return q_heads, k_heads, v_heads
 
     def _triangle(self, prefix: str, length: int) -> Value:
-        """Make the mask of what lies in the future, out of a full square."""
+        """Make the causal mask out of a full square."""
         self.tape.event(f"{prefix}ones")
         square = self.tape.make(f"{prefix}ones", (length, length), "bool")
         self.tape.event(f"{prefix}future", [square])
@@ -182,7 +184,7 @@ class Transformer(Layers):
         return self.tape.apply(f"{prefix}softmax", rule, {"x": scores}, scores.shape, scores.dtype)
 
     def _bmm(self, name: str, a: Value, b: Value, shape: tuple[int, ...]) -> Value:
-        """Multiply by batch and head, which takes copies where these do not lie in one stride."""
+        """Multiply by batch and head; takes copies if they can't be merged into one dimension."""
         operands = {"a": a, "b": b}
         with self.tape.holding(a, b):
             if self._merges_batch:
@@ -192,12 +194,12 @@ class Transformer(Layers):
 
     @property
     def _has_heads(self) -> bool:
-        """Whether heads' values lie apart, so that merging heads takes a copy."""
+        """Whether there are several heads, so that merging them takes a copy."""
         return self.shape.n_heads > 1
 
     @property
     def _merges_batch(self) -> bool:
-        """Whether batch and heads have to be made one dimension by a copy."""
+        """Whether merging batch and heads into one dimension takes a copy."""
         return self.profile.copies and self._has_heads and self.recipe.micro_batch > 1
 
     def _norm(self, name: str, x: Value) -> Value:

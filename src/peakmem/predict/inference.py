@@ -1,7 +1,7 @@
 """Does generating text fit? Weights, the KV cache of all sequences, and the last tokens' logits.
 
-Left out are the temporaries of the prompt's pass, which grow with the tokens that are processed at
-once, and what a server sets aside on top.
+The prediction leaves out the temporaries of the prompt's pass, which grow with the tokens processed
+at once, and memory that a server reserves on top.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from peakmem.core.errors import require_whole
+from peakmem.core.errors import require_one_of, require_whole
 from peakmem.predict.model_states import weight_bytes
 from peakmem.specs.kv_cache import CacheLayer
 from peakmem.specs.parameter_table import ParameterTable
@@ -23,15 +23,15 @@ ServedOwner = Literal["weights", "kv_cache", "logits"]
 
 @dataclass(frozen=True)
 class Serving:
-    """How a model is run; ValueError for a number below 1 or an unknown format."""
+    """How a model runs. Raises ValueError if a number is below 1 or a format is unknown."""
 
     #: Sequences at a time.
     batch: int = 1
-    #: Tokens of each in the cache, those of the prompt and those that were generated.
+    #: Tokens of each sequence in the cache, both prompt and generated.
     context: int = 1024
-    #: A key of PRECISIONS; what it computes in is the format of weights and cache.
+    #: A key of PRECISIONS; its compute format is that of weights and cache.
     precision: str = "bf16"
-    #: Format of the matrices of attention, MLP and experts; None for as all else.
+    #: Format of the matrices of attention, MLP and experts; None for the compute format.
     quantized: Quantized | None = None
     #: Devices that share each layer's matrices, and the heads of the cache.
     tensor: int = 1
@@ -39,23 +39,18 @@ class Serving:
     def __post_init__(self) -> None:
         for name in ("batch", "context", "tensor"):
             require_whole(name, getattr(self, name))
-        for name, value, known in (
-            ("precision", self.precision, tuple(PRECISIONS)),
-            ("quantized", self.quantized, (None, *get_args(Quantized))),
-        ):
-            if value not in known:
-                choices = ", ".join(map(repr, known))
-                raise ValueError(f"{name}={value!r} is unknown; use one of {choices}")
+        require_one_of("precision", self.precision, PRECISIONS)
+        require_one_of("quantized", self.quantized, (None, *get_args(Quantized)))
 
     @property
     def dtype(self) -> str:
-        """Of the cache, and of the weights that are not quantized."""
+        """Format of the cache and of weights that aren't quantized."""
         return PRECISIONS[self.precision].compute
 
 
 @dataclass(frozen=True)
 class Inference:
-    """A model that generates text: what it holds on one device.
+    """A model that generates text, and its memory on one device.
 
     >>> from peakmem.specs.parameter_table import Parameter
     >>> table = ParameterTable("tiny", "Tiny", (Parameter("mlp", (10, 10)),))
@@ -72,7 +67,7 @@ class Inference:
     def by_owner(self) -> dict[ServedOwner, int]:
         """Return bytes by owner.
 
-        Each sequence's next token has its logits, and a copy in fp32 to sample from.
+        Logits are those of each sequence's next token, and a copy in fp32 to sample from.
         """
         serving = self.serving
         weights = weight_bytes(self.table, serving.dtype, serving.quantized, serving.tensor)
@@ -85,18 +80,18 @@ class Inference:
 
     @property
     def bytes(self) -> int:
-        """All of it."""
+        """Bytes of all owners."""
         return sum(self.by_owner().values())
 
     @property
     def sequence_bytes(self) -> int:
-        """The cache of one sequence with its whole context."""
+        """Bytes of the cache of one sequence at full context."""
         serving = self.serving
         elements = (layer.elements_of(serving.context, serving.tensor) for layer in self.cache)
         return storage_bytes(sum(elements), serving.dtype)
 
     def largest_batch(self, memory_bytes: int) -> int:
-        """Return how many sequences of this context fit into so much memory; 0 if none does."""
+        """Return how many sequences of this context fit into `memory_bytes`; 0 if none does."""
         one = replace(self, serving=replace(self.serving, batch=1))
         by_owner = one.by_owner()
         weights = by_owner.pop("weights")

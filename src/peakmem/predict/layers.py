@@ -1,8 +1,8 @@
-"""What transformers are made of, on a tape: embeddings, linear layers, their adapters, the loss.
+"""Building blocks of transformers on a tape: embeddings, linear layers, adapters, the loss.
 
-The operators are those that torch runs for these modules. What each keeps for backward is the
-profile's business. `holding` stands for the names in a Python function, which keep tensors alive
-until it returns.
+The operators are those that torch runs for these modules; the profile decides what each of them
+saves for backward. `holding` stands for a Python function's local names, which keep tensors alive
+until the function returns.
 
 Shapes at line ends: B micro-batch, T sequence, D d_model, H heads, V vocab.
 """
@@ -22,11 +22,11 @@ __all__ = ["Layers"]
 
 
 class Layers(ABC):
-    """Plays forward and loss of one micro-batch on a tape; a subclass has the blocks.
+    """Plays forward and loss of one micro-batch on a tape; subclasses define the blocks.
 
-    `parameters` are the tape's values by the names of `models.parameter_tensors`, and adapters as
-    `<layer>.lora_a` and `<layer>.lora_b`. `between` is how many tokens of a sequence this device
-    has between the matrices of attention and MLP: all of them, unless devices share them.
+    `parameters` maps the names of `models.parameter_tensors` to the tape's values; adapters are
+    `<layer>.lora_a` and `<layer>.lora_b`. `between` is the number of tokens of a sequence that this
+    device holds between the matrices of attention and MLP: all tokens, unless devices share them.
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class Layers(ABC):
         self.parameters, self.between = parameters, between
         formats = recipe.formats
         self.autocasts = formats.autocast and profile.eager
-        self.low = formats.compute  # of matrix products, and of all without autocast
+        self.low = formats.compute  # of matrix products; without autocast, of everything
         self.high = formats.weights if self.autocasts else formats.compute
 
     @abstractmethod
     def _hidden(self, tokens: Value) -> Value:
-        """Run the model from tokens (B, T) to what its head takes (B, T, D)."""
+        """Run the model from tokens (B, T) to the head's input (B, T, D)."""
 
     @abstractmethod
     def _block(self, prefix: str, x: Value) -> Value:
@@ -78,7 +78,7 @@ class Layers(ABC):
         return loss
 
     def _chunked(self, h: Value, targets: Value) -> Value:
-        """Run the loss in parts, each a checkpointed segment, and add the parts up."""
+        """Run the loss in parts, each a checkpointed segment, and return their mean."""
         tape, n = self.tape, self.recipe.loss_chunks
         length = self.recipe.micro_batch * self.recipe.sequence // n
         part = (1, length, h.shape[-1])
@@ -95,10 +95,10 @@ class Layers(ABC):
         return self._map("mean over tokens", "mean over micro-batches", total)
 
     def part_of_mean(self, loss: Value) -> Value:
-        """Divide a micro-batch's loss by how many there are; return its part of the mean."""
+        """Divide a micro-batch's loss by the number of micro-batches; return the quotient."""
         return self._map("mean over micro-batches", "mean over micro-batches", loss)
 
-    # The outline that all models have.
+    # The structure that all models share.
 
     def _embedded(self, tokens: Value) -> Value:
         operands = {"table": self.parameters["token_embedding.weight"], "indices": tokens}
@@ -108,7 +108,7 @@ class Layers(ABC):
         )
 
     def _stack(self, x: Value) -> Value:
-        """Run all blocks, in checkpointed segments where the recipe says so."""
+        """Run all blocks, in checkpointed segments if the recipe says so."""
         layers, segment = self.shape.n_layers, self.recipe.segment
         with self.tape.holding(x):
             for first in range(0, layers, segment or layers):
@@ -117,7 +117,7 @@ class Layers(ABC):
         return x
 
     def _checkpointed(self, layers: range, x: Value) -> Value:
-        return self.tape.checkpoint(lambda: self._blocks(layers, x), kept=x)
+        return self.tape.checkpoint(partial(self._blocks, layers, x), kept=x)
 
     def _blocks(self, layers: range, x: Value) -> Value:
         for layer in layers:
@@ -135,11 +135,11 @@ class Layers(ABC):
     # Linear layers.
 
     def _widen(self, name: str, x: Value, width: int) -> Value:
-        """The first matrix of attention or MLP: from what lies between to all tokens."""
+        """Run the first matrix of attention or MLP, from this device's tokens to all tokens."""
         return self._layer(name, x, (x.shape[0], self.recipe.sequence, width))
 
     def _narrow(self, name: str, x: Value) -> Value:
-        """The last matrix of attention or MLP: back to what lies between."""
+        """Run the last matrix of attention or MLP, back to this device's tokens."""
         return self._layer(name, x, (x.shape[0], self.between, self.shape.d_model))
 
     def _layer(self, name: str, x: Value, size: tuple[int, ...]) -> Value:
@@ -170,7 +170,10 @@ class Layers(ABC):
             return self.tape.apply(name, self.profile.rules[rule], operands, size, self.low)
 
     def _cast_order(self, operands: Mapping[str, Value]) -> list[str]:
-        """Casts go from the last argument to the first: of linear's, or of Conv1D's addmm."""
+        """Return the operands in the order of their casts: the operator's arguments, reversed.
+
+        The operator is linear, or addmm in Hugging Face's Conv1D.
+        """
         if self.shape.hugging_face and "bias" in operands:
             return ["weight", "x", "bias"]
         return list(operands)
@@ -184,7 +187,7 @@ class Layers(ABC):
     # Operators on one or two tensors of a size.
 
     def _map(self, name: str, rule: str, x: Value, dtype: str = "") -> Value:
-        """Run an operator that makes of x something of the same shape."""
+        """Run an operator whose result has the shape of x."""
         return self.tape.apply(name, self.profile.rules[rule], {"x": x}, x.shape, dtype or x.dtype)
 
     def _add(self, name: str, x: Value, branch: Value) -> Value:

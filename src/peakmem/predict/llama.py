@@ -1,12 +1,15 @@
-"""Forward of a Llama on a tape: the operators of Hugging Face's LlamaForCausalLM, in their order.
+"""A Llama's forward on a tape: the operators of Hugging Face's LlamaForCausalLM, in order.
 
-RMS norms in fp32, rotary positions, keys and values shared by groups of query heads, a gated MLP,
-no biases. Each product and each rotated half is a tensor of its own, as eager torch makes them.
+Llama has RMS norms in fp32, rotary positions, key and value heads shared by groups of query heads,
+a gated MLP, and no biases. Each product and each rotated half is a separate tensor, as in eager
+torch.
 
 Shapes at line ends: B micro-batch, T sequence, D d_model.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 from peakmem.predict.layers import Layers
 from peakmem.predict.simulated_autograd import Side, Value
@@ -47,7 +50,7 @@ class Llama(Layers):
     def _norm(self, name: str, x: Value) -> Value:
         tape, rules = self.tape, self.profile.rules
         weight, row = self.parameters[f"{name}.weight"], (*x.shape[:2], 1)
-        if not self.profile.eager:  # papers count it as one operator that keeps its input
+        if not self.profile.eager:  # papers count one operator that saves its input
             operands = {"x": x, "weight": weight}
             return tape.apply(name, rules["layer norm"], operands, x.shape, x.dtype)
         with tape.holding(x) as names:
@@ -87,15 +90,15 @@ class Llama(Layers):
                 q, k = self._rotated(f"{prefix}q", q), self._rotated(f"{prefix}k", k)
             names += [q, k, v]
             if self.recipe.checkpointing == "selective":
-                y = tape.checkpoint(lambda: self._flash(prefix, q, k, v), kept=v)
+                y = tape.checkpoint(partial(self._flash, prefix, q, k, v), kept=v)
             else:
                 y = self._flash(prefix, q, k, v)
             names.append(y)
             return self._narrow(f"{prefix}out", y)
 
     def _rotated(self, prefix: str, x: Value) -> Value:
-        """Return x cos + (its halves exchanged, one negated) sin."""
-        if not self.profile.eager:  # papers take it for a part of the attention
+        """Return x cos + (x with its halves swapped and one negated) sin."""
+        if not self.profile.eager:  # papers count it as a part of attention
             return x
         tape, rules = self.tape, self.profile.rules
         half = (*x.shape[:-1], x.shape[-1] // 2)

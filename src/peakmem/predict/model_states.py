@@ -1,4 +1,4 @@
-"""Bytes of weights, gradients, master weights and optimizer state: what no batch size changes."""
+"""Bytes of model states: weights, gradients, master weights and optimizer state."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _QUANTIZED: tuple[Group, ...] = ("attention", "mlp", "experts")
 def model_states(
     table: ParameterTable, recipe: Recipe, parallelism: Parallelism | None = None
 ) -> dict[Owner, int]:
-    """Return the bytes by owner, on one device.
+    """Return the bytes by owner on one device.
 
-    ZeRO cuts each tensor into as many parts as there are replicas. What it gathers for a while is
-    left out, and so are the optimizer's step counters, 4 bytes a tensor. LOMO has one gradient at
-    a time, and this is the largest. Raises ValueError for adapters of layers that a table does not
-    know by name, and for what ZeRO is not: tensor and pipeline parallelism.
+    ZeRO cuts each tensor into as many parts as there are replicas. The count leaves out parameters
+    that ZeRO gathers temporarily, and the optimizer's step counters (4 bytes per tensor). LOMO
+    holds one gradient at a time, and the largest counts. Raises ValueError if adapters target
+    layers that the table doesn't know by name, or under tensor or pipeline parallelism.
 
     >>> from peakmem.specs.parameter_table import Parameter
     >>> square = ParameterTable("one", "One", (Parameter("mlp", (10, 10)),))
@@ -41,8 +41,8 @@ def model_states(
     many = parallelism or Parallelism()
     if many.tensor > 1 or many.pipeline > 1:
         raise ValueError(
-            f"a {table.model_type} is counted for devices that share it by ZeRO; leave out "
-            "--tensor-parallel and --pipeline"
+            f"a {table.model_type} can be shared by ZeRO only; leave out --tensor-parallel and "
+            "--pipeline"
         )
     formats = recipe.formats
     adapters = list(_adapters(table, recipe))
@@ -74,10 +74,10 @@ def model_states(
 def weight_bytes(
     table: ParameterTable, dtype: str, quantized: str | None = None, parts: int = 1
 ) -> int:
-    """Return the bytes of all weights, each cut into equal parts, of one part.
+    """Return the bytes of one part of all weights, each cut into `parts` equal parts.
 
-    `quantized` is a format of the matrices of attention, MLP and experts, with their scales; all
-    else is in `dtype`.
+    `quantized` is the format of the matrices of attention, MLP and experts, which come with scales;
+    all other weights are in `dtype`.
 
     >>> table = ParameterTable("two", "Two", (Parameter("mlp", (8, 64)), Parameter("norm", (64,))))
     >>> weight_bytes(table, "bf16", "int8")
@@ -97,7 +97,7 @@ def weight_bytes(
 
 
 def _adapters(table: ParameterTable, recipe: Recipe) -> Iterable[Parameter]:
-    """Yield the two narrow matrices beside each matrix that gets an adapter."""
+    """Yield the two narrow matrices of each adapter."""
     if not recipe.lora_rank:
         return
     groups = adapted_groups(recipe.lora_targets)

@@ -1,8 +1,8 @@
-"""The optimizer's step on a tape: what torch's implementations allocate beside the state.
+"""The optimizer's step on a tape: the temporaries that torch's implementations allocate.
 
-`for-loop` takes one parameter after another, `foreach` all at once, `fused` works in place. 8-bit
-Adam is taken for a fused kernel, as bitsandbytes has it. Lion and Muon loop over parameters always:
-Muon is `torch.optim.Muon`, and Lion makes one update at a time.
+`for-loop` updates one parameter after another, `foreach` all at once, and `fused` works in place.
+8-bit Adam is a fused kernel, as in bitsandbytes. Lion and Muon always loop over parameters: Muon is
+`torch.optim.Muon`, and Lion makes one update at a time.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ _MUON_STEPS = 5  # torch.optim.Muon's default
 
 
 def play_step(tape: Tape, parameters: Sequence[Value], recipe: Recipe, implementation: str) -> None:
-    """Play the step of the parameters that are trained.
+    """Play the optimizer's step for the trained parameters.
 
-    Where there are master weights, each gradient is first copied to their format, all together,
-    unless it has it already; the step works on the masters, and the new weights are copied back in
-    place.
+    With master weights, all gradients are first copied to the master weights' format, unless they
+    have it already. The step updates the master weights, and copies them back in place.
     """
     if not recipe.keeps_gradients:
         tape.event("step of the host" if recipe.offload else "lomo's step was part of backward")
@@ -55,13 +54,13 @@ def play_step(tape: Tape, parameters: Sequence[Value], recipe: Recipe, implement
 
 
 def _adam(tape: Tape, parameters: Sequence[Value], dtype: str, implementation: str) -> None:
-    """Adam divides by the root of the second moment: two copies, one of which has to stay."""
+    """Play Adam, which makes a root of the second moment and a divisor; the divisor stays."""
     if implementation == "foreach":
         tape.event("roots of all second moments")
         for parameter in parameters:
             tape.make(f"{parameter.storage.name} (root)", parameter.shape, dtype)
         return
-    before: list[Value] = []  # the loop's name for the last divisor, until it has a new one
+    before: list[Value] = []  # the last divisor; the loop's variable holds it until the next one
     for parameter in parameters:
         name = parameter.storage.name
         tape.event(f"{name}: root", before)
@@ -71,13 +70,13 @@ def _adam(tape: Tape, parameters: Sequence[Value], dtype: str, implementation: s
 
 
 def is_hidden(parameter: Value) -> bool:
-    """Tell whether Muon takes a parameter: a matrix of a layer, and no vector or embedding."""
+    """Whether Muon trains a parameter: a layer's matrix, but no vector or embedding."""
     return bool(parameter.storage.layer) and len(parameter.shape) == 2
 
 
 def _muon(tape: Tape, parameters: Sequence[Value], dtype: str) -> None:
-    """Muon brings each update's singular values near 1 by five products with itself, in bf16."""
-    before: list[Value] = []  # the loop's name for the last update, until it has a new one
+    """Play Muon, which brings an update's singular values near 1 by five iterations in bf16."""
+    before: list[Value] = []  # the last update; the loop's variable holds it until the next one
     for parameter in parameters:
         name, size = parameter.storage.name, parameter.shape
         square = (min(size), min(size))
@@ -99,7 +98,7 @@ def _muon(tape: Tape, parameters: Sequence[Value], dtype: str) -> None:
 
 
 def _adafactor(tape: Tape, parameters: Sequence[Value], dtype: str, implementation: str) -> None:
-    """Adafactor multiplies the factors out again: an estimate as large as the parameter."""
+    """Play Adafactor, which expands its factors to an estimate as large as the parameter."""
     if implementation == "foreach":
         matrices = [parameter for parameter in parameters if len(parameter.shape) > 1]
         vectors = [parameter for parameter in parameters if len(parameter.shape) <= 1]
@@ -112,7 +111,7 @@ def _adafactor(tape: Tape, parameters: Sequence[Value], dtype: str, implementati
             updates += made
         tape.touch(updates)
         return
-    names: dict[str, Value] = {}  # the loop's, which keep their tensors until they have new ones
+    names: dict[str, Value] = {}  # the loop's variables, which hold tensors until they are rebound
     for parameter in parameters:
         name = parameter.storage.name
         for part, size in _adafactor_parts(parameter.shape).items():
@@ -123,7 +122,7 @@ def _adafactor(tape: Tape, parameters: Sequence[Value], dtype: str, implementati
 
 
 def _adafactor_parts(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """Return what the step of one parameter makes, in order, and its shapes."""
+    """Return the tensors that the step of one parameter makes, in order: name -> shape."""
     if len(shape) <= 1:
         return {"squares": shape, "update": shape}
     row, column = (*shape[:-1], 1), (*shape[:-2], 1, shape[-1])

@@ -1,4 +1,4 @@
-"""What ZeRO leaves of a step's ledger on one of the replicas, and what it exchanges."""
+"""ZeRO applied to a step's ledger: one replica's shards, and the tensors replicas exchange."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from peakmem.specs.recipes import Parallelism
 
 __all__ = ["part_of_replica"]
 
-# From which stage on ZeRO cuts what an owner holds into as many parts as there are replicas.
+# Owner -> the stage from which ZeRO cuts its tensors into as many parts as there are replicas.
 _ZERO_STAGE: dict[Owner, int] = {
     "optimizer_state": 1,
     "master": 1,
@@ -20,11 +20,11 @@ _ZERO_STAGE: dict[Owner, int] = {
 
 
 def _exchanged(ledger: Ledger, parallelism: Parallelism) -> tuple[Tensor, ...]:
-    """Return what replicas hold whole for a while of what ZeRO cuts.
+    """Return the tensors that a replica temporarily holds whole, although ZeRO shards them.
 
-    Stage 3 gathers each layer's parameters while it runs forward and while it runs backward, and
-    keeps what is outside the layers from the start to the end of backward. From stage 2 on a
-    layer's gradients are whole until its backward ends.
+    Stage 3 gathers each layer's parameters for its forward and again for its backward; parameters
+    outside the layers stay gathered until the end of backward. From stage 2 on, a layer's gradients
+    are whole until its backward ends.
     """
     kinds: list[tuple[Owner, str, tuple[Phase, ...]]] = []
     if parallelism.zero >= 2:
@@ -32,7 +32,8 @@ def _exchanged(ledger: Ledger, parallelism: Parallelism) -> tuple[Tensor, ...]:
     if parallelism.gathers:
         kinds.append(("parameter", "gathered", ("forward", "backward")))
     spans = _spans(ledger)
-    low = {t.copy_of: t.bytes for t in reversed(ledger.tensors) if t.copy_of}  # the first copy's
+    # Bytes of each tensor's first copy in another format.
+    low = {t.copy_of: t.bytes for t in reversed(ledger.tensors) if t.copy_of}
     found = []
     for owner, words, phases in kinds:
         sizes: dict[str, int] = {}
@@ -47,9 +48,9 @@ def _exchanged(ledger: Ledger, parallelism: Parallelism) -> tuple[Tensor, ...]:
 
 
 def _spans(ledger: Ledger) -> list[tuple[tuple[str, Phase], tuple[int, int]]]:
-    """Return when each layer runs, once for each time; "" stands for what is in no layer."""
+    """Return each layer's runs with their first and last events; "" stands for no layer."""
     spans: dict[tuple[str, int], list[int]] = {}
-    turns = 0  # from forward to backward and on
+    turns = 0  # how often the phase has changed
     for at, event in enumerate(ledger.events):
         turns += at > 0 and event.phase != ledger.events[at - 1].phase
         if event.layer:
@@ -67,16 +68,15 @@ def _spans(ledger: Ledger) -> list[tuple[tuple[str, Phase], tuple[int, int]]]:
 
 
 def part_of_replica(ledger: Ledger, parallelism: Parallelism, *, eager: bool) -> Ledger:
-    """Return the ledger with ZeRO's parts cut; without temporaries if the profile has none.
+    """Return the ledger of one replica; without temporaries if the profile isn't eager.
 
-    Where parameters are gathered they come in the format that is computed in, so that autocast
-    has nothing to copy.
+    Gathered parameters arrive in the compute format, so autocast copies nothing.
     """
 
     def cut(tensor: Tensor) -> Tensor:
         stage = _ZERO_STAGE.get(tensor.owner)
         if ledger.events[tensor.birth].phase == "optimizer":
-            stage = 1  # its temporaries: each replica updates its part only
+            stage = 1  # the optimizer's temporaries: each replica updates only its own part
         if stage is None or stage > parallelism.zero:
             return tensor
         return replace(tensor, bytes=ceil(tensor.bytes / parallelism.data))

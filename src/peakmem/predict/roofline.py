@@ -1,7 +1,7 @@
-"""The least time of a micro-batch: by arithmetic or by memory traffic, whichever takes longer.
+"""A lower bound of a micro-batch's time: arithmetic or memory traffic, whichever takes longer.
 
-The roofline model (Williams, Waterman and Patterson 2009). It is a lower bound: launching kernels,
-waiting between them and imperfect use of either come on top.
+This is the roofline model (Williams, Waterman and Patterson 2009). Kernel launches, gaps between
+kernels, and imperfect use of arithmetic and bandwidth come on top.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from peakmem.specs.recipes import Recipe, storage_bytes
 
 __all__ = ["micro_batch_seconds"]
 
-_READS = 3  # of the weights: forward, gradients of the inputs, and the gradients' own update
+_READS = 3  # passes over the weights' bytes: forward, backward, and the gradients
 
 
 def micro_batch_seconds(model: ModelShape, recipe: Recipe, device: Accelerator) -> float:
-    """Return the least seconds of one micro-batch's forward and backward.
+    """Return the least seconds that one micro-batch's forward and backward take.
 
     Arithmetic is 6 operations for each parameter and token, 8 with full checkpointing, at the
-    device's dense rate in the recipe's format (fp32's where it has none). Traffic is the weights:
-    read forward and backward, and gradients of their size read or written once. Activations'
-    traffic is left out. The smaller the micro-batch, the more the weights' traffic weighs.
+    device's dense rate in the recipe's format (or in fp32 if it has no rate for it). Traffic is the
+    weights, read forward and backward, and gradients of the same size, read or written once.
+    Traffic of activations is left out. In small micro-batches, the weights' traffic dominates.
 
     >>> from peakmem.specs.hardware import accelerator
     >>> from peakmem.specs.models import model

@@ -1,11 +1,11 @@
-"""Autograd on paper: operators run by name and size only, and what they keep alive is written down.
+"""Simulated autograd: operators run by name and size only, and a ledger records their tensors.
 
 A `Tape` plays a training step without numbers. Each operator is an event: it makes tensors and
-touches others. A `Rule` (see `profiles`) says which tensors the operator keeps for backward, and
-which gradients it makes there. A tensor lives from the event that makes it to the last event that
-touches it, so the whole `Ledger` follows from the order of the operators.
+touches others. A `Rule` (see `autograd_rules`) says which tensors the operator saves for backward,
+and which gradients backward makes. A tensor lives from the event that makes it to the last event
+that touches it, so the whole `Ledger` follows from the order of the operators.
 
-Long because a tape is one state: what its operators make, keep and free is read in one place.
+Long because a tape is one state: making, saving and freeing tensors belongs in one place.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Side:
-    """An output beside the one that is used, such as a mask."""
+    """A side output of an operator, such as a mask."""
 
     name: str
     shape: Shape
@@ -49,7 +49,7 @@ class _Storage:
 
 @dataclass(eq=False)
 class Value:
-    """A tensor as autograd knows it; values that are views of one another share a storage."""
+    """A tensor; views of one another share a storage."""
 
     storage: _Storage
     shape: Shape
@@ -61,7 +61,7 @@ class Value:
 
 @dataclass(eq=False)
 class _Saved:
-    """What a node keeps: a value, or a place for one that its segment's second run fills."""
+    """A saved tensor of a node, or a place for one that the segment's second run fills."""
 
     value: Value | None
     segment: _Segment | None = None
@@ -69,13 +69,13 @@ class _Saved:
 
 @dataclass(eq=False)
 class _Segment:
-    """A checkpointed part of forward: how to run it again, and the places that this fills."""
+    """A checkpointed part of forward: how to run it again, and the places to fill."""
 
     run: Callable[[], object]
     kept: Value
     autocast: bool
     places: list[_Saved] = field(default_factory=list)
-    filled: int | None = None  # places filled so far; None until it is run again
+    filled: int | None = None  # places filled so far; None until the second run
 
 
 @dataclass(eq=False)
@@ -89,13 +89,13 @@ class _Node:
 
 
 class _Filled(Exception):
-    """All that a segment has to recompute is there; what is left of it need not run."""
+    """Every place of a segment is filled, so the rest of its second run can be skipped."""
 
 
 class Tape:
     """The events and storages of a training step as it is played.
 
-    With `keep_gradients=False` a parameter's gradient is gone as soon as it is complete.
+    With `keep_gradients=False`, a parameter's gradient is freed as soon as it is complete.
 
     >>> tape = Tape()
     >>> x = tape.resident("x", "activation", (8, 4), "fp32")
@@ -110,14 +110,14 @@ class Tape:
         self._events = [Event("start", "forward")]
         self._storages: list[_Storage] = []
         self._residents: list[Value] = []
-        self._gradients: dict[Value, Value] = {}  # of parameters
+        self._gradients: dict[Value, Value] = {}  # parameter -> gradient
         self._nodes: list[_Node] = []
         self._segment: _Segment | None = None  # the one that is running
-        self._casts: dict[Value, Value] | None = None  # copies of parameters, under autocast
-        self._layer = ""  # of the operators that run now
+        self._casts: dict[Value, Value] | None = None  # under autocast: parameter -> copy
+        self._layer = ""  # the layer that is running
 
     def ledger(self) -> Ledger:
-        """Return what was played so far."""
+        """Return the ledger of everything played so far."""
         self.touch([*self._residents, *self._gradients.values()])
         tensors = tuple(
             Tensor(
@@ -136,7 +136,7 @@ class Tape:
         )
         return Ledger(tensors, tuple(self._events))
 
-    # What there is, and what happens.
+    # Tensors and events.
 
     def resident(
         self,
@@ -149,7 +149,7 @@ class Tape:
         requires_grad: bool = True,
         layer: str = "",
     ) -> Value:
-        """Return a tensor that is there from the start to the end."""
+        """Return a tensor that lives from the start to the end."""
         value = self._new(name, owner, shape, dtype, birth=0)
         value.storage.layer = layer
         value.gradient_dtype = gradient_dtype or dtype
@@ -159,7 +159,7 @@ class Tape:
         return value
 
     def event(self, name: str, touches: Iterable[Value] = ()) -> None:
-        """Let an operator run; what it allocates is said by `make` right after."""
+        """Run an operator; calls of `make` right after say what it allocates."""
         self._events.append(Event(name, self.phase, self._layer))
         self.touch(touches)
 
@@ -168,15 +168,15 @@ class Tape:
         return self._new(name, owner, shape, dtype, birth=len(self._events) - 1)
 
     def touch(self, values: Iterable[Value]) -> None:
-        """Say that these are still there at the latest event."""
+        """Keep these tensors alive up to the latest event."""
         for value in values:
             value.storage.last = len(self._events) - 1
 
     @contextmanager
     def holding(self, *values: Value) -> Iterator[list[Value]]:
-        """Keep values alive until the block ends, as the names of a running function do.
+        """Keep values alive until the block ends, as a running function's local names do.
 
-        It gives a list to which more can be added.
+        Yields a list to which you can add more.
         """
         names = list(values)
         try:
@@ -186,7 +186,7 @@ class Tape:
 
     @contextmanager
     def in_layer(self, layer: str) -> Iterator[None]:
-        """Until the block ends, operators and what they make belong to this layer."""
+        """Assign operators and their tensors to this layer until the block ends."""
         before, self._layer = self._layer, layer
         try:
             yield
@@ -209,7 +209,7 @@ class Tape:
         dtype: str,
         sides: Iterable[Side] = (),
     ) -> Value:
-        """Run an operator, remember its backward if it has one, and return its output."""
+        """Run an operator, record its backward if it needs one, and return its output."""
         wanted = {key for key, x in operands.items() if x.requires_grad and key in rule.gradients}
         keeps = [
             key for key in rule.saves if wanted and dict(rule.only).get(key) in {None, *wanted}
@@ -228,7 +228,7 @@ class Tape:
     def views(
         self, name: str, value: Value, shapes: Iterable[Shape], rule: Rule
     ) -> tuple[Value, ...]:
-        """Return views of a value, which the rule calls "whole"; nothing is allocated."""
+        """Return views of a value, which the rule calls "whole", without allocating anything."""
         outputs = tuple(
             Value(value.storage, s, value.dtype, value.dtype, requires_grad=value.requires_grad)
             for s in shapes
@@ -239,7 +239,7 @@ class Tape:
 
     @contextmanager
     def autocast(self, active: bool) -> Iterator[None]:
-        """Until the block ends, reuse each copy that `cast` makes of a parameter being trained."""
+        """Reuse each copy that `cast` makes of a trained parameter until the block ends."""
         before, self._casts = self._casts, {} if active else None
         try:
             yield
@@ -248,9 +248,9 @@ class Tape:
             self._casts = before
 
     def cast(self, value: Value, dtype: str) -> Value:
-        """Return a value in another format: itself, the copy there is, or a new one.
+        """Return a value in another format: itself, an existing copy, or a new one.
 
-        A copy belongs to the layer of the value, wherever it is made.
+        A copy belongs to the value's layer, wherever it is made.
         """
         if value.dtype == dtype:
             return value
@@ -266,10 +266,10 @@ class Tape:
         return copy
 
     def checkpoint(self, run: Callable[[], Value], kept: Value) -> Value:
-        """Run a part of forward of which only `kept` stays; backward runs it again for the rest.
+        """Run a part of forward that saves only `kept`; backward runs it again for the rest.
 
-        Torch's early stop is included: the second run ends when all is there that backward asked
-        for. Checkpointed parts do not nest.
+        As in torch, the second run stops early, once it has made all saved tensors. Checkpointed
+        parts don't nest.
         """
         _own(kept, "activation")
         self._segment = _Segment(run, kept, autocast=self._casts is not None)
@@ -300,7 +300,7 @@ class Tape:
     # Backward.
 
     def backward(self, output: Value, gradient: Value) -> None:
-        """Run all nodes backwards from the gradient of `output`; what they kept is let go."""
+        """Run all nodes backwards from the gradient of `output`, and free what they saved."""
         flowing = {output: gradient}
         uses = Counter(
             value for node in self._nodes for value in node.operands.values() if value.is_parameter
@@ -309,7 +309,7 @@ class Tape:
             node = self._nodes.pop()
             incoming = [flowing.pop(value) for value in node.outputs if value in flowing]
             if not incoming:
-                continue  # what it made was not used
+                continue  # its outputs were not used
             with self.in_layer(node.layer):
                 gradients = self._run_backward(node, incoming)
             for value, new in gradients:
@@ -322,9 +322,9 @@ class Tape:
                     self._accumulate(value, flowing.pop(value))
 
     def _run_backward(self, node: _Node, incoming: list[Value]) -> list[tuple[Value, Value]]:
-        """Run a node's backward; return its operands that have a gradient, each with it."""
+        """Run a node's backward; return each operand with a gradient, and the gradient."""
         kept = [self._unpack(saved) for saved in node.saved]
-        # A segment's input stays while there is a place that could ask for it.
+        # A segment's input stays alive while a saved tensor could need it.
         kept += [saved.segment.kept for saved in node.saved if saved.segment]
         operands = {key: x for key, x in node.operands.items() if x.requires_grad}
         made: dict[str, Value] = {}
@@ -335,7 +335,7 @@ class Tape:
                 for key in there:
                     slot = f"{key}{len(made)}" if key[0] == "~" else key  # scratch stays apart
                     made[slot] = self._made_by(node, key, incoming[0])
-        # What was recomputed is let go here, what was kept all along when the node is done.
+        # Recomputed tensors are freed here, and others when the node is done.
         kept = [saved.value for saved in node.saved if saved.value and not saved.segment]
         everything = [*incoming, *kept, *made.values()]
         for key in (*node.rule.wide, *node.rule.sums, *node.rule.passes):
@@ -353,7 +353,7 @@ class Tape:
         return [(operands[key], gradient) for key, gradient in made.items() if key in operands]
 
     def _made_by(self, node: _Node, key: str, incoming: Value) -> Value:
-        """What a backward operator makes: a gradient, or scratch."""
+        """Make a backward operator's result: a gradient, or scratch."""
         if key in node.rule.wide:
             return self.make(f"{node.name}: wide", incoming.shape, incoming.dtype)
         if key[0] == "~":
@@ -389,6 +389,6 @@ class Tape:
 
 
 def _own(value: Value, owner: Owner) -> None:
-    """Give a tensor that nobody has claimed an owner."""
+    """Give a tensor an owner, unless it already has one."""
     if value.storage.owner == "temporary":
         value.storage.owner = owner

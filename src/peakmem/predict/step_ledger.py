@@ -1,16 +1,16 @@
-"""Predict a training step's memory without running it: a model and a recipe in, a Ledger out.
+"""A training step's memory, predicted without running it: a model and a recipe in, a Ledger out.
 
-The step is that of `peakmem.nn.training_step` once it has run before, so that the optimizer's state
-is there: clear gradients, forward and backward of each micro-batch, the optimizer's step. It is
-played operator by operator by the rules of a profile; no figure here was fitted to a measurement.
+The step is that of `peakmem.nn.training_step` after a first step, so the optimizer state exists:
+clear gradients, forward and backward of each micro-batch, the optimizer's step. A tape plays it
+operator by operator by the rules of a profile; no figure was fitted to a measurement.
 
-What it counts are the bytes that tensors ask for. It leaves out what the CUDA context, cuBLAS's
-workspaces and the allocator's rounding add, scratch memory inside an operator, and, for several
-devices, buffers of communication other than what ZeRO's replicas hold whole of a layer while it
-runs: its gradients from stage 2 on, its parameters in stage 3, in the format computed in.
+The ledger counts the bytes that tensors request. It leaves out the CUDA context, cuBLAS's
+workspaces, the allocator's rounding, and scratch memory inside an operator. For several devices, it
+leaves out communication buffers, except a running layer's tensors that ZeRO's replicas hold whole:
+gradients from stage 2 on, and parameters, in the compute format, in stage 3.
 
-Some things torch does not do by itself. Master weights are what a plain loop makes of them (see
-`steps`), a quantized matrix is widened each time it is used, and adapters have no dropout.
+Some features aren't torch's own. Master weights follow a simple loop (see `optimizers`), a
+quantized matrix is dequantized each time it is used, and adapters have no dropout.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 from math import ceil
 
+from peakmem.core.errors import require_one_of
 from peakmem.predict.autograd_rules import PROFILES, Profile
 from peakmem.predict.gpt import Transformer
 from peakmem.predict.layers import Layers
@@ -40,19 +41,19 @@ def build_ledger(
     parallelism: Parallelism | None = None,
     profile: str = "torch-cuda",
 ) -> Ledger:
-    """Return the ledger of one training step of one device, in bytes.
+    """Return the ledger of one training step on one device, in bytes.
 
     Args:
-        model: a shape with GPT's blocks (as `peakmem.nn.GPT` or Hugging Face has them) or Llama's
-            (as Hugging Face has them); see `models`.
+        model: a shape with the blocks of GPT (`peakmem.nn.GPT` or Hugging Face's) or of Llama
+            (Hugging Face's); see `models`.
         recipe: how the device trains it.
-        parallelism: devices that share the work; None for one. Replicas share state by ZeRO, and
-            in stage 3 gather each layer's parameters while it runs; "tensor" cuts matrices, heads
-            and vocabulary as Megatron does.
-        profile: "torch-cuda", "torch-cpu" or "paper"; see `profiles`. A "paper" ledger has only
-            what is kept: no temporaries.
+        parallelism: devices that share the work; None for one device. ZeRO's replicas share state,
+            and in stage 3 gather each layer's parameters while it runs. "tensor" cuts matrices,
+            heads and vocabulary as Megatron does.
+        profile: "torch-cuda", "torch-cpu" or "paper"; see `autograd_rules`. A "paper" ledger has
+            no temporaries, only saved tensors and model states.
 
-    Raises ValueError for what it has no rules for, and says what to use instead.
+    Raises ValueError, with an alternative, if there are no rules for the step.
 
     >>> from peakmem.specs.models import model
     >>> step = Recipe(precision="mixed", batch=1, sequence=1024)
@@ -89,7 +90,7 @@ def build_ledger(
 
 def _play(tape: Tape, model: Layers, batches: list[list[Value]]) -> Value:
     """Play `peakmem.nn.training_step` up to the optimizer's step; return the last loss."""
-    held: list[Value] = []  # the loss of the micro-batch before, which still has its name
+    held: list[Value] = []  # the previous micro-batch's loss, until the variable is rebound
     for tokens, targets in batches:
         tape.phase = "forward"
         loss = model.loss(tokens, targets)
@@ -106,9 +107,8 @@ def _play(tape: Tape, model: Layers, batches: list[list[Value]]) -> Value:
 
 
 def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profile: str) -> Profile:
-    """Return the profile, or refuse what there are no rules for."""
-    if profile not in PROFILES:
-        raise ValueError(f"profile={profile!r} is unknown; use one of {', '.join(PROFILES)}")
+    """Return the profile. Raises ValueError if there are no rules for the step."""
+    require_one_of("profile", profile, PROFILES)
     gpt = model.biases and model.learned_positions and not model.gated and not model.kv_heads
     llama = model.gated and not model.biases and not model.learned_positions
     if not (gpt or llama):
@@ -124,18 +124,18 @@ def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profil
         )
     if model.hugging_face and recipe.attention == "standard":
         raise ValueError(
-            f"{model.name}: there are rules for Hugging Face's GPT-2 with attention='flash' only; "
-            "use trace for others"
+            f"{model.name}: attention={recipe.attention!r} has no rules for Hugging Face's GPT-2; "
+            "use attention='flash', or trace"
         )
     if llama and (recipe.dropout or recipe.attention == "standard"):
         raise ValueError(
-            f"{model.name}: there are rules for Llama with attention='flash' and dropout=0 only; "
-            "use trace for others"
+            f"{model.name}: attention={recipe.attention!r} with dropout={recipe.dropout} has no "
+            "rules for Llama; use attention='flash' and dropout=0, or trace"
         )
     if parallelism.pipeline > 1:
         raise ValueError(
-            "build_ledger plays one whole model; for a pipeline give it the layers of one stage, "
-            "with as many micro-batches as are under way there"
+            f"build_ledger plays a whole model, but got pipeline={parallelism.pipeline}; give it "
+            "the layers of one stage, with as many micro-batches as that stage holds at once"
         )
     if PROFILES[profile].eager and parallelism.sequence:
         raise ValueError(
@@ -146,7 +146,7 @@ def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profil
 
 
 def _part_of(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> ModelShape:
-    """Return the shape of what one of `tensor` devices holds (Shoeybi et al. 2019, Megatron-LM)."""
+    """Return the shape of one device's part of the model (Shoeybi et al. 2019, Megatron-LM)."""
     devices = parallelism.tensor
     if devices == 1:
         return model
@@ -155,13 +155,13 @@ def _part_of(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> Mod
     for name, size in cut.items():
         if size % devices:
             raise ValueError(
-                f"{model.name}: {devices} devices cannot share its {name} ({size}) equally; choose "
+                f"{model.name}: {devices} devices can't share its {name} ({size}) equally; choose "
                 "a number that divides it"
             )
     if model.attention_width % model.n_heads:
         raise ValueError(
-            f"{model.name}: its {model.n_heads} heads are not of equal size in a width of "
-            f"{model.attention_width}, so devices cannot share them; use another row"
+            f"{model.name}: its {model.n_heads} heads can't be of equal size in a width of "
+            f"{model.attention_width}, so devices can't share them; use another row"
         )
     return replace(
         model,
@@ -173,7 +173,7 @@ def _part_of(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> Mod
 
 
 def _parameters(tape: Tape, model: ModelShape, recipe: Recipe) -> dict[str, Value]:
-    """Put the parameters on the tape, adapters and scales of quantized matrices among them."""
+    """Put the parameters on the tape, including adapters and scales of quantized matrices."""
     formats, base = recipe.formats, recipe.quantized_base
     parameters = {}
 
@@ -207,7 +207,7 @@ def _parameters(tape: Tape, model: ModelShape, recipe: Recipe) -> dict[str, Valu
 
 
 def _is_matrix(tensor: ParameterTensor) -> bool:
-    """Tell whether it is the matrix of a linear layer of a block."""
+    """Whether a parameter is the matrix of a block's linear layer."""
     return tensor.component in ("attention", "mlp") and len(tensor.shape) == 2
 
 
@@ -217,7 +217,7 @@ def _adapted(model: ModelShape, recipe: Recipe) -> list[ParameterTensor]:
         return []
     linear = [tensor for tensor in parameter_tensors(model) if _is_matrix(tensor)]
 
-    def module(tensor: ParameterTensor) -> str:  # its name within a layer, as recipes have it
+    def module(tensor: ParameterTensor) -> str:  # the module's name within a layer
         return tensor.name.removeprefix(f"{tensor.layer}.").removesuffix(".weight")
 
     targets = adapted_layers(recipe.lora_targets, map(module, linear))
@@ -225,7 +225,7 @@ def _adapted(model: ModelShape, recipe: Recipe) -> list[ParameterTensor]:
 
 
 def _states(tape: Tape, trained: list[Value], recipe: Recipe, counters: bool) -> None:
-    """Put masters and optimizer state on the tape; offloaded ones are with the host."""
+    """Put master weights and optimizer state on the tape, unless the host holds them."""
     formats = recipe.formats
     for parameter in [] if recipe.offload else trained:
         name, shape, layer = parameter.storage.name, parameter.shape, parameter.storage.layer
@@ -236,6 +236,6 @@ def _states(tape: Tape, trained: list[Value], recipe: Recipe, counters: bool) ->
         states = state_shapes(recipe.optimizer, shape, formats.states, in_layer=hidden)
         for state, (state_shape, dtype) in states.items():
             put(f"{name} ({state})", "optimizer_state", state_shape, dtype)
-        uncounted = "momentum" in states  # of SGD, Lion and Muon
+        uncounted = "momentum" in states  # SGD, Lion and Muon have no step counter
         if states and counters and not uncounted:
             put(f"{name} (step)", "optimizer_state", (), "fp32")

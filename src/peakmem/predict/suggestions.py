@@ -1,13 +1,14 @@
-"""What would make a step fit: changes to a recipe, tried on paper from the cheapest on.
+"""Suggestions of changes to a recipe that make a step fit, the cheapest first.
 
-Cheapest is least device time a sequence. That time is counted from operations and bytes:
+The cheapest change takes the least device time per sequence. This time is computed from operations
+and bytes:
 
-- arithmetic: 6 operations for each parameter and token, 2 of them again where forward is
-  recomputed, at 45 % of the device's dense rate in the recipe's format;
-- links: what ZeRO sends between devices, and what offloading sends to the host and back, at the
-  link's rate and with nothing overlapped.
+- arithmetic: 6 operations for each parameter and token, plus 2 if forward is recomputed, at 45 % of
+  the device's dense rate in the recipe's format;
+- links: ZeRO's messages between devices, and offloading's copies to the host and back, at the
+  link's rate and without overlap.
 
-So it is an order of merit, not a forecast. Tensor parallelism's messages are left out.
+It ranks changes, and doesn't forecast times. Tensor parallelism's messages are left out.
 """
 
 from __future__ import annotations
@@ -27,29 +28,29 @@ __all__ = ["Suggestion", "largest_batch", "suggest"]
 
 _UTILISATION = 0.45  # Narayanan et al. 2021: 140 of 312 TFLOP/s for GPT-3
 _MOST_DEVICES = 4096
-_MOST_CHANGES = 4  # things that a suggestion changes at once
+_MOST_CHANGES = 4  # settings that a suggestion changes at once
 
-Settings = dict[str, Any]  # fields of Recipe and Parallelism, with their new values
+Settings = dict[str, Any]  # field of Recipe or Parallelism -> new value
 
 
 @dataclass(frozen=True)
 class Suggestion:
     """A way of training that fits."""
 
-    #: What is different, in words.
+    #: A phrase for each change.
     changes: tuple[str, ...]
-    #: The fields of Recipe and Parallelism that are different.
+    #: The changed fields of Recipe and Parallelism.
     changed: frozenset[str]
-    #: Device time a sequence, relative to the step that was asked for: 2.0 takes twice the hours.
+    #: Device time per sequence, relative to the original step: 2.0 takes twice the hours.
     cost: float
     estimate: Estimate
 
 
 def suggest(asked: Estimate, most: int = 3) -> list[Suggestion]:
-    """Return up to `most` ways to make a step fit that does not, the cheapest first.
+    """Return up to `most` ways to make a step fit, the cheapest first.
 
-    As few things as possible are changed: two at once only where no single one would do, and so
-    on. Empty where the step fits already, or where nothing that was tried makes it fit.
+    They change as few settings as possible: two at once only if no single one is enough, and so on.
+    Empty if the step fits already, or if no combination makes it fit.
 
     >>> from peakmem.specs.hardware import accelerator
     >>> from peakmem.specs.models import model
@@ -70,7 +71,7 @@ def suggest(asked: Estimate, most: int = 3) -> list[Suggestion]:
 
 
 def largest_batch(asked: Estimate) -> int:
-    """Return how many sequences fit at once, trained otherwise as asked; 0 if not even one does.
+    """Return the most sequences that fit at once with this recipe; 0 if not even one does.
 
     >>> from peakmem.specs.hardware import accelerator
     >>> from peakmem.specs.models import model
@@ -94,10 +95,10 @@ def largest_batch(asked: Estimate) -> int:
 
 
 def _cheapest(asked: Estimate, choices: list[list[Settings]]) -> Suggestion | None:
-    """Return the cheapest way that takes one setting of each choice, if any of them fits.
+    """Return the cheapest way that takes one setting of each choice; None if none fits.
 
-    Settings stand in order of what they save. Where all of the last ones together do not fit,
-    nothing does, and one ledger was enough to know it.
+    The settings of a choice are in ascending order of their savings. If the last ones together
+    don't fit, nothing does, and a single ledger shows it.
     """
     if not _may_fit(asked, [settings[-1] for settings in choices]):
         return None
@@ -111,7 +112,7 @@ def _cheapest(asked: Estimate, choices: list[list[Settings]]) -> Suggestion | No
         tried = _try(asked, recipe, parallelism)
         if tried is not None and tried.fits:
             changed = frozenset(_changed(asked, tried))
-            return Suggestion(tuple(_in_words(asked, tried)), changed, seconds / now, tried)
+            return Suggestion(tuple(_phrases(asked, tried)), changed, seconds / now, tried)
     return None
 
 
@@ -124,12 +125,12 @@ def _may_fit(asked: Estimate, settings: list[Settings]) -> bool:
 def _try(asked: Estimate, recipe: Recipe, parallelism: Parallelism) -> Estimate | None:
     try:
         return estimate(asked.model, recipe, asked.device, parallelism)
-    except ValueError:  # a combination that there are no rules for
+    except ValueError:  # a combination without rules
         return None
 
 
 def _choices(asked: Estimate) -> list[list[Settings]]:
-    """Return what can be changed: for each thing, the settings that are tried."""
+    """Return the possible changes: for each, the settings to try."""
     now, many = asked.recipe, asked.parallelism
     parts = [n for n in range(now.micro_batches + 1, now.batch + 1) if now.batch % n == 0]
     choices: list[list[Settings]] = [
@@ -159,7 +160,7 @@ def _tensor_degrees(model: ModelShape, now: Parallelism) -> list[int]:
 
 
 def _replicas(now: Parallelism) -> Iterator[Settings]:
-    """Yield further stages of ZeRO, over as many replicas as now or more."""
+    """Yield higher stages of ZeRO, over as many replicas as now or more."""
     data = now.data
     while data * now.tensor * now.pipeline <= _MOST_DEVICES:
         for stage in range(max(now.zero, 1), 4):
@@ -176,7 +177,7 @@ def _with(asked: Estimate, settings: Settings) -> tuple[Recipe, Parallelism]:
 
 
 def _seconds_per_sequence(asked: Estimate, recipe: Recipe, parallelism: Parallelism) -> float:
-    """Return device seconds a sequence, as the module says."""
+    """Return device seconds per sequence, as the module's docstring explains."""
     n_parameters = sum(parameter_count(asked.model).values())
     tokens = recipe.batch * recipe.sequence
     rates = asked.device.tflops
@@ -194,19 +195,20 @@ def _seconds_per_sequence(asked: Estimate, recipe: Recipe, parallelism: Parallel
 
 
 def _recomputed(model: ModelShape, recipe: Recipe) -> float:
-    """Share of the forward pass that runs a second time."""
-    if recipe.checkpointing == "selective":  # scores and their product with the values: 4 s h of
-        return recipe.sequence / (6 * model.d_model + recipe.sequence)  # 24 h^2 + 4 s h a token
+    """Return the share of the forward pass that runs a second time."""
+    if recipe.checkpointing == "selective":
+        # Scores and their product with the values: 4 s h of 24 h^2 + 4 s h operations per token.
+        return recipe.sequence / (6 * model.d_model + recipe.sequence)
     return 1.0 if recipe.segment else 0.0
 
 
 def _states_floor(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> int:
-    """Return bytes that are live at the optimizer's step at the least, by one multiplication.
+    """Return a lower bound of the bytes live at the optimizer's step, by one multiplication.
 
-    It rules out at once what is hopeless, so that few ledgers have to be played.
+    It rules out hopeless combinations without playing their ledgers.
     """
     if recipe.lora_rank:
-        return 0  # little of it is trained, and the base may be quantized
+        return 0  # few parameters are trained, and the base may be quantized
     n_parameters = sum(parameter_count(model).values())
     n_parameters //= parallelism.tensor * parallelism.pipeline
     formats, data = recipe.formats, parallelism.data
@@ -218,14 +220,14 @@ def _states_floor(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -
         data if parallelism.zero >= 2 else 1
     )
     states = storage_bytes(n_parameters, formats.master) if formats.master else 0
-    if recipe.optimizer != "adafactor":  # which is smaller for matrices than for vectors
+    if recipe.optimizer != "adafactor":  # whose state is smaller for matrices than for vectors
         flat = state_shapes(recipe.optimizer, (n_parameters, 1), formats.states).values()
         states += sum(storage_bytes(prod(shape), dtype) for shape, dtype in flat)
     return floor + states // (data if parallelism.zero >= 1 else 1)
 
 
-def _in_words(asked: Estimate, tried: Estimate) -> Iterator[str]:
-    """Yield a phrase for each thing that is different."""
+def _phrases(asked: Estimate, tried: Estimate) -> Iterator[str]:
+    """Yield a phrase for each change."""
     recipe, many = tried.recipe, tried.parallelism
     changed = _changed(asked, tried)
     if "micro_batches" in changed:

@@ -1,13 +1,13 @@
 """Probes: plain functions that call a student's function and return plain data.
 
-`peakmem.probes.labNN` holds one probe an exercise. The grader runs it in the student's process, on
-inputs that it chose, and judges the answers elsewhere; students have the same file and may run it
-themselves. So nothing in a probe is secret, and nothing in it knows what is right.
+`peakmem.probes.labNN` has one probe for each exercise. The grader runs it in the student's process
+on inputs of its own choice, and judges the answers elsewhere. Students have the same file and may
+run it themselves, so a probe contains no secrets and no correct answers.
 
-A probe is `probe(student, **inputs)`: `student.name` is the student's function of that name. One
-that needs an answer from the grader while it runs takes a parameter `ask` as well: `ask(question)`
-returns the grader's reply, both plain data. One whose memory is measured takes a parameter
-`metered`: False makes the call bare, under a budget that the grader had the kernel set.
+A probe is `probe(student, **inputs)`: `student.name` is the student's function of that name. A
+probe that needs a reply from the grader while it runs also takes `ask`: `ask(question)` returns the
+grader's reply; both are plain data. A probe that measures memory takes `metered`: False makes the
+call without a meter, under a budget that the grader has set in the kernel.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ __all__ = [
     "is_refusal",
 ]
 
-MARK = "ranks"  # the key of what a probe says when its ranks hold still: "ready", then "done"
-_ATOMS = {bool, int, float, str, type(None)}  # plain data as they are, and never changed
+MARK = "ranks"  # key of a probe's reports that its ranks are waiting: "ready", then "done"
+_ATOMS = {bool, int, float, str, type(None)}  # immutable plain data
 
 
 class Namespace:
@@ -48,7 +48,7 @@ class Namespace:
     >>> Namespace({"double": lambda x: 2 * x}).double(4)
     8
 
-    Raises NotDefined, with the remedy, for a name that is not there.
+    Raises NotDefined, with the remedy, if the notebook doesn't define the name.
     """
 
     def __init__(self, names: Mapping[str, Any]) -> None:
@@ -67,11 +67,11 @@ class Namespace:
 def call_each(
     function: Callable[..., Any], calls: Sequence[Sequence[Any]]
 ) -> list[tuple[Any, ...]]:
-    """Call `function(*arguments)` for each item of `calls`; return one outcome a call, in order.
+    """Call `function(*arguments)` for each item of `calls`; return one outcome per call, in order.
 
-    An outcome is ("value", what it returned), ("raised", type's name, message), or ("changed", i)
-    where it wrote into its argument number i. A tensor comes back as an array, and an array
-    without dimensions as the number that it holds.
+    An outcome is ("value", result), ("raised", type's name, message), or ("changed", i) if the
+    function wrote into argument number i. Tensors are returned as arrays, and 0-dimensional arrays
+    as numbers.
 
     >>> call_each(lambda x: 1 / x, [(2.0,), (0,)])
     [('value', 0.5), ('raised', 'ZeroDivisionError', 'division by zero')]
@@ -80,7 +80,7 @@ def call_each(
 
 
 def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple[Any, ...]:
-    # Nobody can write into a number, and thousands of calls take nothing else.
+    # A fast path: thousands of calls take only numbers, which can't be changed.
     before = {i: serialization.encode(a) for i, a in enumerate(arguments) if type(a) not in _ATOMS}
     try:
         value = function(*arguments)
@@ -96,18 +96,18 @@ def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple[Any, .
 
 
 def as_sent(value: Any) -> Any:
-    """Return a student's value as the grader gets it: plain data, whatever library made it.
+    """Return a student's value as the grader gets it: as plain data.
 
     >>> as_sent((np.float32(0.5), {np.int64(3)}))
     (0.5, {3})
 
-    Raises PlainError for what is no plain data.
+    Raises PlainError if the value can't be turned into plain data.
     """
     return serialization.decode(serialization.encode(_numbers(value)))
 
 
 def _numbers(value: Any) -> Any:
-    """The value with its tensors as arrays, and what has no dimensions as a number."""
+    """Return the value with tensors as arrays, and 0-dimensional arrays as numbers."""
     if isinstance(value, dict):
         return {key: _numbers(part) for key, part in value.items()}
     if type(value) in (list, tuple):
@@ -120,11 +120,10 @@ def _numbers(value: Any) -> Any:
 
 @contextmanager
 def earlier_objects_set_aside() -> Iterator[None]:
-    """Keep Python's collector away from all objects that are there already.
+    """Hide all existing objects from Python's garbage collector until the block ends.
 
-    What is garbage among them must not be freed while the process is watched; and to collect
-    what the block makes takes a moment only, where going through all of torch takes a tenth of a
-    second.
+    Older garbage must not be freed while the process is measured. And collecting only the block's
+    own garbage is quick, but traversing all of torch's objects takes a tenth of a second.
 
     >>> with earlier_objects_set_aside():
     ...     gc.get_freeze_count() > 0
@@ -140,7 +139,7 @@ def earlier_objects_set_aside() -> Iterator[None]:
 def call_probe(
     probe: str, names: Mapping[str, Any], inputs: Mapping[str, Any], ask: Callable[[Any], Any]
 ) -> Any:
-    """Call the probe `module:function` on a student's names; `ask` only where it takes one."""
+    """Call the probe `module:function` on a student's names; pass `ask` only if it takes one."""
     module, _, function = probe.partition(":")
     target = getattr(importlib.import_module(module), function)
     extra = {"ask": ask} if "ask" in inspect.signature(target).parameters else {}
@@ -148,7 +147,7 @@ def call_probe(
 
 
 def is_mark(question: Any) -> bool:
-    """Tell whether a question only says that ranks hold still.
+    """Whether a question only reports that ranks are waiting.
 
     >>> is_mark({"ranks": "ready"}), is_mark("ready")
     (True, False)
@@ -157,9 +156,9 @@ def is_mark(question: Any) -> bool:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Tell whether an exception says that there was no memory to be had.
+    """Whether an exception means that memory was exhausted.
 
-    torch raises a RuntimeError for that, as for most things, and only its text tells.
+    torch raises a RuntimeError for that, as for most errors, and only its text distinguishes it.
 
     >>> is_refusal(MemoryError()), is_refusal(RuntimeError("can't allocate memory: ..."))
     (True, True)

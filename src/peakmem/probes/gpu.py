@@ -1,4 +1,4 @@
-"""What the probes that time a GPU share: whether there is one, and its own clock."""
+"""Helpers of probes that time a GPU: require one, and read its own clock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["gpu_seconds", "require_gpu"]
 
 
 def require_gpu(what: str) -> None:
-    """Raise RuntimeError, saying `what` was to be done, where torch finds no CUDA GPU."""
+    """Raise RuntimeError, naming `what` needs a GPU, if torch finds no CUDA GPU."""
     if not torch.cuda.is_available():
         raise RuntimeError(
             f"{what} a CUDA GPU, but torch finds none here; run it on a machine that has one, "
@@ -20,9 +20,9 @@ def require_gpu(what: str) -> None:
 
 
 def gpu_seconds(work: Callable[[], object], *, repeats: int = 5, warm_ups: int = 1) -> float:
-    """Return the median time of a call, by the GPU's clock, after calls that are not timed.
+    """Return the median seconds of a call, by the GPU's clock, after warm-up calls.
 
-    It lasts until everything has ended that the call began, on other streams too.
+    The time includes all work that the call starts, on other streams too.
     """
     for _ in range(warm_ups):
         work()

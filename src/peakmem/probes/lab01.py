@@ -61,8 +61,8 @@ def format_limits(student: Namespace, calls: Calls) -> Outcomes:
 def to_bf16(student: Namespace, calls: Calls) -> Outcomes:
     """Call `to_bf16(x)` for each of `calls`; x is a float32 array.
 
-    Arrays of integers that all fit in 16 bits come back as uint16: most answers are int64, and
-    four times as much to send and to keep.
+    Integer arrays whose values fit in 16 bits are returned as uint16: most answers are int64, which
+    is four times as much to send and to store.
     """
     return [tuple(map(_in_16_bits, outcome)) for outcome in call_each(student.to_bf16, calls)]
 
@@ -89,7 +89,7 @@ def update_lost(student: Namespace, calls: Calls) -> Outcomes:
 
 
 def careful_sum(student: Namespace, arrays: Sequence[NDArray[np.float16]]) -> list[dict[str, Any]]:
-    """Let the student sum each array; return what came of it and every addition it made.
+    """Let the student sum each array; return the outcome and all additions.
 
     For each array: `outcome` as `call_each` gives it, and `additions`, a float16 array of shape
     (number of calls, 2) with the arguments of each call of `add`.
@@ -104,10 +104,10 @@ def careful_sum(student: Namespace, arrays: Sequence[NDArray[np.float16]]) -> li
 
 
 class Float16Adder:
-    """`add(a, b)` of one sum: adds two numbers in float16, and counts.
+    """`add(a, b)` for one sum: adds two numbers in float16, and logs the addition.
 
-    Each argument is an element of `x`, a sum that this adder returned, the negative of one of
-    these, or 0; ValueError for anything else. A sum comes back as a Python float.
+    Each argument must be an element of `x`, a sum that this adder returned, the negative of one of
+    these, or 0. Raises ValueError for any other argument. A sum is returned as a Python float.
 
     >>> add = Float16Adder(np.array([2048, 1], np.float16))
     >>> add(2048, 1), add.calls
@@ -123,7 +123,7 @@ class Float16Adder:
         for argument in pair:
             if abs(argument) not in self._known:
                 raise ValueError(
-                    f"add cannot take {argument!r}: it is no element of x, no sum that add "
+                    f"add cannot take {argument!r}: it is not an element of x, not a sum that add "
                     "returned, not the negative of one, and not 0"
                 )
         exact = pair[0] + pair[1]  # two float16 numbers add up exactly in 64 bits
@@ -135,7 +135,7 @@ class Float16Adder:
 
     @property
     def calls(self) -> int:
-        """How many additions were made."""
+        """Number of additions so far."""
         return len(self._pairs)
 
     def log(self) -> NDArray[np.float16]:
@@ -152,11 +152,11 @@ def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dic
 def keep_halves(
     function: Callable[..., Any], *, count: int, numbers: int, seed: int
 ) -> dict[str, Any]:
-    """Return what there is to say of `function(load, count)`'s tensors, while all are alive.
+    """Return a report on the tensors of `function(load, count)`, while all are alive.
 
     Tensor i has `numbers` random float32 values, the same ones for the same seed.
     """
-    import torch  # here, so that the other probes of this lab load no torch
+    import torch  # late, so that this lab's other probes don't load torch
 
     loaded: list[int] = []
 

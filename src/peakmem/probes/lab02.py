@@ -39,7 +39,7 @@ def weight_bytes(student: Namespace, calls: Calls) -> Outcomes:
 def gpt_parameters(student: Namespace, calls: Calls) -> Outcomes:
     """Call `gpt_parameters(n_layers, d_model, vocab, context, tied)` for each of `calls`.
 
-    The last three may be left out.
+    The last three are optional.
     """
     return call_each(student.gpt_parameters, calls)
 
@@ -47,8 +47,8 @@ def gpt_parameters(student: Namespace, calls: Calls) -> Outcomes:
 def inconsistent_rows(student: Namespace, calls: Calls) -> Outcomes:
     """Call `inconsistent_rows(table)` for each of `calls`.
 
-    The names come back as a list, whatever they were gathered in. A text is left as it is: it is
-    one name, not many.
+    The names are returned as a list, whatever collection the student returned. A string stays as it
+    is, because it is one name.
     """
     function = student.inconsistent_rows
 
@@ -73,7 +73,7 @@ def boundary_bytes(student: Namespace, calls: Calls) -> Outcomes:
 def layer_activation_bytes(student: Namespace, calls: Calls) -> Outcomes:
     """Call `layer_activation_bytes(seq, batch, d_model, n_heads, attention)` for each of `calls`.
 
-    The last one may be left out.
+    The last one is optional.
     """
     return call_each(student.layer_activation_bytes, calls)
 
@@ -120,9 +120,9 @@ def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dic
 def evaluate_batches(
     function: Callable[..., Any], *, count: int, rows: int, width: int, seed: int
 ) -> dict[str, Any]:
-    """Return what there is to say of `function(model, batches)`, while its result is alive.
+    """Return a report on `function(model, batches)`, while its result is alive.
 
-    The model is an MLP of four layers of `width`; `batches` makes its `count` batches anew.
+    The model is an MLP with four layers of `width`; `batches` generates `count` batches.
     """
     import torch  # here, so that the other probes of this lab load no torch
     from torch import nn

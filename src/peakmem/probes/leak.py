@@ -1,4 +1,4 @@
-"""The measured call of an exercise "find the leak": the mended function's results and its peak."""
+"""The measured call of a "find the leak" exercise: the fixed function's results and its peak."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def measured_run(
     """Return the `results` of `work(function, **sizes)`, and its peak if `metered`.
 
     `work` makes its inputs from the sizes, calls the student's function on them, and returns plain
-    data. With `warm_up`, it runs once before with these sizes in place of others: imports and first
-    uses of libraries are no leak. The peak is `rise_bytes` of tensors and `numpy_rise_bytes`, the
-    inputs included.
+    data. With `warm_up`, it first runs once with these sizes replaced, so that imports and first
+    uses of libraries don't count. The peak is `rise_bytes` of tensors and `numpy_rise_bytes`,
+    including the inputs.
     """
     if warm_up is not None:
         work(function, **{**sizes, **warm_up})
         gc.collect(1)
     if not metered:
         return {"results": work(function, **sizes)}
-    from peakmem.measure.meter import MemoryMeter  # here, so that other probes load no torch
+    from peakmem.measure.meter import MemoryMeter  # late, so that other probes don't load torch
 
     meter = MemoryMeter("cpu", count_numpy=True, history=False)
     with earlier_objects_set_aside(), meter:

@@ -1,4 +1,4 @@
-"""Calls a student's function in several ranks, while the grader looks at them from outside."""
+"""Calls a student's function in several ranks, while the grader inspects them from outside."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from peakmem.probes import MARK, Namespace
 
 __all__ = ["idle", "metered", "run_ranks", "unwatched"]
 
-_TIMEOUT = 120.0  # seconds; the grader's clock, which a busy machine doesn't hurry, is earlier
+_TIMEOUT = 120.0  # seconds; the grader's limit in processor time comes first
 
 Ask = Callable[[Any], Any]
 
-_kept: list[Any] = []  # what a rank holds until it ends
+_kept: list[Any] = []  # objects that live until the rank ends
 
 
 def unwatched(_question: Any) -> None:
-    """Ask nobody: in a notebook no grader looks at the ranks from outside."""
+    """Stand in for `ask` in a notebook, where no grader inspects the ranks."""
 
 
 def run_ranks(
     function: Callable[..., Any], world: int, *args: Any, ask: Ask = unwatched
 ) -> list[Any]:
-    """Return what `function(*args)` returns in each of `world` ranks, in their order.
+    """Return the results of `function(*args)` in each of `world` ranks, in their order.
 
-    Ahead of the call, and after it, all ranks hold still while the grader reads what each has sent
-    and bounds its memory. So what the function makes itself counts too. Raises NotImplementedError
-    if a rank did: the exercise isn't written yet.
+    Before the call and after it, all ranks wait while the grader reads how much each has sent and
+    limits its memory. So everything that the function does counts. Raises NotImplementedError if a
+    rank does, because then the exercise isn't written yet.
     """
     try:
         return launch_watched(
@@ -55,18 +55,18 @@ def run_ranks(
 def metered(
     run: Callable[[], dict[str, Any]], *, measure: bool, keep: Callable[[], Any] | None = None
 ) -> dict[str, Any]:
-    """Return what `run()` returns, and in a rank's `measure`d run its own figures besides.
+    """Return the result of `run()` and, if `measure`d, the rank's own figures.
 
-    These are `rise_bytes`, by how much tensors' bytes rose at their peak, `held_bytes`, by how much
-    they had risen at the end, and `sent_bytes`, what the rank wrote, mostly to connections; None
-    where the system doesn't tell. What `keep` returns then lives until the rank has ended.
+    These are `rise_bytes`, the rise of tensors' bytes at their peak; `held_bytes`, the rise at the
+    end; and `sent_bytes`, the bytes that the rank wrote, mostly to connections (None if the system
+    doesn't count them). The result of `keep` then lives until the rank ends.
     """
     before = written_bytes()
     if not measure:
         found = run()
         _let_go(keep)
         return found
-    from peakmem.measure.meter import MemoryMeter  # here, so that other probes load no torch
+    from peakmem.measure.meter import MemoryMeter  # late, so that other probes don't load torch
 
     with MemoryMeter("cpu", history=False) as meter:
         found = run()
@@ -81,7 +81,7 @@ def metered(
 
 
 def _let_go(keep: Callable[[], Any] | None) -> None:
-    """Keep what is to be kept, and give back what nobody holds."""
+    """Keep the given objects, and return unused memory to the system."""
     if keep is None:
         return
     _kept.append(keep())
@@ -92,7 +92,7 @@ def _let_go(keep: Callable[[], Any] | None) -> None:
 
 
 def idle(_student: Namespace, world: int, ask: Ask) -> None:
-    """Start ranks that do nothing: what they map is what each rank maps."""
+    """Start ranks that do nothing: their memory is the overhead of every rank."""
     run_ranks(_nothing, world, ask=ask)
 
 

@@ -1,4 +1,4 @@
-"""A training on many devices: sharding, pipelines, and scaling laws."""
+"""Training on many devices: sharding, pipelines, and scaling laws."""
 
 from peakmem.core.lazy import loader
 

@@ -1,7 +1,7 @@
-"""Closed forms for many devices: what ZeRO and tensor parallelism leave on each of them.
+"""Closed forms for many devices: memory and traffic under ZeRO and tensor parallelism.
 
-These are the formulas as the papers print them. They count model states and the activations kept
-for backward, and no temporaries; `predict.build_ledger` plays a whole step on one device.
+These are the formulas as the papers print them. They count model states and the activations saved
+for backward, but no temporaries; `predict.build_ledger` plays a whole step on one device.
 
 Sources: Rajbandari et al. 2020 (ZeRO), Ren et al. 2021 (ZeRO-Offload), Korthikanti et al. 2022
 (Reducing Activation Recomputation in Large Transformer Models).
@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Literal
+from typing import Literal, get_args
 
-from peakmem.core.errors import require_whole
+from peakmem.core.errors import require_one_of, require_whole
 from peakmem.specs.models import ModelShape
 
 __all__ = [
@@ -32,7 +32,8 @@ __all__ = [
 
 Recompute = Literal["none", "selective", "full"]
 
-# Mixed-precision Adam: fp16 parameters and gradients; fp32 masters and both moments (K = 12).
+# Bytes per parameter under mixed-precision Adam: fp16 parameters and gradients; fp32 master weights
+# and both moments (K = 12).
 _PARAMETER, _GRADIENT, _OPTIMIZER = 2, 2, 12
 
 
@@ -52,7 +53,7 @@ class ZeroStates:
 
 @dataclass(frozen=True)
 class ResidualState:
-    """Memory that is no model state: what makes it, and what ZeRO-R does about it."""
+    """Memory beyond model states: its cause, and ZeRO-R's remedy."""
 
     name: str
     cause: str
@@ -82,33 +83,34 @@ RESIDUAL_STATES: tuple[ResidualState, ...] = (
 def zero_states(
     n_parameters: int, devices: int, stage: int, *, offload: bool = False
 ) -> ZeroStates:
-    """Return the bytes of model states a device holds under mixed-precision Adam, 16 in all.
+    """Return the bytes of a device's model states under mixed-precision Adam.
 
-    Stage 1 cuts the optimizer's 12 bytes a parameter into one part for each device, stage 2
-    gradients too, stage 3 parameters too (figure 1 of the paper). With `offload` the host has
-    optimizer state and gradients (ZeRO-Offload), so that a device keeps parameters only.
+    Without ZeRO, a parameter takes 16 bytes. Stage 1 shards the optimizer's 12 bytes over the
+    devices, stage 2 gradients too, stage 3 parameters too (figure 1 of the paper). With `offload`,
+    the host holds optimizer state and gradients (ZeRO-Offload), and devices hold only parameters.
 
-    Raises ValueError for a count below 1 or an unknown stage.
+    Raises ValueError if a count is below 1 or the stage is unknown.
 
     >>> zero_states(7_500_000_000, devices=64, stage=3).total
     1875000000
     """
     require_whole("n_parameters", n_parameters)
     require_whole("devices", devices)
-    if stage not in (0, 1, 2, 3):
-        raise ValueError(f"ZeRO has the stages 0, 1, 2 and 3, but got {stage!r}")
+    require_one_of("stage", stage, (0, 1, 2, 3))
     share = ceil(Fraction(n_parameters, devices))  # the last device may have fewer
-    kept = {"parameters": 3, "gradients": 2, "optimizer": 1}
-    parts = {name: share if stage >= first else n_parameters for name, first in kept.items()}
+
+    def held(sharded_from: int) -> int:
+        return share if stage >= sharded_from else n_parameters
+
     return ZeroStates(
-        parameters=_PARAMETER * parts["parameters"],
-        gradients=0 if offload else _GRADIENT * parts["gradients"],
-        optimizer=0 if offload else _OPTIMIZER * parts["optimizer"],
+        parameters=_PARAMETER * held(sharded_from=3),
+        gradients=0 if offload else _GRADIENT * held(sharded_from=2),
+        optimizer=0 if offload else _OPTIMIZER * held(sharded_from=1),
     )
 
 
 def offload_host_bytes(n_parameters: int) -> int:
-    """Return what ZeRO-Offload puts into the hosts' memory, over all of them: 14 bytes a parameter.
+    """Return the host memory that ZeRO-Offload takes over all hosts: 14 bytes per parameter.
 
     >>> offload_host_bytes(13_000_000_000)
     182000000000
@@ -118,9 +120,9 @@ def offload_host_bytes(n_parameters: int) -> int:
 
 
 def offload_link_bytes(n_parameters: int, devices: int = 1) -> int:
-    """Return what crosses one device's link to its host in a step: gradients down, weights up.
+    """Return the bytes that cross one device's host link in a step: gradients out, weights in.
 
-    Ren et al. 2021, section 3: 4 bytes a parameter, the least that any such split needs.
+    Ren et al. 2021, section 3: 4 bytes per parameter, the least that any such split needs.
 
     >>> offload_link_bytes(10_000_000_000)
     40000000000
@@ -131,19 +133,20 @@ def offload_link_bytes(n_parameters: int, devices: int = 1) -> int:
 
 
 def zero_communicated_bytes(n_parameters: int, devices: int, stage: int) -> int:
-    """Return the bytes that each device sends in a step, in fp16, by rings.
+    """Return the bytes that each device sends in a step, in fp16 and over rings.
 
-    A reduce-scatter or an all-gather of a vector sends (N - 1)/N of it. Plain data parallelism
-    and stages 1 and 2 need one of each, so about 2 numbers a parameter; stage 3 gathers the
-    parameters twice, for forward and for backward: about 3 (section 7 of the paper).
+    A reduce-scatter or an all-gather of a vector sends (N - 1)/N of it. Plain data parallelism and
+    stages 1 and 2 need one of each, so about 2 elements per parameter. Stage 3 gathers the
+    parameters twice, for forward and for backward, so about 3 (section 7 of the paper).
+
+    Raises ValueError if a count is below 1 or the stage is unknown.
 
     >>> zero_communicated_bytes(1_000_000, devices=4, stage=3)
     4500000
     """
     require_whole("n_parameters", n_parameters)
     require_whole("devices", devices)
-    if stage not in (0, 1, 2, 3):
-        raise ValueError(f"ZeRO has the stages 0, 1, 2 and 3, but got {stage!r}")
+    require_one_of("stage", stage, (0, 1, 2, 3))
     passes = 3 if stage == 3 else 2
     return ceil(Fraction(passes * _PARAMETER * n_parameters * (devices - 1), devices))
 
@@ -157,13 +160,14 @@ def activation_bytes_per_layer(
     sequence_parallel: bool = False,
     recompute: Recompute = "none",
 ) -> int:
-    """Return the bytes that a layer keeps for backward on one device, 16 bits and dropout masks.
+    """Return the bytes that a 16-bit GPT layer with dropout saves for backward on one device.
 
-    Table 2 of Korthikanti et al. 2022, for a layer of GPT's kind: a share 10 sbh of the 34 sbh
-    stays whole under tensor parallelism; sequence parallelism cuts that too; selective
-    recomputation drops the 5as^2b of scores, softmax and its mask; full keeps the input only.
+    Source: Korthikanti et al. 2022, table 2. Tensor parallelism shards all but 10 sbh of the 34
+    sbh, and sequence parallelism shards those too. Selective recomputation drops the 5as^2b of
+    scores, softmax and its mask; full recomputation keeps only the input.
 
-    Raises ValueError where heads cannot be cut into `tensor` parts, or for a count below 1.
+    Raises ValueError if `tensor` doesn't divide the heads, a count is below 1, or `recompute` is
+    unknown.
 
     >>> from peakmem.specs.models import model
     >>> activation_bytes_per_layer(model("gpt3-175b"), 1, 2048, tensor=8) // 2**20
@@ -171,12 +175,11 @@ def activation_bytes_per_layer(
     """
     for name, value in (("batch", batch), ("sequence", sequence), ("tensor", tensor)):
         require_whole(name, value)
-    if recompute not in ("none", "selective", "full"):
-        raise ValueError(f"recompute={recompute!r} is unknown; use none, selective or full")
+    require_one_of("recompute", recompute, get_args(Recompute))
     if shape.n_heads % tensor:
         raise ValueError(
-            f"{shape.name}: {shape.n_heads} heads cannot be cut into {tensor} equal parts; "
-            "let tensor divide the heads"
+            f"{shape.name}: {shape.n_heads} heads can't be cut into {tensor} equal parts; choose a "
+            "tensor that divides the heads"
         )
     whole = sequence * batch * shape.d_model  # sbh
     if recompute == "full":
@@ -188,11 +191,12 @@ def activation_bytes_per_layer(
 
 
 def selective_recomputation(shape: ModelShape, sequence: int) -> tuple[float, float]:
-    """Return the share of a layer's kept bytes that recomputing attention saves, and its price.
+    """Return the share of a layer's saved bytes that recomputing attention frees, and its price.
 
-    The price is extra operations over those of training, s/6h, by equations 8 and 9 of Korthikanti
-    et al. (2022), who print 2.7% for GPT-3. Counted one by one, the scores and their product with
-    the values once more are 4 of 72 s^2 h and s h^2: a third of that.
+    The price is the extra operations as a share of training's: s/6h, by equations 8 and 9 of
+    Korthikanti et al. (2022), who print 2.7% for GPT-3. Counting each product gives a third of
+    that: recomputing the scores and their product with the values takes 4 s^2 h operations, of
+    training's 72 s h^2.
 
     >>> from peakmem.specs.models import model
     >>> saved, price = selective_recomputation(model("gpt3-175b"), 2048)

@@ -1,8 +1,8 @@
-"""Pipeline schedules: which device works on which micro-batch when, and how long it stands idle.
+"""Pipeline schedules: which device works on which micro-batch when, and how long devices idle.
 
-A model is cut into stages, one a device, and a batch into micro-batches. A `Schedule` is a table
-of operations: F is a stage's forward of one micro-batch, B its backward, R the forward again where
-its activations were not kept. Time is in slots.
+A model is cut into stages, one for each device, and a batch into micro-batches. A `Schedule` is a
+table of operations: F is a stage's forward of one micro-batch, B its backward, and R a second
+forward that recomputes activations. Time is in slots.
 
 Sources: Huang et al. 2019 (GPipe), Narayanan et al. 2021 (PipeDream-Flush, here "1f1b"), Athlur et
 al. 2022 (Varuna).
@@ -22,8 +22,8 @@ from peakmem.core.errors import require_whole
 __all__ = ["SCHEDULES", "Operation", "Schedule", "schedule", "violations"]
 
 Kind = Literal["F", "B", "R"]
-Work = tuple[Kind, int]  # and the micro-batch, from 0
-StageWork = tuple[int, Kind, int]  # of a stage, from 0
+Work = tuple[Kind, int]  # kind, micro-batch from 0
+StageWork = tuple[int, Kind, int]  # stage from 0, kind, micro-batch from 0
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Schedule:
 
     @cached_property
     def slots(self) -> int:
-        """From the first operation's start to the last one's end."""
+        """Length of the schedule, from the first operation's start to the last one's end."""
         return max(operation.end for operation in self.operations)
 
     @property
     def bubble_fraction(self) -> float:
-        """Share of all devices' time in which they stand idle."""
+        """Share of all devices' time in which they are idle."""
         busy = sum(operation.end - operation.start for operation in self.operations)
         return 1 - busy / (self.stages * self.slots)
 
@@ -61,22 +61,22 @@ class Schedule:
         return [operation for operation in self.operations if operation.stage == stage]
 
     def peak_activations(self) -> list[int]:
-        """Return for each stage how many micro-batches' activations it holds at most at once.
+        """Return the most micro-batches whose activations each stage holds at once.
 
-        A stage holds them from the run that makes them (R where there is one, else F) until the
-        backward ends. Micro-batches of which it keeps only the input do not count.
+        A stage holds them from the run that makes them (R if there is one, else F) until backward
+        ends. Micro-batches of which it keeps only the input don't count.
         """
         return [max(_held(self.of_stage(stage))) for stage in range(self.stages)]
 
     def peak_inputs(self) -> list[int]:
-        """Return for each stage of how many micro-batches it holds the input at most at once.
+        """Return the most micro-batches whose input each stage holds at once.
 
-        With recomputation the inputs are what waits from forward to backward.
+        With recomputation, only the inputs wait from forward to backward.
         """
         return [max(_waiting(self.of_stage(stage))) for stage in range(self.stages)]
 
     def table(self) -> list[list[str]]:
-        """Return a row of slots for each stage, "F1" for the first micro-batch, "" for idle."""
+        """Return a row of slots for each stage: "F1" for the first micro-batch, "" for idle."""
         rows = [[""] * self.slots for _ in range(self.stages)]
         for o in self.operations:
             rows[o.stage][o.start : o.end] = [f"{o.kind}{o.micro_batch + 1}"] * (o.end - o.start)
@@ -94,10 +94,10 @@ def schedule(
 ) -> Schedule:
     """Return the schedule of that name: "gpipe", "1f1b" or "varuna".
 
-    With `recompute` only inputs are kept, and every backward is preceded by a second forward,
-    unless it follows the first one at once. Varuna always recomputes.
+    With `recompute`, stages keep only inputs, and run a second forward before every backward that
+    doesn't follow the first forward at once. Varuna always recomputes.
 
-    Raises ValueError for an unknown name, a count below 1, or Varuna without recomputation.
+    Raises ValueError if the name is unknown, a count is below 1, or Varuna shall not recompute.
 
     >>> [len(row) for row in schedule("gpipe", stages=4, micro_batches=5).table()]
     [20, 20, 20, 20]
@@ -111,7 +111,7 @@ def schedule(
     require_whole("forward_slots", forward_slots)
     require_whole("backward_slots", backward_slots)
     if name == "varuna" and not recompute:
-        raise ValueError("Varuna always recomputes; use '1f1b' where activations are kept")
+        raise ValueError("Varuna always recomputes, but got recompute=False; use '1f1b'")
     clock = _Clock(stages, micro_batches, recompute, forward_slots, backward_slots)
     clock.run(SCHEDULES[name])
     operations = sorted(clock.done.values(), key=lambda o: (o.start, o.stage))
@@ -119,10 +119,10 @@ def schedule(
 
 
 def violations(operations: tuple[Operation, ...] | list[Operation], stages: int) -> list[str]:
-    """Return what a table of operations gets wrong, a sentence each; nothing where it can run.
+    """Return a sentence for each operation that can't run; empty if the table is valid.
 
-    A forward needs the stage before it to be done with the micro-batch, a backward the stage after
-    it and its own forward; and a device does one thing at a time.
+    A forward needs the previous stage's forward of the micro-batch. A backward needs the next
+    stage's backward and its own forward. A device does one thing at a time.
     """
     end = {(o.stage, o.kind, o.micro_batch): o.end for o in operations}
     found = []
@@ -151,7 +151,7 @@ def _needs(stage: int, kind: Kind, micro_batch: int, stages: int) -> Iterator[St
 
 
 def _held(row: list[Operation]) -> list[int]:
-    """Micro-batches whose activations a stage holds, in each slot that an operation starts in."""
+    """Return the micro-batches whose activations a stage holds, at each operation's start."""
     again = {o.micro_batch for o in row if o.kind == "R"}
     birth = {o.micro_batch: o.start for o in row if o.kind == "R"}
     birth |= {o.micro_batch: o.start for o in row if o.kind == "F" and o.micro_batch not in again}
@@ -162,14 +162,14 @@ def _held(row: list[Operation]) -> list[int]:
 
 
 def _waiting(row: list[Operation]) -> list[int]:
-    """Micro-batches between the start of F and the end of B, in each slot that something starts."""
+    """Return the micro-batches between start of F and end of B, at each operation's start."""
     birth = {o.micro_batch: o.start for o in row if o.kind == "F"}
     death = {o.micro_batch: o.end for o in row if o.kind == "B"}
     return [sum(birth[m] <= o.start < death[m] for m in birth) for o in row]
 
 
 class _Clock:
-    """Runs all devices slot by slot; a policy says what a free one does next."""
+    """Runs all devices slot by slot; a policy decides what a free device does next."""
 
     def __init__(
         self, stages: int, micro_batches: int, recompute: bool, forward: int, backward: int
@@ -183,7 +183,7 @@ class _Clock:
         free_at = [0] * self.stages
         left = self.stages * self.micro_batches  # backwards to come
         while left:
-            for stage in reversed(range(self.stages)):  # a device knows what the next one is at
+            for stage in reversed(range(self.stages)):  # each device sees the next one's work
                 work = policy(self, stage) if free_at[stage] <= self.now else None
                 if work is None:
                     continue
@@ -196,22 +196,22 @@ class _Clock:
             self.now += 1
 
     def has(self, stage: int, kind: Kind, micro_batch: int) -> bool:
-        """Whether that was begun."""
+        """Whether this work has begun."""
         return (stage, kind, micro_batch) in self.done
 
     def ready(self, stage: int, kind: Kind, micro_batch: int, within: int = 0) -> bool:
-        """Whether all that it needs will be done `within` so many slots."""
+        """Whether everything this work needs will be done `within` so many slots."""
         needed = (self.done.get(key) for key in _needs(stage, kind, micro_batch, self.stages))
         return all(o is not None and o.end <= self.now + within for o in needed)
 
     def next_of(self, stage: int, order: Iterator[Work]) -> Work | None:
-        """The first of a fixed order that was not begun, if it can begin."""
+        """Return the first work in a fixed order that hasn't begun; None if it can't begin."""
         work = next((w for w in order if not self.has(stage, *w)), None)
         return work if work is not None and self.ready(stage, *work) else None
 
 
 def _gpipe(clock: _Clock, stage: int) -> Work | None:
-    """All forwards, then all backwards, the last micro-batch first."""
+    """Run all forwards, then all backwards, the last micro-batch first."""
     return clock.next_of(stage, _gpipe_order(clock))
 
 
@@ -220,13 +220,13 @@ def _gpipe_order(clock: _Clock) -> Iterator[Work]:
     for m in range(clock.micro_batches):
         yield "F", m
     for m in reversed(range(clock.micro_batches)):
-        if clock.recompute and m != last:  # the last one's activations are still there
+        if clock.recompute and m != last:  # the last micro-batch's activations are still held
             yield "R", m
         yield "B", m
 
 
 def _one_f_one_b(clock: _Clock, stage: int) -> Work | None:
-    """As many forwards as stages follow, then a forward and a backward in turn."""
+    """Run as many forwards as there are later stages, then forwards and backwards in turn."""
     return clock.next_of(stage, _one_f_one_b_order(clock, stage))
 
 
@@ -244,10 +244,10 @@ def _one_f_one_b_order(clock: _Clock, stage: int) -> Iterator[Work]:
 
 
 def _varuna(clock: _Clock, stage: int) -> Work | None:
-    """A gradient that is there comes first, then a forward; idle, recompute just in time.
+    """Prefer a backward whose gradient has arrived, then a forward; else recompute just in time.
 
-    After R the same micro-batch's B must follow, so that one micro-batch's activations are held.
-    The last stage follows each forward by its backward and recomputes nothing.
+    After R, the same micro-batch's B must follow, so that a stage holds one micro-batch's
+    activations. The last stage runs each backward right after its forward, and recomputes nothing.
     """
     all_of = range(clock.micro_batches)
     begun = next((m for m in all_of if _rebuilt(clock, stage, m)), None)
@@ -264,7 +264,7 @@ def _varuna(clock: _Clock, stage: int) -> Work | None:
 
 
 def _rebuilt(clock: _Clock, stage: int, micro_batch: int) -> bool:
-    """Whether a stage holds the micro-batch's activations and has not used them yet."""
+    """Whether a stage holds the micro-batch's activations and hasn't used them yet."""
     made: Kind = "F" if stage == clock.stages - 1 else "R"
     return clock.has(stage, made, micro_batch) and not clock.has(stage, "B", micro_batch)
 

@@ -1,11 +1,11 @@
-"""How much to train, how long it takes, what it costs: scaling laws and the bill.
+"""Scaling laws, and the time, cost and energy of training.
 
 N is parameters (Kaplan et al.: without embeddings), D training tokens, C floating-point operations.
 
-A warning that the third approach needs: its constants as the paper prints them are rounded, and
-rounding alone moves the best size at Gopher's budget from 40 to 32 billion parameters. Besiroglu et
-al. fitted the paper's own data again and found 72 billion, which agrees with the other two
-approaches. So no row of `PARAMETRIC` says "20 tokens a parameter" but the last one, nearly.
+Beware of the third approach: the paper prints rounded constants, and rounding alone moves the
+optimal size at Gopher's budget from 40 to 32 billion parameters. Besiroglu et al. refitted the
+paper's own data and found 72 billion, which agrees with the other two approaches. So of all rows of
+`PARAMETRIC`, only the last one comes near "20 tokens per parameter".
 
 Sources: Kaplan et al. 2020 (Scaling Laws for Neural Language Models), Hoffmann et al. 2022
 (Chinchilla), Besiroglu et al. 2024 (Chinchilla Scaling: A replication attempt), Narayanan et al.
@@ -36,9 +36,11 @@ _GOPHER_FLOPS = 5.76e23  # the budget that Hoffmann et al. state their results a
 def training_flops(n_parameters: float, tokens: float, *, recompute: bool = False) -> float:
     """Return the operations of training: 6 for each parameter and token (Kaplan et al. 2020).
 
-    Two are the forward pass, a multiplication and an addition; four the backward pass. With full
-    recomputation of activations the forward pass comes twice: 8. What grows with the square of
-    the sequence length, attention's scores, is left out.
+    The forward pass takes two, a multiplication and an addition, and the backward pass four. With
+    full recomputation of activations, the forward pass runs twice: 8. Attention's scores, which
+    grow with the square of the sequence length, are left out.
+
+    Raises ValueError if a number isn't above 0.
 
     >>> f"{training_flops(175e9, 300e9):.3g}"
     '3.15e+23'
@@ -50,7 +52,7 @@ def training_flops(n_parameters: float, tokens: float, *, recompute: bool = Fals
 
 @dataclass(frozen=True)
 class ParametricLoss:
-    """L(N, D) = E + A / N^alpha + B / D^beta, in nats a token."""
+    """L(N, D) = E + A / N^alpha + B / D^beta, in nats per token."""
 
     e: float
     a: float
@@ -59,14 +61,14 @@ class ParametricLoss:
     beta: float
 
     def loss(self, n_parameters: float, tokens: float) -> float:
-        """Return the loss that a model of that size reaches after so many tokens."""
+        """Return the loss of a model of `n_parameters` after `tokens` tokens."""
         _require_positive("n_parameters", n_parameters)
         _require_positive("tokens", tokens)
         reached: float = self.e + self.a / n_parameters**self.alpha + self.b / tokens**self.beta
         return reached
 
     def optimal_parameters(self, flops: float) -> float:
-        """Return the N of least loss where 6 N D = `flops` (Hoffmann et al., equation 4)."""
+        """Return the N that minimizes the loss if 6 N D = `flops` (Hoffmann et al., equation 4)."""
         _require_positive("flops", flops)
         both = self.alpha + self.beta
         g = (self.alpha * self.a / (self.beta * self.b)) ** (1 / both)
@@ -78,14 +80,14 @@ PARAMETRIC: Mapping[str, ParametricLoss] = MappingProxyType(
     {
         # Hoffmann et al. 2022, equation 10, as printed.
         "rounded": ParametricLoss(1.69, 406.4, 410.7, 0.34, 0.28),
-        # The same with the exponents' further digits, from the paper's source files.
+        # The same with more digits of the exponents, from the paper's source files.
         "unrounded": ParametricLoss(1.69, 406.4, 410.7, 0.3392, 0.2849),
-        # Besiroglu et al. 2024, fitted again to the data of the paper's figure.
+        # Besiroglu et al. 2024, refitted to the data of the paper's figure.
         "replication": ParametricLoss(1.8172, 482.01, 2085.43, 0.3478, 0.3658),
     }
 )
 
-# Approaches 1 and 2 are power laws; N at Gopher's budget and the exponent (table 2 of the paper).
+# Approaches 1 and 2 are power laws: N at Gopher's budget, and the exponent (table 2 of the paper).
 _POWER_LAWS = {"approach-1": (67e9, 0.50), "approach-2": (63e9, 0.49)}
 
 # 1: the envelope of training curves; 2: profiles of equal compute; 3: the parametric loss.
@@ -93,9 +95,9 @@ APPROACHES = (*_POWER_LAWS, *(f"approach-3-{constants}" for constants in PARAMET
 
 
 def compute_optimal(flops: float, approach: str = "approach-1") -> tuple[float, float]:
-    """Return parameters and tokens of least loss for a compute budget, tokens as C / (6 N).
+    """Return the parameters and tokens of least loss for a compute budget; tokens are C / (6 N).
 
-    Raises ValueError for an unknown approach or a budget that is not above 0.
+    Raises ValueError if the approach is unknown or the budget isn't above 0.
 
     >>> n, d = compute_optimal(5.76e23)
     >>> f"{n / 1e9:.0f}B parameters, {d / 1e12:.2f}T tokens"
@@ -117,7 +119,7 @@ def compute_optimal(flops: float, approach: str = "approach-1") -> tuple[float, 
 class TrainingRun:
     """A training run on many devices of one kind.
 
-    Raises ValueError for a number out of range.
+    Raises ValueError if a number is out of range.
 
     >>> flops = training_flops(175e9, 300e9, recompute=True)
     >>> run = TrainingRun(flops, devices=1024, flops_per_s=312e12, utilisation=140 / 312)
@@ -128,31 +130,31 @@ class TrainingRun:
     #: Operations of the whole training; see `training_flops`.
     flops: float
     devices: int
-    #: What one device can do at best, such as `Accelerator.flops_per_s("bf16")`.
+    #: One device's peak rate, such as `Accelerator.flops_per_s("bf16")`.
     flops_per_s: float
-    #: The share of that which training reaches, above 0 and at most 1. Narayanan et al. report 140
-    #: of 312 TFLOP/s, 0.45, for GPT-3 on A100s, second forwards counted in.
+    #: The share of the peak rate that training reaches, above 0 and at most 1. For GPT-3 on A100s,
+    #: Narayanan et al. report 140 of 312 TFLOP/s, 0.45, including recomputation.
     utilisation: float
 
     def __post_init__(self) -> None:
         for name in ("flops", "devices", "flops_per_s", "utilisation"):
             _require_positive(name, getattr(self, name))
         if self.utilisation > 1:
-            raise ValueError(f"a device cannot be used at {self.utilisation:.0%}; give at most 1")
+            raise ValueError(f"expected utilisation of at most 1, but got {self.utilisation!r}")
 
     @property
     def seconds(self) -> float:
-        """How long it takes."""
+        """Wall time in seconds."""
         return self.flops / (self.devices * self.flops_per_s * self.utilisation)
 
     @property
     def days(self) -> float:
-        """The same in days."""
+        """Wall time in days."""
         return self.seconds / 86400
 
     @property
     def device_hours(self) -> float:
-        """Hours of all devices added up."""
+        """Hours summed over all devices."""
         return self.devices * self.seconds / 3600
 
     def cost(self, per_device_hour: float) -> float:
@@ -161,18 +163,21 @@ class TrainingRun:
         return self.device_hours * per_device_hour
 
     def energy_kwh(self, device_watts: float, overhead: float = 1.1) -> float:
-        """Return kilowatt-hours; `overhead` is what the whole site draws over what devices draw.
+        """Return kilowatt-hours.
 
-        (The data centre's power usage effectiveness, at least 1; hosts and network may be put
-        into `device_watts`.)
+        `overhead` is the site's power over the devices' power (power usage effectiveness, at least
+        1). `device_watts` may include a share of hosts and network.
         """
         _require_positive("device_watts", device_watts)
         if overhead < 1:
-            raise ValueError(f"a site draws at least what its devices draw, but got {overhead!r}")
+            raise ValueError(
+                f"expected overhead of at least 1, because a site draws at least its devices' "
+                f"power, but got {overhead!r}"
+            )
         return self.device_hours * device_watts / 1000 * overhead
 
     def co2_kg(self, device_watts: float, grams_per_kwh: float, overhead: float = 1.1) -> float:
-        """Return kilograms of CO2 where a kilowatt-hour of the grid makes so many grams."""
+        """Return kilograms of CO2; a kilowatt-hour of the grid emits `grams_per_kwh` grams."""
         _require_not_negative("grams_per_kwh", grams_per_kwh)
         return self.energy_kwh(device_watts, overhead) * grams_per_kwh / 1000
 

@@ -1,1 +1,1 @@
-"""What people look at: plots, calculators, and the command `peakmem`."""
+"""The visible side of the library: plots, calculators, and the command `peakmem`."""

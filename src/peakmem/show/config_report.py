@@ -1,4 +1,4 @@
-"""What `peakmem estimate --config` prints: parameters by group, and what training them keeps."""
+"""Output of `peakmem estimate --config`: parameters by group, and the bytes of model states."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ __all__ = ["ConfigReport"]
 class ConfigReport:
     """A model that is given by its config, and how it is trained."""
 
-    #: The config, as it was given.
+    #: The config as the user gave it.
     name: str
     table: ParameterTable
     #: Whether the config's entries were enough; if not, transformers built the model.
     was_read: bool
-    #: The shape that a training step can be predicted for; None if there is none.
+    #: The shape for predicting a step; None if there are no rules for the model.
     shape: ModelShape | None
     recipe: Recipe
-    #: Bytes by owner; empty where the step is predicted.
+    #: Bytes by owner; empty if the step can be predicted.
     states: dict[Owner, int]
 
     @classmethod
     def of(cls, given: str, recipe: Recipe, parallelism: Parallelism) -> ConfigReport:
-        """Read the config; ValueError, with the remedy, where that is impossible."""
+        """Read the config. Raises ValueError, with the remedy, if that is impossible."""
         config = read_config(given)
         shape = step_shape(config, given, recipe.sequence)
         read = table = read_parameters(config)
         if table is None:
-            from peakmem.measure.meta_model import built_parameters  # here, as it loads torch
+            from peakmem.measure.meta_model import built_parameters  # late, because it loads torch
 
             table = built_parameters(config)
         states: dict[Owner, int] = {}
@@ -50,28 +50,30 @@ class ConfigReport:
 
     @property
     def how(self) -> str:
-        """Where the counts come from, as a sentence."""
+        """The source of the counts, as a sentence."""
         if self.was_read:
-            return f"Read from the config, as a {self.table.class_name}."
-        return f"Built by transformers on the meta device, as a {self.table.class_name}."
+            return f"read from the config as a {self.table.class_name}."
+        return f"built by transformers on the meta device as a {self.table.class_name}."
 
     @property
     def state_bytes(self) -> int:
-        """All states together."""
+        """Bytes of all states."""
         return sum(self.states.values())
 
     def is_too_large(self, memory_bytes: int | None) -> bool:
-        """Whether the states alone are more than the memory; never without a memory."""
+        """Whether the states alone exceed the memory; False if no memory is given."""
         return memory_bytes is not None and self.state_bytes > memory_bytes
 
     @property
     def assumptions(self) -> list[str]:
-        """What is taken for granted where the step is predicted, a sentence each."""
+        """A sentence for each assumption of the step's prediction."""
         if self.shape is None or not self.shape.hugging_face:
             return []
-        return [f"Dropout is --dropout's {self.recipe.dropout:g}, whatever the config says."]
+        return [
+            f"Dropout is {self.recipe.dropout:g}, from --dropout; the config's value is ignored."
+        ]
 
-    # For people.
+    # Text.
 
     def parameter_lines(self) -> Iterator[str]:
         """Yield the parameters by group."""
@@ -83,34 +85,34 @@ class ConfigReport:
             yield f"  {group:<26}{n:>20,}  {n / table.total:6.1%}"
         yield f"  {'total':<26}{table.total:>20,}"
         if table.active is None:
-            yield "Which experts a token uses is not known for a model that is built."
+            yield "How many parameters one token uses is unknown: transformers built the model."
         elif table.active != table.total:
             share = table.active / table.total
             yield f"  {'active for one token':<26}{table.active:>20,}  {share:6.1%}"
 
     def state_lines(self, memory_bytes: int | None) -> Iterator[str]:
-        """Yield what weights, gradients and optimizer state take."""
+        """Yield the bytes of weights, gradients and optimizer state."""
         yield f"{f'{self.recipe.precision}, {self.recipe.optimizer}':<28}{'bytes':>20}"
         for owner, n_bytes in self.states.items():
             yield f"  {owner.replace('_', ' '):<26}{n_bytes:>20,}  {both(n_bytes)}"
-        yield f"  {'together':<26}{self.state_bytes:>20,}  {both(self.state_bytes)}"
+        yield f"  {'total':<26}{self.state_bytes:>20,}  {both(self.state_bytes)}"
         yield ""
         yield from self.notes(memory_bytes)
 
     def notes(self, memory_bytes: int | None) -> Iterator[str]:
-        """Yield whether the states alone are too large, and what they leave out."""
+        """Yield whether the states alone are too large, and what the count leaves out."""
         if memory_bytes is not None and self.is_too_large(memory_bytes):
             excess = both(self.state_bytes - memory_bytes)
-            yield f"It does not fit: even without activations {excess} too much."
+            yield f"It doesn't fit: even without activations it needs {excess} more."
         elif memory_bytes is not None:
             left = both(memory_bytes - self.state_bytes)
-            yield f"This leaves {left} for activations; whether they fit is not judged."
+            yield f"This leaves {left} for activations, which may or may not fit."
         yield (
-            f"Activations and temporaries are not predicted for this {self.table.model_type}; "
-            "--trace runs its step without a GPU and without its memory."
+            f"Activations and temporaries are not predicted for this {self.table.model_type}; use "
+            "--trace to run its step on tensors without memory."
         )
 
-    # For programs.
+    # JSON.
 
     def as_json(self) -> dict[str, Any]:
         """Return the parameters as plain data."""
@@ -125,7 +127,7 @@ class ConfigReport:
         }
 
     def states_as_json(self, memory_bytes: int | None) -> dict[str, Any]:
-        """Return the states as plain data, in bytes; `fits` is null where nothing is judged."""
+        """Return the states as plain data, in bytes; `fits` is null if that is unknown."""
         return {
             "by_owner": self.states,
             "state_bytes": self.state_bytes,

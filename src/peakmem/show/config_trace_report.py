@@ -1,4 +1,4 @@
-"""What `peakmem estimate --config --trace` prints: a step of transformers' own class, traced."""
+"""Output of `peakmem estimate --config --trace`: a traced step of transformers' own class."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def print_config_trace(
 ) -> int:
     """Trace the config's step and print it; return the exit status.
 
-    Raises ValueError for what cannot be traced.
+    Raises ValueError if the step can't be traced.
     """
     config = read_config(name)
-    from peakmem.measure.traced_config import trace_config  # here, as it loads torch
+    from peakmem.measure.traced_config import trace_config  # late, because it loads torch
 
     ledger = trace_config(config, recipe)
     fit = Fit(device or BOARDS[-1], ledger)
@@ -59,11 +59,11 @@ def _lines(name: str, model_type: str, fit: Fit, *, was_chosen: bool) -> Iterato
     yield ""
     by_layer = list(layer_lines(fit.ledger))
     yield from [*by_layer, ""] if by_layer else []
-    yield f"The peak comes in the {fit.ledger.peak_phase} phase."
+    yield f"The peak occurs in the {fit.ledger.peak_phase} phase."
     yield from process_lines(fit)
     yield fit_line(fit)
     if was_chosen and fit.fits:
-        yield f"{device.name} is the smallest board here that holds this step."
+        yield f"{device.name} is the smallest listed board that holds this step."
     elif was_chosen:
-        yield f"No board here holds this step; {device.name} is the largest."
+        yield f"No listed board holds this step; {device.name} is the largest."
     yield "Not counted: other libraries' workspaces, and scratch memory inside an operator."

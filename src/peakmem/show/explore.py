@@ -1,4 +1,4 @@
-"""Sliders for a picture that a student's own functions decide; without ipywidgets, the picture."""
+"""Sliders for a picture drawn by a student's own functions; without ipywidgets, the picture."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Draw = Callable[..., tuple["Figure", str]]
 
 
 def explore(draw: Draw, /, **choices: Sequence[Any]) -> Any:
-    """Return a slider for each of `choices`, and the picture that `draw(**values)` makes of them.
+    """Return a slider for each of `choices`, and the picture that `draw(**values)` returns.
 
-    `draw` returns a figure and its description in words. Each slider begins at its middle value.
-    Where a student's function is not written yet or fails, a sentence stands in the picture's
-    place. Without ipywidgets the first picture is shown as it is, and None returned.
+    `draw` returns a figure and its description. Each slider starts at its middle value. If a
+    student's function isn't written yet or fails, a sentence replaces the picture. Without
+    ipywidgets, shows the first picture and returns None.
 
-    Raises ValueError if there is no choice, or one without a value.
+    Raises ValueError if there are no choices, or if a choice has no values.
     """
     if not choices or not all(choices.values()):
-        raise ValueError(f"choices are {choices!r}; expected one at least, with values each")
+        raise ValueError(f"expected at least one choice, each with values, but got {choices!r}")
     first = {name: values[len(values) // 2] for name, values in choices.items()}
     if importlib.util.find_spec("ipywidgets") is None:
         picture = _picture(draw, first)
@@ -58,11 +58,11 @@ def explore(draw: Draw, /, **choices: Sequence[Any]) -> Any:
 
 
 def _picture(draw: Draw, values: dict[str, Any]) -> tuple[Figure, str] | str:
-    """What `draw` returns, or in words why it can't."""
+    """Return `draw`'s picture, or a sentence that says why there is none."""
     try:
         return draw(**values)
     except NotImplementedError:
-        return "The picture is drawn by your own functions: write them first, then run this again."
+        return "Your own functions draw this picture. Write them first, then run this cell again."
     except Exception as error:  # a student's code may raise anything
         return f"With {values}, your functions raise {type(error).__name__}: {error}"
 

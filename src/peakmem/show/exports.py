@@ -1,4 +1,4 @@
-"""What `peakmem estimate --export` prints: a configuration file for a recipe, or for its remedy."""
+"""Output of `peakmem estimate --export`: a configuration file for a recipe, or for its remedy."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from peakmem.specs.recipes import Parallelism, Recipe
 
 __all__ = ["EXPORTS", "print_export"]
 
-#: By the name that is given: what makes the file.
+#: Name of the file's kind -> the function that makes it.
 EXPORTS: Mapping[str, Callable[[ModelShape, Recipe, Parallelism], dict[str, Any]]] = (
     MappingProxyType(
         {"accelerate": accelerate_config, "deepspeed": deepspeed_config, "fsdp": fsdp_config}
     )
 )
-# What each file decides, and not the script that is started with it.
+# The settings that each file decides; others belong to the script that reads it.
 _REPLICAS = frozenset({"data", "zero", "offload", "checkpointing"})
 _SAYS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -35,12 +35,12 @@ _SAYS: Mapping[str, frozenset[str]] = MappingProxyType(
 
 
 def print_export(kind: str, found: Estimate, *, judged: bool) -> int:
-    """Print the file for an estimate and return 0.
+    """Print the file for an estimate, and return 0.
 
-    Where the step is `judged` and does not fit, the file is for the cheapest remedy it can say,
-    and stderr says which one.
+    If the step is `judged` and doesn't fit, the file is for the cheapest remedy that it has
+    settings for, and stderr names the remedy.
 
-    Raises ValueError for an unknown kind, or where no file can be written.
+    Raises ValueError if the kind is unknown or the file has no setting for the recipe.
     """
     if kind not in EXPORTS:
         raise ValueError(f"--export {kind!r} is unknown; use {', '.join(EXPORTS)}")
@@ -52,19 +52,20 @@ def print_export(kind: str, found: Estimate, *, judged: bool) -> int:
 
 
 def _remedys_file(kind: str, found: Estimate) -> dict[str, Any] | None:
-    """Return the file of the cheapest remedy that it can say, and name the remedy on stderr."""
+    """Return the file of the cheapest remedy it has settings for; name the remedy on stderr."""
     for remedy in suggest(found):
         if remedy.changed <= _SAYS[kind]:
             try:
                 made = remedy.estimate
                 config = EXPORTS[kind](found.model, made.recipe, made.parallelism)
-            except ValueError:  # a value of these that the file has no word for
+            except ValueError:  # the file has no setting for a value of the remedy
                 continue
             changes = "; ".join(remedy.changes)
-            print(f"The step does not fit; the file is for: {changes}.", file=sys.stderr)
+            print(f"The step doesn't fit; the file is for this remedy: {changes}.", file=sys.stderr)
             return config
     print(
-        "The step does not fit; the file can say none of the cheapest remedies, and is as asked.",
+        "The step doesn't fit, and the file can express none of the cheapest remedies; it is for "
+        "the step as given.",
         file=sys.stderr,
     )
     return None

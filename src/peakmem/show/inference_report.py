@@ -1,4 +1,4 @@
-"""What `peakmem estimate --inference` prints: weights, KV cache, and how many sequences fit."""
+"""Output of `peakmem estimate --inference`: weights, KV cache, and how many sequences fit."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from peakmem.specs.hardware import BOARDS, Accelerator, smallest_board
 __all__ = ["InferenceReport"]
 
 _NOT_COUNTED = (
-    "Not counted: the temporaries of the prompt's pass, which grow with the tokens processed at "
-    "once, and other libraries' workspaces."
+    "Not counted: other libraries' workspaces, and temporaries for the prompt, which grow with the "
+    "number of tokens processed at once."
 )
 
 
@@ -26,62 +26,61 @@ class InferenceReport:
     name: str
     found: Inference
     device: Accelerator
-    #: Whether the device is the smallest that holds it, and nobody named one.
+    #: Whether the user named no device, so that this is the smallest one that is enough.
     was_chosen: bool
 
     @classmethod
     def of(cls, name: str, found: Inference, device: Accelerator | None) -> InferenceReport:
-        """Take the smallest board that is enough where no device is given."""
+        """Return the report; without a device, on the smallest board that is enough."""
         needed = found.bytes + CONTEXT_BYTES[1]
         chosen = device or smallest_board(needed) or BOARDS[-1]
         return cls(name, found, chosen, was_chosen=device is None)
 
     @property
     def process_bytes(self) -> tuple[int, int]:
-        """What the process takes, at the least and at the most."""
+        """The least and the most bytes that the process takes."""
         if self.device.unified:
             return self.found.bytes, self.found.bytes
         return self.found.bytes + CONTEXT_BYTES[0], self.found.bytes + CONTEXT_BYTES[1]
 
     @property
     def margin_bytes(self) -> int:
-        """What is left of the device's memory at the most."""
+        """The device's memory less the most that the process takes."""
         return self.device.memory_bytes - self.process_bytes[1]
 
     @property
     def largest_batch(self) -> int:
-        """How many sequences fit, with the process at its largest."""
+        """How many sequences fit if the process takes the most."""
         overhead = self.process_bytes[1] - self.found.bytes
         return self.found.largest_batch(self.device.memory_bytes - overhead)
 
     @property
     def fit_line(self) -> str:
-        """Whether it fits, in a sentence."""
+        """A sentence that says whether the model fits."""
         excess = self.process_bytes[0] - self.device.memory_bytes
         if self.margin_bytes >= 0:
-            return f"It fits, with {both(self.margin_bytes)} to spare at the most that it takes."
+            return f"It fits, with at least {both(self.margin_bytes)} to spare."
         if excess <= 0:
-            missing = both(-self.margin_bytes)
-            return f"It may not fit: {missing} are missing for the most that it takes."
-        return f"It does not fit: at the least {both(excess)} too much."
+            return f"It may not fit: it needs up to {both(-self.margin_bytes)} more."
+        return f"It doesn't fit: it needs at least {both(excess)} more."
 
     @property
     def notes(self) -> list[str]:
-        """What is assumed, a sentence each."""
+        """A sentence for each assumption."""
         serving, found = self.found.serving, []
         if serving.quantized:
             found.append(
                 f"Matrices of attention, MLP and experts are in {serving.quantized}, with their "
-                f"scales; all else, and the cache, is in {serving.dtype}."
+                f"scales; everything else, including the cache, is in {serving.dtype}."
             )
         if any(layer.heads == 1 for layer in self.found.cache) and serving.tensor > 1:
-            found.append("Each device keeps the whole cache: there are no heads to share.")
+            found.append("Each device holds the whole cache: there are no heads to split.")
         if any(layer.window for layer in self.found.cache):
-            found.append("Layers with a sliding window keep no more than the window.")
+            found.append("Layers with a sliding window cache only the window.")
         return [*found, _NOT_COUNTED]
 
     def lines(self) -> Iterator[str]:
-        """Yield what is printed without --json."""
+        """Yield the lines of the output without --json."""
         serving, table = self.found.serving, self.found.table
         devices = f"{serving.tensor} x " if serving.tensor > 1 else ""
         where = self.device.name or "one device"
@@ -93,24 +92,24 @@ class InferenceReport:
         for owner, n_bytes in self.found.by_owner().items():
             name = {"kv_cache": "KV cache"}.get(owner, owner)
             yield f"  {name:<26}{n_bytes:>20,}  {both(n_bytes)}"
-        yield f"  {'together':<26}{self.found.bytes:>20,}  {both(self.found.bytes)}"
+        yield f"  {'total':<26}{self.found.bytes:>20,}  {both(self.found.bytes)}"
         memory = f"memory of {self.device.name}" if self.device.name else "memory given"
         n_bytes = self.device.memory_bytes
         yield f"  {memory:<26}{n_bytes:>20,}  {both(n_bytes)}"
         yield ""
         low, high = self.process_bytes
         if high > low:
-            yield f"With the CUDA context and cuBLAS the process takes {both(low)} to {both(high)}."
+            yield f"The process takes {both(low)} to {both(high)} with CUDA's context and cuBLAS."
         yield self.fit_line
         if self.was_chosen and self.margin_bytes >= 0:
-            yield f"{self.device.name} is the smallest board here that holds it."
+            yield f"{self.device.name} is the smallest listed board that holds it."
         elif self.was_chosen:
-            yield f"No board here holds it; {self.device.name} is the largest."
-        yield f"Sequences of {serving.context} tokens that fit: {self.largest_batch}."
+            yield f"No listed board holds it; {self.device.name} is the largest."
+        yield f"Largest batch of {serving.context}-token sequences that fits: {self.largest_batch}."
         yield from self.notes
 
     def as_json(self) -> dict[str, Any]:
-        """Return the same as plain data, in bytes."""
+        """Return the report as plain data, in bytes."""
         return {
             "model": self.name,
             "gpu": self.device.name or None,

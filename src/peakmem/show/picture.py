@@ -1,4 +1,4 @@
-"""Pictures of an estimate or a trace as a file: who holds the peak, and what is live when."""
+"""Picture files of an estimate or a trace: the peak's owners, and live memory over the step."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LIMIT = "memory"
 def save_owners(
     path: str, name: str, by_owner: Mapping[Any, int], memory_bytes: int | None = None
 ) -> None:
-    """Draw bytes by owner as one bar, with the memory as a line.
+    """Draw bytes by owner as one bar, with the device's memory as a line.
 
-    Raises ValueError if the path's ending is no picture's, or it cannot be written.
+    Raises ValueError if the path has another ending than a picture's, or can't be written.
     """
     figure = _figure(path, rows=1)
     _bar(figure.axes[0], name, by_owner, memory_bytes)
@@ -28,11 +28,11 @@ def save_owners(
 
 
 def save_ledger(path: str, name: str, ledger: Ledger, memory_bytes: int | None = None) -> None:
-    """Draw who holds the peak, and below it what is live at each operator, by owner.
+    """Draw the peak by owner, and below it live memory at each operator, by owner.
 
-    Raises ValueError if the path's ending is no picture's, or it cannot be written.
+    Raises ValueError if the path has another ending than a picture's, or can't be written.
     """
-    from peakmem.show.plots.memory import live_by_owner  # here, as it loads matplotlib
+    from peakmem.show.plots.memory import live_by_owner  # late, because it loads matplotlib
 
     figure = _figure(path, rows=2)
     _bar(figure.axes[0], name, ledger.by_owner(), memory_bytes)
@@ -53,7 +53,7 @@ def _bar(ax: Any, name: str, by_owner: Mapping[Any, int], memory_bytes: int | No
 def _figure(path: str, rows: int) -> Any:
     if Path(path).suffix not in _ENDINGS:
         raise ValueError(f"--plot {path!r} is no picture; expected a name in {', '.join(_ENDINGS)}")
-    from matplotlib.figure import Figure  # here, so that what draws nothing starts at once
+    from matplotlib.figure import Figure  # late, because matplotlib is slow to load
 
     figure = Figure(figsize=(9, 2.8 * rows), layout="constrained")
     figure.subplots(rows)

@@ -1,4 +1,4 @@
-"""What `peakmem snapshot` prints and draws of a recorded memory snapshot: who holds its peak."""
+"""Output of `peakmem snapshot`: the owners of the peak in a recorded memory snapshot."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ __all__ = ["draw_snapshot", "snapshot_lines", "snapshot_report"]
 
 _MOST_LINES = 12
 
-#: What would shrink what an owner holds.
+#: Owner -> ways to shrink its memory.
 _REMEDIES: dict[Owner, str] = {
     "parameter": "parameters: fewer bits (bf16, a quantized base), or shards on several devices",
     "gradient": "gradients: update each in backward, accumulate in 16 bits, or shard them",
     "optimizer_state": "optimizer state: 8-bit moments, shards (ZeRO), or offload to the host",
     "activation": "activations: checkpointing, flash attention, a smaller micro-batch, or a swap",
-    "logits": "logits: compute the loss in chunks of tokens, so that they are never all alive",
+    "logits": "logits: compute the loss in chunks of tokens, so that they are never all live",
     "temporary": "temporaries: an optimizer without foreach, in-place or fused operations",
 }
 
 
 def snapshot_report(path: str, *, device: int = 0, plot: str | None = None) -> list[str]:
-    """Return what there is to print of a snapshot's file; draw it into the file `plot`, if given.
+    """Return the lines to print about a snapshot's file; draw it into the file `plot`, if given.
 
-    Raises ValueError if the file is no snapshot, or has no such device, and OSError if it can't be
-    read or written.
+    Raises ValueError if the file isn't a snapshot or has no such device, and OSError if a file
+    can't be read or written.
     """
     ledger = ledger_of_snapshot(read_snapshot(path), device)
     lines = list(snapshot_lines(ledger))
     if plot is not None:
         draw_snapshot(ledger).savefig(plot)
-        lines += ["", f"drawn into {plot}"]
+        lines += ["", f"plot written to {plot}"]
     return lines
 
 
 def snapshot_lines(ledger: Ledger) -> Iterator[str]:
-    """Yield the peak, its owners, the source lines that hold it, and what would shrink it."""
+    """Yield the peak, its owners, the source lines that hold it, and ways to shrink it."""
     peak = ledger.peak_bytes
     yield f"peak: {both(peak)}, at event {ledger.peak_event} of {len(ledger.events) - 1}"
     yield ""
@@ -57,14 +57,14 @@ def snapshot_lines(ledger: Ledger) -> Iterator[str]:
     if rest := places[_MOST_LINES:]:
         yield f"        and {len(rest)} more places: {both(sum(n for _, n in rest))}"
     yield ""
-    yield "What would shrink it, the largest first:"
+    yield "What would shrink it, largest first:"
     yield from (f"- {_REMEDIES[owner]}" for owner, _ in owners if owner in _REMEDIES)
     if any(tensor.name == BEFORE for tensor in ledger.live()):
-        yield f'What was there {BEFORE} has no stack, and is among "temporary".'
+        yield f'Memory allocated {BEFORE} has no stack and counts as "temporary".'
 
 
 def _by_place(ledger: Ledger) -> list[tuple[tuple[str, str], int]]:
-    """Source lines and modules with what they hold at the peak, the largest first."""
+    """Return source lines and modules with their bytes at the peak, the largest first."""
     places: dict[tuple[str, str], int] = {}
     for tensor in ledger.live():
         place = tensor.name, tensor.layer
@@ -73,8 +73,8 @@ def _by_place(ledger: Ledger) -> list[tuple[tuple[str, str], int]]:
 
 
 def draw_snapshot(ledger: Ledger) -> Figure:
-    """Return live memory over the events of the recording, stacked by owner, the peak marked."""
-    from matplotlib.figure import Figure  # here, so that the command alone starts at once
+    """Return a plot of live memory over the recording, stacked by owner, with the peak marked."""
+    from matplotlib.figure import Figure  # late, because matplotlib is slow to load
 
     from peakmem.show.plots.memory import live_by_owner
 

@@ -1,4 +1,4 @@
-"""What `peakmem estimate` prints of a step: who holds the peak, and whether it fits."""
+"""Output of `peakmem estimate`: the peak's owners and layers, and whether the step fits."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["batch_line", "fit_line", "layer_lines", "owner_lines", "process_line
 
 
 def owner_lines(ledger: Ledger) -> Iterator[str]:
-    """Yield what is live at the peak by owner, and the peak."""
+    """Yield the bytes live at the peak by owner, and their sum."""
     for owner, n_bytes in ledger.by_owner().items():
         yield f"  {owner.replace('_', ' '):<26}{n_bytes:>20,}  {both(n_bytes)}"
     yield f"  {'peak':<26}{ledger.peak_bytes:>20,}  {both(ledger.peak_bytes)}"
 
 
 def layer_lines(ledger: Ledger) -> Iterator[str]:
-    """Yield what is live at the peak by layer; neighbours that are alike share a line.
+    """Yield the bytes live at the peak by layer; equal neighbours share a line.
 
-    Nothing if no layer is known.
+    Yields nothing if no layer is known.
     """
     by_layer = {layer: sum(of.values()) for layer, of in ledger.by_layer().items()}
     outside = by_layer.pop("", 0)
@@ -33,15 +33,15 @@ def layer_lines(ledger: Ledger) -> Iterator[str]:
     rows = {
         _range(list(alike)): n_bytes
         for n_bytes, alike in groupby(by_layer, key=by_layer.__getitem__)
-    } | {"in no layer": outside}
+    } | {"outside any layer": outside}
     width = max(26, *map(len, rows))
-    yield f"{'the same by layer':<{width + 2}}{'bytes':>20}"
+    yield f"{'by layer':<{width + 2}}{'bytes':>20}"
     for name, n_bytes in rows.items():
         yield f"  {name:<{width}}{n_bytes:>20,}  {both(n_bytes)}"
 
 
 def _range(layers: list[str]) -> str:
-    """Return neighbours' names in short, such as "blocks.0 to 11, each"."""
+    """Return the names of neighbours in short, such as "blocks.0 to 11, each"."""
     if len(layers) == 1:
         return layers[0]
     before, last = layers[0].rpartition(".")[0], layers[-1]
@@ -49,52 +49,52 @@ def _range(layers: list[str]) -> str:
 
 
 def process_lines(found: Fit) -> Iterator[str]:
-    """Yield what comes on top of the peak; nothing on a device that shares the host's memory."""
+    """Yield the memory on top of the peak; nothing on a device that shares the host's memory."""
     if found.device.unified:
         return
     low, high = found.process_bytes
     reserved = both(found.allocation.reserved_bytes)
     yield f"Torch's allocator reserves {reserved}, without expandable segments."
     yield (
-        f"With the CUDA context and cuBLAS, {both(CONTEXT_BYTES[0])} to {both(CONTEXT_BYTES[1])}, "
-        f"the process takes {both(low)} to {both(high)}."
+        f"The CUDA context and cuBLAS add {both(CONTEXT_BYTES[0])} to {both(CONTEXT_BYTES[1])}, "
+        f"so the process takes {both(low)} to {both(high)}."
     )
 
 
 def fit_line(found: Fit) -> str:
-    """Return whether it fits by all that `process_lines` says."""
+    """Return a sentence that says whether the whole process fits."""
     if found.fits:
-        return f"It fits, with {both(found.margin_bytes)} to spare at the most that it takes."
+        return f"It fits, with at least {both(found.margin_bytes)} to spare."
     if found.excess_bytes:
-        return f"It does not fit: at the least {both(found.excess_bytes)} too much."
-    return f"It may not fit: {both(-found.margin_bytes)} are missing for the most that it takes."
+        return f"It doesn't fit: it needs at least {both(found.excess_bytes)} more."
+    return f"It may not fit: it needs up to {both(-found.margin_bytes)} more."
 
 
 def batch_line(found: Estimate) -> str:
-    """Return how many sequences fit at once."""
+    """Return a sentence that says how many sequences fit at once."""
     n, device = largest_batch(found), found.device.name or "this device"
-    return f"Sequences of {found.recipe.sequence} tokens that fit on {device} at once: {n}."
+    return f"Largest batch of {found.recipe.sequence}-token sequences that fits on {device}: {n}."
 
 
 def verdict_lines(found: Estimate) -> Iterator[str]:
-    """Yield whether it fits and, where not, what would make it fit."""
+    """Yield whether the step fits and, if it doesn't, changes that would make it fit."""
     yield fit_line(found)
     if found.fits:
         return
     if found.verdict == "reduce activations":
-        yield "Reduce activations: with fewer sequences at a time it would fit."
+        yield "Reduce activations: it would fit with fewer sequences at a time."
     elif found.verdict == "no batch size can fix this":
         share = found.state_bytes / found.peak_bytes
         yield (
-            "No batch size can fix this: one sequence at a time is too much. At the peak, weights, "
-            f"gradients and optimizer state are {share:.0%} of what is live."
+            "No batch size can fix this: even one sequence is too much. At the peak, weights, "
+            f"gradients and optimizer state make up {share:.0%} of live memory."
         )
     cheapest = suggest(found)
     rates = "" if found.device.name else " at a similar board's rates"
     yield (
-        f"Cheapest changes that would fit (device time a sequence{rates}, now = 1):"
+        f"Cheapest changes that make it fit (device time per sequence{rates}, now = 1):"
         if cheapest
-        else "Nothing that was tried makes it fit; take a smaller model or a larger device."
+        else "No known change makes it fit; use a smaller model or a larger device."
     )
     for suggestion in cheapest:
         size = both(suggestion.estimate.needed_bytes)

@@ -1,4 +1,4 @@
-"""What `peakmem trace` prints of a script: when its peak comes, and who holds it."""
+"""Output of `peakmem trace`: a script's peak, its moment, and its owners."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LARGEST = 5
 def print_trace(
     script: str, arguments: Sequence[str], profile: str, plot: str | None, *, as_json: bool
 ) -> int:
-    """Trace a script, print who holds its peak, and return 0.
+    """Trace a script, print its peak by owner, and return 0.
 
-    Raises ValueError for a script that is not there, fails, or cannot be traced.
+    Raises ValueError if the script is missing, fails, or can't be traced.
     """
-    from peakmem.measure.tracing import trace_script  # here, as it loads torch
+    from peakmem.measure.tracing import trace_script  # late, because it loads torch
 
     try:
         ledger = trace_script(script, arguments, profile)
@@ -45,7 +45,7 @@ def _lines(script: str, ledger: Ledger) -> list[str]:
         *owner_lines(ledger),
         "",
         *layer_lines(ledger),
-        f"The peak comes in the {event.phase} phase, at {event.name}.",
+        f"The peak occurs in the {event.phase} phase, at {event.name}.",
         f"{'largest at the peak':<28}{'bytes':>20}",
     ]
     for tensor in ledger.live()[:_LARGEST]:

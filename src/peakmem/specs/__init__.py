@@ -1,4 +1,4 @@
-"""What is trained and on what, as data: models, accelerators, recipes, and a step's ledger."""
+"""Models, accelerators, recipes and ledgers as data: the input and output of a prediction."""
 
 from peakmem.core.lazy import loader
 

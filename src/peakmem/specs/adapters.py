@@ -1,7 +1,7 @@
-"""Which layers get LoRA's adapters: names as Hugging Face and PEFT have them, or as blocks here do.
+"""LoRA's target layers, by the names of Hugging Face and PEFT or by those of this library.
 
-`attention`, `mlp` and `all-linear` stand for every matrix of that kind. Embeddings, heads, routers
-and stacked experts get none, as under PEFT's `all-linear`.
+`attention`, `mlp` and `all-linear` name every matrix of that kind. As under PEFT's `all-linear`,
+embeddings, heads, routers and stacked experts get no adapter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["adapted_groups", "adapted_layers", "read_targets"]
 
 _ALL = "all-linear"
 
-#: Names in transformers -> the layers of a block here.
+#: Names in transformers -> this library's layers of a block.
 _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "q_proj": ("attention.q",),
@@ -25,7 +25,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "gate_proj": ("mlp.gate",),
         "up_proj": ("mlp.up",),
         "down_proj": ("mlp.down",),
-        # GPT-2 has one name for two layers.
+        # GPT-2 uses one name for two layers.
         "c_attn": ("attention.qkv",),
         "c_fc": ("mlp.up",),
         "c_proj": ("attention.out", "mlp.down"),
@@ -37,22 +37,22 @@ _GROUPS: Mapping[str, tuple[Group, ...]] = MappingProxyType(
 
 
 def read_targets(text: str) -> tuple[str, ...]:
-    """Return the names of a list such as "q_proj,v_proj"; ValueError if it has none.
+    """Return the names in a list such as "q_proj,v_proj". Raises ValueError if it has none.
 
     >>> read_targets("q_proj, v_proj")
     ('q_proj', 'v_proj')
     """
     found = tuple(filter(None, (name.strip() for name in text.split(","))))
     if not found:
-        raise ValueError("expected names of layers such as 'q_proj,v_proj', but got none")
+        raise ValueError(f"expected names of layers such as 'q_proj,v_proj', but got {text!r}")
     return found
 
 
 def adapted_layers(targets: Iterable[str], known: Iterable[str]) -> set[str]:
-    """Return those of the layers `known` (such as "mlp.up") that the targets name.
+    """Return the layers among `known` (such as "mlp.up") that the targets name.
 
-    "attention.qkv" stands for queries, keys and values where each has a matrix of its own. Raises
-    ValueError for a target that names none of the layers.
+    "attention.qkv" also names separate matrices of queries, keys and values. Raises ValueError if a
+    target names none of the layers.
 
     >>> sorted(adapted_layers(["all-linear"], ["attention.q", "mlp.up"]))
     ['attention.q', 'mlp.up']
@@ -64,7 +64,7 @@ def adapted_layers(targets: Iterable[str], known: Iterable[str]) -> set[str]:
         if not named:
             names = sorted({*_GROUPS, *layers, *(n for n in _NAMES if layers & {*_NAMES[n]})})
             raise ValueError(
-                f"lora_targets={targets!r}: the model has no layers {target!r}; choose of "
+                f"lora_targets={targets!r}: the model has no layers {target!r}; choose from "
                 f"{', '.join(names)}"
             )
         found |= named
@@ -83,7 +83,7 @@ def _is_named(layer: str, target: str) -> bool:
 def adapted_groups(targets: Iterable[str]) -> set[Group]:
     """Return the groups of a parameter table that the targets name.
 
-    Raises ValueError for the name of a single layer, which a table does not have.
+    Raises ValueError if a target names a single layer: a table knows only groups.
 
     >>> adapted_groups(["attention"])
     {'attention'}

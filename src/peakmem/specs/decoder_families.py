@@ -1,11 +1,11 @@
 """Parameters of decoder-only families, read from their configs: GPT, Llama, Gemma, DeepSeek, ...
 
-Each function lists the parameters of the family's `...ForCausalLM` in transformers. Where a config
-may leave an entry out, the default is that of the family's config class there.
+Each function lists the parameters of the family's `...ForCausalLM` in transformers. The default of
+an optional entry is that of the family's config class in transformers.
 
 Names in shapes: d hidden size, V vocabulary, E routed experts.
 
-Long because families borrow each other's layers, and are read side by side.
+Long because families share layers, and comparing them takes one page.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = [
 ]
 
 
-# GPT and its kin: layer norms, biases, an MLP of two matrices.
+# GPT-like families: layer norms, biases, an MLP of two matrices.
 
 
 def gpt2(config: ModelConfig) -> list[Parameter]:
-    """Queries, keys and values come of one matrix, which is stored transposed (d, 3d)."""
+    """Return GPT-2: one matrix for queries, keys and values, stored transposed (d, 3d)."""
     d, vocab = config.size("n_embd", "hidden_size"), config.size("vocab_size")
     inner = config.size("n_inner", default=4 * d)
     layer = [*layer_norm(d), *layer_norm(d)]
@@ -61,7 +61,7 @@ def gpt2(config: ModelConfig) -> list[Parameter]:
 
 
 def gpt_neox(config: ModelConfig) -> list[Parameter]:
-    """Queries, keys and values come of one matrix (3d, d); positions rotate."""
+    """Return GPT-NeoX: one matrix (3d, d) for queries, keys and values; rotary positions."""
     d, vocab, inner = _widths(config)
     bias = config.flag("attention_bias", default=True)
     layer = [
@@ -80,7 +80,7 @@ def gpt_neox(config: ModelConfig) -> list[Parameter]:
 
 
 def opt(config: ModelConfig) -> list[Parameter]:
-    """Its table of positions has two rows more than positions, and embeddings may be narrower."""
+    """Return OPT: two rows more than positions, and embeddings that may be narrower than d."""
     d, vocab = config.size("hidden_size"), config.size("vocab_size")
     narrow = config.size("word_embed_proj_dim", default=d)
     bias = config.flag("enable_bias", default=True)
@@ -104,7 +104,7 @@ def opt(config: ModelConfig) -> list[Parameter]:
 
 
 def phi(config: ModelConfig) -> list[Parameter]:
-    """One norm a layer, for attention and MLP alike; the head has a bias."""
+    """Return Phi: one norm in each layer, shared by attention and MLP; a head with a bias."""
     d, vocab, inner = _widths(config)
     heads = config.size("num_attention_heads")
     layer = [
@@ -123,11 +123,11 @@ def phi(config: ModelConfig) -> list[Parameter]:
     ]
 
 
-# Llama and its kin: RMS norms, grouped heads, a gated MLP.
+# Llama-like families: RMS norms, grouped heads, a gated MLP.
 
 
 def llama(config: ModelConfig) -> list[Parameter]:
-    """As many heads of keys and values as queries, where the config has no number of its own."""
+    """Return Llama: by default, as many key and value heads as query heads."""
     bias = config.flag("attention_bias", default=False)
     heads = config.size("num_attention_heads")
     attention = _attention(config, bias=bias, out_bias=bias, kv_heads=heads)
@@ -137,29 +137,29 @@ def llama(config: ModelConfig) -> list[Parameter]:
 
 
 def mistral(config: ModelConfig) -> list[Parameter]:
-    """No biases."""
+    """Return Mistral: no biases."""
     return _gated_decoder(config, _attention(config, bias=False, out_bias=False), tied=False)
 
 
 def qwen2(config: ModelConfig) -> list[Parameter]:
-    """Biases at queries, keys and values only."""
+    """Return Qwen2: biases for queries, keys and values only."""
     return _gated_decoder(config, _attention(config, bias=True, out_bias=False), tied=False)
 
 
 def qwen3(config: ModelConfig) -> list[Parameter]:
-    """A norm over each head's queries and keys."""
+    """Return Qwen3: a norm over each head's queries and keys."""
     return _gated_decoder(config, _normed_attention(config, head_dim=128), tied=False)
 
 
 def gemma2(config: ModelConfig) -> list[Parameter]:
-    """Norms before and after both attention and MLP."""
+    """Return Gemma 2: norms before and after both attention and MLP."""
     bias = config.flag("attention_bias", default=False)
     attention = _attention(config, bias=bias, out_bias=bias, head_dim=256)
     return _gated_decoder(config, attention, norms=4, tied=True)
 
 
 def gemma3(config: ModelConfig) -> list[Parameter]:
-    """Gemma 2's four norms and Qwen 3's norms over heads."""
+    """Return Gemma 3: Gemma 2's four norms, and Qwen3's norms over heads."""
     return _gated_decoder(config, _normed_attention(config, head_dim=256), norms=4, tied=True)
 
 
@@ -167,7 +167,7 @@ def gemma3(config: ModelConfig) -> list[Parameter]:
 
 
 def mixtral(config: ModelConfig) -> list[Parameter]:
-    """Every layer's MLP is a mixture."""
+    """Return Mixtral: a mixture of experts in every layer."""
     layers = config.size("num_hidden_layers")
     mixture = _mixture(config, config.size("intermediate_size"))
     attention = _attention(config, bias=False, out_bias=False)
@@ -175,7 +175,7 @@ def mixtral(config: ModelConfig) -> list[Parameter]:
 
 
 def qwen2_moe(config: ModelConfig) -> list[Parameter]:
-    """Beside the routed experts a shared one, with a gate of its own."""
+    """Return Qwen2-MoE: routed experts, and a shared expert with a gate of its own."""
     d = config.size("hidden_size")
     mixture = [
         *_mixture(config, config.size("moe_intermediate_size")),
@@ -187,18 +187,18 @@ def qwen2_moe(config: ModelConfig) -> list[Parameter]:
 
 
 def qwen3_moe(config: ModelConfig) -> list[Parameter]:
-    """Routed experts only."""
+    """Return Qwen3-MoE: routed experts only."""
     mixture = _mixture(config, config.size("moe_intermediate_size"))
     return _qwen_moe(config, _normed_attention(config), mixture)
 
 
 def deepseek_v2(config: ModelConfig) -> list[Parameter]:
-    """Latent attention; the first layers are dense, the others have routed and shared experts."""
+    """Return DeepSeek-V2: latent attention; dense layers first, then routed and shared experts."""
     return _deepseek(config, dense_first=0, bias=config.flag("mlp_bias", default=False))
 
 
 def deepseek_v3(config: ModelConfig) -> list[Parameter]:
-    """As V2. The layer that predicts a second token is no part of the causal model."""
+    """Return DeepSeek-V3: like V2. The causal model has no multi-token prediction layer."""
     return _deepseek(config, dense_first=3, bias=False)
 
 
@@ -218,7 +218,10 @@ def _qwen_moe(
     attention: list[Parameter],
     mixture: list[Parameter],
 ) -> list[Parameter]:
-    """Every `decoder_sparse_step`-th layer has a mixture, those of `mlp_only_layers` excepted."""
+    """Return a model with a mixture in each `decoder_sparse_step`-th layer.
+
+    The layers in `mlp_only_layers` are excepted.
+    """
     d, _, inner = _widths(config)
     layers, step = config.size("num_hidden_layers"), config.size("decoder_sparse_step", default=1)
     named: Any = config.values.get("mlp_only_layers") or []
@@ -273,7 +276,7 @@ def _decoder(
 
 
 def _untied_head(config: ModelConfig, vocab: int, d: int, *, tied: bool) -> list[Parameter]:
-    """Return the head; nothing if it is the embedding. `tied` is the family's default."""
+    """Return the head; empty if it is tied to the embedding. `tied` is the family's default."""
     is_tied = config.flag("tie_word_embeddings", default=tied)
     return [] if is_tied else [Parameter("head", (vocab, d))]
 
@@ -295,10 +298,10 @@ def _attention(
     head_dim: int | None = None,
     kv_heads: int | None = None,
 ) -> list[Parameter]:
-    """Return queries, keys, values and what joins the heads.
+    """Return the matrices of queries, keys and values, and the output matrix.
 
-    `head_dim` and `kv_heads` are the family's defaults; without them heads share d equally, and
-    the number of key and value heads must be in the config.
+    `head_dim` and `kv_heads` are the family's defaults. Without them, heads share d equally, and
+    the config must have the number of key and value heads.
     """
     d, heads = config.size("hidden_size"), config.size("num_attention_heads")
     width = config.size("head_dim", default=head_dim or d // heads)

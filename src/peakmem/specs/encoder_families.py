@@ -14,7 +14,7 @@ __all__ = ["bert", "t5", "vit"]
 
 
 def bert(config: ModelConfig) -> list[Parameter]:
-    """The masked language model: an encoder, and a head that transforms before it decodes."""
+    """Return a masked language model: an encoder, and a head that transforms before it decodes."""
     d, vocab = config.size("hidden_size"), config.size("vocab_size")
     tables = (
         vocab,
@@ -35,7 +35,10 @@ def bert(config: ModelConfig) -> list[Parameter]:
 
 
 def t5(config: ModelConfig) -> list[Parameter]:
-    """The encoder and the decoder, which share the embedding; in their first layers, distances."""
+    """Return an encoder and a decoder that share the embedding.
+
+    The first layer of each has a table of relative distances.
+    """
     d, vocab = config.size("d_model", "hidden_size"), config.size("vocab_size")
     layers = config.size("num_layers", "num_hidden_layers")
     heads = config.size("num_heads", "num_attention_heads")
@@ -47,7 +50,7 @@ def t5(config: ModelConfig) -> list[Parameter]:
     found = [
         Parameter("embedding", (vocab, d)),
         *repeated([norm, *attention, norm, *mlp], layers),
-        # A decoder's layer attends to the encoder as well.
+        # A decoder layer attends to the encoder as well.
         *repeated(
             [norm, *attention, norm, *attention, norm, *mlp],
             config.size("num_decoder_layers", default=layers),
@@ -55,13 +58,13 @@ def t5(config: ModelConfig) -> list[Parameter]:
         Parameter("attention", distances, copies=2),
         Parameter("norm", (d,), copies=2),
     ]
-    # Version 1.1 and Flan-T5 have a head of their own in their weights.
+    # T5 1.1 and Flan-T5 have an untied head.
     tied = config.flag("tie_word_embeddings", default=True)
     return found if tied else [*found, Parameter("head", (vocab, d))]
 
 
 def vit(config: ModelConfig) -> list[Parameter]:
-    """The image classifier: patches, a token for the class, an encoder and a linear head."""
+    """Return an image classifier: patches, a class token, an encoder and a linear head."""
     d, channels = config.size("hidden_size"), config.size("num_channels", default=3)
     image, patch = (_height_and_width(config, name) for name in ("image_size", "patch_size"))
     patches = (image[0] // patch[0]) * (image[1] // patch[1])
@@ -94,7 +97,7 @@ def _t5_mlp(config: ModelConfig, d: int) -> list[Parameter]:
 
 
 def _height_and_width(config: ModelConfig, name: str) -> tuple[int, int]:
-    """Return a size that the config has as one number or as two."""
+    """Return a size as height and width; the config may have one number for both."""
     value: Any = config.values.get(name)
     if isinstance(value, list) and len(value) == 2:
         height, width = (
@@ -105,7 +108,7 @@ def _height_and_width(config: ModelConfig, name: str) -> tuple[int, int]:
 
 
 def _labels(config: ModelConfig) -> int:
-    """Return how many classes the labels name; transformers' 2 if the config names none."""
+    """Return the number of labels; if the config has none, 2, as in transformers."""
     names = config.values.get("id2label")
     if isinstance(names, dict) and names:
         return len(names)
@@ -113,7 +116,7 @@ def _labels(config: ModelConfig) -> int:
 
 
 def _layer(d: int, inner: int, *, qkv_bias: bool = True) -> list[Parameter]:
-    """Return an encoder's layer: attention, an MLP of two matrices, two layer norms."""
+    """Return an encoder layer: attention, an MLP of two matrices, two layer norms."""
     sizes: tuple[tuple[Group, int, int, bool], ...] = (
         ("attention", d, d, qkv_bias),
         ("attention", d, d, qkv_bias),

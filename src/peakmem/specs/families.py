@@ -1,4 +1,4 @@
-"""Which model families are read from a config alone, and the parameters of each."""
+"""Model families whose parameters follow from a Hugging Face config alone."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from peakmem.specs.parameter_table import Parameter, ParameterTable
 
 __all__ = ["FAMILIES", "read_parameters", "step_shape"]
 
-#: By model_type: the class of transformers that is read, and the function that lists its
-#: parameters.
+#: model_type -> the class in transformers, and the function that lists its parameters.
 FAMILIES: Mapping[str, tuple[str, Callable[[ModelConfig], list[Parameter]]]] = MappingProxyType(
     {
         "gpt2": ("GPT2LMHeadModel", decoders.gpt2),
@@ -40,10 +39,10 @@ FAMILIES: Mapping[str, tuple[str, Callable[[ModelConfig], list[Parameter]]]] = M
 
 
 def read_parameters(config: ModelConfig) -> ParameterTable | None:
-    """Return the parameters of a family that is known here; None for any other class.
+    """Return the parameters of a model of a known family; None for any other model.
 
-    A known family under another class, such as a classifier, is not known, nor is one with
-    cross-attention. Raises ValueError, with the entry's name, where the config lacks a size.
+    A known family with another class (a classifier, say) or with cross-attention counts as unknown.
+    Raises ValueError, naming the entry, if the config lacks a size.
 
     >>> sizes = dict(n_layer=12, n_embd=768, n_head=12, n_positions=1024, vocab_size=50257)
     >>> read_parameters(ModelConfig("config.json", {"model_type": "gpt2", **sizes})).total
@@ -57,11 +56,11 @@ def read_parameters(config: ModelConfig) -> ParameterTable | None:
 
 
 def step_shape(config: ModelConfig, name: str, sequence: int) -> ModelShape | None:
-    """Return the config as a shape that `predict` has rules for; None for another.
+    """Return the config as a shape that `predict` has rules for; None for any other model.
 
-    These are GPT-2 with a GELU, and Llama and Mistral without biases, with SiLU and without
-    dropout. A sliding window must be longer than the sequence: a shorter one needs a mask, which
-    the rules leave out. A GPT-2's dropout is the recipe's, whatever its config says.
+    There are rules for GPT-2 with a GELU, and for Llama and Mistral without biases, with SiLU and
+    without dropout. A sliding window must be longer than the sequence: a shorter one needs a mask,
+    which the rules leave out. GPT-2's dropout comes from the recipe, not from the config.
     """
     if read_parameters(config) is None:
         return None
@@ -72,7 +71,7 @@ def step_shape(config: ModelConfig, name: str, sequence: int) -> ModelShape | No
     return None
 
 
-# Names of the function in one operator, exact or by its tanh formula: either keeps its input.
+# The exact GELU and its tanh approximation: either is one operator, and saves its input.
 _GELUS: Mapping[str, Activation] = MappingProxyType(
     {"gelu_new": "gelu_new", "gelu": "gelu", "gelu_pytorch_tanh": "gelu"}
 )

@@ -1,17 +1,17 @@
 """Accelerators as data: memory, bandwidths and arithmetic rates, each row with its source.
 
-Rates and bandwidths are those of the data sheets; memory is what a tool on such a board reports.
-Four conventions make them comparable:
+Rates and bandwidths come from data sheets; memory is what a tool reports on such a board. Four
+conventions make the figures comparable:
 
 - Memory is what the driver offers a program, as `torch.cuda.get_device_properties` or `deviceQuery`
-  print it. A board sold with "80 GB" has 80 GiB, of which the driver keeps some: an A100 reports
-  79.25 GiB. Boards with GDDR6 and ECC lose another 6 % to its bits. A driver's release moves the
-  figure by up to 1 %. What a process's own CUDA context takes is not taken off.
-- On a Mac the GPU shares the host's memory, and Metal recommends how much of it a program uses:
-  two thirds here, and more under newer systems.
-- Arithmetic rates are dense. Data sheets since the A100 also print rates "with sparsity", which are
-  twice as high and hold only for matrices with two zeros in every four numbers.
-- Links count one direction. Data sheets print both directions added up.
+  print it. A board sold with "80 GB" has 80 GiB, of which the driver reserves some: an A100 reports
+  79.25 GiB. On boards with GDDR6, ECC bits take another 6 %. Driver releases move the figure by up
+  to 1 %. The process's own CUDA context is not subtracted.
+- On a Mac, the GPU shares the host's memory, and Metal recommends how much of it a program should
+  use: two thirds in these rows, and more on newer systems.
+- Arithmetic rates are dense. Since the A100, data sheets also print rates "with sparsity", which
+  are twice as high and hold only for matrices with two zeros in every four numbers.
+- Links count one direction. Data sheets print the sum of both directions.
 """
 
 from __future__ import annotations
@@ -36,45 +36,47 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Memory:
-    """How much device memory a program can have, and who says so."""
+    """The device memory that a program can use, and the source of the figure."""
 
     bytes: int
-    #: Which tool printed the figure and where, or how it was estimated.
+    #: The tool that printed the figure and where, or how it was estimated.
     source: str
-    #: Whether a tool printed it on such a device; False for an estimate from the data sheet.
+    #: Whether a tool printed it on such a device; if not, it is an estimate from the data sheet.
     reported: bool = True
 
 
 @dataclass(frozen=True)
 class Accelerator:
-    """One device of one kind."""
+    """A model of accelerator; the figures are those of one device."""
 
-    #: Its key in ACCELERATORS; empty for one that is known by its memory alone.
+    #: Its key in ACCELERATORS; empty for a device that is known by its memory alone.
     name: str
     #: Device memory, with its own source.
     memory: Memory
     #: Between the processor and its memory.
     bandwidth_bytes_per_s: int
-    #: To the host's memory, one direction.
+    #: To host memory, one direction.
     host_link_bytes_per_s: int
-    #: To another such device, one direction, all links together; equal to the host's link where
-    #: there is no faster one.
+    #: To another such device, one direction, sum of all links; the host's link if there is no
+    #: faster one.
     peer_link_bytes_per_s: int
-    #: Dense 10^12 operations a second by format: fp32, tf32, bf16, fp16, fp8. A format that the
-    #: device has no fast arithmetic for is absent.
+    #: Dense rate by format (fp32, tf32, bf16, fp16, fp8), in 10^12 operations per second. Formats
+    #: without fast arithmetic are absent.
     tflops: Mapping[str, float]
-    #: Where all figures but the memory's are printed.
+    #: Source of all figures except memory.
     source: str
-    #: Whether it shares the host's memory, so that there is nothing to offload to.
+    #: Whether it shares the host's memory, so that offloading has nowhere to go.
     unified: bool = False
 
     @property
     def memory_bytes(self) -> int:
-        """Device memory that a program can have."""
+        """Device memory that a program can use."""
         return self.memory.bytes
 
     def flops_per_s(self, fmt: str) -> float:
-        """Return dense operations a second in a format; ValueError where it has none.
+        """Return the dense operations per second in a format.
+
+        Raises ValueError, listing the device's formats, if there is no rate for it.
 
         >>> accelerator("a100-80gb").flops_per_s("bf16")
         312000000000000.0
@@ -131,12 +133,12 @@ _DEVICE_QUERY = "CUDA's deviceQuery"
 
 
 def _gib(printed: float, source: str) -> Memory:
-    """Return what a tool prints in GiB, to two places."""
+    """Return memory that a tool printed in GiB, to two decimal places."""
     return Memory(round(printed * 100) * GiB // 100, source)
 
 
 def _estimated(sold_gib: int) -> Memory:
-    """Return a careful estimate: below the share that any board without ECC bits reports."""
+    """Return a conservative estimate: every board without ECC bits reports a larger share."""
     return Memory(
         sold_gib * GiB * 95 // 100, f"estimate: 95 % of the {sold_gib} GiB sold", reported=False
     )
@@ -146,8 +148,8 @@ def _metal(printed_bytes: int, where: str) -> Memory:
     return Memory(printed_bytes, f"Metal's recommendedMaxWorkingSetSize, {where}")
 
 
-# What each board's memory was seen to be. Where an address is missing, the source is the tool's
-# output in a public log.
+# Each board's memory as reported. Without an address, the source is a tool's output in a public
+# log.
 _MEMORY = {
     "v100-16gb": Memory(16160 * MiB, _PROPERTIES),
     "v100-32gb": _gib(31.74, f"{_OUT_OF_MEMORY}, github.com/liucongg/ChatGLM-Finetuning/issues/73"),
@@ -236,7 +238,7 @@ ACCELERATORS: Mapping[str, Accelerator] = MappingProxyType(
     }
 )
 
-#: What can be put into a machine, so no Macs, from the least memory to the most.
+#: Devices that fit into any machine, so no Macs, in ascending order of memory.
 BOARDS: tuple[Accelerator, ...] = tuple(
     sorted(
         (device for device in ACCELERATORS.values() if not device.unified),
@@ -246,9 +248,9 @@ BOARDS: tuple[Accelerator, ...] = tuple(
 
 
 def accelerator(name: str) -> Accelerator:
-    """Return the accelerator of that name; ValueError, with the names there are, for another.
+    """Return the accelerator of that name. Raises ValueError, listing all names, for any other.
 
-    SXM boards where the name does not say PCIe.
+    Names without "pcie" mean SXM boards where a model has both.
 
     >>> accelerator("h100-80gb-pcie").memory_bytes // 2**20
     81008
@@ -260,7 +262,7 @@ def accelerator(name: str) -> Accelerator:
 
 
 def smallest_board(n_bytes: int) -> Accelerator | None:
-    """Return the board with the least memory that still holds so much; None if none does.
+    """Return the board with the least memory that holds `n_bytes`; None if none does.
 
     >>> smallest_board(20 * 10**9).name
     'l4-24gb'
@@ -269,9 +271,9 @@ def smallest_board(n_bytes: int) -> Accelerator | None:
 
 
 def unnamed(memory_bytes: int, source: str) -> Accelerator:
-    """Return a device of so much memory and no name, with the rates and links of a similar board.
+    """Return a device with this much memory and no name; rates and links are a similar board's.
 
-    Similar is the smallest board that holds as much, or the largest there is.
+    The similar board is the smallest one with at least as much memory, or the largest of all.
 
     >>> unnamed(12 * 10**9, "a guess").tflops == accelerator("rtx4070ti-12gb").tflops
     True

@@ -1,9 +1,9 @@
-"""What a decoder keeps of each token it has seen: its KV cache, layer by layer, from its config.
+"""A decoder's KV cache, layer by layer, from its config.
 
-Heads of keys and values that query heads share (GQA, MQA) count once. Latent attention (MLA) keeps
-one compressed vector a token and the part of the key that rotates (DeepSeek-V2, section 2.1), as
-vLLM does; transformers' own cache keeps all heads instead. A layer with a sliding window keeps
-that many tokens at most.
+Key and value heads that query heads share (GQA, MQA) count once. Latent attention (MLA) caches one
+compressed vector for each token and the rotary part of the key (DeepSeek-V2, section 2.1), as vLLM
+does; transformers' own cache has all heads instead. A layer with a sliding window caches at most a
+window of tokens.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from peakmem.specs.models import ModelShape
 
 __all__ = ["CacheLayer", "cache_layers", "cache_of_shape"]
 
-# Families whose heads are configured as Llama's, and the size of a head where a config has none.
+# Families that configure heads as Llama does -> the default size of a head (None: equal shares).
 _HEAD_DIM = {
     "phi": None,
     "llama": None,
@@ -28,7 +28,7 @@ _HEAD_DIM = {
     "gemma2": 256,
     "gemma3_text": 256,
 }
-# Every so many layers one attends to all tokens; the others have a window.
+# One in this many layers attends to all tokens; the others have a window.
 _PATTERN = {"gemma2": 2, "gemma3_text": 6}
 _WINDOW = "sliding_attention"
 _HEADS = "num_attention_heads"
@@ -38,17 +38,17 @@ _HEADS = "num_attention_heads"
 class CacheLayer:
     """One layer's keys and values."""
 
-    #: Numbers that one token adds, keys and values together.
+    #: Elements that one token adds, keys and values together.
     elements: int
-    #: Heads that devices can share; 1 where there is nothing to share.
+    #: Heads that devices can share; 1 if there is nothing to share.
     heads: int
-    #: The most tokens that are kept; None for all.
+    #: The most tokens in the cache; None for all.
     window: int | None = None
 
     def elements_of(self, tokens: int, devices: int = 1) -> int:
-        """Return the numbers that one sequence keeps on one of the devices that share the heads.
+        """Return the elements of one sequence on one of `devices` that share the heads.
 
-        With more devices than heads, some hold the same ones.
+        If there are more devices than heads, some devices hold the same heads.
 
         >>> CacheLayer(elements=2048, heads=8, window=4096).elements_of(8192, devices=2)
         4194304
@@ -59,13 +59,13 @@ class CacheLayer:
 
 
 def cache_of_shape(shape: ModelShape) -> list[CacheLayer]:
-    """Return the layers of a model that is given by its sizes."""
+    """Return the cache's layers for a model that is given by its sizes."""
     layer = CacheLayer(2 * shape.key_value_width, shape.key_value_heads)
     return [layer] * shape.n_layers
 
 
 def cache_layers(config: ModelConfig) -> list[CacheLayer]:
-    """Return a model's layers; ValueError for a family whose cache is not known here.
+    """Return the cache's layers for a model. Raises ValueError if its family is unknown.
 
     >>> sizes = dict(num_hidden_layers=2, hidden_size=64, num_attention_heads=8)
     >>> values = {"model_type": "llama", "num_key_value_heads": 2, **sizes}
@@ -81,8 +81,8 @@ def cache_layers(config: ModelConfig) -> list[CacheLayer]:
         return [CacheLayer(latent, 1)] * config.size("num_hidden_layers")
     if kind not in _HEAD_DIM:
         raise ValueError(
-            f"{config.source}: the KV cache of a {kind} is not known here; expected a decoder such "
-            f"as {', '.join(sorted(_HEAD_DIM))}, so leave out --inference"
+            f"{config.source}: peakmem doesn't know the KV cache of a {kind}; expected a decoder "
+            f"such as {', '.join(sorted(_HEAD_DIM))}, so leave out --inference"
         )
     queries = config.size(_HEADS)
     heads = config.size("num_key_value_heads", default=queries)
@@ -92,14 +92,14 @@ def cache_layers(config: ModelConfig) -> list[CacheLayer]:
 
 
 def _windows(config: ModelConfig) -> list[int | None]:
-    """Return each layer's window; None where it has none."""
+    """Return each layer's window; None for a layer without one."""
     kind, layers = config.model_type, config.size("num_hidden_layers")
     kinds = config.values.get("layer_types")
     if isinstance(kinds, list):
         if len(kinds) != layers:
             raise ValueError(
-                f"{config.source}: layer_types has {len(kinds)} entries, but expected "
-                f"{layers}, one a layer; correct the entry"
+                f"{config.source}: layer_types has {len(kinds)} entries, but expected {layers}, "
+                "one for each layer; correct the entry"
             )
         slides = [name == _WINDOW for name in kinds]
     elif kind in _PATTERN:

@@ -1,10 +1,10 @@
-"""A training step's memory, tensor by tensor: what it is, how large, from when to when it lives.
+"""A training step's memory, tensor by tensor: owner, size, and lifetime.
 
-Time is counted in events: one operator is one event. A tensor made at event 3 and last needed at
-event 7 has birth 3 and death 7, and is live at both: an operator's inputs and outputs are there
-together. What was there before the first event has birth 0.
+Time is counted in events; each operator is one event. A tensor made at event 3 and last used at
+event 7 has birth 3 and death 7, and is live at both, because an operator's inputs and outputs
+coexist. Tensors that exist before the first event have birth 0.
 
-Predictions, traces and measurements all give a Ledger, so all are read and compared alike.
+Predictions, traces and measurements all return a Ledger, so they can be compared directly.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Owner = Literal[
 Phase = Literal["forward", "backward", "optimizer"]
 
 _OWNERS: tuple[Owner, ...] = get_args(Owner)
-_IN_WORDS = {
+_PLURALS = {
     "parameter": "parameters",
     "gradient": "gradients",
     "master": "master weights",
     "optimizer_state": "optimizer state",
-    "activation": "activations kept for backward",
+    "activation": "activations saved for backward",
     "logits": "logits",
     "temporary": "temporaries",
     "communication": "communication buffers",
@@ -46,28 +46,31 @@ _IN_WORDS = {
 
 @dataclass(frozen=True)
 class Tensor:
-    """One allocation: several tensors that share storage are one row."""
+    """One allocation; tensors that share storage are one row.
 
-    #: For people, such as "blocks.3.mlp.up.weight".
+    Raises ValueError if the owner is unknown, or if bytes or lifetime are out of range.
+    """
+
+    #: A name for readers, such as "blocks.3.mlp.up.weight".
     name: str
-    #: What it is for. A tensor that autograd keeps for backward is an activation; the logits, and
-    #: what the loss keeps of them, have an owner of their own.
+    #: Its purpose. Tensors saved for backward are activations; logits, and the tensors that the
+    #: loss saves of them, have an owner of their own.
     owner: Owner
-    #: As it was made.
+    #: The shape it was allocated with.
     shape: tuple[int, ...]
-    #: As in `formats` ("fp32"), or "int64", "uint8", "bool".
+    #: A name from `formats` ("fp32"), or "int64", "uint8", "bool".
     dtype: str
-    #: Of the whole storage.
+    #: Size of the whole storage.
     bytes: int
     #: The first event at which it is live.
     birth: int
     #: The last event at which it is live.
     death: int
-    #: The layer that it belongs to, such as "blocks.3"; empty if it is in none, or none is known.
+    #: Its layer, such as "blocks.3"; empty if it has none or the layer is unknown.
     layer: str = ""
-    #: The name of the tensor that it is a copy of, in another format; empty if it is no such copy.
+    #: The name of the tensor it copies in another format; empty if it isn't such a copy.
     copy_of: str = ""
-    #: The name of the parameter whose gradient it is; empty if it is none's.
+    #: The name of the parameter whose gradient it is; empty if it isn't a parameter's gradient.
     gradient_of: str = ""
 
     def __post_init__(self) -> None:
@@ -84,11 +87,11 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Event:
-    """One operator, as it runs in a step."""
+    """One operator of a step."""
 
     name: str
     phase: Phase
-    #: The layer that it is a part of, such as "blocks.3"; empty if it is in none, or none is known.
+    #: Its layer, such as "blocks.3"; empty if it has none or the layer is unknown.
     layer: str = ""
 
 
@@ -96,7 +99,7 @@ class Event:
 class Ledger:
     """All tensors of one training step, and its events in order.
 
-    Raises ValueError where a tensor outlives the last event, or there is no event at all.
+    Raises ValueError if there are no events, or if a tensor outlives the last one.
 
     >>> weights = Tensor("w", "parameter", (256,), "fp32", 1024, birth=0, death=1)
     >>> product = Tensor("y", "activation", (512,), "fp32", 2048, birth=1, death=1)
@@ -124,14 +127,14 @@ class Ledger:
         return self._swept(self.tensors)
 
     def live_by_owner(self) -> dict[Owner, tuple[int, ...]]:
-        """Return the bytes live at each event by owner, in the order in which owners come."""
+        """Return the bytes live at each event by owner, in the order of first appearance."""
         of: dict[Owner, list[Tensor]] = {}
         for tensor in self.tensors:
             of.setdefault(tensor.owner, []).append(tensor)
         return {owner: self._swept(tensors) for owner, tensors in of.items()}
 
     def _swept(self, tensors: Iterable[Tensor]) -> tuple[int, ...]:
-        """Bytes of these tensors live at each event, by one sweep over births and deaths."""
+        """Return these tensors' live bytes at each event, by one sweep over births and deaths."""
         change = [0] * (len(self.events) + 1)
         for tensor in tensors:
             change[tensor.birth] += tensor.bytes
@@ -140,17 +143,17 @@ class Ledger:
 
     @property
     def peak_bytes(self) -> int:
-        """The most that is live at once."""
+        """The most bytes live at once."""
         return max(self.live_bytes)
 
     @property
     def peak_event(self) -> int:
-        """The first event at which that much is live."""
+        """The first event of the peak."""
         return self.live_bytes.index(self.peak_bytes)
 
     @property
     def peak_phase(self) -> Phase:
-        """The phase of that event."""
+        """The phase of the peak's event."""
         return self.events[self.peak_event].phase
 
     def timeline(self) -> list[tuple[Event, int]]:
@@ -158,7 +161,10 @@ class Ledger:
         return list(zip(self.events, self.live_bytes, strict=True))
 
     def live(self, event: int | None = None) -> list[Tensor]:
-        """Return the tensors live at an event (the peak's, if None), the largest first."""
+        """Return the tensors live at an event (default: the peak's), the largest first.
+
+        Raises ValueError if there is no such event.
+        """
         at = self.peak_event if event is None else event
         if not 0 <= at < len(self.events):
             raise ValueError(f"expected an event from 0 to {len(self.events) - 1}, but got {at}")
@@ -166,13 +172,13 @@ class Ledger:
         return sorted(there, key=lambda tensor: -tensor.bytes)
 
     def by_owner(self, event: int | None = None) -> dict[Owner, int]:
-        """Return bytes by owner at an event (the peak's, if None); owners of nothing left out."""
+        """Return the live bytes by owner at an event (default: the peak's), without zeros."""
         return _by_owner(self.live(event))
 
     def by_layer(self, event: int | None = None) -> dict[str, dict[Owner, int]]:
-        """Return each layer's bytes by owner, in the order of the ledger's tensors.
+        """Return each layer's live bytes by owner at an event (default: the peak's).
 
-        What is in no layer comes under "".
+        Layers are in the order of the ledger's tensors; tensors without a layer are under "".
         """
         layers: dict[str, list[Tensor]] = {}
         there = {id(tensor) for tensor in self.live(event)}
@@ -182,20 +188,21 @@ class Ledger:
         return {layer: _by_owner(tensors) for layer, tensors in layers.items()}
 
     def last_event(self, phase: Phase) -> int:
-        """Return the last event of a phase; ValueError where it has none."""
+        """Return the last event of a phase. Raises ValueError if the phase has no event."""
         found = [i for i, event in enumerate(self.events) if event.phase == phase]
         if not found:
-            raise ValueError(f"this ledger has no event of the phase {phase!r}")
+            phases = ", ".join(dict.fromkeys(event.phase for event in self.events))
+            raise ValueError(f"this ledger has no {phase} phase; it has {phases}")
         return found[-1]
 
     def explain(self, largest: int = 3) -> str:
-        """Return the peak in words: when, who holds it, and the largest single tensors."""
+        """Return the peak as text: when it is, its owners, and the largest single tensors."""
         event = self.events[self.peak_event]
         lines = [f"Peak: {both(self.peak_bytes)}, in the {event.phase} phase, at {event.name}."]
         owners = sorted(self.by_owner().items(), key=lambda item: -item[1])
         for owner, n_bytes in owners:
             share = n_bytes / self.peak_bytes if self.peak_bytes else 0.0
-            lines.append(f"{share:6.1%}  {_IN_WORDS[owner]}: {both(n_bytes)}")
+            lines.append(f"{share:6.1%}  {_PLURALS[owner]}: {both(n_bytes)}")
         for tensor in self.live()[:largest]:
             size = " x ".join(map(str, tensor.shape)) or "one number"
             lines.append(f"large: {tensor.name} ({size}, {tensor.dtype}): {both(tensor.bytes)}")
@@ -203,7 +210,7 @@ class Ledger:
 
 
 def _by_owner(tensors: Iterable[Tensor]) -> dict[Owner, int]:
-    """Add up bytes by owner, in the owners' own order."""
+    """Return the sums of bytes by owner, in the order of `Owner`, without zeros."""
     total = dict.fromkeys(_OWNERS, 0)
     for tensor in tensors:
         total[tensor.owner] += tensor.bytes

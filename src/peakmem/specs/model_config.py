@@ -1,4 +1,4 @@
-"""A Hugging Face config on disk: found, read, and asked for its sizes. No network is used."""
+"""Hugging Face configs on disk: find one, read it, and look up its sizes, without a network."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from typing import Any
 __all__ = ["ModelConfig", "read_config"]
 
 _FILE = "config.json"
-# A name, or an organization's name and a model's, as the hub allows them.
+# A model's name, with or without an organization's, as the hub allows them.
 _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What a config.json says, and where it was read.
+    """The content of a config.json, and its path.
 
     >>> config = ModelConfig("config.json", {"model_type": "gpt2", "n_layer": 12})
     >>> config.size("num_hidden_layers", "n_layer")
     12
     """
 
-    #: The file, for messages.
+    #: The file's path, for messages.
     source: str
     values: Mapping[str, Any]
 
     @property
     def model_type(self) -> str:
-        """The family, such as "llama"; ValueError if the config has none."""
+        """The family, such as "llama". Raises ValueError if the config has none."""
         found = self.values.get("model_type")
         if not isinstance(found, str) or not found:
             raise ValueError(
@@ -43,17 +43,17 @@ class ModelConfig:
 
     @property
     def class_name(self) -> str | None:
-        """The class that the weights were saved from; None if the config names none."""
+        """The class that saved the weights; None if the config names none."""
         names = self.values.get("architectures")
         if isinstance(names, list) and names and isinstance(names[0], str):
             return names[0]
         return None
 
     def size(self, *names: str, default: int | None = None, least: int = 1) -> int:
-        """Return the first of these entries that is there and not null, or the default.
+        """Return the first of these entries that is present and not null, or the default.
 
-        Raises ValueError, with the entry's name, for anything but a whole number of at least
-        `least`, and where the entry is missing and there is no default.
+        Raises ValueError, naming the entry, if it isn't a whole number of at least `least`, or if
+        it is missing and there is no default.
         """
         for name in names:
             value = self.values.get(name)
@@ -73,7 +73,7 @@ class ModelConfig:
         return default
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """Return an entry that is true or false; ValueError for any other value."""
+        """Return a boolean entry, or the default. Raises ValueError for any other value."""
         value = self.values.get(name)
         if value is None:
             return default
@@ -86,11 +86,10 @@ class ModelConfig:
 
 
 def read_config(given: str) -> ModelConfig:
-    """Read a config file, the config.json of a folder, or that of a model id in the local cache.
+    """Read a config: a file, the config.json of a folder, or a model id in the local cache.
 
-    The cache is Hugging Face's, where the variables HF_HUB_CACHE and HF_HOME say, or in
-    ~/.cache/huggingface. Raises ValueError, with the remedy, if there is no such file or it is no
-    JSON object.
+    The cache is Hugging Face's: HF_HUB_CACHE or HF_HOME name it, else ~/.cache/huggingface. Raises
+    ValueError, with the remedy, if there is no such file or it isn't a JSON object.
     """
     path = _find(given)
     try:
@@ -139,9 +138,9 @@ def _cached(model_id: str) -> Path:
     path = repository / "snapshots" / commit / _FILE
     if not commit or not path.is_file():
         raise ValueError(
-            f"{model_id!r} is no file or folder, and the local cache {cache} has no config of that "
-            f"model id; run `hf download {model_id} {_FILE}` where there is a network, or give the "
-            "file"
+            f"{model_id!r} is not a file or a folder, and the local cache {cache} has no config of "
+            f"that model id; run `hf download {model_id} {_FILE}` on a machine with a network, or "
+            "give the file"
         )
     return path
 

@@ -1,10 +1,11 @@
-"""Transformer language models as data, and their parameters: counted by component, exactly.
+"""Transformer language models as data, and their parameters, counted exactly by component.
 
-A `ModelShape` has the numbers that fix every parameter's shape. `parameter_tensors` lists those
-parameters; `parameter_count` adds them up. GPT-2 and GPT-3 have learned positions, two layer norms
-a layer and a final one, an MLP of 4 d_model with GELU, biases everywhere but at the head, and a
-head tied to the token embedding. Llama has rotary positions, RMS norms, a gated MLP (SwiGLU), no
-biases and an untied head; its larger and newer models share keys and values among query heads.
+A `ModelShape` has the sizes that determine every parameter's shape. `parameter_tensors` lists the
+parameters, and `parameter_count` adds them up. GPT-2 and GPT-3 have learned positions, two layer
+norms in each layer and a final one, an MLP of width 4 d_model with GELU, biases everywhere except
+in the head, and a head tied to the token embedding. Llama has rotary positions, RMS norms, a gated
+MLP (SwiGLU), no biases and an untied head. Its larger and newer models share key and value heads
+among query heads.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from math import prod
 from types import MappingProxyType
 from typing import Any, Literal
 
-from peakmem.core.errors import did_you_mean
+from peakmem.core.errors import did_you_mean, require_whole
 
 __all__ = [
     "GPT3_TABLE",
@@ -46,37 +47,38 @@ Activation = Literal["gelu", "gelu_new"]
 class ModelShape:
     """The sizes of a decoder-only transformer.
 
-    Raises ValueError for a size that is not a whole number of at least 1.
+    Raises ValueError if a size isn't a whole number of at least 1, or if query heads can't share
+    key and value heads equally.
 
     >>> sum(parameter_count(ModelShape("tiny", 2, 64, 4, vocab=100, context=32)).values())
     108544
     """
 
     name: str
-    #: This and the next four as papers print them.
+    #: This and the next four sizes are those that papers print.
     n_layers: int
     d_model: int
     n_heads: int
     vocab: int
     context: int
-    #: Heads of keys and values; None for as many as `n_heads`.
+    #: Key and value heads; None for as many as `n_heads`.
     kv_heads: int | None = None
-    #: Size of a head; None if all heads together are as wide as d_model.
+    #: Size of a head; None if all heads together are d_model wide.
     d_head: int | None = None
     #: Inner width of the MLP; None for 4 d_model.
     d_ff: int | None = None
-    #: Whether the MLP has a third matrix, which gates the first (SwiGLU).
+    #: Whether the MLP has a third matrix that gates the first (SwiGLU).
     gated: bool = False
-    #: What an MLP without a gate has between its matrices: "gelu" is one operator, "gelu_new" is
-    #: the same function in eight, as Hugging Face's GPT-2 has it.
+    #: Activation of an MLP without a gate: "gelu" is one operator, "gelu_new" the tanh formula in
+    #: eight operators, as in Hugging Face's GPT-2.
     activation: Activation = "gelu"
-    #: Whether linear layers and norms have biases (the head never has).
+    #: Whether linear layers and norms have biases (the head never has one).
     biases: bool = True
-    #: Whether positions are a table of parameters, and queries, keys and values come of one
-    #: matrix. If not, positions rotate queries and keys, and each comes of its own.
+    #: Whether positions are a table of parameters, and one matrix makes queries, keys and values.
+    #: If not, positions are rotary, and there are three matrices.
     learned_positions: bool = True
-    #: Whether a GPT runs as Hugging Face's GPT2LMHeadModel does: positions are looked up by their
-    #: numbers, and matrices are stored transposed. If not, it runs as `peakmem.nn.GPT` does.
+    #: Whether a GPT runs like Hugging Face's GPT2LMHeadModel, which looks positions up by number
+    #: and stores matrices transposed. If not, it runs like `peakmem.nn.GPT`.
     hugging_face: bool = False
     #: Whether the head is the token embedding.
     tied: bool = True
@@ -85,10 +87,10 @@ class ModelShape:
 
     def __post_init__(self) -> None:
         for size in ("n_layers", "d_model", "n_heads", "vocab", "context"):
-            _require_whole(self, size)
+            require_whole(f"{self.name}'s {size}", getattr(self, size))
         for size in ("kv_heads", "d_head", "d_ff"):
             if getattr(self, size) is not None:
-                _require_whole(self, size)
+                require_whole(f"{self.name}'s {size}", getattr(self, size))
         if self.n_heads % self.key_value_heads:
             raise ValueError(
                 f"{self.name}: {self.n_heads} query heads cannot share {self.kv_heads} key and "
@@ -97,17 +99,17 @@ class ModelShape:
 
     @property
     def attention_width(self) -> int:
-        """Width of all heads' queries together."""
+        """Width of the queries of all heads together."""
         return self.d_model if self.d_head is None else self.n_heads * self.d_head
 
     @property
     def key_value_heads(self) -> int:
-        """Heads of keys, and of values."""
+        """Number of key heads; there are as many value heads."""
         return self.n_heads if self.kv_heads is None else self.kv_heads
 
     @property
     def key_value_width(self) -> int:
-        """Width of all heads' keys together, and of the values."""
+        """Width of the keys of all heads together; the values are as wide."""
         return self.attention_width * self.key_value_heads // self.n_heads
 
     @property
@@ -120,22 +122,22 @@ class ModelShape:
 class ParameterTensor:
     """One parameter of a model."""
 
-    #: In the module, such as "blocks.3.mlp.up.weight".
+    #: Its name in the module, such as "blocks.3.mlp.up.weight".
     name: str
-    #: What it counts to: one of `COMPONENTS`.
+    #: One of `COMPONENTS`.
     component: str
     shape: tuple[int, ...]
-    #: The layer that it is in, such as "blocks.3"; empty if it is in none.
+    #: Its layer, such as "blocks.3"; empty if it is outside the layers.
     layer: str = ""
 
     @property
     def elements(self) -> int:
-        """How many numbers it holds."""
+        """Number of elements."""
         return prod(self.shape)
 
 
 def parameter_tensors(shape: ModelShape) -> list[ParameterTensor]:
-    """Return every parameter in module order; a tied head is none of its own.
+    """Return every parameter in module order; a tied head isn't a separate parameter.
 
     >>> [p.name for p in parameter_tensors(model("gpt2"))][:3]
     ['token_embedding.weight', 'position_embedding.weight', 'blocks.0.norm1.weight']
@@ -159,7 +161,7 @@ def _layer(shape: ModelShape, prefix: str) -> list[ParameterTensor]:
     found = _with_bias(shape, f"{prefix}norm1", "layer_norms", (d,))
     narrow = shape.key_value_width
     heads = {"qkv": wide + 2 * narrow}
-    if not shape.learned_positions:  # rotated ones have a matrix each
+    if not shape.learned_positions:  # rotary positions come with three matrices
         heads = {"q": wide, "k": narrow, "v": narrow}
     for name, width in heads.items():
         found += _with_bias(shape, f"{prefix}attention.{name}", "attention", (width, d))
@@ -180,7 +182,7 @@ def _with_bias(
 
 
 def parameter_count(shape: ModelShape) -> dict[str, int]:
-    """Return the number of parameters by component, over all layers; 0 for what is not there.
+    """Return the number of parameters by component, over all layers; absent components count 0.
 
     >>> parameter_count(model("gpt3-175b"))["attention"]
     57986777088
@@ -194,25 +196,17 @@ def parameter_count(shape: ModelShape) -> dict[str, int]:
 
 
 def model(name: str) -> ModelShape:
-    """Return the model of that name; ValueError, with the names there are, for another."""
+    """Return the model of that name. Raises ValueError, listing all names, for any other."""
     if name not in MODELS:
         hint = did_you_mean(name, MODELS)
         raise ValueError(f"unknown model {name!r}{hint}; known are {', '.join(MODELS)}")
     return MODELS[name]
 
 
-def _require_whole(shape: ModelShape, size: str) -> None:
-    value = getattr(shape, size)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(
-            f"{shape.name}: expected {size} to be a whole number of at least 1, but got {value!r}"
-        )
-
-
 _GPT3_SOURCE = "Brown et al. 2020, Language Models are Few-Shot Learners, table 2.1"
 _GPT2_SOURCE = "Radford et al. 2019, table 2; the sizes of the released models"
 
-# Table 2.1 as it is printed. In two rows heads x head size is not d_model.
+# Table 2.1 as printed. In two rows, heads x head size is not d_model.
 GPT3_TABLE: tuple[Mapping[str, Any], ...] = tuple(
     MappingProxyType(
         dict(zip(("name", "n_layers", "d_model", "n_heads", "d_head"), row, strict=True))
@@ -231,7 +225,7 @@ GPT3_TABLE: tuple[Mapping[str, Any], ...] = tuple(
 
 
 def _gpt3(row: Mapping[str, Any]) -> ModelShape:
-    """Read a row of the table by its d_model: all heads together are that wide."""
+    """Return a row of the table; d_model is taken as the width of all heads together."""
     name = row["name"].lower().replace("gpt-3 ", "gpt3-")
     sizes = {key: row[key] for key in ("n_layers", "d_model", "n_heads")}
     return ModelShape(name, vocab=50257, context=2048, source=_GPT3_SOURCE, **sizes)
@@ -239,11 +233,16 @@ def _gpt3(row: Mapping[str, Any]) -> ModelShape:
 
 def _gpt2(name: str, n_layers: int, d_model: int, n_heads: int) -> ModelShape:
     return ModelShape(
-        name, n_layers, d_model, n_heads, vocab=50257, context=1024, source=_GPT2_SOURCE
+        name=name,
+        n_layers=n_layers,
+        d_model=d_model,
+        n_heads=n_heads,
+        vocab=50257,
+        context=1024,
+        source=_GPT2_SOURCE,
     )
 
 
-# In a Llama no linear layer has a bias and the head is a matrix of its own.
 _llama2 = partial(
     ModelShape,
     vocab=32000,
@@ -270,8 +269,8 @@ _ROWS: tuple[ModelShape, ...] = (
     _gpt2("gpt2-large", 36, 1280, 20),
     _gpt2("gpt2-xl", 48, 1600, 25),
     *map(_gpt3, GPT3_TABLE),
-    # The other reading of the two inconsistent rows, by heads x head size. For 13B the printed
-    # 5140 is taken for a slip; for XL heads would be wider than the model.
+    # The other reading of the two inconsistent rows, by heads x head size. For 13B, it takes the
+    # printed 5140 as a misprint; for XL, heads are wider than the model.
     ModelShape("gpt3-xl-24x128", 24, 2048, 24, 50257, 2048, d_head=128, source=_GPT3_SOURCE),
     ModelShape("gpt3-13b-40x128", 40, 5120, 40, 50257, 2048, source=_GPT3_SOURCE),
     _llama2("llama-65b", 80, 8192, 64, d_ff=22016, context=2048, source=_LLAMA1),

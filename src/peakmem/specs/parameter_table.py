@@ -1,8 +1,8 @@
-"""A model's parameters as a table: shapes by group, counted in total and for one token.
+"""A model's parameters as a table: shapes by group, counted in total and per active token.
 
-A tied head is the embedding itself and counts once, as embedding. Of a mixture of experts, a token
-uses a few routed experts of each layer and everything else; shared experts count as MLP. Embedding
-tables count as used in full, as in the active counts that papers print.
+A tied head counts once, as embedding. In a mixture of experts, a token uses a few of each layer's
+routed experts and everything else; shared experts count as MLP. Embedding tables count as active in
+full, as in the active counts that papers print.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ class Parameter:
     """Parameters of one shape and purpose."""
 
     group: Group
-    #: As torch has it.
+    #: The shape in torch.
     shape: tuple[int, ...]
-    #: How many of them the model has, such as one a layer.
+    #: How many of them the model has; for example, one in each layer.
     copies: int = 1
-    #: How many of the experts along the first dimension one token uses; None if it uses all.
+    #: How many experts along the first dimension a token uses; None if it uses all.
     used: int | None = None
 
     @property
     def elements(self) -> int:
-        """How many numbers all copies hold."""
+        """Number of elements of all copies."""
         return prod(self.shape) * self.copies
 
     @property
     def active(self) -> int:
-        """How many of them one token uses."""
+        """Number of elements that a token uses."""
         return self.elements if self.used is None else self.elements // self.shape[0] * self.used
 
 
@@ -63,33 +63,33 @@ class ParameterTable:
     """
 
     model_type: str
-    #: The class of the transformers library whose parameters these are.
+    #: The class in transformers that has these parameters.
     class_name: str
     parameters: tuple[Parameter, ...]
-    #: Whether it is known which parameters a token uses.
+    #: Whether the active parameters are known.
     knows_active: bool = True
 
     @property
     def total(self) -> int:
-        """All parameters."""
+        """Number of all parameters."""
         return sum(parameter.elements for parameter in self.parameters)
 
     @property
     def active(self) -> int | None:
-        """Those that one token uses; None if that is not known."""
+        """Number of parameters that a token uses; None if unknown."""
         if not self.knows_active:
             return None
         return sum(parameter.active for parameter in self.parameters)
 
     def by_group(self) -> dict[Group, int]:
-        """Return the number of parameters of each group that there is, in the order of GROUPS."""
+        """Return the number of parameters by group, in the order of GROUPS, without zeros."""
         sums = dict.fromkeys(GROUPS, 0)
         for parameter in self.parameters:
             sums[parameter.group] += parameter.elements
         return {group: n for group, n in sums.items() if n}
 
 
-# Of components of a model that is given by its sizes.
+# A ModelShape's component -> its group.
 _OF_COMPONENT: Mapping[str, Group] = MappingProxyType(
     {
         "token_embedding": "embedding",
@@ -104,7 +104,7 @@ _OF_COMPONENT: Mapping[str, Group] = MappingProxyType(
 
 
 def table_of_shape(shape: ModelShape) -> ParameterTable:
-    """Return the parameters of a model that is given by its sizes.
+    """Return the parameter table of a model that is given by its sizes.
 
     >>> from peakmem.specs.models import model
     >>> table_of_shape(model("gpt2")).total
@@ -116,7 +116,7 @@ def table_of_shape(shape: ModelShape) -> ParameterTable:
 
 
 def linear(group: Group, wide: int, narrow: int, *, bias: bool) -> list[Parameter]:
-    """Return the weight (wide, narrow) of a linear layer, and its bias (wide,) if it has one."""
+    """Return a linear layer's weight (wide, narrow), and its bias (wide,) if it has one."""
     weight, offset = Parameter(group, (wide, narrow)), Parameter(group, (wide,))
     return [weight, offset] if bias else [weight]
 
@@ -127,5 +127,5 @@ def layer_norm(d: int) -> list[Parameter]:
 
 
 def repeated(parameters: Iterable[Parameter], layers: int) -> list[Parameter]:
-    """Return a layer's parameters as those of so many layers."""
+    """Return the parameters of `layers` layers, given those of one."""
     return [replace(p, copies=p.copies * layers) for p in parameters if layers]

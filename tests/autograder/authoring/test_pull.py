@@ -315,7 +315,7 @@ def test_the_command_tells_what_it_pulled(course: Path, capsys: pytest.CaptureFi
     assert main([*arguments, LAB]) == 0
     assert capsys.readouterr().out == f"{LAB}:\n  lab05-title: text -0 +2 lines\n"
     assert main(arguments) == 0
-    assert capsys.readouterr().out == f"{LAB}:\n  no edits to pull\n"
+    assert capsys.readouterr().out == f"{LAB}:\n  no edits\n"
     edit(course, lambda by_id, _: by_id[TASK].metadata.nbgrader.update(points=5))
     assert main(arguments) == 2
     assert "expected points 4, but it is 5" in capsys.readouterr().err

@@ -111,7 +111,7 @@ def test_canvas_names_are_found_on_the_roster(tmp_path, out, capsys):
     assert told["late"] == ["emmy"]
     assert told["renamed"] == {"emmy": "my work.ipynb"}
     assert told["problems"] == [
-        f"evemallory_4999_907_{LAB}.ipynb: not taken in, since evemallory_4999 is not on the "
+        f"evemallory_4999_907_{LAB}.ipynb: not taken in, because evemallory_4999 is not on the "
         "roster."
     ]
     assert told["status"] == 1
@@ -130,8 +130,8 @@ def test_a_stranger_is_named_once_and_all_lines_are_shown_on_request(tmp_path, o
         said, problems = capsys.readouterr()
         assert [said.count(name) + problems.count(name) for name in strangers] == [1, 1]
         assert said.count("proof.pdf") == shown
-        assert ("2 more, which --verbose shows" in said) is (shown == 5)
-        assert "as named on standard error: 2" in said
+        assert ("2 more; --verbose shows all" in said) is (shown == 5)
+        assert "and named on standard error: 2" in said
 
 
 def test_moodle_folders_and_flat_names_are_found(tmp_path, out, capsys):
@@ -147,7 +147,7 @@ def test_moodle_folders_and_flat_names_are_found(tmp_path, out, capsys):
     )
     told = collect(download, out, capsys)
     assert told["problems"] == [
-        f"Tom Jones_127_{sent}_/{LAB}.ipynb: not taken in, since Tom Jones_127 may be any of "
+        f"Tom Jones_127_{sent}_/{LAB}.ipynb: not taken in, because Tom Jones_127 may be any of "
         "tom1, tom2."
     ]
     # Ada and Emmy have numbers on the roster, which Moodle's of this assignment say nothing of.

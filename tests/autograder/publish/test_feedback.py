@@ -237,14 +237,14 @@ def test_what_a_person_gave_stands_in_place_of_what_the_grader_says(course: Cour
     assert "waiting for manual grading" not in page
     assert "0.75 of 1 points" in page
     assert "Your instructor gave these points. The grader said: It is x / 2." in page
-    assert "writes:</b> Nearly: &lt;b&gt;see&lt;/b&gt; 5.2." in page
+    assert "Your instructor:</b> Nearly: &lt;b&gt;see&lt;/b&gt; 5.2." in page
     assert "reads this answer and gives its points" not in page
 
 
 def test_a_page_of_what_was_not_graded_shows_a_persons_comment(course: Course) -> None:
     given = Given({DOUBLE: 1.0}, {EXPLAIN: "Hand in the notebook, please."})
     page = feedback_html(end_of("ada", "quarantined", "It is a PDF."), course, given)
-    assert "writes:</b> Hand in the notebook, please." in page
+    assert "Your instructor:</b> Hand in the notebook, please." in page
     assert "1 of 2" in page
 
 

@@ -86,7 +86,7 @@ def test_ten_are_needed_before_a_correlation_is_told() -> None:
     few = analysed([[2.0, 2.0], [0.0, 0.0]] * 4)
     assert few.items[0].discrimination is None
     assert few.reliability is None
-    assert page_html(few, "Lab").count("with care") == 1
+    assert page_html(few, "Lab").count("with caution") == 1
     unjudged = Verdict("t0", "could_not_judge", {"all": 0}, 2, "")
     lost = [Result(f"lost{n}", LAB, "graded", verdicts=(unjudged,)) for n in range(4)]
     some = analyse(LAB, [*of_scores([[2.0, 2.0], [0.0, 0.0]] * 4), *lost], no_code)

@@ -222,7 +222,7 @@ def test_random_bytes_never_do_anything_but_decode_or_be_refused(data):
 def test_rows_of_nothing_without_end_are_refused_on_both_sides():
     for shape in ((0,), (0, 3), (1000, 0), (2**20, 0)):
         assert serialization.decode(serialization.encode(np.zeros(shape))).shape == shape
-    with pytest.raises(serialization.PlainError, match="too many rows"):
+    with pytest.raises(serialization.PlainError, match="but more than 1,048,576 rows"):
         serialization.encode(np.zeros((2**40, 0)))
-    with pytest.raises(serialization.PlainError, match="too many rows"):
+    with pytest.raises(serialization.PlainError, match="but more than 1,048,576 rows"):
         serialization.decode(b'{"array": ["<f8", "C", [1099511627776, 0]]}\n')

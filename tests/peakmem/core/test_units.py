@@ -85,5 +85,5 @@ def test_parse_is_exact_for_whole_numbers(number, unit):
     "text", ["", "80", "GB", "80 Gb", "80G", "-1 GB", "1e9 B", "1,5 GB", "٣ GB"]
 )
 def test_text_that_is_no_amount_is_refused(text):
-    with pytest.raises(ValueError, match=re.escape(repr(text)) + r" is no amount.*'80GB'"):
+    with pytest.raises(ValueError, match=re.escape(repr(text)) + r" is not an amount.*'80GB'"):
         parse(text)

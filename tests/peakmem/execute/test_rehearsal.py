@@ -82,7 +82,7 @@ def test_a_step_goes_first_where_a_copy_could_start_too() -> None:
 @pytest.mark.parametrize("schedule", [[], [("out", 0, 0)], [("in", 0, 0)]])
 def test_who_would_wait_for_ever_is_told_so(schedule: list[tuple[str, int, int]]) -> None:
     host = HostTier()
-    with pytest.raises(Infeasible, match=r"waits for ever"):
+    with pytest.raises(Infeasible, match=r"waits forever"):
         rehearse(work([3, 3]), 24, schedule, host)
     assert host.live_bytes == 0
 

@@ -175,7 +175,7 @@ def test_jupyter_shows_the_message_without_a_traceback_and_validate_cuts_none_of
 
 
 def waits(x):
-    raise RanksTimeout("ranks 0, 1 wait for what does not come", where={0: "recv", 1: "recv"})
+    raise RanksTimeout("ranks 0, 1 wait forever", where={0: "recv", 1: "recv"})
 
 
 def test_where_ranks_wait_for_ever_no_other_case_is_tried(capsys):
@@ -184,7 +184,7 @@ def test_where_ranks_wait_for_ever_no_other_case_is_tried(capsys):
     assert capsys.readouterr().out.splitlines() == [
         "✘ waits(1)",
         "    Who sends?",
-        "    Ranks 0, 1 wait for what does not come",
+        "    Ranks 0, 1 wait forever",
         "· waits(2): not reached",
         "· abs(3): not reached",
     ]

@@ -88,7 +88,7 @@ def test_a_mixture_does_not_claim_to_know_its_active_parameters() -> None:
 
 def test_an_unknown_model_type() -> None:
     pytest.importorskip("transformers")
-    with pytest.raises(ValueError, match="model_type 'lama' is unknown to transformers"):
+    with pytest.raises(ValueError, match="doesn't know model_type 'lama'"):
         built_parameters(config({"model_type": "lama"}))
 
 
@@ -104,5 +104,5 @@ def test_without_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(meta_model, "import_module", missing)
     assert importlib.import_module is not missing
-    with pytest.raises(ValueError, match="not installed; run `pip install transformers`"):
+    with pytest.raises(ValueError, match="isn't installed; run `pip install transformers`"):
         built_parameters(config(MAMBA))

@@ -420,8 +420,8 @@ def test_a_stack_names_the_call_below_the_last_line_of_ones_own():
         Place(rank_process.__file__, 40, "run_rank"),
     ]
     assert place_in(stack) == "all_reduce, line 30 of step"
-    assert place_in(stack[:2]) == "a place that it did not tell"
-    assert place_in([]) == "a place that it did not tell"
+    assert place_in(stack[:2]) == "a place it didn't report"
+    assert place_in([]) == "a place it didn't report"
 
 
 def waits_after_work(x):
@@ -436,7 +436,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells wha
 def test_ranks_that_wait_for_each_other_are_told_long_before_the_timeout():
     with pytest.raises(RanksTimeout) as raised:
         launch(waits_after_work, 2, torch.ones(2), timeout=3600)
-    assert str(raised.value).startswith("ranks 0, 1 wait for what does not come:\n  rank 0 is at")
+    assert str(raised.value).startswith("ranks 0, 1 wait forever:\n  rank 0 is at")
     assert all("recv, line" in said for said in raised.value.where.values())
 
 

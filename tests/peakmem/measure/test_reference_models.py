@@ -99,13 +99,13 @@ def test_it_learns_its_batch():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(ValueError, match="attention='fast' is unknown; use one of 'standard'"):
+    with pytest.raises(ValueError, match=r"attention=.fast. is unknown.*; use one of 'standard'"):
         build(attention="fast")
-    with pytest.raises(ValueError, match="checkpointing='all' is unknown; use one of 'none'"):
+    with pytest.raises(ValueError, match=r"checkpointing=.all. is unknown.*; use one of 'none'"):
         build(checkpointing="all")
-    with pytest.raises(ValueError, match="checkpoint_every=0: expected 1 layer or more"):
+    with pytest.raises(ValueError, match="checkpoint_every to be a whole number of at least 1"):
         build(checkpointing="every_k", checkpoint_every=0)
-    with pytest.raises(ValueError, match="5 heads do not divide d_model=32"):
+    with pytest.raises(ValueError, match=r"5 heads don.t divide d_model=32"):
         GPT(ModelShape("odd", n_layers=1, d_model=32, n_heads=5, vocab=10, context=8))
-    with pytest.raises(ValueError, match="17 tokens a sequence exceed the context of 16"):
+    with pytest.raises(ValueError, match="17 tokens per sequence exceed the context of 16"):
         build()(torch.zeros(1, 17, dtype=torch.long))

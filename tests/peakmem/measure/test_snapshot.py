@@ -84,7 +84,7 @@ def test_a_file_that_would_run_something_is_refused_and_runs_nothing(tmp_path: P
     ("content", "said"),
     [
         (b"", "Ran out of input"),
-        (b"not a pickle", "no snapshot of plain data"),
+        (b"not a pickle", "not a snapshot of plain data"),
         (pickle.dumps([1, 2]), "no device_traces"),
         (pickle.dumps({"device_traces": 3}), "no device_traces"),
         (b"\x80\x04Pname\n.", "outside of the file"),

@@ -41,7 +41,7 @@ def test_a_block_is_what_a_meter_reads() -> None:
 def test_a_block_has_a_ledger_when_it_has_ended() -> None:
     with peakmem.trace() as found:
         torch.zeros(8)
-        with pytest.raises(RuntimeError, match="still runs"):
+        with pytest.raises(RuntimeError, match="still running"):
             _ = found.ledger
     with pytest.raises(RuntimeError, match="nothing was live"), peakmem.trace():
         pass
@@ -69,7 +69,7 @@ def test_a_script_takes_no_memory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("import sys; sys.exit('no data')", "ended with 'no data'"), ("1 + 1", "nothing was live")],
+    [("import sys; sys.exit('no data')", "exited with 'no data'"), ("1 + 1", "nothing was live")],
 )
 def test_a_script_that_trains_nothing_is_refused(text: str, says: str, tmp_path: Path) -> None:
     path = tmp_path / "train.py"

@@ -132,6 +132,6 @@ def test_what_is_no_treatment_is_refused() -> None:
         treated(chain, ["keep"], 100, 1.0)
     with pytest.raises(ValueError, match="link_bytes_per_s"):
         with_offload(chain, 100, 0.0)
-    with pytest.raises(Infeasible, match="least budget") as caught:
+    with pytest.raises(Infeasible, match="smallest budget") as caught:
         joint(chain, 1, 1.0)
     assert caught.value.least_budget_bytes is not None

@@ -121,13 +121,13 @@ KEEP = keep_all(CHAIN).steps
     ("steps", "message"),
     [
         (KEEP[:-1], "ends before the backward of stage 0"),
-        (KEEP[1:], "its input is not there"),
-        ((KEEP[0], KEEP[0]), "is there already"),
+        (KEEP[1:], "its input is not in memory"),
+        ((KEEP[0], KEEP[0]), "is in memory already"),
         (KEEP[:3] + KEEP[4:], "next backward is that of stage 2"),
-        ((Step("checkpoint", 0), Step("checkpoint", 1), Step("backward", 2)), "is not there"),
-        ((Step("drop", 0),), "no output to give up"),
-        ((Step("keep", 3),), "not one of 0 to 2"),
-        ((("hold", 0),), "unknown kind"),
+        ((Step("checkpoint", 0), Step("checkpoint", 1), Step("backward", 2)), "are not in memory"),
+        ((Step("drop", 0),), "as an output to free"),
+        ((Step("keep", 3),), "a stage from 0 to 2, but got 3"),
+        ((("hold", 0),), "kind is unknown"),
         ((*KEEP, Step("checkpoint", 0)), "leaves the outputs"),
     ],
 )
@@ -142,7 +142,7 @@ def test_a_budget_that_is_too_small_names_the_least() -> None:
         simulate(CHAIN, Plan("keep", KEEP, budget_bytes=80))
     assert caught.value.least_budget_bytes == 90
     swaps = (Copy("out", 0, 1), Copy("in", 0, 2))
-    with pytest.raises(Infeasible, match="waits for ever"):
+    with pytest.raises(Infeasible, match="waits forever"):
         simulate(CHAIN, Plan("swap", KEEP, swaps, 10.0, 50))
     with pytest.raises(Infeasible, match="input alone"):
         simulate(Chain(CHAIN.stages, 100), Plan("keep", KEEP, budget_bytes=80))

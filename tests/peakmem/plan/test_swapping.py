@@ -50,10 +50,10 @@ def test_a_step_goes_first_where_a_copy_could_start_too() -> None:
 @pytest.mark.parametrize(
     ("schedule", "said"),
     [
-        ([], "forward 2 waits for ever from 4 on: it needs 100 bytes"),
+        ([], "forward 2 waits forever from 4 on: it needs 100 bytes"),
         (
             [("out", 0, 0)],
-            "backward 0 waits for ever from 14 on: what stage 0 saved is on",
+            "backward 0 waits forever from 14 on: the tensors that stage 0 saved are on",
         ),
         ([("out", 0, 4)], "step 4, backward 1, is not done"),
         ([("in", 0, 0)], "these bytes are not on the host"),

@@ -110,5 +110,5 @@ def test_parts_lower_the_peak_by_logits() -> None:
 
 
 def test_parts_must_be_equal() -> None:
-    with pytest.raises(ValueError, match="1000 tokens cannot be cut into 3 equal parts"):
+    with pytest.raises(ValueError, match=r"1000 tokens can.t be cut into 3 equal parts"):
         Recipe(sequence=1000, loss_chunks=3)

@@ -84,12 +84,12 @@ def test_replicas_without_zero_are_plain() -> None:
 @pytest.mark.parametrize(
     ("recipe", "many", "says"),
     [
-        (Recipe("mixed"), Parallelism(data=2, zero=3), "no masters"),
+        (Recipe("mixed"), Parallelism(data=2, zero=3), "but FSDP has none"),
         (Recipe(), Parallelism(data=2, zero=1), "no ZeRO stage 1"),
         (Recipe(), Parallelism(), "use stage 2 or 3"),
-        (Recipe(), Parallelism(data=2, zero=3, tensor=2), "about replicas"),
+        (Recipe(), Parallelism(data=2, zero=3, tensor=2), "describes replicas only"),
         (Recipe(checkpointing="selective"), Parallelism(data=2, zero=3), "every layer or none"),
-        (Recipe(offload=True), Parallelism(data=2), "offloads what it cuts"),
+        (Recipe(offload=True), Parallelism(data=2), "offloads only what it shards"),
     ],
 )
 def test_what_the_file_cannot_say_is_refused(recipe: Recipe, many: Any, says: str) -> None:

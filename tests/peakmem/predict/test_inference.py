@@ -133,9 +133,11 @@ def test_the_largest_batch_is_the_last_that_fits() -> None:
 
 
 def test_what_is_not_known_is_refused() -> None:
-    with pytest.raises(ValueError, match="the KV cache of a t5 is not known here"):
+    with pytest.raises(ValueError, match="know the KV cache of a t5"):
         cache_layers(ModelConfig("config.json", PUBLISHED["t5-small"]))
-    with pytest.raises(ValueError, match="quantized='int3' is unknown; use one of None, 'int8'"):
+    with pytest.raises(
+        ValueError, match=r"quantized='int3' is unknown .*; use one of None, 'int8'"
+    ):
         Serving(quantized="int3")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="context"):
         Serving(context=0)

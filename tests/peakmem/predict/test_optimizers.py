@@ -124,5 +124,5 @@ def test_muon_has_one_moment_where_adamw_has_two() -> None:
 
 
 def test_lomo_cannot_accumulate() -> None:
-    with pytest.raises(ValueError, match="lomo uses each gradient at once"):
+    with pytest.raises(ValueError, match="it uses each gradient at once"):
         Recipe(optimizer="lomo", batch=4, micro_batches=2)

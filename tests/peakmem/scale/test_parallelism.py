@@ -114,9 +114,9 @@ def test_residual_states_are_named() -> None:
     [
         (lambda: zero_states(0, 1, 0), "n_parameters"),
         (lambda: zero_states(1, 0, 0), "devices"),
-        (lambda: zero_states(1, 1, 4), "stages 0, 1, 2 and 3"),
-        (lambda: zero_communicated_bytes(1, 1, 7), "stages 0, 1, 2 and 3"),
-        (lambda: activation_bytes_per_layer(model("gpt2"), 1, 8, tensor=5), "cannot be cut into 5"),
+        (lambda: zero_states(1, 1, 4), "stage=4 is unknown; use one of 0, 1, 2, 3"),
+        (lambda: zero_communicated_bytes(1, 1, 7), "stage=7 is unknown"),
+        (lambda: activation_bytes_per_layer(model("gpt2"), 1, 8, tensor=5), "can.t be cut into 5"),
         (lambda: activation_bytes_per_layer(model("gpt2"), 0, 8), "batch"),
         (lambda: activation_bytes_per_layer(model("gpt2"), 1, 8, recompute="half"), "half"),
     ],

@@ -101,7 +101,7 @@ def test_energy_and_co2_of_a_run() -> None:
         (lambda: compute_optimal(-1), "flops"),
         (lambda: compute_optimal(1e20, "approach-4"), "unknown approach"),
         (lambda: TrainingRun(1e20, 0, 1e12, 0.5), "devices"),
-        (lambda: TrainingRun(1e20, 1, 1e12, 1.5), "150%"),
+        (lambda: TrainingRun(1e20, 1, 1e12, 1.5), "at most 1, but got 1.5"),
         (lambda: TrainingRun(1e20, 1, 1e12, 0.5).cost(-1), "per_device_hour"),
         (lambda: TrainingRun(1e20, 1, 1e12, 0.5).energy_kwh(400, overhead=0.9), "0.9"),
         (lambda: TrainingRun(1e20, 1, 1e12, 0.5).co2_kg(400, float("inf")), "grams_per_kwh"),

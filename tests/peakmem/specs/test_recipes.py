@@ -113,12 +113,12 @@ def test_adam_states_are_those_of_torch():
         ({"checkpointing": "all"}, "use one of 'none', 'selective', 'every_k', 'full'"),
         ({"batch": 0}, "batch to be a whole number of at least 1, but got 0"),
         ({"sequence": 1.5}, "sequence to be a whole number"),
-        ({"batch": 3, "micro_batches": 2}, "a batch of 3 cannot be cut into 2 equal parts"),
+        ({"batch": 3, "micro_batches": 2}, "a batch of 3 can.t be cut into 2 equal parts"),
         ({"dropout": 1.0}, "dropout from 0 to below 1"),
         ({"checkpointing": "full", "checkpoint_every": 2}, "use 'every_k'"),
         ({"lora_rank": -1}, "lora_rank of 0 or more, but got -1"),
         ({"quantized_base": "int2", "lora_rank": 4}, "use one of None, 'int8', 'nf4'"),
-        ({"quantized_base": "nf4"}, "cannot be trained itself; give it adapters"),
+        ({"quantized_base": "nf4"}, "can.t be trained itself; give it adapters"),
     ],
 )
 def test_recipes_that_cannot_be_are_refused(change, message):

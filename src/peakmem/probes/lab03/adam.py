@@ -1,4 +1,4 @@
-"""Probe of lab 3's Adam: small models that take turns, noted after every call."""
+"""Probe of lab 3's Adam: small models that take turns, recorded after every call."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Step = Callable[..., object]
 def adam_step(
     student: Namespace, models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Train a few parameters with the student's `adam_step` and note them after every call.
+    """Train a few parameters with the student's `adam_step`, and record them after every call.
 
-    Each model has `parameters` (arrays), `layouts` (a word each, see `_leaf`), `gradients` (for
-    each parameter an array with one row a call) and `skipped` (pairs of a call and a parameter
-    whose gradient is None then). `options` are passed on. The models take turns: each makes its
-    first call before any makes its second, with a state of its own.
+    Each model has `parameters` (arrays), `layouts` (see `_leaf`), `gradients` (for each parameter,
+    an array with one row per call) and `skipped` (pairs of a call and a parameter whose gradient is
+    None in it). `options` are passed on. The models take turns, each with its own state: each makes
+    its first call before any makes its second.
 
-    Returns one dict a model: `parameters` has for each parameter an array with one row a call, its
-    values after it; `changed` names the first thing that a call changed and should not have, None
-    if there is none; `state_used` tells whether anything is in the state in the end.
+    Returns one dict per model. `parameters` has for each parameter an array with one row per call,
+    its values after the call. `changed` names the first object that a call changed but shouldn't
+    have; None if there is none. `state_used` says whether the state is non-empty at the end.
     """
     return train_in_turns(student.adam_step, models, options)
 
 
 def gradients_of(model: Mapping[str, Any], call: int) -> list[Array | None]:
-    """Return what a model's parameters are given in one call: an array each, or None."""
+    """Return the parameters' gradients in one call: an array for each, or None."""
     skipped = {tuple(pair) for pair in model["skipped"]}
     rows = [gradients[call] for gradients in model["gradients"]]
     return [None if (call, i) in skipped else row for i, row in enumerate(rows)]
@@ -44,7 +44,7 @@ def gradients_of(model: Mapping[str, Any], call: int) -> list[Array | None]:
 def train_in_turns(
     step: Step, models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Train each model with a step, a call of each in turn; return a report for each."""
+    """Train the models with a step, in turns; return a report for each."""
     runs = [_Run(model) for model in models]
     for number in range(max(run.calls for run in runs)):
         for run in runs:
@@ -53,7 +53,7 @@ def train_in_turns(
 
 
 class _Run:
-    """One model, its state, and what it looked like after each call."""
+    """One model, its state, and its parameters after each call."""
 
     def __init__(self, model: Mapping[str, Any]) -> None:
         pairs = zip(model["parameters"], model["layouts"], strict=True)
@@ -65,7 +65,7 @@ class _Run:
         self.changed: str | None = None
 
     def call(self, step: Step, number: int, options: Mapping[str, Any]) -> None:
-        """Make the call `number`, if this model has as many."""
+        """Make call `number`, if this model has that many."""
         if number >= self.calls:
             return
         arrays = gradients_of(self.model, number)

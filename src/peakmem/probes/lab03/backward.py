@@ -26,14 +26,14 @@ def step_in_backward(
 ) -> dict[str, Any]:
     """Run backward with the student's `step_in_backward`, on three `weights` or a wide chain.
 
-    Where `lr` is None, the student's default counts. Of three weights a, b, c, the loss is the sum
+    If `lr` is None, the student's default applies. With three weights a, b, c, the loss is the sum
     of ones @ a @ b @ b @ c. Returns `stepped`, the weights after backward; `gradients_left`,
-    whether each has a gradient then; and after remove() and one more backward, the weights
+    whether each still has a gradient; and, after remove() and one more backward, the weights
     (`after_remove`) and their `gradients`.
 
     `widths` are those of a chain of float32 layers, each filled with 1 / its number of rows.
     Returns the first and the last value of each weight after backward (`ends`), and if `metered`,
-    `rise_bytes`, by how much live bytes rose in it.
+    `rise_bytes`, the rise of live bytes during backward.
     """
     options = {} if lr is None else {"lr": lr}
     if weights is None:

@@ -41,7 +41,7 @@ class Momentum:
 def staged_training(
     function: Callable[..., Any], width: int, n_layers: int, n_batches: int, seed: int
 ) -> dict[str, Any]:
-    """Call `function(model, make_optimizer, batches)` on a perceptron, and tell what came of it.
+    """Call `function(model, make_optimizer, batches)` on a perceptron, and report the results.
 
     `make_optimizer(lr)` makes a `Momentum` for all parameters. Returns the `losses` that came back,
     and the sum of each weight afterwards.

@@ -1,4 +1,4 @@
-"""Probe of lab 3's Adam that keeps no temporaries: tensors so large that its bytes show."""
+"""Probe of lab 3's Adam without temporaries, on tensors large enough to measure."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def lean_adam_step(
 ) -> Any:
     """Train with the student's `lean_adam_step`: small `models`, as `adam_step` does, or `large`.
 
-    `large` has `shapes`, `seed` (for `large_tensors`), `factors` (the gradients of each call are
-    those of the call before times one of these, the first 1) and `watched`: for each parameter,
-    the flat positions of the values to be returned.
+    `large` has `shapes`, `seed` (for `large_tensors`), `factors` (each call's gradients are those
+    of the call before times its factor; the first is 1) and `watched` (for each parameter, the flat
+    positions of the values to return).
 
-    Returns for `large` a dict: `models` has the one model's watched values, in the form above;
-    `changed`, what a call changed and should not have. If `metered`, also `rise_bytes` and
-    `numpy_rise_bytes`, the peaks over all calls above parameters and gradients, as the meter saw
-    them; `kept_bytes` and `numpy_kept_bytes`, what was still live after the last call.
+    Returns a dict for `large`: `models` has the one model's watched values in the form above, and
+    `changed` names an object that a call changed but shouldn't have. If `metered`, also
+    `rise_bytes` and `numpy_rise_bytes`, the meter's peaks over all calls beyond parameters and
+    gradients, and `kept_bytes` and `numpy_kept_bytes`, bytes still live after the last call.
     """
     if large is None:
         return train_in_turns(student.lean_adam_step, models or [], options or {})
@@ -57,7 +57,7 @@ def large_tensors(shapes: Sequence[Sequence[int]], seed: int) -> tuple[list[Arra
 
 
 class _LargeRun:
-    """Steps on large tensors, and what they led to at the watched places."""
+    """Steps on large tensors, and the values at the watched positions."""
 
     def __init__(
         self,
@@ -113,9 +113,10 @@ def _large(
 
 
 def _kept_by_python(run: _LargeRun) -> int:
-    """What is live after a training, of numpy's and Python's: a run of its own, as tracing is slow.
+    """Return numpy's and Python's bytes live after a training, in a run of its own.
 
-    Blocks of up to 512 bytes are left out: of Python's small objects, some hundred come and go.
+    Tracing is slow, hence the separate run. Blocks of up to 512 bytes don't count, because hundreds
+    of Python's small objects come and go.
     """
     tracemalloc.start()
     try:
@@ -128,15 +129,15 @@ def _kept_by_python(run: _LargeRun) -> int:
 
 
 def _at(watched: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:
-    """The watched values of some arrays; each array shares its memory with a tensor."""
+    """Return the watched values of some arrays; each array shares memory with a tensor."""
     pairs = zip(arrays, watched, strict=True)
     return [array.reshape(-1)[where] for array, where in pairs]
 
 
 def _warm_up(step: Step, calls: int) -> None:
-    """Make the same calls on tiny tensors, so that imports, caches and code pages are there.
+    """Make the same calls on tiny tensors, so that imports, caches and code pages are loaded.
 
-    They are no part of what an optimizer step costs, but a budget and the meter would count them.
+    They aren't part of an optimizer step's cost, but a budget and the meter would count them.
     """
     parameters = [torch.zeros(shape, requires_grad=True) for shape in ((3,), (2, 2))]
     gradients = [torch.ones(shape) for shape in ((3,), (2, 2))]

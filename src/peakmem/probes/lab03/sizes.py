@@ -1,4 +1,4 @@
-"""Probes of lab 3's arithmetic: bytes of states, models and steps from their sizes."""
+"""Probes of lab 3's arithmetic: bytes of states, models and steps, from sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probe of lab 3's measurement of an optimizer's state, and the states that are measured."""
+"""Probe of lab 3's measurement of an optimizer's state, and the states to measure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Outcomes = list[tuple[Any, ...]]
 def measured_state_bytes(student: Namespace, calls: Calls) -> Outcomes:
     """Call `measured_state_bytes(optimizer)` on an optimizer for each of `calls`.
 
-    A call holds one state in plain data: `parameters` and `sizes` are the numbers of float32 values
-    of the parameters and of some storages; `trees` has for each parameter a dict as an optimizer
-    keeps it, with views of the storages as leaves (`is_view`). Fewer trees than parameters: the
-    last ones have no state. Where the student's function changed the optimizer, the value is
-    "changed".
+    A call describes one state in plain data: `parameters` and `sizes` are the numbers of float32
+    values of the parameters and of some storages. `trees` has for each parameter a dict like an
+    optimizer's, with views of the storages as leaves (`is_view`). If there are fewer trees than
+    parameters, the last parameters have no state. If the student's function changed the optimizer,
+    the value is "changed".
     """
 
     def measure_one(state: Mapping[str, Any]) -> Any:
@@ -36,7 +36,7 @@ def measured_state_bytes(student: Namespace, calls: Calls) -> Outcomes:
 
 
 def is_view(thing: Any) -> bool:
-    """Tell whether plain data stands for a view, which is {"storage": i, "start": a, "stop": b}."""
+    """Whether plain data describes a view: {"storage": i, "start": a, "stop": b}."""
     return isinstance(thing, dict) and thing.keys() == {"storage", "start", "stop"}
 
 
@@ -57,7 +57,7 @@ class _StateOnly(torch.optim.Optimizer):
             self.state[parameter] = _built(tree, storages)
 
     def described(self) -> list[Any]:
-        """All that is in the state, object by object, with the values of tensors."""
+        """Return all objects in the state, with the values of tensors."""
         return [(id(parameter), _described(own)) for parameter, own in self.state.items()]
 
 

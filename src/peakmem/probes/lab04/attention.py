@@ -1,4 +1,4 @@
-"""Probe of lab 4's selective recomputation: a block's kept bytes and its operators."""
+"""Probe of lab 4's selective recomputation: a block's saved bytes and its operators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Call = Callable[..., Any]
 def attention_block(d_model: int, n_heads: int, length: int) -> nn.Module:
     """Return one transformer block with standard attention and no dropout, in training mode.
 
-    It has norm1, attention, norm2 and mlp, and computes x + attention(norm1(x)), and of that
+    It has norm1, attention, norm2 and mlp, and computes a = x + attention(norm1(x)), then
     a + mlp(norm2(a)).
     """
     shape = SimpleNamespace(n_layers=1, d_model=d_model, n_heads=n_heads, vocab=2, context=length)
@@ -39,9 +39,9 @@ def run_attention(
 ) -> dict[str, Any]:
     """Run `run(block, x)` and backward under the meter.
 
-    Returns the `output`, `gradients`, `kept_bytes` (live after forward and not before, the output
-    left out) and how often operators ran in all: `softmax`, `gelu`, `addmm`, a linear layer's, and
-    `fused`, torch's attention in one operator.
+    Returns `output`, `gradients`, `kept_bytes` (live after forward but not before, without the
+    output), and how often operators ran in all: `softmax`, `gelu`, `addmm` (linear layers), and
+    `fused` (torch's attention in one operator).
     """
     torch.manual_seed(seed)
     block = attention_block(d_model, n_heads, length)

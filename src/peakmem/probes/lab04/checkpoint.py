@@ -1,4 +1,4 @@
-"""Probes of lab 4's checkpoint: gradients, calls, random numbers, and what is kept."""
+"""Probes of lab 4's checkpoint: gradients, calls, random numbers, and saved bytes."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def run_checkpointed(
     """Run forward and backward of a small function through `checkpoint(fn, *args)`.
 
     Returns plain data: `outputs`, `gradients` (None if there is none), `calls` of the function
-    after forward and after backward, and the random numbers `between` forward and backward and
-    `after` both, drawn from the CPU's generator. `failed` is the error that ended backward,
-    and empty if there was none.
+    after forward and after backward, and random numbers from the CPU's generator `between` forward
+    and backward and `after` both. `failed` is the error that ended backward; empty if there was
+    none.
     """
     torch.manual_seed(seed)
     x, y = (torch.randn(rows, columns, dtype=torch.float64, requires_grad=True) for _ in range(2))
@@ -79,7 +79,7 @@ def run_checkpointed(
 
 
 def _counted() -> tuple[Callable[[Call], Call], Callable[[], int]]:
-    """Return what wraps a function to count its calls, and what reads the count of them all."""
+    """Return a wrapper that counts a function's calls, and a function that reads the count."""
     calls = 0
 
     def count(fn: Call) -> Call:
@@ -123,7 +123,7 @@ def _arguments(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
 
 
 def _used_again(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
-    """Two checkpoints, one behind the other; an inner result is used twice within, and outside."""
+    """Run two checkpoints in a row; an inner result is used twice inside, and once outside."""
     h = torch.tanh(c(lambda x: torch.sin(linear(x)), x))
     return h * c(lambda a, b: torch.exp(linear(a)) * b, h, h) + y
 
@@ -156,11 +156,11 @@ TANHS = 40
 
 
 def _kept(checkpoint: Call, kind: str, seed: int, rows: int, columns: int) -> dict[str, Any]:
-    """Forward and backward of many tanh under the meter: what forward left, and who was called.
+    """Run forward and backward of many tanh under the meter.
 
-    `kept_bytes` are storages that live after forward and did not before, the output's left out.
-    `operators` are how many tanh the meter saw in forward, and in backward. `sums` are those of the
-    output's rows and columns, and of the gradient's.
+    Returns `kept_bytes`, storages live after forward but not before, without the output's;
+    `operators`, the number of tanh that the meter saw in forward and in backward; and `sums`, those
+    of the output's rows and columns, and of the gradient's.
     """
     torch.manual_seed(seed)
     x = torch.randn(rows, columns, requires_grad=True)
@@ -184,7 +184,7 @@ def _kept(checkpoint: Call, kind: str, seed: int, rows: int, columns: int) -> di
 
 
 def many_tanhs(x: Tensor) -> Tensor:
-    """Return what is measured: of each operator, one result would be saved."""
+    """Return the function to measure; each of its operators saves one result."""
     for _ in range(TANHS):
         x = torch.tanh(1.5 * x)
     return x
@@ -198,9 +198,8 @@ def run_many(
 ) -> dict[str, Any]:
     """Run forward and backward of the sum of `MANY` functions of x, each by `checkpoint(fn, x)`.
 
-    Returns `sums`, those of the rows and columns of the gradient; the `loss`; `calls` of the
-    functions after forward and after backward; and if `metered`, `rise_bytes`, by how much live
-    bytes rose in both.
+    Returns `sums` of the gradient's rows and columns; the `loss`; `calls` of the functions after
+    forward and after backward; and if `metered`, `rise_bytes`, the rise of live bytes in both.
     """
     torch.manual_seed(seed)
     x = torch.randn(rows, columns, requires_grad=True)

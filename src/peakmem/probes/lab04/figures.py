@@ -1,4 +1,4 @@
-"""Small figures of large runs: what the probes of lab 4 send instead of whole tensors."""
+"""Small figures of large runs, which lab 4's probes send instead of whole tensors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Array = npt.NDArray[Any]
 
 
 def count_of(operator: str, meter: MemoryMeter) -> int:
-    """How often the meter saw this operator of torch's."""
+    """Return how often the meter saw this operator of torch."""
     return sum(name == f"aten::{operator}" for name, _ in meter.timeline)
 
 
 def sums(matrix: Tensor) -> list[Array]:
-    """The sums of its rows and of its columns: small, and every element counts."""
+    """Return the sums of rows and of columns: little data to which every element contributes."""
     return [matrix.double().sum(dim).numpy() for dim in (1, 0)]

@@ -1,4 +1,4 @@
-"""Probe of lab 4's measurement on a GPU, and the stack that is measured."""
+"""Probe of lab 4's measurement on a GPU, and the stack to measure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def gpu_stack() -> tuple[nn.ModuleList, Tensor]:
     """Return GPU_LAYERS transformer blocks on the GPU, and an input for them.
 
     Width 1024, 16 heads, 8 sequences of 1024 tokens, float32, torch's fused attention. Raises
-    RuntimeError where torch finds no CUDA GPU.
+    RuntimeError if torch finds no CUDA GPU.
     """
     require_gpu("gpu_stack builds a model on")
     shape = SimpleNamespace(
@@ -48,7 +48,7 @@ def gpu_tradeoff(student: Namespace, segment_lengths: Sequence[int]) -> dict[str
 
 
 def _gpu_step(segment_length: int) -> tuple[float, int]:
-    """Median seconds and peak requested bytes of forward and backward, by the GPU's own figures."""
+    """Return median seconds and peak requested bytes of forward and backward, by GPU figures."""
     from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
     blocks, x = gpu_stack()

@@ -1,4 +1,4 @@
-"""Lab 4's leak: training steps that log each layer's output, and hold on to more than the log."""
+"""Lab 4's leak: training steps that log each layer's output, and hold more than the log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["find_the_leak", "logged_steps"]
 
 
 class _Layer(nn.Module):
-    """tanh(x * scale): it saves its input, which the layer before made, and its result."""
+    """tanh(x * scale): saves its input, which the previous layer made, and its result."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -33,10 +33,10 @@ def logged_steps(
     seed: int,
     steps: int = 2,
 ) -> dict[str, Any]:
-    """Call `step(layers, x)` some times on the same layers, without clearing gradients between.
+    """Call `step(layers, x)` several times on the same layers, without clearing gradients.
 
-    Returns what each call returned (`log`), the `gradients` of the layers, and how many forward
-    `hooks` the layers have in the end.
+    Returns the calls' results (`log`), the layers' `gradients`, and how many forward `hooks` the
+    layers have at the end.
     """
     torch.manual_seed(seed)
     layers = [_Layer(columns) for _ in range(n_layers)]

@@ -1,4 +1,4 @@
-"""Probes of lab 4's rules and plans, and the chain of unequal stages that it shows."""
+"""Probes of lab 4's rules and plans, and the lab's chain of unequal stages."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ NESTED_OPTIMUM = (
 
 
 def sqrt_rule(student: Namespace, calls: Calls) -> Outcomes:
-    """Call the function that each of `calls` names, on the rest of it."""
+    """Call the function that each of `calls` names, with the rest of the call as arguments."""
     return call_each(lambda name, *arguments: getattr(student, name)(*arguments), calls)
 
 
 def plan(student: Namespace, calls: Calls) -> Outcomes:
     """Call `plan(stages, budget_bytes)`; a call is (forward_times, saved, outputs, budget).
 
-    An error that is a ValueError of any kind comes back as ValueError; changed stages as an error.
+    Subclasses of ValueError are returned as ValueError. Changing the stages counts as an error.
     """
 
     def planned(times: list[Any], saved: list[int], outputs: list[int], budget: int) -> Any:

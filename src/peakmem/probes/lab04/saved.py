@@ -1,4 +1,4 @@
-"""Probe of lab 4's saved_bytes, and the functions whose graphs it is asked about."""
+"""Probe of lab 4's saved_bytes, and the functions whose graphs it counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes of lab 4's run_in_segments: who is called when, and what stays live."""
+"""Probes of lab 4's run_in_segments: the order of calls, and live memory."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Call = Callable[..., Any]
 
 
 def _noting_layers(n: int, columns: int) -> tuple[list[nn.Module], Callable[[], list[int]]]:
-    """Return layers, and what reads their numbers in the order that they were called.
+    """Return layers, and a function that reads their numbers in the order of calls.
 
-    A layer is tanh(x * scale): what it keeps for backward is its input and its output. The numbers
-    are no attribute of a layer.
+    A layer is tanh(x * scale), which saves its input and its output for backward. The numbers
+    aren't attributes of a layer.
     """
     calls: list[int] = []
     numbers: dict[int, int] = {}
@@ -67,9 +67,9 @@ def run_large_layers(
 ) -> dict[str, Any]:
     """Run `run(layers, x, segment_length)` and backward on a list of layers.
 
-    Returns the numbers of the layers in the order they were called, in `forward` and in `backward`;
-    `sums`, those of the output's rows and columns and of the gradient's; and if `metered`,
-    `rise_bytes`, by how much live bytes rose in both.
+    Returns the numbers of the layers in the order of calls, in `forward` and in `backward`; `sums`
+    of the output's rows and columns and of the gradient's; and if `metered`, `rise_bytes`, the rise
+    of live bytes in both.
     """
     torch.manual_seed(seed)
     layers, read_calls = _noting_layers(n_layers, columns)
@@ -105,9 +105,9 @@ def run_layers(
     """Run `run(layers, x, segment_length)` and backward under the meter.
 
     `container` is "list", "ModuleList" or "Sequential". Returns the `output`, the `gradients` of x
-    and of every layer, the numbers of the layers in the order they were called, in `forward` and in
-    `backward`, how many tanh the meter saw in each (`operators`), and `kept_bytes`: storages that
-    live after forward and did not before, the output's included.
+    and of every layer, the numbers of the layers in the order of calls, in `forward` and in
+    `backward`, how many tanh the meter saw in each (`operators`), and `kept_bytes`: storages live
+    after forward but not before, including the output's.
     """
     torch.manual_seed(seed)
     own, read_calls = _noting_layers(n_layers, columns)
@@ -120,7 +120,7 @@ def run_layers(
     tracked = nn.ModuleList(own)
     with MemoryMeter("cpu").track(x, tracked) as meter:
         out = run(layers, x, segment_length)
-        gc.collect(1)  # what only a cycle holds is not kept
+        gc.collect(1)  # garbage in cycles doesn't count as saved
     forward = read_calls()
     with MemoryMeter("cpu").track(x, tracked) as after:
         out.sum().backward()

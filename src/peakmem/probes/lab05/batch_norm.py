@@ -1,4 +1,4 @@
-"""Probe of lab 5's gap that normalisation over the batch leaves between batch and micro-batch."""
+"""Probe of lab 5's gap between batch and micro-batches under batch normalisation."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def batch_norm_gap(
 ) -> dict[str, Any]:
     """Call `batch_norm_gap` on two layers with a norm between: "batch", "layer" or "none".
 
-    The model looks as after some training: it has gradients, and its running statistics moved.
-    With `training` "mixed" the norm is in evaluation mode, the rest in training, as a norm is that
-    was frozen. Returns `value`, and what was `changed` of the model and its input.
+    The model looks like a partly trained one: it has gradients and changed running statistics. With
+    `training` "mixed", the norm is in evaluation mode and the rest in training mode, like a frozen
+    norm. Returns `value`, and the parts of model and input that the call `changed`.
     """
     model = normed_perceptron(weights, norm).train(training != "off")
     if training == "mixed":

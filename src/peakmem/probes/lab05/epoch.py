@@ -1,4 +1,4 @@
-"""Probe of lab 5's epoch: a training of many updates, which notes what it is asked to do."""
+"""Probe of lab 5's epoch: many updates, whose optimizer and scheduler log their calls."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def train_epoch(
     lr_factor: float | None,
     begins_anew: bool = False,
 ) -> dict[str, Any]:
-    """Call `train_epoch` with an optimizer and a scheduler that note what they are asked to do.
+    """Call `train_epoch` with an optimizer and a scheduler that log their calls.
 
-    The scheduler, unless `lr_factor` is None, multiplies lr by it at each of its steps. What is
-    None is left to its default. The optimizer has a group for each parameter. Returns `value`,
-    `events` ("update" and "schedule", in order), the `gradients` at each update, whether gradients
-    were `clean` at the end, `waiting`, as `accumulate_gradients` does, and how many `forwards`
-    there were. The loader is a generator; or, as a DataLoader is, one that `begins_anew` in each
-    loop. It has no length.
+    The scheduler multiplies lr by `lr_factor` at each of its steps; None means no scheduler.
+    Arguments that are None have their defaults. The optimizer has a group for each parameter.
+    Returns `value`, `events` ("update" and "schedule", in order), the `gradients` at each update,
+    whether gradients were `clean` at the end, `waiting` as in `accumulate_gradients`, and the
+    number of `forwards`. The loader is a generator or, with `begins_anew`, restarts in each loop
+    like a DataLoader. It has no length.
     """
     model = Regression(weights)
     loader = _Loader(batches)
@@ -60,7 +60,7 @@ def train_epoch(
 
 
 class _Loader:
-    """Yields batches from the first one on in each loop over it; in the third, none, for an end."""
+    """Yields all batches in each of two loops over it; a third loop gets none, so that it ends."""
 
     def __init__(self, batches: Sequence[Sequence[Array]]) -> None:
         self._batches, self._loops = batches, 0
@@ -74,9 +74,9 @@ class _Loader:
 def _noting_sgd(
     model: nn.Module, lr: float
 ) -> tuple[torch.optim.Optimizer, list[list[Array | None]], list[str]]:
-    """Return torch's SGD, the gradients that each of its steps saw, and a list of its steps.
+    """Return torch's SGD, the gradients at each of its steps, and a list of its steps.
 
-    The lists are in no attribute of the optimizer.
+    The lists aren't attributes of the optimizer.
     """
     noted: list[list[Array | None]] = []
     events: list[str] = []
@@ -92,7 +92,7 @@ def _noting_sgd(
 
 
 def _scheduler(optimizer: torch.optim.Optimizer, factor: float, events: list[str]) -> Any:
-    """Return a learning-rate scheduler: each step multiplies lr by a factor, and is noted."""
+    """Return a learning-rate scheduler: each step multiplies lr by a factor, and is logged."""
 
     class Scheduler:
         def step(self) -> None:

@@ -1,4 +1,4 @@
-"""A model that notes its forwards, and the gradients that a model has."""
+"""Logs a model's forwards, and reads its gradients."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def note_forwards(model: nn.Module) -> Callable[[], tuple[list[int], int]]:
-    """Note each forward of the model; return what reads two figures.
+    """Log each forward of the model; return a function that reads two figures.
 
-    They are the sizes of the batches that it was given, and how many graphs were kept, their
-    backward still to come, when a forward began. One counts as long as something holds it; a
-    loop's own variable holds the last one, so one that waits is no sign of anything.
+    They are the sizes of its batches, and the number of graphs waiting for their backward when a
+    forward began. A graph counts as long as something holds it. A loop's own variable holds the
+    last one, so one waiting graph means nothing.
     """
     sizes: list[int] = []
     waiting = 0

@@ -32,15 +32,15 @@ def accumulate_gradients(
 ) -> dict[str, Any]:
     """Call `accumulate_gradients` on a `small` model, or on a `large` one.
 
-    `small` has the `weights` of a perceptron, the gradients that are there `before` (None, or one
-    for each weight), `inputs`, `targets`, the name of a `loss`, and whether it is in `training`.
-    Returns `value` (what came back), `sizes` (of the batches that the model was given), `waiting`
-    (how many graphs were kept, their backward still to come, when a forward began), `changed` (what
-    was changed that should not have been) and the `gradients`; of a `large` one, if `metered`,
-    `rise_bytes` as well, by how much live bytes rose.
+    `small` has the `weights` of a perceptron, the gradients `before` the call (None, or one for
+    each weight), `inputs`, `targets`, the name of a `loss`, and whether the model is in `training`
+    mode. Returns `value` (the result), `sizes` (of the model's batches), `waiting` (the number of
+    graphs waiting for their backward when a forward began), `changed` (objects that changed but
+    shouldn't have) and the `gradients`; for a `large` model, if `metered`, also `rise_bytes`, the
+    rise of live bytes.
     """
     if large is not None:
-        # The first run takes the buffers that the matrix library keeps, some 10 MiB.
+        # A warm-up: the matrix library allocates some 10 MiB of buffers at its first use.
         _large(student, micro_batch, {**large, "samples": micro_batch}, metered=False)
         gc.collect()
         return _large(student, micro_batch, large, metered=metered)
@@ -66,7 +66,7 @@ def accumulate_token_mean(
 ) -> dict[str, Any]:
     """Call `accumulate_token_mean`; return what `accumulate_gradients` returns.
 
-    `ignore_index` is left to its default where it is None.
+    If `ignore_index` is None, its default applies.
     """
     model = token_model(embedding, head).train(training)
     _set_gradients(model, before)
@@ -83,9 +83,9 @@ def _set_gradients(model: nn.Module, before: Sequence[Array] | None) -> None:
 
 
 def _watched(model: nn.Module, given: tuple[Tensor, ...]) -> Callable[[Any], dict[str, Any]]:
-    """Watch a model and the tensors that it is trained on; return what makes the report.
+    """Watch a model and its training tensors; return a function that makes the report.
 
-    What was noted is in no attribute of the model.
+    The log isn't an attribute of the model.
     """
     before = _state(model, given)
     forwards = note_forwards(model)

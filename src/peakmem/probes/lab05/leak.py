@@ -16,7 +16,7 @@ __all__ = ["OnlyInTraining", "find_the_leak", "most_bytes", "validated"]
 
 
 class OnlyInTraining(nn.Module):
-    """Another layer in training than in evaluation, as dropout is, without its dice."""
+    """Acts only in training mode, like dropout, but deterministically."""
 
     def forward(self, x: Tensor) -> Tensor:
         return 1.5 * x if self.training else x
@@ -32,10 +32,10 @@ def validated(
     seed: int,
     training: bool = False,
 ) -> dict[str, Any]:
-    """Call `function(model, loss_fn, inputs, targets, micro_batch)`, and tell what came of it.
+    """Call `function(model, loss_fn, inputs, targets, micro_batch)`, and report the results.
 
-    The model is a perceptron with gradients of one. Returns the `loss` that came back, whether the
-    `gradients` are "there", "changed" or "gone", and whether the model is in `training` mode.
+    The model is a perceptron whose gradients are all 1. Returns the `loss`, whether the `gradients`
+    are "there", "changed" or "gone", and whether the model is in `training` mode.
     """
     torch.manual_seed(seed)
     layers: list[nn.Module] = []
@@ -66,7 +66,7 @@ def most_bytes(
 ) -> int:
     """Return what a call may take, data, model and gradients included.
 
-    A forward keeps an output a layer; three of a micro-batch may be live.
+    A forward saves one output per layer; three micro-batches' outputs may be live.
     """
     data = 2 * samples * length * width
     model = 2 * n_layers * width**2

@@ -15,9 +15,9 @@ __all__ = ["largest_micro_batch", "memory_line"]
 def largest_micro_batch(student: Namespace, upper: int, ask: Callable[[Any], Any]) -> Any:
     """Let the student search for the largest micro-batch; the grader decides what fits.
 
-    Returns ("value", answer), or ("raised", name of the error) where a run raised OutOfMemory or
-    one of `_BUGS` and `largest_micro_batch` let it pass. What an error says tells nothing: a full
-    memory is known by the type.
+    Returns ("value", answer), or ("raised", name of the error) if a run raised OutOfMemory or one
+    of `_BUGS` and `largest_micro_batch` let it pass. Only the type of an error matters, not its
+    message.
     """
     raised: list[Exception] = []
 

@@ -1,4 +1,4 @@
-"""Models of lab 5's probes, built alike here and by the grader."""
+"""Models of lab 5's probes; the grader builds the same models."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def perceptron(weights: Sequence[Array]) -> nn.Sequential:
 
 
 class Louder(nn.Module):
-    """Another layer in training than in evaluation, as dropout is, without its dice."""
+    """Acts only in training mode, like dropout, but deterministically."""
 
     def forward(self, x: Tensor) -> Tensor:
         return 1.5 * x if self.training else x
@@ -46,7 +46,7 @@ def token_model(embedding: Array, head: Array) -> nn.Sequential:
 
 
 def small_model(weights: Sequence[Array]) -> nn.Sequential:
-    """Return a perceptron with a layer in it that its mode changes."""
+    """Return a perceptron with a layer that depends on the mode."""
     layers = list(perceptron(weights))
     return nn.Sequential(*layers[:2], Louder(), *layers[2:])
 
@@ -65,7 +65,7 @@ class Regression(nn.Module):
 def large_run(
     samples: int, length: int, width: int, layers: int, seed: int
 ) -> tuple[nn.Sequential, Tensor, Tensor]:
-    """Return a float32 model that keeps much, with its inputs and targets."""
+    """Return a float32 model with large saved tensors, and its inputs and targets."""
     rng = np.random.default_rng(seed)
     shape = (samples, length, width)
     weights = [rng.normal(0, width**-0.5, (width, width)).astype(np.float32) for _ in range(layers)]

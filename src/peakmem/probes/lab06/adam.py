@@ -29,17 +29,16 @@ def offloaded_adam(
 ) -> Any:
     """Train with the student's `OffloadedAdam`: small `models`, or `large` vectors.
 
-    Models are in the form that lab 3's `adam_step` probe takes; each has a host of its own, and
-    they take turns. Returns one dict a model: `parameters` has for each parameter an array with one
-    row a call, its values after it; `changed` names the first thing that a call changed and should
-    not have, None if there is none; `state_used` tells whether anything is on the host.
+    Models have the form of lab 3's `adam_step` probe; each has its own host, and they take turns.
+    Returns one dict per model. `parameters` has for each parameter an array with one row per call,
+    its values after the call. `changed` names the first object that a call changed but shouldn't
+    have; None if there is none. `state_used` says whether anything is on the host.
 
-    `large` is in the form that lab 3's `lean_adam_step` probe takes. Returns `models`, the one
-    model's watched values in the form above; `live_bytes`, what was on the host before the first
-    step and after each; `cleared`, whether zero_grad() left no gradient but zeros; and if
-    `metered`, `rise_bytes` and `numpy_rise_bytes`, the device's peak above parameters and
-    gradients from before the optimizer was made, and `kept_bytes`, what was left of that in the
-    end.
+    `large` has the form of lab 3's `lean_adam_step` probe. Returns `models`, the one model's
+    watched values in the form above; `live_bytes`, the host's bytes before the first step and after
+    each step; and `cleared`, whether zero_grad() left only zero gradients. If `metered`, also
+    `rise_bytes` and `numpy_rise_bytes`, the device's peak beyond parameters and gradients since
+    before the optimizer was made, and `kept_bytes`, the bytes left of it at the end.
     """
     if large is None:
         return _train(student.OffloadedAdam, models or [], options or {})
@@ -59,7 +58,7 @@ def _train(
 
 
 class _AdamRun:
-    """One model, its host and optimizer, and what it looked like after each step."""
+    """One model, its host and optimizer, and its parameters after each step."""
 
     def __init__(
         self, make: Callable[..., Any], model: Mapping[str, Any], options: Mapping[str, Any]
@@ -67,7 +66,7 @@ class _AdamRun:
         self.model = model
         self.parameters = [torch.tensor(a, requires_grad=True) for a in model["parameters"]]
         self.host = HostTier()
-        # A generator, as model.parameters() is.
+        # A generator, like model.parameters().
         self.optimizer = make(iter(self.parameters), self.host, **options)
         self.noted: list[list[Array]] = []
         self.changed: str | None = None
@@ -128,17 +127,7 @@ def _large_steps(
 
     figures: dict[str, Any] = {}
     if metered:
-        meter_ = meter.MemoryMeter("cpu", count_numpy=True, history=False).track(
-            parameters, gradients
-        )
-        with earlier_objects_set_aside(), meter_ as measured:
-            train()
-            gc.collect()
-        figures = {
-            "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
-            "numpy_rise_bytes": measured.numpy_peak_bytes,
-            "kept_bytes": measured.live_bytes - measured.baseline_bytes,
-        }
+        figures = _metered(train, parameters, gradients)
     else:
         train()
     made[0].zero_grad()
@@ -157,6 +146,19 @@ def _large_steps(
     }
 
 
+def _metered(train: Callable[[], None], *tensors: Sequence[torch.Tensor]) -> dict[str, Any]:
+    """Run a training; return its peak beyond the tensors, and the bytes it left."""
+    meter_ = meter.MemoryMeter("cpu", count_numpy=True, history=False).track(*tensors)
+    with earlier_objects_set_aside(), meter_ as measured:
+        train()
+        gc.collect()
+    return {
+        "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
+        "numpy_rise_bytes": measured.numpy_peak_bytes,
+        "kept_bytes": measured.live_bytes - measured.baseline_bytes,
+    }
+
+
 def _at(watched: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:
-    """The watched values of some arrays."""
+    """Return the watched values of some arrays."""
     return [array[where] for array, where in zip(arrays, watched, strict=True)]

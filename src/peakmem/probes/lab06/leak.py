@@ -1,4 +1,4 @@
-"""Lab 6's leak: batches that come up from a host, one after another, and are not let go of."""
+"""Lab 6's leak: batches that come from a host, one after another, and aren't released."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def batch_means(
 ) -> list[float]:
     """Return `mean_squares(host, handles)` of batches on a host.
 
-    The longest have so many rows; each length comes twice, half a list apart.
+    `rows` is the largest batch's number of rows; each length occurs twice, half a list apart.
     """
     generator = torch.Generator().manual_seed(seed)
     host = HostTier()

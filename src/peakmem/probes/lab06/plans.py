@@ -1,4 +1,4 @@
-"""Probes of lab 6's plans on paper: what is worth swapping, schedules, and treatments."""
+"""Probes of lab 6's simulated plans: stages worth swapping, schedules, and treatments."""
 
 from __future__ import annotations
 

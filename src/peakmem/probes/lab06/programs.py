@@ -1,4 +1,4 @@
-"""Small programs whose graphs save tensors in ways that a swap of them may get wrong."""
+"""Small programs whose graphs save tensors in ways that are hard to swap correctly."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _views(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
 
 
 def _layouts(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
-    """Tensors that are not contiguous, of integers and truth values, of one value and of none."""
+    """Non-contiguous tensors, integers and booleans, and tensors of one element and of none."""
     x = _leaf(generator, 6, 5, 4)
     table = _parameter(generator, 9, 4)
     at = torch.randint(0, 9, (6, 5), generator=generator)
@@ -77,7 +77,7 @@ def _layouts(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
 
 
 def _twice(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
-    """One tensor that several operators save, and one weight that is used at every step."""
+    """A tensor that several operators save, and a weight that every step uses."""
     x, weight = _leaf(generator, 30, 12), _parameter(generator, 12, 12)
 
     def forward() -> torch.Tensor:
@@ -90,7 +90,7 @@ def _twice(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
 
 
 class _Memory:
-    """Memory for arrays of one shape: gives out again, at once, what nobody holds any more."""
+    """Memory for arrays of one shape, which reuses an array as soon as nothing references it."""
 
     def __init__(self) -> None:
         self._lent: list[tuple[Array, weakref.ref[Array]]] = []
@@ -99,14 +99,14 @@ class _Memory:
         free = (i for i, (_, borrower) in enumerate(self._lent) if borrower() is None)
         place = next(free, None)
         whole = np.empty_like(values) if place is None else self._lent.pop(place)[0]
-        loan = whole.view()  # the tensor's storage holds it, and lets go of it when it is freed
+        loan = whole.view()  # the tensor's storage references it until the storage is freed
         loan[...] = values
         self._lent.append((whole, weakref.ref(loan)))
         return torch.from_numpy(loan)
 
 
 def _reused(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
-    """Constants one after the other, each in the memory of the last one if that was let go of."""
+    """Constants in sequence, each in the memory of the one before if that was released."""
     x = _leaf(generator, 16, 8)
     constants = [_drawn(generator, 16, 8).numpy() for _ in range(12)]
     memory = _Memory()

@@ -1,4 +1,4 @@
-"""Probe of lab 6's saved tensors that wait on a host: of small programs and of a deep chain."""
+"""Probe of lab 6's saved tensors on a host: small programs, and a deep chain."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def swap_saved_tensors(
 ) -> dict[str, Any]:
     """Run a program of `PROGRAMS`, or a deep chain, under the student's `swap_saved_tensors(host)`.
 
-    Returns of a program what `run_program` does. Of a chain of so many `blocks`, each tanh(x @ w)
-    on `rows` rows of 64 float32 ones, with ones on the diagonal of w, it returns `bytes_out`;
-    `live_bytes`, what was left on the host; `corners`, the first and last value of each weight's
-    gradient; and if `metered`, `rise_bytes`, the device's peak in forward and backward above input
-    and weights.
+    For a program, returns the result of `run_program`. A chain has `blocks` blocks tanh(x @ w) on
+    `rows` rows of 64 float32 ones, with ones on the diagonal of w. For a chain, returns
+    `bytes_out`; `live_bytes`, the bytes left on the host; `corners`, the first and last value of
+    each weight's gradient; and if `metered`, `rise_bytes`, the device's peak in forward and
+    backward beyond input and weights.
     """
     if program is not None:
         return run_program(program, seed, student.swap_saved_tensors)
@@ -47,11 +47,11 @@ def run_program(
 ) -> dict[str, Any]:
     """Run one of `PROGRAMS` with its forward under `swap(host)`, on tensors of this seed.
 
-    Returns the host's figures once all is done: `bytes_out`, `bytes_in`, `live_bytes`; also
-    `live_between_bytes`, those on the host after forward; `after_bytes`, how many a forward
-    outside of the block put there; and `gradients`, of the input and every parameter (None: none).
-    `retain` runs backward twice; `dropped` never does, and lets go of the graph. In `reused`, and
-    in no other program, what one tensor had freed becomes the next one's memory.
+    Returns the host's figures at the end (`bytes_out`, `bytes_in`, `live_bytes`);
+    `live_between_bytes`, its live bytes after forward; `after_bytes`, the bytes that a forward
+    outside the block put there; and the `gradients` of the input and every parameter (None if there
+    is none). `retain` runs backward twice; `dropped` releases the graph without a backward. Only in
+    `reused` does a freed tensor's memory become the next one's.
     """
     with earlier_objects_set_aside():
         return _run_and_collect(program, seed, swap)
@@ -68,7 +68,7 @@ def _run_and_collect(
     with swap(host):
         loss = forward()
     live_between_bytes, out_bytes = host.live_bytes, host.bytes_out
-    forward()  # swapping is over: this one stays on the device
+    forward()  # outside the block, so its tensors stay on the device
     after_bytes = host.bytes_out - out_bytes
     if program == "retain":
         loss.backward(retain_graph=True)  # type: ignore[no-untyped-call]
@@ -88,9 +88,9 @@ def _run_and_collect(
 
 
 def _with_all_held(forward: Forward) -> Forward:
-    """Keep all that `forward` makes until it ends, so that no two of its tensors share an address.
+    """Keep all tensors of `forward` alive until it ends, so that no two of them share an address.
 
-    Whether memory is used again is the allocator's choice, and may differ from run to run.
+    Otherwise the allocator may reuse memory, differently from run to run.
     """
 
     def run() -> torch.Tensor:

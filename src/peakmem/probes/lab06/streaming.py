@@ -1,4 +1,4 @@
-"""Probe of lab 6's forward on weights that come up from a host, one layer at a time."""
+"""Probe of lab 6's forward on weights that come from a host, one layer at a time."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def stream_forward(
 ) -> dict[str, Any]:
     """Run the student's `stream_forward` on layers tanh(x @ weight), whose weights are on a host.
 
-    `weights` and `x` are float64 arrays. Returns `output`, the output's values; `requires_grad`,
-    whether it does; `gradients_on`, whether torch still records gradients afterwards; `loads`, the
-    layers in the order of their load(); and `x_changed`.
+    `weights` and `x` are float64 arrays. Returns `output` (its values), whether the output
+    `requires_grad`, whether torch still records gradients afterwards (`gradients_on`), `loads` (the
+    layers in the order of their load()), and `x_changed`.
 
-    With a `width`, layers of float32 are as wide; one is filled with each of `fillings` / width,
-    and the input is `rows` rows of ones. Returns `loads`, `corners`, the output's first and last
-    value, and if `metered`, `rise_bytes`, the device's peak above the input's bytes.
+    With a `width`, layers are float32 and that wide, each filled with one of `fillings` / width,
+    and the input is `rows` rows of ones. Returns `loads`, `corners` (the output's first and last
+    value), and if `metered`, `rise_bytes`, the device's peak beyond the input.
     """
     if width is not None:
-        # The first run is short: libraries take buffers then, and the meter counts them.
+        # A short first run: libraries allocate buffers then, and the meter would count them.
         _stream_large(student.stream_forward, width, fillings[:2], rows, metered=False)
         return _stream_large(student.stream_forward, width, fillings, rows, metered=metered)
     calls, read_loads = _logged()
@@ -61,7 +61,7 @@ def stream_forward(
 
 
 def _logged() -> tuple[Callable[[int], None], Callable[[], list[int]]]:
-    """Return what notes a number, and what reads the notes; the list itself is out of reach."""
+    """Return a function that logs a number, and one that reads the log; the list is private."""
     notes: list[int] = []
     return (lambda number: notes.append(number)), notes.copy
 
@@ -76,7 +76,7 @@ class _Tanh(nn.Module):
 
 
 class _HostLayer:
-    """A layer whose weight waits on the host: `load()` brings it to the device, as a new module."""
+    """A layer whose weight is on the host: `load()` brings it to the device as a new module."""
 
     def __init__(
         self, host: HostTier, number: int, weight: torch.Tensor, note: Callable[[int], None]

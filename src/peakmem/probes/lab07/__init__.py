@@ -61,7 +61,7 @@ def best_scale(student: Namespace, calls: Calls) -> Outcomes:
 
 
 def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, on a list of tensors for its first argument; "changed" where it wrote there."""
+    """Return the function on a list of tensors; its result is "changed" if it wrote there."""
 
     def call(arrays: Sequence[Array], *rest: Any) -> Any:
         tensors = [torch.tensor(array) for array in arrays]
@@ -86,14 +86,14 @@ def master_weights(
     lr: float,
     dtype: str | None,
 ) -> dict[str, Any]:
-    """Load float32 arrays into the student's `MasterWeights`, then step once for each gradients.
+    """Load float32 arrays into the student's `MasterWeights`, then step once for each gradient.
 
-    Without `dtype` the student's default is used, which has to be float16.
+    Without `dtype`, the student's default applies, which has to be float16.
 
-    Returns `steps`, first for the state after load and then after each step: dicts of `masters`
-    and `params`, each a list of float32 arrays; `forms`, for the same moments whether the masters
-    are float32, and the params leaves in `dtype` that require a gradient; and `changed`, whether
-    the tensors that were loaded have changed.
+    Returns `steps`, dicts of `masters` and `params` after loading and after each step, each a list
+    of float32 arrays; `forms`, whether at these moments the masters are float32 and the params are
+    leaves in `dtype` that require a gradient; and `changed`, whether the loaded tensors have
+    changed.
     """
     low = getattr(torch, dtype or "float16")
     loaded = [torch.tensor(array) for array in tensors]
@@ -124,12 +124,12 @@ def _have_form(weights: Any, low: torch.dtype) -> bool:
 
 
 class TokenModel(torch.nn.Module):
-    """A tiny model of the next token, whose loss is one small part of a huge batch's mean.
+    """A tiny next-token model, whose loss is a small part of a huge batch's mean.
 
-    `parts` is how many micro-batches that mean is over, so every gradient has a factor of
-    1 / parts. A batch with the token RARE in it is a mean over itself alone, and the gradient of
-    what it looked up is 2^25 times as large, as gradients burst once in a while: it overflows
-    float16 at any scale that saves the others, and the gradients above it do not.
+    The mean is over `parts` micro-batches, so every gradient has a factor of 1 / parts. A batch
+    with the token RARE is a mean over itself alone, and the gradient of its embeddings is 2^25
+    times as large, like an occasional burst of gradients: it overflows float16 at any scale that
+    saves the others, but the later layers' gradients don't.
     """
 
     RARE = 16
@@ -166,12 +166,12 @@ def train(
 ) -> dict[str, Any]:
     """Train a TokenModel with the student's `train` under the meter.
 
-    `pool` holds different batches, and `order` which of them is each step's. Without `lr` the
-    student's default is used.
+    `pool` has different batches, and `order` each step's batch. Without `lr`, the student's default
+    applies.
 
-    Returns `losses`, what the student returned, as floats; `weights`, the model's after it;
-    `in_place`, whether the parameters are the same float32 tensors as before; and `rise_bytes`,
-    how far live bytes rose in this very training.
+    Returns `losses`, the student's result as floats; `weights`, the model's afterwards; `in_place`,
+    whether the parameters are still the same float32 tensors; and `rise_bytes`, the rise of live
+    bytes in this training.
     """
     model = TokenModel(weights, parts)
     before = list(model.parameters())
@@ -200,16 +200,17 @@ def loss_scaler(
     clipped: Sequence[bool] = (),
     good_steps: int = 0,
 ) -> list[dict[str, Any]]:
-    """Train a few parameters with the student's `LossScaler(**settings)` and note every step.
+    """Train a few parameters with the student's `LossScaler(**settings)`, and record every step.
 
-    `gradients` holds, for each step and each parameter, the true gradient's values; inf and NaN
-    are what an overflow would have left there. One more parameter never gets a gradient. The
-    optimizer is SGD with momentum and two groups. With `max_norm` each step also calls `unscale_`
-    and then clips the gradients; where `clipped` is given, only the steps that it says. Before all
-    this, `good_steps` steps of another optimizer are taken.
+    `gradients` has the true gradient's values for each step and each parameter; inf and NaN stand
+    for an overflow. One more parameter never gets a gradient. The optimizer is SGD with momentum
+    and two groups. With `max_norm`, each step (or each in `clipped`, if given) also calls
+    `unscale_` and then clips the gradients. Before all this, another optimizer takes `good_steps`
+    steps.
 
-    Returns one dict a step: `scale` is `scale(1.0)` after `update`, `parameters` are all values
-    after it, and `unscaled` are the gradients' values just after `unscale_`, None without it.
+    Returns one dict per step: `scale`, which is `scale(1.0)` after `update`; `parameters`, all
+    values after it; and `unscaled`, the gradients' values right after `unscale_`, or None without
+    it.
     """
     parameters = [torch.nn.Parameter(torch.ones(len(values))) for values in gradients[0]]
     unused = torch.nn.Parameter(torch.ones(1))
@@ -254,7 +255,7 @@ def gpu_speed(student: Namespace) -> dict[str, Any]:
     """Time a matrix product in four precisions on this GPU, then let the student time it.
 
     Returns `own` and `student`: dicts of seconds for float32, tf32, float16 and bfloat16. Raises
-    RuntimeError where torch finds no CUDA GPU.
+    RuntimeError if torch finds no CUDA GPU.
     """
     require_gpu("gpu_speed times matrix products on")
     before = torch.get_float32_matmul_precision()
@@ -267,7 +268,7 @@ def gpu_speed(student: Namespace) -> dict[str, Any]:
 
 
 def _seconds(dtype: torch.dtype, float32_precision: str) -> float:
-    """The median time of one product."""
+    """Return the median seconds of one product."""
     torch.set_float32_matmul_precision(float32_precision)
     # Random values: a GPU multiplies zeros faster, because that takes less power.
     x, w = (torch.randn(PRODUCT_SIZE, PRODUCT_SIZE, device="cuda", dtype=dtype) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Lab 7's leak: training on 16-bit copies, of which each step leaves a set behind."""
+"""Lab 7's leak: training on 16-bit copies of the weights, one set of which leaks in each step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def low_precision_training(
 ) -> dict[str, Any]:
     """Call `train(masters, batches, lr)` on two square matrices.
 
-    Returns the `losses` that it returned, and the mean square of each of the `masters` after it.
+    Returns its `losses`, and the mean square of each of the `masters` afterwards.
     """
     generator = torch.Generator().manual_seed(seed)
     masters = [torch.randn(width, width, generator=generator).div_(width**0.5) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Probe of the exercise that traces which dtype each module computes in, and its models."""
+"""Probe of lab 7's trace of the dtype that each module computes in, and its models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["MODELS", "dtype_trace", "model_and_input"]
 
 
 class _Block(nn.Module):
-    """A residual block; its modules are registered in another order than they run."""
+    """A residual block whose modules are registered in another order than they run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class _Block(nn.Module):
 
 
 class _Twice(nn.Module):
-    """A block that runs twice, around it an embedding and a head."""
+    """An embedding, a block that runs twice, and a head."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,8 +79,8 @@ def dtype_trace(
     """Trace one of `MODELS` by the student's `dtype_trace`.
 
     Returns `trace`, a list of [name, dtype]; `hooks`, how many the modules have afterwards; and
-    what changed: `state`, names of parameters and buffers; `modes`, names of modules that are in
-    another mode; and `rng`, whether random numbers go on elsewhere.
+    everything that changed: `state`, names of parameters and buffers; `modes`, names of modules in
+    another mode; and `rng`, whether the RNG state differs.
     """
     module, x = model_and_input(model, training, seed)
     before = {name: value.clone() for name, value in module.state_dict().items()}

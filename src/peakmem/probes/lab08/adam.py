@@ -1,4 +1,4 @@
-"""Probe of lab 8's Adam with sharded moments: its updates, and the state that each rank keeps."""
+"""Probe of lab 8's Adam with sharded moments: its updates, and each rank's state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Options = Mapping[str, Any]
 
 
 def parameters(shapes: Shapes, seed: int) -> list[nn.Parameter]:
-    """Return the parameters, float32, with which each rank begins."""
+    """Return the float32 parameters that each rank starts with."""
     return [nn.Parameter(_normal(shape, seed + n)) for n, shape in enumerate(shapes)]
 
 
@@ -50,7 +50,7 @@ def updated(
 ) -> tuple[Any, list[nn.Parameter]]:
     """Make `optimizer(params, **options)` and take a step for each item of `missing`.
 
-    `params` is an iterator, as a module's parameters() are.
+    `params` is an iterator, like a module's parameters().
     """
     params = parameters(shapes, seed)
     made = optimizer(iter(params), **options)
@@ -91,11 +91,11 @@ def run_adam(
     measure: bool = True,
     ask: Ask = unwatched,
 ) -> dict[str, Any]:
-    """Take a step for each item of `missing`, which lists what has no gradient in that step.
+    """Take a step for each item of `missing`, which lists the parameters without a gradient.
 
     Returns for each of the `ranks` its parameters afterwards, and whether zero_grad() then left a
-    gradient; of a `large` run each parameter's sum only. If it `measure`s, also `held_bytes`, of
-    each rank when parameters and gradients are gone and the optimizer is not.
+    gradient; for a `large` run, only each parameter's sum. With `measure`, also each rank's
+    `held_bytes` when parameters and gradients are freed but the optimizer isn't.
     """
     given = (optimizer, shapes, missing, options, seed, gain, large, measure)
     found = run_ranks(_stepped, world, *given, ask=ask)

@@ -1,4 +1,4 @@
-"""Probe of lab 8's sharded gradients: who keeps which after backward, and what lives at once."""
+"""Probe of lab 8's sharded gradients: which rank keeps which, and the peak."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Shard = Callable[[nn.Module], Any]
 
 
 def chain(widths: Sequence[int], seed: int) -> nn.Sequential:
-    """Return linear layers of these widths, from one to the next, with tanh behind each."""
+    """Return linear layers from each width to the next, with tanh after each."""
     torch.manual_seed(seed)
     model = nn.Sequential()
     for before, after in pairwise(widths):
@@ -61,11 +61,11 @@ def run_gradients(
     measure: bool = True,
     ask: Ask = unwatched,
 ) -> dict[str, Any]:
-    """Take `steps` of gradient descent on a chain of layers; who has a gradient updates and sends.
+    """Take `steps` of gradient descent on a chain; ranks with a gradient update and send weights.
 
-    Returns for each of the `ranks` the numbers of the parameters of which it `has` a gradient after
-    each backward, and the parameters at the end, of a `large` run their sums; and, if it
-    `measure`s, `rise_bytes` of the rank where tensors took the most, parameters included.
+    Returns for each of the `ranks` the numbers of the parameters that it `has` a gradient of after
+    each backward, and the parameters at the end (their sums for a `large` run). With `measure`,
+    also `rise_bytes` of the rank with the highest peak, including parameters.
     """
     found = run_ranks(_descended, world, shard, widths, steps, seed, large, measure, ask=ask)
     return {
@@ -96,7 +96,7 @@ def _descended(
 
 @torch.no_grad()
 def _update(params: Sequence[nn.Parameter]) -> None:
-    """Each parameter is updated by the first rank that has its gradient, which sends it to all."""
+    """Update each parameter on the first rank with its gradient, and broadcast it."""
     rank, world = dist.get_rank(), dist.get_world_size()
     mine = torch.tensor([rank if p.grad is not None else world for p in params])
     dist.all_reduce(mine, op=dist.ReduceOp.MIN)

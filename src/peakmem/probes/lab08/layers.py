@@ -21,7 +21,7 @@ Wrap = Callable[[list[nn.Module]], Any]
 
 
 def layers_of(width: int, count: int, order: Sequence[int], seed: int) -> list[nn.Module]:
-    """Return `count` layers in this order, maybe some of them twice, with tanh behind each."""
+    """Return `count` layers in this order, some of them possibly twice, with tanh after each."""
     torch.manual_seed(seed)
     made = [nn.Linear(width, width) for _ in range(count)]
     return [part for number in order for part in (made[number], nn.Tanh())]
@@ -38,10 +38,10 @@ def trained(
 ) -> list[Any]:
     """Take `steps` of gradient descent with momentum on the samples of `ranks`.
 
-    The loss counts so many `times`. Returns, step by step, a part of the output for each rank's
+    The loss is multiplied by `times`. Returns, step by step, a part of the output for each rank's
     first sample.
     """
-    # By hand: the first optimizer of torch in a process imports its compiler, for a second.
+    # Without torch's optimizer: the first one in a process imports the compiler for a second.
     momenta: dict[nn.Parameter, Tensor] = {}
     outputs = []
     for step in range(steps):
@@ -92,10 +92,10 @@ def run_sharded(
     measure: bool = True,
     ask: Ask = unwatched,
 ) -> dict[str, Any]:
-    """Train `wrap(layers)`, by way of its parameters(), each rank on its own samples.
+    """Train the parameters() of `wrap(layers)`, each rank on its own samples.
 
-    Returns `outputs`, for each rank those of each step, in part; and, if it `measure`s,
-    `rise_bytes` of the rank where tensors took the most, and `sent_bytes` of each.
+    Returns `outputs`, parts of each rank's outputs in each step. With `measure`, also `rise_bytes`
+    of the rank with the highest peak, and each rank's `sent_bytes`.
     """
     found = run_ranks(_trained, world, wrap, width, count, order, steps, seed, measure, ask=ask)
     return {

@@ -1,4 +1,4 @@
-"""Lab 8's leak: sharded layers whose gathered weights stay."""
+"""Lab 8's leak: sharded layers whose gathered weights aren't freed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def weights(number: int, layers: int, width: int, seed: int) -> Tensor:
 
 
 def inputs(width: int) -> Tensor:
-    """Return what passes the layers, (4, width)."""
+    """Return the layers' input, (4, width)."""
     return torch.linspace(-1, 1, 4 * width).view(4, width)
 
 
@@ -55,8 +55,8 @@ def run_layers(
 
     `world` divides width * width.
 
-    Returns `results`, for each rank the output and the diagonals; and, if it `measure`s,
-    `rise_bytes` of the rank where tensors took the most, shards included.
+    Returns `results`, each rank's output and diagonals. With `measure`, also `rise_bytes` of the
+    rank with the highest peak, including shards.
     """
     found = run_ranks(_run, world, function, layers, width, seed, measure, ask=ask)
     return {

@@ -1,4 +1,4 @@
-"""Probe of lab 8's replicas: how they start, their gradients, and when they talk."""
+"""Probe of lab 8's replicas: their initial weights, gradients, and communication."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Wrap = Callable[[nn.Module], Any]
 
 
 class Branches(nn.Module):
-    """Two layers with a buffer between them, and a third layer that no input passes."""
+    """Two layers with a buffer between them, and an unused third layer."""
 
     def __init__(self, width: int, seed: int) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ def loss(output: Tensor) -> Tensor:
 
 
 def told(tensor: Tensor | None, brief: bool) -> Any:
-    """Return a tensor as an array, or only its sum and its norm: results are sent, too."""
+    """Return a tensor as an array, or only its sum and norm, because results count as traffic."""
     if tensor is None:
         return None
     if brief:
@@ -89,8 +89,8 @@ def run_replicas(
     """Wrap a model of each rank, and call backward `passes` times on the rank's own samples.
 
     The first `quiet` passes are within no_sync(). Returns for each of the `ranks` its `start`, the
-    model's tensors by name after it was wrapped, and its `gradients` at the end, both `told`; and,
-    if it `measure`s, `sent_bytes` of each.
+    model's tensors by name after wrapping, and its `gradients` at the end, both through `told`.
+    With `measure`, also each rank's `sent_bytes`.
     """
     sizes = (width, passes, seed, quiet, brief)
     found = run_ranks(_trained, world, wrap, *sizes, measure, ask=ask)

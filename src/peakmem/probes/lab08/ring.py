@@ -17,7 +17,7 @@ AllReduce = Callable[[Tensor], None]
 
 
 def values(length: int, rank: int, seed: int) -> Tensor:
-    """Return what a rank begins with: whole numbers, whose sums are exact in any order."""
+    """Return a rank's input: integers, whose sums are exact in any order."""
     generator = torch.Generator().manual_seed(seed + rank)
     return torch.empty(length).random_(-999, 1000, generator=generator)
 
@@ -48,9 +48,9 @@ def run_all_reduce(
 ) -> dict[str, Any]:
     """Call `all_reduce(x)` in `world` ranks, on a float32 tensor of each length in turn.
 
-    Returns `ranks`, for each rank the list of its tensors afterwards; of a `large` run the sum,
-    the first and the last value of each. If it `measure`s, also `rise_bytes`, of the rank where
-    tensors took the most, x included, and `sent_bytes` of each rank.
+    Returns `ranks`, each rank's list of tensors afterwards; for a `large` run, the sum, the first
+    and the last value of each. With `measure`, also `rise_bytes` of the rank with the highest peak,
+    including x, and each rank's `sent_bytes`.
     """
     found = run_ranks(_reduced, world, all_reduce, lengths, seed, large, measure, ask=ask)
     return {

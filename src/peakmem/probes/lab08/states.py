@@ -1,4 +1,4 @@
-"""Probe of lab 8's arithmetic: bytes of model states a rank, from sizes."""
+"""Probe of lab 8's arithmetic: bytes of model states per rank, from sizes."""
 
 from __future__ import annotations
 

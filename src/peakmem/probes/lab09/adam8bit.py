@@ -25,9 +25,9 @@ def adam8bit_step(
 ) -> dict[str, Any]:
     """Train with the student's `adam8bit_step`: see `trained`; or step on `large` tensors.
 
-    `large` has `n_tensors`, `n` and `seed`. It returns how far two steps moved each of so many
-    vectors of `n` values, on average (`moved`), and if `metered`, `rise_bytes` and
-    `numpy_rise_bytes`, with parameters and gradients.
+    `large` has `n_tensors`, `n` and `seed`. It returns how far two steps moved each of `n_tensors`
+    vectors of `n` values on average (`moved`), and if `metered`, `rise_bytes` and
+    `numpy_rise_bytes`, including parameters and gradients.
     """
     if large is None:
         return trained(student.adam8bit_step, **sizes)
@@ -47,9 +47,9 @@ def adam8bit_step(
 def trained(step: Step, width: int, rows: int, seed: int, steps: int) -> dict[str, Any]:
     """Train a network of two layers by `step(params, grads, state, lr)`.
 
-    Returns the `losses` before each step and after the last; `state_bytes`, what the state's
-    tensors keep; `n_values`, the values of each parameter; and `changed`, whether a step wrote into
-    the gradients.
+    Returns the `losses` before each step and after the last; `state_bytes`, the bytes of the
+    state's tensors; `n_values`, the size of each parameter; and `changed`, whether a step wrote
+    into the gradients.
     """
     generator = torch.Generator().manual_seed(seed)
     shapes = [(width, 4 * width + 1), (4 * width + 1,), (4 * width + 1, 8)]

@@ -1,4 +1,4 @@
-"""Probe of lab 9's pack_int4: values there and back, and many packed tensors held at once."""
+"""Probe of lab 9's pack_int4: round trips, and many packed tensors held at once."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def pack_int4(
     large: Mapping[str, int] | None = None,
     metered: bool = True,
 ) -> Any:
-    """Call `pack_int4(q)`, then `unpack_int4` on a copy of what it returned.
+    """Call `pack_int4(q)`, then `unpack_int4` on a copy of its result.
 
-    For `calls` a value is a dict: `type` and `stored_bytes` of the packed codes, and `unpacked`.
-    `large` has `n_tensors`, `n` and `seed`: so many tensors are packed, all packed ones are held,
-    and then unpacked one by one. That returns `equal`, how many came back as they were, and if
-    `metered`, `rise_bytes` and `numpy_rise_bytes`.
+    For `calls`, a value is a dict: `type` and `stored_bytes` of the packed codes, and `unpacked`.
+    `large` has `n_tensors`, `n` and `seed`: that many tensors are packed, held together, and then
+    unpacked one by one. Returns `equal`, how many round trips were exact, and if `metered`,
+    `rise_bytes` and `numpy_rise_bytes`.
     """
     if large is None:
         return call_each(on_tensors(lambda q: _there_and_back(student, q)), calls or [])
@@ -46,7 +46,7 @@ def pack_int4(
 def _there_and_back(student: Namespace, q: Tensor) -> dict[str, Any]:
     packed = student.pack_int4(q)
     form = {"type": type_of(packed), "stored_bytes": storage_bytes(packed)}
-    # A copy: what else the packed tensor may carry is lost.
+    # A copy, so that the packed tensor can't carry anything else.
     unpacked = student.unpack_int4(torch.as_tensor(packed).clone(), len(q))
     return {**form, "unpacked": unpacked, "unpacked_type": type_of(unpacked)}
 

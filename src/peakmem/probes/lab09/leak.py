@@ -1,4 +1,4 @@
-"""Lab 9's leak: a gradient through int8 layers, whose float copies autograd keeps."""
+"""Lab 9's leak: a gradient through int8 layers, whose float copies autograd saves."""
 
 from __future__ import annotations
 

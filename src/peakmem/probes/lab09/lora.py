@@ -1,4 +1,4 @@
-"""Probe of lab 9's Lora: a linear layer adapted, trained, merged, and measured."""
+"""Probe of lab 9's Lora: adapts, trains, merges and measures a linear layer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from peakmem.probes import Namespace, earlier_objects_set_aside
 
 __all__ = ["adapted", "lora"]
 
-_GIVEN = ("weight", "bias", "x")  # which hang on the sizes alone
+_GIVEN = ("weight", "bias", "x")  # these depend only on the sizes
 
 Array = npt.NDArray[np.float32]
 
@@ -23,8 +23,8 @@ Array = npt.NDArray[np.float32]
 def lora(student: Namespace, metered: bool = True, large: bool = False, **sizes: Any) -> Any:
     """Adapt a linear layer with the student's `Lora`: see `adapted`, or measure two steps of it.
 
-    A `large` run returns how many values are trained (`n_trained`), whether the output `moved`, and
-    if `metered`, `rise_bytes` and `numpy_rise_bytes`, the layer's own bytes included.
+    A `large` run returns the number of trained values (`n_trained`), whether the output `moved`,
+    and if `metered`, `rise_bytes` and `numpy_rise_bytes`, including the layer itself.
     """
     if not large:
         found = adapted(student.Lora, **sizes)
@@ -54,10 +54,11 @@ def adapted(
 ) -> dict[str, Any]:
     """Train `make(linear, rank, alpha)` for some steps of Adam, and merge it.
 
-    Returns the base's `weight` and `bias` (None without one) as they were, and inputs `x`; the
-    outputs at the `start` and after training (`trained`); the `trainable` parameters after it, and
-    whether it changed the base (`base_changed`). `merged` is the output of what merge() returned,
-    or of the module itself where nothing was `returned`; `moved` is what the base's weight gained.
+    Returns the base's original `weight` and `bias` (None without one), and inputs `x`; the outputs
+    at the `start` and after training (`trained`); the `trainable` parameters afterwards, and
+    whether training changed the base (`base_changed`). `merged` is the output of merge()'s result,
+    or of the module itself if merge() `returned` nothing; `moved` is the change of the base's
+    weight.
     """
     generator = torch.Generator().manual_seed(seed)
     linear = nn.Linear(n_in, n_out, bias=bias)

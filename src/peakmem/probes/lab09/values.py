@@ -1,4 +1,4 @@
-"""Probes of lab 9 whose answers speak for themselves: codes, scales, products, bytes."""
+"""Probes of lab 9's functions of values: codes, scales, products, bytes."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Outcomes = list[tuple[Any, ...]]
 
 
 def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function, taking arrays as tensors that share their memory.
+    """Return the function with array arguments turned into tensors that share their memory.
 
-    So a comparison of the arrays afterwards shows writes into the tensors.
+    Comparing the arrays afterwards then reveals writes into the tensors.
     """
     return lambda *arguments: function(
         *(torch.from_numpy(a) if isinstance(a, np.ndarray) else a for a in arguments)
@@ -48,7 +48,7 @@ def flat(values: Any) -> list[float]:
 
 
 def quantize_symmetric(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `quantize_symmetric(x, bits, axis)`, then `dequantize` on what it returned.
+    """Call `quantize_symmetric(x, bits, axis)`, then `dequantize` on its result.
 
     A value is a dict: `type` and `codes` of the first result, `scale` as a flat list, `decoded`.
     """
@@ -84,10 +84,10 @@ def int8_linear(student: Namespace, calls: Calls) -> Outcomes:
 
 
 def nf4(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `nf4_encode(x, block)`, then `nf4_decode` on copies of what it returned.
+    """Call `nf4_encode(x, block)`, then `nf4_decode` on copies of its result.
 
-    A value is a dict: `type` of the packed codes and their `stored_bytes`, `absmax` as a flat
-    list, `decoded`. Without a block the student's default is used.
+    A value is a dict: `type` and `stored_bytes` of the packed codes, `absmax` as a flat list, and
+    `decoded`. Without a block, the student's default applies.
     """
 
     def there_and_back(x: Tensor, block: int | None) -> dict[str, Any]:
@@ -107,5 +107,5 @@ def stored_bytes(student: Namespace, calls: Calls) -> Outcomes:
 
 
 def storage_bytes(values: Any) -> int:
-    """Return the bytes that keeping a tensor or an array keeps: its whole storage."""
+    """Return the bytes of a tensor's or an array's whole storage."""
     return int(torch.as_tensor(values).untyped_storage().nbytes())

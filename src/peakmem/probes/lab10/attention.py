@@ -1,4 +1,4 @@
-"""Probes of lab 10's attention by blocks: results, gradients, what is saved, and the peak."""
+"""Probes of lab 10's tiled attention: results, gradients, saved bytes, and the peak."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def run_attention(
 ) -> dict[str, Any]:
     """Call `attention(q, k, v, block, causal)` on random tensors (batch, heads, seq, head_dim).
 
-    Queries are `gain` times as large; `by_default` leaves causal to its default. A small run
-    returns `output`, its `dtype`, and which of the arguments it `changed`. A `large` one returns
-    `sums` of the output, and if `metered` `rise_bytes`, by how much live bytes rose beside q, k, v.
+    Queries are multiplied by `gain`; `by_default` omits causal. A small run returns `output`, its
+    `dtype`, and the arguments that the call `changed`. A `large` run returns `sums` of the output,
+    and if `metered`, `rise_bytes`, the rise of live bytes beyond q, k, v.
     """
     given = _queries_keys_values(batch, heads, seq, head_dim, seed, dtype, gain)
     found: dict[str, Any] = {}
@@ -111,10 +111,10 @@ def run_backward(
 ) -> dict[str, Any]:
     """Run `attention(q, k, v, block, causal)` and backward from a weighted sum of its output.
 
-    The kind "small" returns `output` and `gradients`; "kept" runs forward only, and returns `sums`
-    and `kept_bytes`: what lives after it and did not before, the output left out. "one" and "many",
-    which sums some calls before the first backward, return `sums` of output and gradients, and if
-    `metered` `rise_bytes`.
+    The kind "small" returns `output` and `gradients`. "kept" runs forward only, and returns `sums`
+    and `kept_bytes`, the bytes live after it but not before, without the output. "one" and "many",
+    which sums several calls before the first backward, return `sums` of output and gradients, and
+    if `metered`, `rise_bytes`.
     """
     given = _queries_keys_values(batch, heads, seq, head_dim, seed, dtype, gain)
     leaves = [tensor.requires_grad_() for tensor in given]
@@ -122,7 +122,7 @@ def run_backward(
     if kind == "kept":
         with MemoryMeter("cpu", count_numpy=True).track(*leaves) as meter:
             output = attention(*leaves, block, causal)
-            gc.collect(1)  # what only a cycle holds is not kept
+            gc.collect(1)  # garbage in cycles doesn't count as saved
         kept = meter.live_bytes - meter.baseline_bytes - output.untyped_storage().nbytes()
         return {"kept_bytes": kept, "sums": sums(output)}
     found: dict[str, Any] = {}

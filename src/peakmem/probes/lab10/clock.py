@@ -1,8 +1,7 @@
-"""Probe of lab 10's module times: modules that move a clock, so that no load of a machine tells.
+"""Probe of lab 10's module times: modules advance a fake clock, so the machine's load can't matter.
 
-The clock stands still but for what the modules' forwards add to it. While it is in force, all
-functions of Python's module `time` that tell a time read it, also where the student's notebook
-imported them by name.
+Only the modules' forwards advance the clock. While it is active, all clocks of Python's module
+`time` read it, even those that the student's notebook imported by name.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ class _Clock:
 
 
 class _Worker(nn.Module):
-    """A module whose forward takes some milliseconds before and after those of its children.
+    """A module whose forward takes some milliseconds before and after its children's forwards.
 
-    `spec` has the `name`, `before` and `after`, how often its parent calls it (`calls`, maybe
-    never), and `children`. Those of a `list` stand in an nn.ModuleList, which has no forward.
+    `spec` has the `name`, `before` and `after`, how often the parent calls it (`calls`, possibly
+    0), and `children`. Children of a `list` are in an nn.ModuleList, which has no forward.
     """
 
     def __init__(self, spec: Spec, clock: _Clock) -> None:
@@ -78,8 +77,8 @@ def module_times(student: Namespace, tree: Spec) -> dict[str, Any]:
 def timed(function: Callable[..., Any], tree: Spec) -> dict[str, Any]:
     """Call `function(model, x)` on a model of `tree`, a module with `before`, `after`, `children`.
 
-    Returns the `seconds` that came back, how often the clock was read (`reads`), and how many
-    `hooks` are left behind.
+    Returns the resulting `seconds`, the number of `reads` of the clock, and how many `hooks` are
+    left.
     """
     clock = _Clock()
     model = _Worker(tree, clock)
@@ -95,7 +94,7 @@ def timed(function: Callable[..., Any], tree: Spec) -> dict[str, Any]:
 
 @contextmanager
 def _in_force(clock: _Clock, names: dict[str, Any]) -> Iterator[None]:
-    """Put the clock in place of Python's own, in `time` and in `names`, a notebook's variables."""
+    """Replace Python's clocks with this one, in `time` and in `names`, a notebook's variables."""
     ours: dict[str, Callable[[], Any]] = {}
     for name in _CLOCKS:
         ours |= {name: clock.seconds, f"{name}_ns": clock.nanoseconds}

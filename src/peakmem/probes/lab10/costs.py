@@ -1,4 +1,4 @@
-"""Probes of lab 10's counts: what attention costs, and which of two limits binds."""
+"""Probes of lab 10's counts: attention's cost, and the limit that binds."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Outcomes = list[tuple[Any, ...]]
 
 
 def attention_cost(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `attention_cost` on all of a call but its last item, which is a block.
+    """Call `attention_cost` with all items of a call except the last, which is a block.
 
-    The dict that came back is sent with `io_bytes_tiled(block)` in place of the function.
+    In the result, the value of `io_bytes_tiled(block)` replaces the function.
     """
 
     def cost(*arguments: Any) -> Any:

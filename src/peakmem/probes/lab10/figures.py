@@ -1,4 +1,4 @@
-"""What the probes of lab 10 send of large runs: sums instead of tensors, and a metered rise."""
+"""Small figures of large runs for lab 10's probes: sums instead of tensors, and a metered rise."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["metered_rise", "sums"]
 
 
 def sums(tensor: Tensor) -> list[npt.NDArray[Any]]:
-    """Return the sums along each of the last two axes: small, and every element counts.
+    """Return the sums along each of the last two axes: little data from every element.
 
-    The elements are weighted, since the plain sum of a softmax's gradients is 0.
+    The elements are weighted, because the plain sum of a softmax's gradients is 0.
     """
     weights = torch.arange(tensor.numel(), dtype=torch.float64).cos_().view(tensor.shape)
     weighted = weights.mul_(tensor.detach())
@@ -25,7 +25,7 @@ def sums(tensor: Tensor) -> list[npt.NDArray[Any]]:
 
 
 def metered_rise(run: Callable[[], object], *inputs: Tensor, metered: bool) -> dict[str, int]:
-    """Call `run`; if `metered`, return `rise_bytes`: by how much live bytes rose beside inputs."""
+    """Call `run`; if `metered`, return `rise_bytes`, the rise of live bytes beyond the inputs."""
     if not metered:
         run()
         return {}

@@ -1,4 +1,4 @@
-"""Probe of lab 10's few-bit GELU: result, derivative, and what is kept for backward."""
+"""Probe of lab 10's few-bit GELU: result, derivative, and saved bytes."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def run_gelu(
 ) -> dict[str, Any]:
     """Call `gelu(x, bits)` on normally distributed values, and run backward.
 
-    The kind "values" returns `x`, `output`, `derivative` (the gradient of its sum), and the
-    `gradient` that comes of another one, `upstream`. "kept" runs forward only; it returns the
-    `sums` of the output and `kept_bytes`: what lives after it and did not before, x and the output
-    left out, once the operator's input is gone. "many" adds up some GELUs before the first
-    backward; it returns `sums` of result and gradient, and if `metered` `rise_bytes`.
+    The kind "values" returns `x`, `output`, `derivative` (the gradient of the output's sum), and
+    the `gradient` for another upstream gradient, `upstream`. "kept" runs forward only; it returns
+    `sums` of the output and `kept_bytes`, the bytes live after it but not before, without x and the
+    output, once the operator's input is freed. "many" sums several GELUs before the first backward;
+    it returns `sums` of result and gradient, and if `metered`, `rise_bytes`.
     """
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(*shape, generator=generator).requires_grad_()
@@ -53,7 +53,7 @@ def run_gelu(
         return {name: tensor.detach().numpy().copy() for name, tensor in arrays.items()}
     if kind == "kept":
         with MemoryMeter("cpu", count_numpy=True).track(x) as meter:
-            inner = x * 1.0  # so that x itself is no leaf that lives anyway
+            inner = x * 1.0  # not x itself, which is a leaf that stays alive anyway
             output = gelu(inner, bits)
             del inner
             gc.collect(1)

@@ -1,4 +1,4 @@
-"""Lab 10's leak: attention by blocks that watches its probabilities, and keeps them all."""
+"""Lab 10's leak: tiled attention that logs statistics of its probabilities, and holds them all."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def watched_attention(
 ) -> dict[str, Any]:
     """Call `attention(q, k, v, block)` on random tensors (1, heads, seq, head_dim).
 
-    Returns sums of the output over its `rows` and `columns`, and of each row the `entropy` and the
-    share of the `first` token.
+    Returns sums of the output over its `rows` and `columns`, and each row's `entropy` and share of
+    the `first` token.
     """
     generator = torch.Generator().manual_seed(seed)
     shape = (1, heads, seq, head_dim)

@@ -1,4 +1,4 @@
-"""Probe of lab 10's cross-entropy by chunks: loss, gradients, and the peak."""
+"""Probe of lab 10's chunked cross-entropy: loss, gradients, and the peak."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def run_loss(
 ) -> dict[str, Any]:
     """Call `loss_of(x, weight, targets, chunk)`, multiply by `factor`, and run backward.
 
-    x (tokens, width), `gain` times as large as usual, weight (vocab, width), targets (tokens,);
-    `ignored` of them, "none", "some" or "first" (a chunk and more, and some others), are -100. A
-    small run returns the `loss` and both `gradients`; a `large` one their `sums`, and if `metered`
-    `rise_bytes` beside x and weight.
+    Shapes: x (tokens, width), multiplied by `gain`; weight (vocab, width); targets (tokens,).
+    `ignored` says which targets are -100: "none", "some" or "first" (more than the first chunk, and
+    some others). A small run returns the `loss` and both `gradients`; a `large` run their `sums`,
+    and if `metered`, `rise_bytes` beyond x and weight.
     """
     generator = torch.Generator().manual_seed(seed)
     kind = getattr(torch, dtype)
@@ -59,7 +59,7 @@ def run_loss(
     if ignored != "none":
         targets[torch.rand(tokens, generator=generator) < 0.4] = IGNORED
         targets[: chunk + 1 if ignored == "first" else 1] = IGNORED
-        targets[-1] = 0  # one at least counts
+        targets[-1] = 0  # so that at least one target counts
     found: dict[str, Any] = {}
 
     def run() -> None:

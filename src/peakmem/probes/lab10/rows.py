@@ -1,4 +1,4 @@
-"""Probe of lab 10's online softmax: rows that come block by block, and once only."""
+"""Probe of lab 10's online softmax: rows that arrive once, block by block."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def online_softmax(
 ) -> list[dict[str, Any]] | dict[str, Any]:
     """Call `online_softmax` and `weighted_sum` on each row, whose blocks come from a generator.
 
-    A row is its blocks, a block its scores and a list of values for each score. Returns a dict for
-    each row, with `statistics` and the `weighted` sum. For the one `long` row (`n_blocks`, `scores`
-    a block, `width` of values, `seed`) that is one dict, and has `rise_bytes` if `metered`.
+    A row is a list of blocks; a block is its scores and a list of values for each score. Returns a
+    dict for each row, with `statistics` and the `weighted` sum. For one `long` row (`n_blocks`,
+    `scores` per block, `width` of values, `seed`), returns one dict, with `rise_bytes` if
+    `metered`.
     """
     if long is None:
         return [_outcome(student, row) for row in rows]
@@ -61,7 +62,7 @@ def _long(student: Namespace, long: Mapping[str, int], *, metered: bool) -> dict
 
 
 def long_row(n_blocks: int, scores: int, width: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield blocks of scores (n,) and values (n, width), float64, made as they are asked for."""
+    """Yield blocks of float64 scores (n,) and values (n, width), made on demand."""
     generator = torch.Generator().manual_seed(seed)
     for _ in range(n_blocks):
         yield (

@@ -1,4 +1,4 @@
-"""Probe of lab 10's memory snapshots: plain data, as torch records them."""
+"""Probe of lab 10's memory snapshots, which are plain data that torch recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `peakmem`: what a training step takes, and what this machine can run."""
+"""The command `peakmem`: predicts the memory of a training step, and checks this machine."""
 
 from peakmem.core.lazy import loader
 

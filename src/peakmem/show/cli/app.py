@@ -1,4 +1,4 @@
-"""The program `peakmem`: its commands, and what their exit statuses say."""
+"""The program `peakmem`: its commands and their exit statuses."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from peakmem.show.cli.trace import trace
 
 __all__ = ["main"]
 
-_PIPE_CLOSED = 141  # what a shell reports of a command that a closed pipe ended
+_PIPE_CLOSED = 141  # what a shell reports if a closed pipe ended the command
 
-_app = program("What a training step takes, and what this machine can run.")
+_app = program("Predict the memory of a training step, and check this machine.")
 
 
 @_app.callback()
@@ -39,7 +39,7 @@ def _any_command(
 
 
 def _command(name: str, panel: str, **settings: Any) -> Callable[..., None]:
-    """Add a command whose function returns the exit status and raises ValueError for bad input."""
+    """Add a command whose function returns the exit status; ValueError means invalid input."""
 
     def add(function: Callable[..., int]) -> None:
         plain = flat(function)
@@ -50,7 +50,7 @@ def _command(name: str, panel: str, **settings: Any) -> Callable[..., None]:
                 try:
                     return plain(**given)
                 finally:
-                    sys.stdout.flush()  # here, where a closed pipe can still be caught
+                    sys.stdout.flush()  # raises here if the pipe is closed, not at exit
             except BrokenPipeError:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for exit's flush
                 return _PIPE_CLOSED
@@ -64,7 +64,7 @@ def _command(name: str, panel: str, **settings: Any) -> Callable[..., None]:
 
 
 def estimate(step: Step) -> int:
-    """Predict one training step's peak memory."""
+    """Predict the peak memory of one training step."""
     from peakmem.show.cli.estimate import run_estimate  # here, so that help is quick
 
     return run_estimate(step)
@@ -73,8 +73,9 @@ def estimate(step: Step) -> int:
 _command(
     "estimate",
     "Before a training",
-    epilog="The exit status is 0 if the step fits, 1 if not, and 2 for wrong input. Of a config "
-    "whose activations are not predicted it is 1 only if the model's states alone are too large.",
+    epilog="The exit status is 0 if the step fits, 1 if it doesn't or may not, and 2 for invalid "
+    "input. If activations aren't predicted for a config, it is 1 only if the model's states alone "
+    "are too large.",
 )(estimate)
 _command("trace", "Before a training", context_settings={"allow_interspersed_args": False})(trace)
 _command("snapshot", "After a training")(snapshot)
@@ -84,8 +85,8 @@ _command("doctor", "This machine")(doctor)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status.
 
-    0 says that the step fits or the machine is ready, 1 that it is not so, 2 that the input has
-    something to mend, and 141 that the reader of the output went away, as `| head -1` does.
+    0 means that the step fits or the machine is ready, 1 that it doesn't or isn't, 2 that the input
+    is invalid, and 141 that the output's reader closed the pipe, as `| head -1` does.
     """
     try:
         return run(_app, "peakmem", arguments)

@@ -12,7 +12,7 @@ from peakmem.show.cli.colour import BAD, GOOD, paint
 __all__ = ["doctor"]
 
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print only what is missing, and how to get it.")
+    bool, typer.Option("--quiet", "-q", help="Print only what is missing and how to install it.")
 ]
 
 
@@ -24,7 +24,7 @@ def doctor(quiet: Quiet = False) -> int:
     for check in checks:
         if not check.ok:
             paint(f"MISSING {check.name:<12}{check.found}", BAD)
-            print(f"        to mend it: {check.remedy}")
+            print(f"        to fix it: {check.remedy}")
         elif not quiet:
             paint(f"ok      {check.name:<12}{check.found}", GOOD)
     if not quiet:
@@ -35,17 +35,17 @@ def doctor(quiet: Quiet = False) -> int:
 
 
 def _print_device(has_torch: bool) -> bool:
-    """Print which device the labs use; return whether it is a CUDA GPU."""
+    """Print the device that the labs use; return whether it is a CUDA GPU."""
     if not has_torch:
         return False
-    import torch  # here, so that other commands start at once
+    import torch  # late, so that other commands start at once
 
     if torch.cuda.is_available():
         memory = both(torch.cuda.get_device_properties(0).total_memory)
         print(f"The labs use the GPU {torch.cuda.get_device_name(0)} with {memory}.")
         return True
     if torch.backends.mps.is_available():
-        print("The labs use the CPU: they do not measure Apple's GPU.")
+        print("The labs use the CPU: they don't measure Apple's GPU.")
     else:
-        print("The labs use the CPU: torch sees no CUDA GPU here.")
+        print("The labs use the CPU: torch finds no CUDA GPU.")
     return False

@@ -25,7 +25,7 @@ __all__ = ["run_estimate"]
 
 
 def run_estimate(step: Step) -> int:
-    """Print what was asked for; return 0 if the step fits, and 1 if not."""
+    """Print the report, list or file; return 0 if the step fits, 1 if not."""
     if step.show_list:
         print("\n".join(listing()))
         return 0
@@ -43,7 +43,8 @@ def run_estimate(step: Step) -> int:
         shape = model(step.model)
     else:
         raise ValueError(
-            "expected --model, such as gpt2, or --config; `peakmem estimate --list` has all models"
+            "no model given; expected --model, such as gpt2, or --config; "
+            "`peakmem estimate --list` shows all models"
         )
     chosen = step.device
     if chosen is None:
@@ -86,12 +87,12 @@ def _print_report(
 
 
 def _trace_config(step: Step) -> int:
-    """Print the step of transformers' own class."""
+    """Trace a step of transformers' own class and print it."""
     if step.config is None:
-        raise ValueError("--trace runs the class of a --config; give one")
+        raise ValueError("--trace needs --config, whose class it runs")
     if step.parallelism != Parallelism():
         raise ValueError(
-            f"{step.config}: --trace runs the step of one device; leave the others out"
+            f"{step.config}: --trace runs a step on one device; leave out options for many devices"
         )
     return print_config_trace(
         step.config,
@@ -104,11 +105,11 @@ def _trace_config(step: Step) -> int:
 
 
 def _print_states(step: Step, report: ConfigReport) -> int:
-    """Print what is known of a model whose activations are not predicted."""
+    """Print the parameters and states of a model without predicted activations."""
     if step.export is not None:
         raise ValueError(
-            f"--export {step.export} needs a model whose step is predicted, such as a Llama, but "
-            f"{step.config} is a {report.table.model_type}; leave it out"
+            f"--export {step.export} needs a model with a predicted step, such as a Llama, but "
+            f"{step.config} is a {report.table.model_type}; leave out --export"
         )
     device = step.device
     memory_bytes = device.memory_bytes if device else None
@@ -122,9 +123,9 @@ def _print_states(step: Step, report: ConfigReport) -> int:
 
 
 def _on_smallest_board(shape: ModelShape, recipe: Recipe, parallelism: Parallelism) -> Estimate:
-    """Return the estimate on the smallest board that holds it, or on the largest there is.
+    """Return the estimate on the smallest board that holds the step, or on the largest board.
 
-    The peak depends on no device, so one ledger is enough.
+    The peak doesn't depend on the device, so one ledger is enough.
     """
     found = estimate(shape, recipe, BOARDS[-1], parallelism)
     return replace(found, device=smallest_board(found.needed_bytes) or BOARDS[-1])

@@ -1,4 +1,4 @@
-"""What `peakmem estimate` tells people: the lists, the table of a step, and remarks."""
+"""What `peakmem estimate` prints: the lists, the table of a step, and remarks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def listing() -> Iterator[str]:
     for name, shape in MODELS.items():
         n_parameters = sum(parameter_count(shape).values())
         yield f"  {name:<16}{n_parameters:>16,} parameters"
-    yield "GPUs, with the memory that a program can have"
+    yield "GPUs, with the memory available to a program"
     for name, device in ACCELERATORS.items():
         yield f"  {name:<16}{both(device.memory_bytes):<26}{device.memory.source}"
 
 
 def table_lines(found: Estimate) -> Iterator[str]:
-    """Yield the bytes at the peak by owner, beside the device's memory."""
+    """Yield the bytes at the peak by owner and the device's memory."""
     n_parameters = sum(parameter_count(found.model).values())
     devices, device = found.parallelism.devices, found.device
     name = device.name or ("device" if devices > 1 else "one device")
@@ -42,17 +42,17 @@ def table_lines(found: Estimate) -> Iterator[str]:
     yield ""
     yield from layer_lines(found.ledger)
     yield ""
-    yield f"The peak comes in the {found.ledger.peak_phase} phase."
+    yield f"The peak occurs in the {found.ledger.peak_phase} phase."
     yield from process_lines(found)
 
 
 def notes_on(found: Estimate, *, was_chosen: bool) -> Iterator[str]:
-    """Yield what you should know beside the figures, a sentence each."""
+    """Yield remarks on the figures, one sentence each."""
     device, many = found.device, found.parallelism
     if was_chosen and found.fits:
-        yield f"{device.name} is the smallest board here that holds this step."
+        yield f"{device.name} is the smallest listed board that holds this step."
     elif was_chosen:
-        yield f"No board here holds this step; {device.name} is the largest."
+        yield f"No listed board holds this step; {device.name} is the largest."
     if not device.memory.reported and device.memory.source != GIVEN:
         yield f"The memory of {device.name} is an {device.memory.source}."
     if many.zero and many.data == 1:
@@ -61,4 +61,4 @@ def notes_on(found: Estimate, *, was_chosen: bool) -> Iterator[str]:
             "give --data-parallel 2 or more."
         )
     if device.unified:
-        yield f"Predicted by the rules of torch on CUDA; {device.name} may need more."
+        yield f"Predicted with the rules of torch on CUDA; {device.name} may need more."

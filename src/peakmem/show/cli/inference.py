@@ -1,4 +1,4 @@
-"""`peakmem estimate --inference`: predicts and prints what a model takes that generates text."""
+"""`peakmem estimate --inference`: predicts and prints the memory that inference takes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["run_inference"]
 
 
 def run_inference(step: Step) -> int:
-    """Print what was asked for; return 0 if the model fits, and 1 if not."""
+    """Print the report; return 0 if the model fits, 1 if not."""
     _refuse_training(step)
     serving = Serving(
         batch=step.batch,
@@ -49,7 +49,7 @@ def run_inference(step: Step) -> int:
 def _model(step: Step, serving: Serving) -> tuple[str, Inference]:
     if step.config is None:
         if step.model is None:
-            raise ValueError("expected --model, such as llama3-8b, or --config; give one of them")
+            raise ValueError("no model given; expected --model, such as llama3-8b, or --config")
         shape = model(step.model)
         table = table_of_shape(shape)
         return shape.name, Inference(table, cache_of_shape(shape), shape.vocab, serving)
@@ -57,15 +57,15 @@ def _model(step: Step, serving: Serving) -> tuple[str, Inference]:
     table_read = read_parameters(config)
     if table_read is None:
         raise ValueError(
-            f"{config.source}: the weights of a {config.class_name or config.model_type} are not "
-            "read from a config alone, so its inference is not predicted; leave out --inference"
+            f"{config.source}: the weights of a {config.class_name or config.model_type} can't be "
+            "counted from its config, so its inference isn't predicted; leave out --inference"
         )
     cache = cache_layers(config)
     return step.config, Inference(table_read, cache, config.size("vocab_size"), serving)
 
 
 def _refuse_training(step: Step) -> None:
-    """Raise ValueError for options that only a training step has."""
+    """Raise ValueError for options that apply only to training."""
     given = [
         option
         for option, value in (
@@ -81,5 +81,5 @@ def _refuse_training(step: Step) -> None:
     if given:
         verb = "belongs" if len(given) == 1 else "belong"
         raise ValueError(
-            f"{' and '.join(given)} {verb} to training; leave out what is not of --inference"
+            f"{' and '.join(given)} {verb} to training; leave out either that or --inference"
         )

@@ -1,4 +1,4 @@
-"""Parameters that belong together, declared once: a dataclass whose fields are a command's options.
+"""Groups of command-line options, declared once as the fields of a dataclass.
 
     @dataclass(frozen=True)
     class Output:
@@ -8,7 +8,7 @@
     @flat
     def estimate(output: Output) -> int: ...
 
-Typer itself wants each option as a parameter of the function.
+Typer expects each option as a parameter of the function.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Result = TypeVar("Result")
 
 
 def flat(function: Callable[..., Result], *own: str) -> Callable[..., Result]:
-    """Return the function with a parameter for each field of its dataclasses, in their order.
+    """Return the function with one parameter for each field of its dataclasses, in order.
 
-    It takes all its parameters by name. Those named in `own` stay as they are and are no options.
-    Two fields may not have one name.
+    It takes all parameters by keyword. Parameters named in `own` stay as they are and don't become
+    options. Field names must be unique.
     """
     kinds = get_type_hints(function, include_extras=True)
     groups: dict[str, type] = {}
@@ -53,7 +53,7 @@ def flat(function: Callable[..., Result], *own: str) -> Callable[..., Result]:
 
 
 def options_of(group: type) -> Iterator[Parameter]:
-    """Yield the parameters that a dataclass stands for."""
+    """Yield a parameter for each field of a dataclass."""
     kinds = get_type_hints(group, include_extras=True)
     for field in fields(group):
         default = Parameter.empty if field.default is MISSING else field.default
@@ -62,7 +62,7 @@ def options_of(group: type) -> Iterator[Parameter]:
 
 
 def taking(function: Callable[..., Result], parameters: list[Parameter]) -> Callable[..., Result]:
-    """Return the function with these parameters, as Typer reads them."""
+    """Return the function with this signature, which Typer reads."""
     function.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return function

@@ -1,6 +1,6 @@
-"""How a command line is read: help in groups, hints at near names, and errors of one sentence.
+"""How command lines are parsed: grouped help, hints at similar names, one-sentence errors.
 
-`peakmem` and `autograder` are both made of this, so that they look and answer alike.
+`peakmem` and `autograder` share it, so they look and behave alike.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _NUMBERS: dict[object, str] = {int: "a whole number", float: "a number"}
 
 @dataclass
 class Unreadable(PeakmemError):
-    """A command line that can't be read."""
+    """The command line is invalid."""
 
-    #: The command that it is for, such as `estimate`; empty if it names none.
+    #: The command it names, such as `estimate`; empty if none.
     command: str
-    #: What is wrong, and where to look, in one sentence.
+    #: One sentence that says what is wrong and where to look.
     sentence: str
 
 
 def program(about: str, *, epilog: str | None = None) -> typer.Typer:
-    """Return a program that has no commands yet; its callback has to call `require_command`."""
+    """Return a program without commands; its callback must call `require_command`."""
     return typer.Typer(
         cls=_Group,
         help=about,
@@ -47,7 +47,7 @@ def program(about: str, *, epilog: str | None = None) -> typer.Typer:
 
 
 def version_option(name: str) -> Any:
-    """Return the option `--version` of the program with this name."""
+    """Return the program's option `--version`."""
 
     def show(wanted: bool) -> None:
         if wanted:
@@ -58,7 +58,7 @@ def version_option(name: str) -> Any:
 
 
 def require_command(context: typer.Context, example: str) -> None:
-    """Show all commands on standard error and raise if the command line names none."""
+    """If the command line names no command, list all on standard error and raise BadParameter."""
     if context.invoked_subcommand is None:
         with contextlib.redirect_stdout(sys.stderr):
             context.get_help()
@@ -66,9 +66,9 @@ def require_command(context: typer.Context, example: str) -> None:
 
 
 def run(app: typer.Typer, name: str, arguments: Sequence[str] | None) -> int:
-    """Run one command and return its exit status, 0 for one that only printed help.
+    """Run one command and return its exit status; 0 if it only printed help.
 
-    `arguments` are those of this process if None. Raises Unreadable before the command begins.
+    `arguments` default to this process's own. Raises Unreadable if they are invalid.
     """
     try:
         status = get_command(app).main(arguments, prog_name=name, standalone_mode=False)
@@ -76,13 +76,13 @@ def run(app: typer.Typer, name: str, arguments: Sequence[str] | None) -> int:
         context: typer.Context | None = getattr(error, "ctx", None)
         command = context.info_name if context and context.parent else None
         path = f"{name} {command}" if command else name
-        sentence = f"{path}: {_reason(error)}; `{path} --help` lists what can be given"
+        sentence = f"{path}: {_reason(error)}; `{path} --help` lists all options"
         raise Unreadable(command or "", sentence) from None
     return int(status)
 
 
 def _reason(error: typer.TyperException) -> str:
-    """What is wrong with a command line, with the value, and what was expected."""
+    """Say what is wrong with the command line, with the value, and what was expected."""
     parameter = getattr(error, "param", None)
     if near := getattr(error, "possibilities", None):
         given = getattr(error, "option_name", "")
@@ -93,7 +93,7 @@ def _reason(error: typer.TyperException) -> str:
     if not error.message:
         return f"{name} is required"
     kind = _NUMBERS.get(parameter.type_descriptor.annotation)
-    errors = getattr(error.__cause__, "errors", None)  # how Typer's converters tell the value
+    errors = getattr(error.__cause__, "errors", None)  # where Typer's converters keep the value
     if kind is None or errors is None:
         return f"{name}: {error.message}"
     least = "" if parameter.min is None else f" of at least {parameter.min}"
@@ -101,7 +101,7 @@ def _reason(error: typer.TyperException) -> str:
 
 
 class _BareFlags:
-    """Help that shows no type beside an option without a value."""
+    """Help that shows no type for options without a value."""
 
     def get_params(self, ctx: Any) -> Any:
         parameters = super().get_params(ctx)  # type: ignore[misc]
@@ -116,7 +116,7 @@ class Command(_BareFlags, TyperCommand):
 
 
 class _Group(_BareFlags, TyperGroup):
-    """A program whose misspelt commands are answered with the nearest one."""
+    """A program that suggests the nearest command for a misspelt one."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]

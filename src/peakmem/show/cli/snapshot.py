@@ -1,4 +1,4 @@
-"""`peakmem snapshot`: who holds the peak of a snapshot that torch recorded on a GPU."""
+"""`peakmem snapshot`: attributes the peak of a snapshot that torch recorded on a GPU."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import typer
 
 __all__ = ["snapshot"]
 
-File = Annotated[str, typer.Argument(help="As torch.cuda.memory._dump_snapshot writes it.")]
-Device = Annotated[int, typer.Option(help="Of several GPUs.", metavar="N")]
+File = Annotated[str, typer.Argument(help="A file that torch.cuda.memory._dump_snapshot wrote.")]
+Device = Annotated[int, typer.Option(help="Index of the GPU, if there are several.", metavar="N")]
 Plot = Annotated[
     str | None,
-    typer.Option(help="Draw memory over time, as .png, .svg or .pdf.", metavar="FILE"),
+    typer.Option(help="Plot memory over time to a .png, .svg or .pdf file.", metavar="FILE"),
 ]
 
 
 def snapshot(file: File, device: Device = 0, plot: Plot = None) -> int:
-    """Say who holds the peak of a recorded snapshot."""
+    """Show which owners hold the peak of a recorded snapshot."""
     from peakmem.show.snapshot_report import snapshot_report  # here, so that help is quick
 
     try:
         print("\n".join(snapshot_report(file, device=device, plot=plot)))
     except OSError as error:
-        raise ValueError(f"{error.filename}: {error.strerror}; give a file that is there") from None
+        raise ValueError(f"{error.filename}: {error.strerror}; check the path") from None
     return 0

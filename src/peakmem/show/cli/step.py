@@ -1,7 +1,7 @@
-"""The options of `peakmem estimate`, in groups, and the training step that they describe.
+"""The options of `peakmem estimate` in groups, and the training step they describe.
 
-A new option is a field of `Step`. One with the name of a field of `Recipe` reaches the recipe by
-itself.
+To add an option, add a field to `Step`. If `Recipe` has a field of the same name, the value
+reaches the recipe automatically.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["GIVEN", "Step"]
 
-GIVEN = "--memory"  # the source of a memory that the user gave
+GIVEN = "--memory"  # the source of a memory size that the user gave
 
 
 def _group(title: str) -> Any:
-    """Return the function that declares an option of this group: its help, names and the rest."""
+    """Return a function that declares an option of this group: its help, names and settings."""
 
     def option(text: str, *names: str, **rest: Any) -> Any:
         return typer.Option(*names, help=text, rich_help_panel=title, **rest)
@@ -33,7 +33,7 @@ def _group(title: str) -> Any:
 
 
 _what, _where, _how = _group("The model"), _group("The device"), _group("The training")
-_text, _kept = _group("Text instead of training"), _group("What is kept")
+_text, _kept = _group("Inference"), _group("Saved activations and state")
 _many, _output = _group("Many devices"), _group("The output")
 
 
@@ -57,74 +57,88 @@ def _optimizers() -> Iterable[str]:
     return list(OPTIMIZERS)
 
 
-_PATH = "A Hugging Face config.json, its folder, or a model id in the local cache."
-_GPU = "Such as a100-80gb; without it, the smallest that fits is named."
+_PATH = "Hugging Face config.json, its folder, or a model id in the local cache."
+_GPU = "GPU, such as a100-80gb; if omitted, the smallest that fits."
 _N: dict[str, Any] = {"metavar": "N"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One training step, as a command line describes it."""
+    """The training step that a command line describes."""
 
-    model: Annotated[str | None, _what("Such as gpt3-175b.", autocompletion=_models)] = None
+    model: Annotated[
+        str | None, _what("Known model, such as gpt3-175b.", autocompletion=_models)
+    ] = None
     config: Annotated[str | None, _what(_PATH, metavar="PATH")] = None
-    show_list: Annotated[bool, _what("List models and GPUs, with their memory.", "--list")] = False
+    show_list: Annotated[
+        bool, _what("List known models, and GPUs with their memory.", "--list")
+    ] = False
 
     gpu: Annotated[str | None, _where(_GPU, autocompletion=_gpus)] = None
     memory: Annotated[
-        str | None, _where("Of one device, such as 40GiB; also without --gpu.", metavar="SIZE")
+        str | None,
+        _where("Memory of one device, such as 40GiB; works without --gpu.", metavar="SIZE"),
     ] = None
 
-    precision: Annotated[str, _how("Such as amp_fp16.", autocompletion=_precisions)] = (
-        Recipe.precision
+    precision: Annotated[
+        str, _how("Number formats, such as amp_fp16.", autocompletion=_precisions)
+    ] = Recipe.precision
+    optimizer: Annotated[str, _how("Optimizer, such as adam.", autocompletion=_optimizers)] = (
+        Recipe.optimizer
     )
-    optimizer: Annotated[str, _how("Such as adam.", autocompletion=_optimizers)] = Recipe.optimizer
-    implementation: Annotated[str | None, _how("Of the optimizer: for-loop, foreach or fused.")] = (
+    implementation: Annotated[str | None, _how("Implementation: for-loop, foreach or fused.")] = (
         None
     )
-    batch: Annotated[int, _how("Sequences a step on each replica.", **_N)] = Recipe.batch
-    sequence: Annotated[int, _how("Tokens a sequence.", "--seq", **_N)] = Recipe.sequence
+    batch: Annotated[int, _how("Sequences per step on each replica.", **_N)] = Recipe.batch
+    sequence: Annotated[int, _how("Tokens per sequence.", "--seq", **_N)] = Recipe.sequence
     largest_batch: Annotated[
-        bool, _how("Say how many sequences fit at once.", "--largest-batch")
+        bool, _how("Print the largest batch that fits.", "--largest-batch")
     ] = False
-    micro_batches: Annotated[int, _how("Parts the batch is cut into.", **_N)] = Recipe.micro_batches
-    attention: Annotated[str, _how("standard or flash.")] = Recipe.attention
-    dropout: Annotated[float, _how("Probability of a mask.", **_N)] = Recipe.dropout
-    lora_rank: Annotated[int, _how("Train adapters of this rank only.", metavar="R")] = (
+    micro_batches: Annotated[int, _how("Micro-batches per batch.", **_N)] = Recipe.micro_batches
+    attention: Annotated[str, _how("Attention: standard or flash.")] = Recipe.attention
+    dropout: Annotated[float, _how("Dropout probability.", metavar="P")] = Recipe.dropout
+    lora_rank: Annotated[int, _how("Train only adapters of this rank.", metavar="R")] = (
         Recipe.lora_rank
     )
     lora_targets: Annotated[
-        str, _how("Such as q_proj,v_proj, attention or all-linear.", metavar="NAMES")
+        str,
+        _how("Layers with adapters: q_proj,v_proj, attention, all-linear, ...", metavar="NAMES"),
     ] = ",".join(Recipe.lora_targets)
     quantized_base: Annotated[
-        str | None, _how("Of adapters, or to generate with: int8, nf4 or fp8_e4m3.")
+        str | None, _how("Format of frozen or inference weights: int8, nf4 or fp8_e4m3.")
     ] = None
-    loss_chunks: Annotated[int, _how("Parts of head and loss.", **_N)] = Recipe.loss_chunks
+    loss_chunks: Annotated[int, _how("Number of parts for head and loss.", **_N)] = (
+        Recipe.loss_chunks
+    )
 
-    inference: Annotated[bool, _text("Generate text; no training.", "--inference")] = False
+    inference: Annotated[
+        bool, _text("Predict inference instead of a training step.", "--inference")
+    ] = False
     context: Annotated[
         int | None, _text("Tokens in each sequence's KV cache.", metavar="TOKENS")
     ] = None
 
-    checkpointing: Annotated[str, _kept("none, selective, every_k or full.")] = Recipe.checkpointing
-    checkpoint_every: Annotated[int, _kept("Under every_k.", metavar="LAYERS")] = (
-        Recipe.checkpoint_every
+    checkpointing: Annotated[str, _kept("Checkpointing: none, selective, every_k or full.")] = (
+        Recipe.checkpointing
     )
-    offload: Annotated[bool, _kept("The optimizer works on the host.", "--offload")] = False
+    checkpoint_every: Annotated[
+        int, _kept("Layers between checkpoints with every_k.", metavar="LAYERS")
+    ] = Recipe.checkpoint_every
+    offload: Annotated[bool, _kept("Run the optimizer on the host.", "--offload")] = False
 
-    data: Annotated[int, _many("Replicas.", "--data-parallel", **_N)] = 1
-    zero: Annotated[int, _many("0, 1, 2 or 3.", metavar="STAGE")] = 0
-    tensor: Annotated[int, _many("Parts of each layer.", "--tensor-parallel", **_N)] = 1
-    cut_sequence: Annotated[bool, _many("Cut the sequence too.", "--sequence-parallel")] = False
-    pipeline: Annotated[int, _many("Stages of layers.", **_N)] = 1
+    data: Annotated[int, _many("Number of replicas.", "--data-parallel", **_N)] = 1
+    zero: Annotated[int, _many("ZeRO stage: 0, 1, 2 or 3.", metavar="STAGE")] = 0
+    tensor: Annotated[int, _many("Devices that share each layer.", "--tensor-parallel", **_N)] = 1
+    cut_sequence: Annotated[bool, _many("Split the sequence, too.", "--sequence-parallel")] = False
+    pipeline: Annotated[int, _many("Pipeline stages.", **_N)] = 1
 
     trace: Annotated[
-        bool, _output("Of a config: run transformers' class, without its memory.", "--trace")
+        bool, _output("Run the config's class on tensors without memory.", "--trace")
     ] = False
     plot: Annotated[
-        str | None, _output("Draw who holds the peak, as .png, .svg or .pdf.", metavar="FILE")
+        str | None, _output("Plot the peak by owner to a .png, .svg or .pdf file.", metavar="FILE")
     ] = None
-    json: Annotated[bool, _output("Print figures for programs, in bytes.", "--json")] = False
+    json: Annotated[bool, _output("Print the figures as JSON, in bytes.", "--json")] = False
     export: Annotated[
         str | None, _output("Print a file for accelerate, deepspeed or fsdp.", metavar="KIND")
     ] = None
@@ -137,7 +151,7 @@ class Step:
 
     @property
     def recipe(self) -> Recipe:
-        """How one device trains; ValueError for a value that makes no sense."""
+        """How one device trains. Raises ValueError for an invalid value."""
         names = {field.name for field in fields(self)}
         shared = [field.name for field in fields(Recipe) if field.name in names]
         given = {name: getattr(self, name) for name in shared}
@@ -145,14 +159,14 @@ class Step:
 
     @property
     def parallelism(self) -> Parallelism:
-        """How many devices share the work; ValueError likewise."""
+        """How devices share the work. Raises ValueError for an invalid value."""
         shared = ("data", "zero", "tensor", "pipeline")
         cuts = {name: getattr(self, name) for name in shared}
         return Parallelism(**cuts, sequence=self.cut_sequence)
 
     @property
     def device(self) -> Accelerator | None:
-        """The device that --gpu and --memory describe; None if neither is given."""
+        """The device that --gpu and --memory describe; None without either."""
         from peakmem.core.units import parse
         from peakmem.specs.hardware import Memory, accelerator, unnamed
 
@@ -161,7 +175,7 @@ class Step:
             return named
         n_bytes = parse(self.memory)
         if n_bytes < 1:
-            raise ValueError("--memory is 0 bytes, and nothing fits into that; give at least 1B")
+            raise ValueError("--memory is 0 bytes; give at least 1B")
         if named is None:
             return unnamed(n_bytes, GIVEN)
         return replace(named, memory=Memory(n_bytes, GIVEN, reported=False))

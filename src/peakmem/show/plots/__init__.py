@@ -1,12 +1,12 @@
-"""Plots of the labs and lectures: data in, a matplotlib Axes in and out, no arithmetic.
+"""Plots of the labs and lectures: functions that draw data on a matplotlib Axes.
 
-Each function draws what it is given on `ax` and returns it; the caller makes the figure:
+Each function draws its data on `ax` and returns `ax`; the caller makes the figure:
 
     fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
     plots.running_sum(ax, {"exact": exact, "float16": sums}, stalls_at=32.0)
 
-Curves differ in colour (the palette of Okabe and Ito, which colour-blind people can tell apart)
-and in dashes as well, so that a print in grey can be read too.
+Curves differ both in colour (Okabe and Ito's palette, which is safe for colour-blind readers) and
+in dashes, so that they can be told apart in grey too.
 """
 
 from peakmem.show.plots.formats import number_line, relative_spacing, running_sum

@@ -1,4 +1,4 @@
-"""Plots of number formats: what numbers there are, and what sums in them come to."""
+"""Plots of number formats: their numbers, the gaps between them, and sums that stall."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def number_line(
     *,
     label: str = "value",
 ) -> Axes:
-    """Draw a tick for each number that a small format has, and name the gaps between them.
+    """Draw a tick for each number of a small format, and label the gaps between them.
 
     `values` are finite numbers in any order. An item of `gaps` is (first, last, gap): neighbours
-    from `first` to `last` are `gap` apart. Each span is shaded, with its gap written above.
-    `label` names the axis. A figure of 8 x 2.2 inches suits it.
+    from `first` to `last` are `gap` apart. Each span is shaded and labelled with its gap. `label`
+    names the axis. A figure of 8 x 2.2 inches suits the plot.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()
@@ -35,7 +35,7 @@ def number_line(
     >>> number_line(ax, [0, 0.5, 1, 1.5, 2, 3, 4, 6], spans, label="FP4 E2M1").get_xlabel()
     'FP4 E2M1'
     """
-    colours: dict[float, str] = {}  # equal gaps look alike on both sides of zero
+    colours: dict[float, str] = {}  # equal gaps have one colour on both sides of zero
     for first, last, gap in gaps:
         colour = colours.setdefault(gap, COLOURS[len(colours) % 2])
         ax.axvspan(first, last, ymax=0.8, color=colour, alpha=0.18, linewidth=0)
@@ -60,11 +60,11 @@ def number_line(
 
 
 def relative_spacing(ax: Axes, curves: Mapping[str, tuple[Numbers, Numbers]]) -> Axes:
-    """Draw how far apart neighbouring numbers are, relative to their size, for several formats.
+    """Draw the gaps between neighbouring numbers, relative to their size, for several formats.
 
-    `curves` is name -> (values, spacings) with positive values in rising order, and for each the
-    gap to the next number divided by the value. Both axes are in powers of two. Give the values
-    at powers of two: between them the spacing falls to half and jumps back, too fine to be seen.
+    `curves` is name -> (values, spacings), with positive values in ascending order. A spacing is
+    the gap to the next number divided by the value. Both axes are in powers of two. Give values at
+    powers of two: between them, the spacing falls to half and jumps back, too finely to see.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()
@@ -83,9 +83,9 @@ def relative_spacing(ax: Axes, curves: Mapping[str, tuple[Numbers, Numbers]]) ->
 
 
 def running_sum(ax: Axes, sums: Mapping[str, Numbers], *, stalls_at: float | None = None) -> Axes:
-    """Draw sums as they grow: item `i` of a curve is the sum after `i` additions, item 0 the start.
+    """Draw running sums: item `i` of a curve is the sum after `i` additions, item 0 the start.
 
-    `sums` is name -> sums. `stalls_at`, where given, marks the sum that grows no more.
+    `sums` is name -> sums. `stalls_at` marks a sum that stops growing.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()

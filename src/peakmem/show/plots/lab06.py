@@ -1,4 +1,4 @@
-"""Figures of lab 6: runs side by side, live bytes in a budget, links that make swaps free."""
+"""Figures of lab 6: Gantt charts of runs, live bytes in a budget, links that make swaps free."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["draw_break_even", "draw_choices", "draw_live_bytes", "draw_runs"]
 
 _MIB = 2**20
 _CHOICES = {"recompute": "#f4b183", "swap": "#9fd8c4", "keep": "#d9d9d9"}
-# A GPU's link in one direction, in GB/s, and its 16-bit operations per second: data sheets.
+# GPU -> its host link in one direction (GB/s), and its 16-bit operations per second: data sheets.
 _GPUS = {
     "V100, PCIe 3": (16, 125e12),
     "A100, PCIe 4": (32, 312e12),
@@ -27,7 +27,7 @@ _GPUS = {
 
 
 def draw_runs(runs: Mapping[str, Any], factor: float = 1.0, unit: str = "s") -> Figure:
-    """Return runs by name, one Gantt chart below the other, over one axis of time."""
+    """Return Gantt charts of runs, one below the other, over a common time axis."""
     figure, axes = plt.subplots(
         len(runs), figsize=(9, 2.8 * len(runs)), sharex=True, squeeze=False, layout="constrained"
     )
@@ -44,9 +44,9 @@ def draw_runs(runs: Mapping[str, Any], factor: float = 1.0, unit: str = "s") -> 
 
 
 def draw_live_bytes(meters: Mapping[str, Any], budget_bytes: int) -> Figure:
-    """Return the bytes live above each meter's baseline, operator by operator, and the budget.
+    """Return a plot of bytes live above each meter's baseline, operator by operator, and a budget.
 
-    Swapping adds operators of its own, so each curve is drawn over its own share of the way.
+    Swapping adds operators, so each curve runs over the share of its own operators.
     """
     figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
     looks = (("#0072B2", "-"), ("#D55E00", "--"))
@@ -62,9 +62,9 @@ def draw_live_bytes(meters: Mapping[str, Any], budget_bytes: int) -> Figure:
 
 
 def draw_break_even(link_bytes_per_s: float, flops_per_s: float, layer_intensity: float) -> Figure:
-    """Return the link from which a swap is free, over intensity, for three GPUs and this machine.
+    """Return a plot of the link that makes a swap free, over intensity, for GPUs and this machine.
 
-    `layer_intensity` is marked: the operations per saved byte that one layer brings.
+    A line marks `layer_intensity`, the operations per saved byte of one layer.
     """
     intensities = [10 ** (1 + i / 10) for i in range(41)]
     peaks = {"V100": 125e12, "A100": 312e12, "H100": 989.4e12, "this machine": flops_per_s}
@@ -84,15 +84,16 @@ def draw_break_even(link_bytes_per_s: float, flops_per_s: float, layer_intensity
 def draw_choices(
     links: Sequence[float], speeds: Sequence[float], choices: Sequence[Sequence[str]]
 ) -> Figure:
-    """Return which choice was made at each link and speed, with four GPUs marked.
+    """Return a map of the choice at each link and speed, with four GPUs marked.
 
     `links` are in GB/s, `speeds` in operations per second; `choices` has a row for each speed.
+    Raises ValueError if a choice is unknown.
     """
     names = list(_CHOICES)
     unknown = {choice for row in choices for choice in row} - set(names)
     if unknown:
         raise ValueError(
-            f"{sorted(map(str, unknown))[0]!r} is not a choice; expected one of {names}"
+            f"unknown choice {sorted(map(str, unknown))[0]!r}; use one of {', '.join(names)}"
         )
     figure, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
     codes = [[names.index(choice) for choice in row] for row in choices]
@@ -111,7 +112,7 @@ def draw_choices(
 
 
 def _lanes(run: Any, factor: float) -> dict[str, list[tuple[str, str, float, float]]]:
-    """Return what ran when, as `gantt` draws it, with times multiplied by `factor`."""
+    """Return a run's lanes for `gantt`, with times multiplied by `factor`."""
     rows = {"compute": run.steps, "link": run.copies}
     return {
         name: [(s.kind, str(s.stage), factor * s.start, factor * s.end) for s in spans]

@@ -1,4 +1,4 @@
-"""Figure of lab 7: losses in several formats, and what the loss scaler found."""
+"""Figure of lab 7: losses in several formats, and the loss scale over time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["draw_scaler"]
 
 
 def draw_scaler(losses: Mapping[str, Sequence[float]], scales: Sequence[float]) -> Figure:
-    """Return the losses of up to four runs beside the loss scale over time."""
+    """Return plots of the losses of up to four runs and of the loss scale over time."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     looks = (("#000000", "-"), ("#009E73", "-."), ("#D55E00", "--"), ("#0072B2", "-"))
     for (name, curve), (colour, dashes) in zip(losses.items(), looks, strict=False):

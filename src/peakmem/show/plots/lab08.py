@@ -1,4 +1,4 @@
-"""Figures of lab 8: bytes of a rank by stage, traffic over ranks, and a rank's memory over time."""
+"""Figures of lab 8: a rank's bytes by stage, traffic over ranks, and a rank's memory over time."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def draw_stages(
     metered: Mapping[int, float] | None = None,
     most: tuple[str, float] | None = None,
 ) -> Figure:
-    """Return a stacked bar for each stage of ZeRO: what a rank holds, part by part.
+    """Return a stacked bar for each stage of ZeRO: a rank's memory, part by part.
 
-    `metered` adds a mark for stages that were measured, `most` a named line, such as a GPU's
-    memory. All are in `unit`.
+    `metered` adds marks for measured stages, and `most` a named line such as a GPU's memory. All
+    values are in `unit`.
     """
     figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
     names = [f"stage {stage}" for stage in stages]
@@ -70,7 +70,10 @@ def draw_traffic(
     curves: Mapping[str, Numbers],
     metered: Mapping[str, Mapping[int, float]],
 ) -> Figure:
-    """Return what a rank sends, in times x, over the number of ranks; metered values as marks."""
+    """Return a plot of a rank's traffic, in multiples of x, over the number of ranks.
+
+    Marks are metered values.
+    """
     figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
     for index, (name, values) in enumerate(curves.items()):
         look = line_look(index)
@@ -85,7 +88,7 @@ def draw_traffic(
 
 
 def draw_rank_memory(timelines: Mapping[str, Numbers]) -> Figure:
-    """Return a rank's live MiB over the events of a step, a curve for each way to keep layers."""
+    """Return a rank's live MiB over the events of a step, one curve for each way to keep layers."""
     figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
     for index, (name, values) in enumerate(timelines.items()):
         share = np.linspace(0, 1, len(values))

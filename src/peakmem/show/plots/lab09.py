@@ -27,7 +27,7 @@ def draw_codes(weights: Numbers, tables: Mapping[str, Numbers]) -> Figure:
 
 
 def draw_errors(bits: Sequence[int], errors: Mapping[str, Numbers]) -> Figure:
-    """Return relative errors of an output over the bits a code has, one curve a kind of step."""
+    """Return relative errors of an output over the bits of a code, one curve for each scheme."""
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
     for index, (name, values) in enumerate(errors.items()):
         axes.semilogy(bits, values, marker="o", label=name, **line_look(index))
@@ -37,7 +37,7 @@ def draw_errors(bits: Sequence[int], errors: Mapping[str, Numbers]) -> Figure:
 
 
 def draw_model_bytes(schemes: Mapping[str, float], cards: Mapping[str, float]) -> Figure:
-    """Return bars of a model's weights in GB, one a scheme, with lines where GPUs end."""
+    """Return bars of a model's weights in GB, one for each scheme, and lines for GPUs' memory."""
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
     bars = axes.barh(list(schemes), list(schemes.values()), color=COLOURS[0])
     axes.bar_label(bars, fmt="%.2f", padding=3, fontsize=TICK_SIZE)

@@ -18,9 +18,9 @@ _MARKERS = "osD^vP*X"
 
 
 def draw_lengths(lengths: Sequence[int], panels: Mapping[str, Mapping[str, Numbers]]) -> Figure:
-    """Return a panel for each of `panels`: MiB over the sequence length, a curve for each name.
+    """Return a plot for each of `panels`: MiB over the sequence length, one curve for each name.
 
-    Both axes are logarithmic, so that a power of the length is a straight line.
+    Both axes are logarithmic, so that powers of the length are straight lines.
     """
     figure, axes = plt.subplots(1, len(panels), figsize=(11, 4.4), layout="constrained")
     for ax, (title, curves) in zip(axes, panels.items(), strict=True):
@@ -36,9 +36,9 @@ def draw_lengths(lengths: Sequence[int], panels: Mapping[str, Mapping[str, Numbe
 def draw_roofline(
     operations: Mapping[str, tuple[float, float]], accelerator: Any, rate: float
 ) -> Figure:
-    """Return operations, name -> (flops, bytes), below the roof of an accelerator.
+    """Return a roofline plot of operations, name -> (flops, bytes), on an accelerator.
 
-    `rate` is its flops per second. A point's height is what it can reach at most.
+    `rate` is the accelerator's flops per second. A point's height is the most it can reach.
     """
     figure, ax = plt.subplots(figsize=(8, 4.8), layout="constrained")
     bandwidth = accelerator.bandwidth_bytes_per_s
@@ -46,13 +46,13 @@ def draw_roofline(
     ends = [ridge / 2000, ridge, ridge * 100]
     ax.loglog(ends, [min(rate, x * bandwidth) / 1e12 for x in ends], color="black", linewidth=2)
     ax.axvline(ridge, color="black", linewidth=1, linestyle=":")
-    _note(ax, f"ridge: {ridge:.0f} flops a byte", ridge, min(rate, bandwidth * ends[0]) / 1e12)
+    _note(ax, f"ridge: {ridge:.0f} flops per byte", ridge, min(rate, bandwidth * ends[0]) / 1e12)
     for index, (name, (flops, traffic)) in enumerate(operations.items()):
         intensity = flops / traffic
         reached = min(rate, intensity * bandwidth) / 1e12
         colour, marker = COLOURS[index % len(COLOURS)], _MARKERS[index % len(_MARKERS)]
         ax.scatter([intensity], [reached], 100, c=colour, marker=marker, label=name, zorder=3)
-    labelled(ax, "intensity (flops a byte)", "reachable rate (Tflop/s)", columns=3)
+    labelled(ax, "intensity (flops per byte)", "attainable rate (Tflop/s)", columns=3)
     return figure
 
 
@@ -61,7 +61,7 @@ def _note(ax: Axes, text: str, x: float, y: float) -> None:
 
 
 def draw_module_times(milliseconds: Mapping[str, float]) -> Figure:
-    """Return a lying bar for each kind of module, the longest on top."""
+    """Return a horizontal bar for each kind of module, the longest on top."""
     figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
     names = sorted(milliseconds, key=lambda name: milliseconds[name])
     total = sum(milliseconds.values())

@@ -1,4 +1,4 @@
-"""Plots of memory: who takes it, when, and how its peak moves with a batch or a plan."""
+"""Plots of memory: by owner, over time, and its peak over a batch, a plan or a sequence."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def memory_over_length(
     limit_gb: float | None = None,
     limit_name: str = "budget",
 ) -> Axes:
-    """Draw memory in GB over the length of a sequence, one curve a way to train.
+    """Draw memory in GB over the sequence length, one curve for each way to train.
 
-    `curves` is name -> GB, one for each of `lengths`. `limit_gb`, where given, is the memory there
-    is; `limit_name` says whose.
+    `curves` is name -> GB, one value for each of `lengths`. `limit_gb` draws the available memory
+    as a line named `limit_name`.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()
@@ -64,17 +64,17 @@ def stacked_bars(
     limit: float | None = None,
     limit_name: str = "budget",
 ) -> Axes:
-    """Draw a lying bar for each name, made of its parts from left to right, its sum at its end.
+    """Draw a horizontal bar for each name, stacked from its parts and labelled with its sum.
 
-    `bars` is name -> part -> size, the first on top; a part that a bar lacks has size 0. `label`
-    names the axis with its unit; owners of memory have their colours of `palette`. `limit`, where
-    given, is a line that bars may cross; `limit_name` says whose it is.
+    `bars` is name -> part -> size, the first on top; a missing part has size 0. `label` names the
+    axis with its unit. Owners of memory have the colours of `palette`. `limit` draws a line named
+    `limit_name`, which bars may cross.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()
     >>> sizes = {"fp32": {"weights": 4, "gradients": 4}, "bf16": {"weights": 2, "gradients": 2}}
-    >>> stacked_bars(ax, sizes, label="bytes a parameter", limit=6).get_xlabel()
-    'bytes a parameter'
+    >>> stacked_bars(ax, sizes, label="bytes per parameter", limit=6).get_xlabel()
+    'bytes per parameter'
     """
     colours = colours_of(part for bar in bars.values() for part in bar)
     left = [0.0] * len(bars)
@@ -103,7 +103,7 @@ def stacked_bars(
 def live_by_owner(ax: Axes, ledger: Ledger, *, x_label: str) -> Axes:
     """Draw live memory at each event of a ledger, stacked by owner, with the peak marked.
 
-    `x_label` says what the events are. The unit is MB, or GB from a peak of 1 GB on.
+    `x_label` names the events. The unit is MB, or GB if the peak is at least 1 GB.
 
     >>> from matplotlib.figure import Figure
     >>> from peakmem.specs.ledger import Event, Ledger, Tensor
@@ -132,9 +132,9 @@ def live_by_owner(ax: Axes, ledger: Ledger, *, x_label: str) -> Axes:
 
 
 def live_timelines(ax: Axes, curves: Mapping[str, Numbers], *, unit: str) -> Axes:
-    """Draw live memory over the operators that ran, one curve a program, with each peak marked.
+    """Draw live memory over operators, one curve for each program, with each peak marked.
 
-    `curves` is name -> memory after each operator, in `unit` (for the axis: "MiB").
+    `curves` is name -> memory after each operator, in `unit` (such as "MiB").
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()
@@ -168,9 +168,9 @@ def memory_over_time(
     units: tuple[str, str],
     budget: float | None = None,
 ) -> Axes:
-    """Draw live memory over time, one staircase a plan, and the budget as a line.
+    """Draw live memory over time, one step curve for each plan, and the budget as a line.
 
-    `curves` is name -> (times, memory from each time on); `units` are those of memory and of time.
+    `curves` is name -> (times, memory from each time on); `units` are (memory's, time's).
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()
@@ -187,10 +187,10 @@ def memory_over_time(
 
 
 def peak_over_segments(ax: Axes, lengths: Numbers, curves: Mapping[str, Numbers]) -> Axes:
-    """Draw the peak of a chain over the length of its segments, one curve a way to know it.
+    """Draw a chain's peak over the length of its segments, one curve for each source.
 
-    `curves` is name -> peaks in layer outputs, one for each of `lengths`. Points are marked, for
-    there are none between them; the axis of lengths is in powers of two.
+    `curves` is name -> peaks in layer outputs, one for each of `lengths`. Points are marked,
+    because lengths are integers; their axis is in powers of two.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()
@@ -215,7 +215,7 @@ def peak_over_batch(
     budget: float,
     unit: str,
 ) -> Axes:
-    """Draw measured peaks over the size of a micro-batch, the line fitted to them, and the budget.
+    """Draw measured peaks over the micro-batch size, the fitted line, and the budget.
 
     `line` is (sizes, peaks) of the line's ends. Peaks and `budget` are in `unit`.
 
@@ -235,11 +235,11 @@ def peak_over_batch(
 def time_against_memory(
     ax: Axes, curves: Mapping[str, Sequence[tuple[float, float]]], *, unit: str
 ) -> Axes:
-    """Draw the least time that fits each budget, one staircase a way to plan.
+    """Draw the least time that fits each budget, one step curve for each planner.
 
-    `curves` is name -> (budget in `unit`, time) in rising order of budget: from that budget on, a
-    plan of that time fits. Later curves are thinner and lie above earlier ones, so that of equal
-    ones both are seen.
+    `curves` is name -> (budget in `unit`, time), in ascending order of budget: from that budget on,
+    a plan of that time fits. Later curves are thinner and on top, so that equal curves are both
+    visible.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()
@@ -251,7 +251,7 @@ def time_against_memory(
         budgets = [*(budget for budget, _ in steps), 1.05 * most]
         times = [*(time for _, time in steps), steps[-1][1]]
         width = 1.6 + 1.6 * (len(curves) - 1 - index)
-        dashes = line_look(max(index - 1, 0))["linestyle"]  # two without gaps, for those above
+        dashes = line_look(max(index - 1, 0))["linestyle"]  # solid for the two lowest curves
         look = line_look(index) | {"linestyle": dashes, "linewidth": width}
         ax.plot(budgets, times, label=name, drawstyle="steps-post", **look)
     return labelled(ax, f"budget ({unit})", "time of forward runs (units)")

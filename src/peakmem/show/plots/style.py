@@ -1,4 +1,4 @@
-"""The look that all plots share: dashes, sizes of text, and how axes are labelled."""
+"""The style that all plots share: dashes, text sizes, and labels of axes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from peakmem.show.palette import COLOURS
 __all__ = ["COLOURS", "LABEL_SIZE", "TICK_SIZE", "Numbers", "labelled", "line_look"]
 
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (3, 1)), (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)))
-LABEL_SIZE, TICK_SIZE = 13, 11  # points: legible in a notebook at 8 inches, and on a projector
+LABEL_SIZE, TICK_SIZE = 13, 11  # points; legible at 8 inches in a notebook and on a projector
 
 Numbers = Sequence[float] | npt.NDArray[Any]
 
 
 def line_look(index: int) -> dict[str, Any]:
-    """The look of curve number `index`."""
+    """Return the line properties of curve number `index`."""
     return {
         "color": COLOURS[index % len(COLOURS)],
         "linestyle": DASHES[index % len(DASHES)],
@@ -28,7 +28,7 @@ def line_look(index: int) -> dict[str, Any]:
 
 
 def labelled(ax: Axes, x_label: str, y_label: str, columns: int | None = None) -> Axes:
-    """Name both axes, add a light grid, and the legend where it can cover no curve."""
+    """Label both axes, add a light grid, and put the legend above the plot."""
     ax.set_xlabel(x_label, fontsize=LABEL_SIZE)
     ax.set_ylabel(y_label, fontsize=LABEL_SIZE)
     ax.tick_params(labelsize=TICK_SIZE)

@@ -1,4 +1,4 @@
-"""Plots of time: what ran when, what a sample takes, and when a copy costs nothing."""
+"""Plots of time: Gantt charts, time per sample, and links that make a copy free."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = [
 def gantt(
     ax: Axes, lanes: Mapping[str, Sequence[tuple[str, str, float, float]]], *, unit: str
 ) -> Axes:
-    """Draw what ran when: one lane for each thing that does one job at a time.
+    """Draw a Gantt chart with one lane for each resource.
 
-    `lanes` is name -> bars, the first at the top. A bar is (kind, text, start, end) with times in
-    `unit`; bars of one kind have one colour and hatch, and `text` is written in them. The axis of
-    time begins with the first bar.
+    `lanes` is name -> bars, the first at the top. A bar is (kind, text, start, end), with times in
+    `unit`; `text` is written on it. Bars of one kind have one colour and hatch. The time axis
+    starts with the first bar.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()
@@ -39,7 +39,7 @@ def gantt(
             ax.broken_barh(
                 spans,
                 (place - 0.4, 0.8),
-                facecolors=COLOURS[index % len(COLOURS)] + "90",  # so that text on it is read
+                facecolors=COLOURS[index % len(COLOURS)] + "90",  # pale, so that text is legible
                 edgecolor="black",
                 hatch=hatches[index % len(hatches)],
                 label=kind if kind not in ax.get_legend_handles_labels()[1] else None,
@@ -64,7 +64,7 @@ def gantt(
 
 
 def time_per_sample(ax: Axes, sizes: Numbers, milliseconds: Numbers) -> Axes:
-    """Draw the time that one sample takes over the size of a micro-batch, in powers of two.
+    """Draw the time per sample over the micro-batch size, in powers of two.
 
     >>> from matplotlib.figure import Figure
     >>> time_per_sample(Figure().add_subplot(), [1, 2], [8.0, 5.0]).get_ylabel()
@@ -83,10 +83,10 @@ def break_even(
     curves: Mapping[str, Numbers],
     links: Mapping[str, float],
 ) -> Axes:
-    """Draw which bandwidth makes a swap free, over a stage's arithmetic intensity.
+    """Draw the bandwidth that makes a swap free, over a stage's arithmetic intensity.
 
-    `curves` is name -> GB/s, one for each of `intensities` (operations a saved byte). `links` is
-    name -> GB/s of links there are, drawn as horizontal lines. Both axes are logarithmic.
+    `curves` is name -> GB/s, one for each of `intensities` (operations per saved byte). `links` is
+    name -> GB/s of existing links, drawn as horizontal lines. Both axes are logarithmic.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()
@@ -101,10 +101,10 @@ def break_even(
         ax.axhline(speed, color="black", linewidth=1, linestyle=":")
         ax.annotate(
             name,
-            (0.01, speed),  # where every curve is high
+            (0.01, speed),  # on the left, where all curves are high
             xycoords=("axes fraction", "data"),
             xytext=(0, 3),
             textcoords="offset points",
             fontsize=TICK_SIZE,
         )
-    return labelled(ax, "compute to hide behind (operations a saved byte)", "bandwidth (GB/s)")
+    return labelled(ax, "compute to hide behind (operations per saved byte)", "bandwidth (GB/s)")

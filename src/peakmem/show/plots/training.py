@@ -1,4 +1,4 @@
-"""Plots of training: losses, and gradients right, wrong, large and small."""
+"""Plots of training: losses, errors of gradients, and sizes of gradients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 def loss_curves(ax: Axes, curves: Mapping[str, Numbers]) -> Axes:
-    """Draw the loss of each step, one curve a way to train.
+    """Draw the loss of each step, one curve for each way to train.
 
     `curves` is name -> losses.
 
@@ -31,9 +31,9 @@ def loss_curves(ax: Axes, curves: Mapping[str, Numbers]) -> Axes:
 
 
 def gradient_errors(ax: Axes, errors: Mapping[str, float]) -> Axes:
-    """Draw a lying bar on a logarithmic axis for each relative error, with its size at its end.
+    """Draw relative errors as labelled horizontal bars on a logarithmic axis.
 
-    `errors` is name -> error, above 0, the first on top and in a colour of its own.
+    `errors` is name -> error, above 0; the first is on top and has its own colour.
 
     >>> from matplotlib.figure import Figure
     >>> gradient_errors(Figure().add_subplot(), {"right": 1e-16, "wrong": 3.0}).get_xscale()
@@ -63,10 +63,10 @@ def gradient_errors(ax: Axes, errors: Mapping[str, float]) -> Axes:
 def gradient_histogram(
     ax: Axes, exponents: Mapping[str, Numbers], ranges: Mapping[str, tuple[float, float]]
 ) -> Axes:
-    """Draw how large gradients are, in powers of two, above the ranges of number formats.
+    """Draw histograms of gradients' sizes, in powers of two, above the ranges of number formats.
 
-    `exponents` is name -> log2 |gradient| of the nonzero ones. `ranges` is name -> (lowest,
-    highest) exponent of a format, a shaded bar at the foot of the picture each.
+    `exponents` is name -> log2 |gradient| of nonzero gradients. `ranges` is name -> (lowest,
+    highest) exponent of a format; each is a shaded bar at the foot of the plot.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()

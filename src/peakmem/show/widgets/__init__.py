@@ -1,9 +1,9 @@
-"""Calculators for lectures and for students at home: one factory function each.
+"""Calculators for lectures and for students at home: one factory function for each.
 
     from peakmem.show.widgets import pipelines
     pipelines(predict=True)
 
-They are thin views of the library that the labs use. Importing one imports no torch.
+Calculators are thin views of the library that the labs use. Importing them doesn't load torch.
 """
 
 from peakmem.show.widgets.accumulation import accumulation

@@ -1,4 +1,4 @@
-"""Calculator: a batch cut into micro-batches; memory, time a sequence, and the budget's cut."""
+"""Calculator of gradient accumulation: memory and time per sequence over the micro-batch."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from peakmem.specs.recipes import Recipe
 
 __all__ = ["accumulation"]
 
-_SMALL = tuple(name for name in MODELS if name.startswith("gpt2"))  # a ledger for each point
+_SMALL = tuple(name for name in MODELS if name.startswith("gpt2"))  # each point takes a ledger
 
 
 def accumulation(*, predict: bool = False) -> Calculator:
     """Return a calculator of gradient accumulation.
 
     Traits: model, gpu, precision, doublings (0 to 6: a batch of 1 to 64), micro_doublings (the
-    micro-batch), sequence. With `predict` the result is hidden until the viewer has guessed the
+    micro-batch), sequence. With `predict`, the result is hidden until the viewer has guessed the
     largest micro-batch that fits.
     """
     return _Accumulation(predict)
@@ -57,7 +57,7 @@ class _Accumulation(Calculator):
                 ),
                 "sequence": ipywidgets.IntSlider(1024, 64, 1024, step=64, description="tokens"),
             },
-            question="How many sequences may the micro-batch have on this GPU?"
+            question="How many sequences can the micro-batch have on this GPU?"
             if predict
             else None,
             presets={"Long sequences": {"sequence": 1024}, "Short sequences": {"sequence": 64}},
@@ -69,8 +69,8 @@ class _Accumulation(Calculator):
         mine = 2**self.micro_doublings
         if self.micro_doublings > self.doublings:
             raise ValueError(
-                f"a micro-batch of {mine} is more than the batch of {2**self.doublings}; "
-                "make it smaller, or the batch larger"
+                f"a micro-batch of {mine} exceeds the batch of {2**self.doublings}; make it "
+                "smaller, or the batch larger"
             )
         one = self.cut(mine)
         rows = [
@@ -78,18 +78,17 @@ class _Accumulation(Calculator):
             ("peak", both(one.peak_bytes)),
             (f"memory of {one.device.name}", both(one.device.memory_bytes)),
             ("on this GPU it", "fits" if one.fits else "does not fit"),
-            ("least time a sequence", f"{1000 * _seconds(one):.3g} ms"),
+            ("least time per sequence", f"{1000 * _seconds(one):.3g} ms"),
         ]
-        what = "Weights, gradients and state stay, however small the micro-batch."
+        what = "However small the micro-batch is, weights, gradients and optimizer state stay."
         asked = self._guess is not None and self.shown
         figure = (self.largest(), "sequences") if asked else None
         return Result(f"{table(rows)}<p>{what}</p>", figure=figure)
 
     def cut(self, micro: int) -> Estimate:
-        """Return a step in micro-batches of that size, or in two of them where there are more.
+        """Return a step in micro-batches of this size, but in no more than two of them.
 
-        The second one is played because it meets the gradients of the first; from the third on all
-        repeat the second.
+        The second one finds the gradients of the first in memory; all others repeat the second.
         """
         parts = min(2**self.doublings // micro, 2)
         recipe = Recipe(
@@ -105,11 +104,11 @@ class _Accumulation(Calculator):
         return max((m for m in self.sizes() if self.cut(m).fits), default=0)
 
     def sizes(self) -> list[int]:
-        """Return the micro-batches that the batch can be cut into here."""
+        """Return the sizes of micro-batches that divide the batch."""
         return [2**n for n in range(self.doublings + 1)]
 
     def later(self) -> Iterator[None]:
-        """Draw all micro-batches, each with a ledger of its own, and name the largest that fits."""
+        """Draw all micro-batch sizes, each with its own ledger, and name the largest that fits."""
         found = {}
         for micro in self.sizes():
             yield
@@ -130,14 +129,14 @@ def _seconds(one: Estimate) -> float:
 
 
 def _draw(found: dict[int, Estimate], mine: int) -> str:
-    """A bar a micro-batch size: peak above, time a sequence below; the budget as a line."""
+    """Draw peak and time per sequence as bars over the micro-batch, and the memory as a line."""
     gpu = found[mine].device
     seconds = {micro: _seconds(one) for micro, one in found.items()}
     most = max(*(one.peak_bytes for one in found.values()), gpu.memory_bytes) / GB
     up, down = svg.Scale(0, most, 172, 30), svg.Scale(0, 1000 * max(seconds.values()), 330, 230)
     parts = [
         svg.axis_y(up, 52, "peak in GB over the micro-batch"),
-        svg.axis_y(down, 52, "least time a sequence, ms"),
+        svg.axis_y(down, 52, "least time per sequence, ms"),
     ]
     wide = (svg.WIDTH - 66) / len(found)
     for n, (micro, one) in enumerate(found.items()):
@@ -155,5 +154,5 @@ def _draw(found: dict[int, Estimate], mine: int) -> str:
     y = up(gpu.memory_bytes / GB)
     parts.append(svg.line(52, y, svg.WIDTH - 8, y, width=2, dash="6 3"))
     parts.append(svg.text(58, y - 5, gpu.name))
-    parts.append(svg.text(4, 370, "blue: fits; orange: does not; framed: the chosen micro-batch"))
-    return svg.picture(378, parts, f"Peak and time a sequence over the micro-batch on {gpu.name}")
+    parts.append(svg.text(4, 370, "blue: fits; orange: does not fit; framed: your micro-batch"))
+    return svg.picture(378, parts, f"Peak and time per sequence over the micro-batch on {gpu.name}")

@@ -1,4 +1,4 @@
-"""Calculator: what the optimizer keeps for each parameter, and how its step rises and falls."""
+"""Calculator of optimizers: bytes per parameter, and live memory over one step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["adam_state"]
 
 _IMPLEMENTATIONS = ("for-loop", "foreach", "fused")
 _STATES: tuple[Owner, ...] = ("parameter", "gradient", "master", "optimizer_state")
-_SMALL = tuple(name for name in MODELS if name.startswith("gpt2"))  # three ledgers at each change
+_SMALL = tuple(name for name in MODELS if name.startswith("gpt2"))  # each change takes 3 ledgers
 _PHASES = {
     "forward": svg.Scale(0, 1, 58, 194),
     "backward": svg.Scale(0, 1, 196, 332),
@@ -34,9 +34,9 @@ _PHASES = {
 def adam_state(*, predict: bool = False) -> Calculator:
     """Return a calculator of the optimizer's state and of one step's live bytes.
 
-    Traits: model, precision, optimizer, batch, sequence. The curves are of the three ways in which
-    torch runs the optimizer's step. With `predict` the result is hidden until the viewer has
-    guessed the bytes a parameter.
+    Traits: model, precision, optimizer, batch, sequence. The curves show torch's three
+    implementations of the optimizer's step. With `predict`, the result is hidden until the viewer
+    has guessed the bytes per parameter.
     """
     return _AdamState(predict)
 
@@ -50,7 +50,7 @@ class _AdamState(Calculator):
 
     def __init__(self, predict: bool) -> None:
         self._curves = ipywidgets.HTML()
-        question = "How many bytes a parameter are weights, gradients and state together?"
+        question = "How many bytes per parameter do weights, gradients and state take together?"
         super().__init__(
             {
                 "model": ipywidgets.Dropdown(options=_SMALL, description="model"),
@@ -66,7 +66,7 @@ class _AdamState(Calculator):
                 "8-bit Adam": {"precision": "fp32", "optimizer": "adam8bit"},
             },
             subject=["model"],
-            views={"bytes a parameter": [], "one step": [self._curves]},
+            views={"bytes per parameter": [], "one step": [self._curves]},
         )
 
     def answer(self) -> Result:
@@ -74,11 +74,11 @@ class _AdamState(Calculator):
         total = sum(per_parameter.values())
         rows = [(owner.replace("_", " "), f"{n:.3f}") for owner, n in per_parameter.items()]
         rows.append(("together", f"{total:.3f}"))
-        words = table(rows, ("bytes a parameter", ""))
-        return Result(words, _bar(per_parameter), (total, "bytes a parameter"))
+        words = table(rows, ("bytes per parameter", ""))
+        return Result(words, _bar(per_parameter), (total, "bytes per parameter"))
 
     def later(self) -> Iterator[None]:
-        """Draw the curves of one step; each needs a ledger of its own."""
+        """Draw the curves of one step; each takes a ledger."""
         ledgers = {}
         for name in self._implementations():
             yield
@@ -90,7 +90,7 @@ class _AdamState(Calculator):
             self._curves.value = table(peaks, ("one step", "")) + _curves(ledgers)
 
     def _implementations(self) -> tuple[str, ...]:
-        """Adam has three; the others' step is the same in all of them."""
+        """Return the implementations to compare: only Adam's differ."""
         return _IMPLEMENTATIONS if self.optimizer in ("adam", "adamw") else ("foreach",)
 
     def _ledger(self, implementation: str) -> Ledger:
@@ -106,7 +106,7 @@ class _AdamState(Calculator):
 
 @lru_cache(maxsize=64)
 def _bytes_per_parameter(name: str, precision: str, optimizer: str) -> dict[str, float]:
-    """What is left at the end of a step, by owner, over the number of parameters."""
+    """Return the bytes per parameter at the end of a step, by owner."""
     shape = model(name)
     ledger = build_ledger(shape, Recipe(precision=precision, optimizer=optimizer), profile="paper")
     at_end = ledger.by_owner(len(ledger.events) - 1)
@@ -115,7 +115,7 @@ def _bytes_per_parameter(name: str, precision: str, optimizer: str) -> dict[str,
 
 
 def _bar(per_parameter: dict[str, float]) -> str:
-    """A stacked bar of bytes a parameter."""
+    """Draw a stacked bar of bytes per parameter."""
     across = svg.Scale(0, max(20.0, sum(per_parameter.values())), 14, svg.WIDTH - 14)
     colours, parts = colours_of(per_parameter), []
     for n, ((owner, size), end) in enumerate(
@@ -125,12 +125,12 @@ def _bar(per_parameter: dict[str, float]) -> str:
         parts.append(svg.rect(x, 8, across(end) - x, 30, colours[owner]))
         parts.append(svg.rect(14 + 116 * n, 84, 14, 14, colours[owner]))
         parts.append(svg.text(32 + 116 * n, 96, owner.replace("optimizer_", "").replace("_", " ")))
-    parts.append(svg.axis_x(across, 40, "bytes a parameter"))
-    return svg.picture(108, parts, "Bytes a parameter by owner")
+    parts.append(svg.axis_x(across, 40, "bytes per parameter"))
+    return svg.picture(108, parts, "Bytes per parameter by owner")
 
 
 def _curves(ledgers: dict[str, Ledger]) -> str:
-    """Live bytes over one step, a line for each way of running the optimizer."""
+    """Draw live bytes over one step, one line for each implementation of the optimizer."""
     top, bottom = 26, 202
     highest = max(ledger.peak_bytes for ledger in ledgers.values()) / GB
     up = svg.Scale(0, highest * 1.05, bottom, top)
@@ -156,7 +156,7 @@ def _curves(ledgers: dict[str, Ledger]) -> str:
 
 
 def _places(ledger: Ledger) -> list[float]:
-    """Where events stand: each phase takes a third, however many operators it has."""
+    """Return the events' x positions: each phase takes a third, however many operators it has."""
     phases: list[str] = [event.phase for event in ledger.events]
     places = []
     for phase, scale in _PHASES.items():

@@ -1,14 +1,14 @@
-"""What all calculators share: state that is traits, one call into the library, a text, a picture.
+"""The base of all calculators: traits as state, one call into the library, a text and a picture.
 
-A calculator is a box of controls and a result. Every control is tied to a trait of the same name,
-so a program sets `calculator.batch = 8` and a person moves the slider, with the same effect. A
-change calls `answer()`, which asks the library once and returns a `Result`. What takes longer comes
-in `later()`, piece by piece, and the next change ends it. A value that its control does not have is
-put back, with a sentence. What the library refuses (a ValueError) is shown as its sentence; the
-result before it stays where it is.
+A calculator is a box of controls and a result. Every control is linked to a trait of the same name,
+so `calculator.batch = 8` in a program has the same effect as moving the slider. A change calls
+`answer()`, which calls the library once and returns a `Result`. Slower results come from `later()`,
+piece by piece; the next change cancels it. If a control doesn't have a value, the trait is reset,
+and a sentence says why. If the library raises ValueError, its sentence is shown, and the last
+result stays.
 
-With `predict=True` the result is hidden until a guess or two are entered and shown. A preset, Reset
-and a change of the calculator's subject, such as another model, ask anew.
+With `predict=True`, the result is hidden until the viewer has entered a guess. A preset, Reset, or
+a change of the calculator's subject, such as another model, asks again.
 """
 
 from __future__ import annotations
@@ -39,30 +39,31 @@ __all__ = ["Calculator", "Result"]
 
 @dataclass(frozen=True)
 class Result:
-    """What a calculator shows: HTML text, an SVG picture, and the number that a guess is held to.
+    """A calculator's output."""
 
-    `figure` is (value, unit in words), or None if there is nothing to guess.
-    """
-
+    #: HTML.
     text: str
+    #: SVG.
     picture: str = ""
+    #: The answer to the question, as (value, unit); None if there is nothing to guess.
     figure: tuple[float, str] | None = None
 
 
 class Calculator(ipywidgets.VBox):  # type: ignore[misc]
-    """Controls beside a result. A subclass declares traits, makes controls and answers.
+    """Controls beside a result. Subclasses declare traits, make controls, and define `answer`.
 
     Args:
-        controls: one for each trait of the same name; the order is that on the page.
-        question: what a viewer guesses first; None shows the result at once.
-        presets: name -> values of traits, a button each.
-        more: traits of the state that have no control of this kind.
-        subject: traits that the question is about; a change of one hides the result again.
-        below: widgets that belong to the controls.
+        controls: one for each trait of the same name, in the order of the page.
+        question: the question to guess first; None shows the result at once.
+        presets: button -> values of traits.
+        more: traits of the state without such a control.
+        subject: traits that the question is about; changing one hides the result again.
+        below: widgets below the controls.
         above: widgets above the result that are never hidden.
-        views: name -> what is shown in the picture's place; the first is the picture's own name.
+        views: name -> widgets in the picture's place; the first view has the picture too.
 
-    `at_once` is for a program that keeps what is shown when a cell is done: no piece comes later.
+    Set `at_once` in a program that stores the output when a cell is done: `later()` then runs at
+    once.
     """
 
     at_once = False
@@ -100,7 +101,7 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         self._buttons_row = row_of(
             [*buttons, button_of("Reset", partial(self._ask_anew, self._first))]
         )
-        # A box each, for a still page shows what boxes hide.
+        # In boxes of their own, because a still page shows what boxes hide.
         self._words = ipywidgets.VBox([self._text])
         self._result = ipywidgets.VBox(views_of(self._picture, views or {}))
         self._put_beside([grid_of(controls.values()), self._buttons_row, *below], above)
@@ -109,7 +110,7 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
     def _put_beside(
         self, controls: Sequence[ipywidgets.Widget], above: Sequence[ipywidgets.Widget]
     ) -> None:
-        """Put controls and words on the left; the guess and the picture on the right."""
+        """Put controls and text on the left; the guess and the picture on the right."""
         guess = [self._guess.box] if self._guess else []
         left = ipywidgets.VBox([*controls, self._message, self._words])
         right = ipywidgets.VBox([*above, *guess, self._result])
@@ -120,15 +121,15 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         self.children = (ipywidgets.HTML(STYLE), sides)
 
     def answer(self) -> Result:
-        """Ask the library about the present state; ValueError for what it refuses."""
+        """Return the result for the current state. Raises ValueError if the library refuses it."""
         raise NotImplementedError
 
     def later(self) -> Iterator[None]:
-        """Show what takes longer, in pieces of some milliseconds."""
+        """Show slower results, in pieces of some milliseconds."""
         yield from ()
 
     def accept(self, name: str, old: Any, new: Any) -> None:
-        """Check a new value of a trait beyond what its control checks; ValueError refuses it."""
+        """Check a trait's new value beyond its control's checks. Raises ValueError to refuse it."""
 
     def set(self, **values: Any) -> None:
         """Set several traits, and show the result once."""
@@ -141,18 +142,18 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         self._show()
 
     def begin(self, **values: Any) -> None:
-        """Set several traits, and let Reset come back to them."""
+        """Set several traits, and make Reset return to them."""
         self._first.update(values)
         self.set(**values)
 
     @property
     def message(self) -> str:
-        """The sentence about input that was refused, or "" if all is well."""
+        """The sentence about refused input; empty if there is none."""
         return str(self._message.value)
 
     @property
     def shown(self) -> bool:
-        """Whether the result is on the page; False while a guess is waited for."""
+        """Whether the result is visible; False until the viewer has guessed."""
         return self._guess is None or self._guess.shown
 
     def _ask_anew(self, values: dict[str, Any]) -> None:
@@ -179,15 +180,15 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
             self._show()
 
     def _hand_to_control(self, name: str, new: Any) -> None:
-        """Show a trait's value in its control; ValueError where the control has no such value."""
+        """Show a trait's value in its control. Raises ValueError if the control can't have it."""
         control = self._controls.get(name)
         if control is None:
             return
-        with contextlib.suppress(traitlets.TraitError):  # a list refuses what it does not hold
+        with contextlib.suppress(traitlets.TraitError):  # a dropdown refuses unknown values
             control.value = new
         if control.value != new:
             what = f"{control.description} cannot be {_short(new)}; {range_in_words(control)}"
-            raise ValueError(f"{what}; it stays as it was")
+            raise ValueError(f"{what}; its value stays as it was")
 
     def _show(self) -> None:
         self._message.value = sentence(self._refused) if self._refused else ""
@@ -205,7 +206,7 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         self._go_on_later()
 
     def _go_on_later(self) -> None:
-        """Run `later()` once nothing else is to do; a change before its end begins it again."""
+        """Run `later()` when the kernel is idle; a change before its end restarts it."""
         if self._pieces is not None:
             self._pieces.cancel()
         try:

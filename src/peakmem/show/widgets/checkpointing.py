@@ -1,6 +1,6 @@
-"""Calculator: checkpointing as a film of one forward and backward, and its price in time.
+"""Calculator of checkpointing: a film of one forward and backward, and the price in time.
 
-The film comes at once. Time against memory needs a plan for each budget, so it is drawn afterwards.
+The film appears at once. Time against memory takes a plan for each budget, so it follows later.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ __all__ = ["checkpointing"]
 _CHAINS = ("equal stages", "VGG-16, 32 images", "GPT-2, 8 x 1024 tokens")
 _PLANS = ("keep all", "every K", "optimal")
 _FILL = {"nothing": "#f2f2f2", "output": svg.COLOURS[4], "all": svg.COLOURS[0]}
-_SLOTS = 200  # of memory in the dynamic program: enough for a picture, and four times as quick
-_SHARES = tuple(range(10, 105, 5))  # budgets of the curve, in percent of keep all's peak
+_SLOTS = 200  # of the dynamic program; enough for a picture, and four times as fast as 500
+_SHARES = tuple(range(10, 105, 5))  # budgets of the curve, in percent of the peak of "keep all"
 
 
 def checkpointing(*, predict: bool = False) -> Calculator:
     """Return a calculator of checkpointing.
 
-    Traits: chain, stages (N, of equal stages), plan, every (K), budget (percent of what keeping all
-    takes, for the optimal plan), step (of the film; the first is 1). With `predict` the result is
+    Traits: chain, stages (N, of equal stages), plan, every (K), budget (of the optimal plan, in
+    percent of the peak of keeping all), step (of the film, from 1). With `predict`, the result is
     hidden until the viewer has guessed how many forwards run again.
     """
     return _Checkpointing(predict)
@@ -58,7 +58,7 @@ class _Checkpointing(Calculator):
         slider = ipywidgets.IntSlider
         step = slider(1, 1, 40, description="step of the film")
         play = ipywidgets.Play(min=1, max=step.max, interval=400, description="play")
-        ipywidgets.jslink((step, "value"), (play, "value"))  # a page begins where the slider is
+        ipywidgets.jslink((step, "value"), (play, "value"))  # the film starts at the slider
         ipywidgets.jslink((step, "max"), (play, "max"))
         super().__init__(
             {
@@ -86,7 +86,7 @@ class _Checkpointing(Calculator):
         chain = _chain(self.chain, self.stages)
         everything = _film(self.chain, self.stages, "keep all", 1, 100)
         film = _film(self.chain, self.stages, self.plan, self.every, self.budget)
-        self._controls["step"].max = len(film)  # which puts a later step back to the last
+        self._controls["step"].max = len(film)  # this moves a later step back to the last one
         again = sum(frame.again for frame in film)
         peak, most = (max(f.live_bytes for f in some) for some in (film, everything))
         time = film[-1].end / chain.work_time - 1
@@ -102,7 +102,7 @@ class _Checkpointing(Calculator):
         return Result(table(rows), picture, (again, "forwards"))
 
     def later(self) -> Iterator[None]:
-        """Draw time against memory: each K, and the optimal plan for a row of budgets."""
+        """Draw time against memory: for each K, and for the optimal plan of several budgets."""
         chain = _chain(self.chain, self.stages)
         points: dict[str, list[tuple[float, float]]] = {"every K": [], "optimal": []}
         for k in range(1, len(chain) + 1):
@@ -148,7 +148,7 @@ def _film_or_none(name: str, n: int, budget: int) -> tuple[Frame, ...] | None:
 
 
 def _place(chain: Chain, film: tuple[Frame, ...]) -> tuple[float, float]:
-    """A film's peak and time, in percent of keeping all."""
+    """Return a film's peak and time, in percent of keeping all."""
     most = simulate(chain, keep_all(chain)).peak_bytes
     peak = max(frame.live_bytes for frame in film)
     return 100 * peak / most, 100 * film[-1].end / chain.work_time
@@ -173,7 +173,7 @@ def _in_words(frame: Frame) -> str:
 
 
 def _draw(chain: Chain, film: tuple[Frame, ...], now: int, most: int, limit: int | None) -> str:
-    """What each stage holds now, and live memory over time up to now."""
+    """Draw what each stage holds now, and live memory over time up to now."""
     parts = _cells(film[now], len(chain))
     unit = 1 if most < 1000 else MB
     across = svg.Scale(0, film[-1].end, 58, svg.WIDTH - 10)
@@ -199,7 +199,7 @@ def _draw(chain: Chain, film: tuple[Frame, ...], now: int, most: int, limit: int
 
 
 def _cells(frame: Frame, n: int) -> list[str]:
-    """A cell a stage: what it holds; the one at work is framed and lettered."""
+    """Draw a cell for each stage, coloured by what it holds; the running one has a letter."""
     wide = (svg.WIDTH - 20) / n
     parts = [svg.text(10, 18, f"stages 1 to {n}, after this step")]
     for i, held in enumerate(frame.held):
@@ -214,12 +214,12 @@ def _cells(frame: Frame, n: int) -> list[str]:
     for n_th, (what, fill) in enumerate(_FILL.items()):
         x = 10 + 130 * n_th
         parts.append(svg.rect(x, 74, 16, 16, fill, more=f'stroke="{svg.INK}" stroke-width="0.5"'))
-        parts.append(svg.text(x + 22, 87, {"all": "all that it saves"}.get(what, what)))
+        parts.append(svg.text(x + 22, 87, {"all": "saved tensors"}.get(what, what)))
     return parts
 
 
 def _draw_curve(points: dict[str, list[tuple[float, float]]], mine: tuple[float, float]) -> str:
-    """Time over peak memory, both in percent of keeping all."""
+    """Draw time over peak memory, both in percent of keeping all."""
     slowest = max(y for some in (*points.values(), [mine]) for _, y in some)
     across = svg.Scale(0, 100, 58, svg.WIDTH - 16)
     up = svg.Scale(100, max(slowest, 101) * 1.02, 210, 36)

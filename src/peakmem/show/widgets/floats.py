@@ -1,4 +1,4 @@
-"""Calculator: the bits of a number, one button each, and the same number in a second format."""
+"""Calculator of number formats: a number's bits as buttons, and the number in another format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from peakmem.show.widgets.parts import sentence, table
 
 __all__ = ["float_explorer"]
 
-# Sign, exponent and fraction: pale enough for dark digits, apart for colour-blind eyes.
+# Sign, exponent and fraction: pale enough for dark digits, and safe for colour-blind viewers.
 _SIGN, _EXPONENT, _FRACTION = "#f4b183", "#9fd8c4", "#b7dcf5"
 _WIDEST = max(fmt.width for fmt in FORMATS.values())
 _UPPER = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -34,7 +34,7 @@ def float_explorer(*, predict: bool = False) -> Calculator:
     """Return the float explorer: click a bit to flip it, or type a number to see its bits.
 
     Traits: format and other (keys of FORMATS), bits (the pattern in `format`, an integer). With
-    `predict` the result is hidden until the viewer has guessed what the bits stand for.
+    `predict`, the result is hidden until the viewer has guessed the number.
     """
     return _Floats(predict)
 
@@ -77,16 +77,16 @@ class _Floats(Calculator):
         return Result(f"<p>{_equation(fmt, self.bits)}</p>{table(rows)}", figure=figure)
 
     def accept(self, name: str, old: Any, new: Any) -> None:
-        """The number stays when the format changes, as near as the new one has it."""
+        """Keep the number, rounded, when the format changes."""
         if name == "format" and not self._setting:
             pattern = encode(FORMATS[new], decode(FORMATS[old], self.bits))
             self.set(bits=pattern)
         elif name == "bits":
-            decode(FORMATS[self.format], new)  # which refuses what is no pattern
+            decode(FORMATS[self.format], new)  # raises ValueError for other integers
 
     def _typed(self, change: Any) -> None:
         if not change["new"]:
-            return  # a question hides it
+            return  # a question hides the number
         try:
             value = float(change["new"])
         except ValueError:
@@ -110,14 +110,14 @@ class _Floats(Calculator):
         self._number.value = f"{value!r}" if self.shown else ""
 
     def _bit_button(self, place: int) -> ipywidgets.Button:
-        button = ipywidgets.Button(style={"text_color": "#000000"})  # on its pale colour
+        button = ipywidgets.Button(style={"text_color": "#000000"})  # legible on pale colours
         button.add_class(f"peakmem-bit-{place}")
         button.on_click(lambda _: setattr(self, "bits", self.bits ^ 1 << place))
         return button
 
 
 def _same(a: float, b: float) -> bool:
-    return repr(a) == repr(b)  # tells -0.0 from 0.0, and takes one NaN for another
+    return repr(a) == repr(b)  # distinguishes -0.0 from 0.0, but not one NaN from another
 
 
 def _part(fmt: NumberFormat, place: int) -> tuple[str, str]:
@@ -127,7 +127,7 @@ def _part(fmt: NumberFormat, place: int) -> tuple[str, str]:
 
 
 def _equation(fmt: NumberFormat, bits: int) -> str:
-    """The value as an exact sum of powers of two, in HTML."""
+    """Return the value as an exact sum of powers of two, in HTML."""
     parts = fields(fmt, bits)
     sign = "-" if parts.sign else ""
     if parts.kind in ("infinity", "nan"):
@@ -160,7 +160,7 @@ def _around(fmt: NumberFormat, bits: int) -> list[tuple[str, str]]:
 
 
 def _beside(other: NumberFormat, value: float) -> list[tuple[str, str]]:
-    """What the number becomes in the other format, and how far that is off."""
+    """Return rows about the number in the other format, and the rounding error."""
     bits = encode(other, value) if other.has_nan or not math.isnan(value) else None
     if bits is None:
         return [(f"in {other.name}", "it has no NaN")]

@@ -1,4 +1,4 @@
-"""A plan of recomputation as a film: after each step, what every stage has in memory."""
+"""A plan of recomputation as a film: what every stage holds in memory after each step."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ Held = Literal["nothing", "output", "all"]
 class Frame:
     """One step of a plan."""
 
-    #: What is computed.
     step: Step
-    #: Whether it is a forward that ran before.
+    #: Whether the step repeats a forward.
     again: bool
-    #: In the chain's unit of time, as is `end`.
+    #: Like `end`, in the chain's unit of time.
     start: float
     end: float
-    #: In memory while it runs.
+    #: Bytes in memory while the step runs.
     live_bytes: int
-    #: What each stage has in memory once it is done.
+    #: What each stage holds in memory when the step is done.
     held: tuple[Held, ...]
 
 
 def frames(chain: Chain, plan: Plan) -> tuple[Frame, ...]:
-    """Return a frame for each step of a plan without copies; ValueError for one with copies.
+    """Return a frame for each step of a plan. Raises ValueError if the plan has copies.
 
     >>> from peakmem.plan.chain import Stage
     >>> from peakmem.plan.segments import every_k
@@ -43,7 +42,7 @@ def frames(chain: Chain, plan: Plan) -> tuple[Frame, ...]:
     2
     """
     if plan.copies:
-        raise ValueError(f"plan {plan.name!r} swaps; a film has recomputation only")
+        raise ValueError(f"plan {plan.name!r} has copies, but a film shows recomputation only")
     timeline = simulate(chain, plan).timeline
     begins = [event for event in timeline if event.begins]
     ends = [event for event in timeline if not event.begins]
@@ -59,7 +58,7 @@ def frames(chain: Chain, plan: Plan) -> tuple[Frame, ...]:
 
 
 def _apply(step: Step, held: list[Held]) -> None:
-    """Change what is held as the step does; the rules are those of `simulate.Step`."""
+    """Change what stages hold as the step does (see `plan.Step`)."""
     kind, i = step
     if kind == "backward":
         held[i] = "nothing"

@@ -1,4 +1,4 @@
-"""The viewers' guesses, which a calculator takes before it shows its answer."""
+"""Guesses of viewers, which a calculator takes before it shows its answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Guess"]
 
 
 class Guess:
-    """Fields for two guesses of the viewers, a button that shows the answer, and one for more."""
+    """Two fields for guesses, a button to show the answer, and a button to guess again."""
 
     def __init__(self, question: str, change: Callable[[], None]) -> None:
         self.shown = False
@@ -58,10 +58,10 @@ class Guess:
             sentence(f"{words} {what}; type one such as 12 or 0.5") if wrong else ""
         )
         if self.shown:
-            self._change()  # a guess that was mended
+            self._change()  # the viewer corrected a guess
 
     def beside(self, figure: tuple[float, str] | None) -> str:
-        """Return the guesses beside the answer, (value, unit), as HTML; "" while there are none."""
+        """Return the guesses beside the answer, (value, unit), as HTML; empty without a guess."""
         if not self._values() or figure is None:
             return ""
         value, unit = figure

@@ -1,15 +1,14 @@
-"""The look of all calculators: one style sheet, for a projector, a phone and JupyterLab's themes.
+"""The style sheet of all calculators, for projectors, phones and JupyterLab's themes.
 
-Controls and words stand on the left, the guess and the picture on the right; where both have no
-room side by side, the picture comes below. Colours are the theme's, and where a page has no theme
-(VS Code, a still page) dark on white.
+Controls and text are on the left, the guess and the picture on the right, or below on a narrow
+page. Colours come from the theme; without one (VS Code, a still page), text is dark on white.
 """
 
 from __future__ import annotations
 
 __all__ = ["MANY", "STYLE"]
 
-#: From so many controls on they stand in two columns.
+#: From this number of controls on, they are in two columns.
 MANY = 9
 
 STYLE = """<style>

@@ -1,7 +1,7 @@
-"""Calculator: a training step's peak by owner against a GPU's memory, and what would make it fit.
+"""Calculator of memory: a training step's peak by owner, a GPU's memory, and changes that fit.
 
-The bar and the verdict come at once. The map of what fits over batch and sequence needs a
-prediction for each of its cells, so it is drawn afterwards, cell by cell, while controls stay live.
+The bar and the verdict appear at once. The map over batch and sequence takes a prediction for each
+cell, so it follows later, cell by cell, while the controls stay live.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def memory(*, predict: bool = False) -> Calculator:
     """Return the memory calculator: a model, a GPU, a recipe and devices; does it fit?
 
     Traits: model, gpu, precision, optimizer, batch, sequence, micro_batches, attention,
-    checkpointing, zero, data, tensor, offload, lora_rank; and for the model "own shape", which is
-    like GPT-2, layers, d_model, heads, vocab, context. With `predict` the result is hidden until
+    checkpointing, zero, data, tensor, offload, lora_rank; for the model "own shape", which is like
+    GPT-2, also layers, d_model, heads, vocab, context. With `predict`, the result is hidden until
     the viewer has guessed the peak.
     """
     return _Memory(predict)
@@ -96,7 +96,7 @@ class _Memory(Calculator):
         return Result(_words(found), picture, (found.peak_bytes / GB, "GB"))
 
     def estimate(self) -> Estimate:
-        """Ask the library about the present state."""
+        """Return the library's estimate for the current state."""
         recipe = Recipe(
             precision=self.precision,
             optimizer=self.optimizer,
@@ -113,20 +113,23 @@ class _Memory(Calculator):
         return _estimate(self.shape(), recipe, self.gpu, devices)
 
     def shape(self) -> ModelShape:
-        """Return the model; ValueError for an own shape that is none."""
+        """Return the model. Raises ValueError if the own shape is invalid."""
         if self.model != _OWN:
             return model(self.model)
         sizes = (self.layers, self.d_model, self.heads, self.vocab, self.context)
         if self.d_model % self.heads:
-            raise ValueError(f"{self.heads} heads cannot share a d_model of {self.d_model} equally")
+            raise ValueError(
+                f"{self.heads} heads cannot share a d_model of {self.d_model} equally; "
+                "choose heads that divide it"
+            )
         return ModelShape("own", *sizes)
 
     def find_suggestions(self) -> None:
-        """Show the cheapest changes that would fit, and DeepSpeed's file for what is shown."""
+        """Show the cheapest changes that would fit, and DeepSpeed's file for the current state."""
         try:
             found = self.estimate()
         except ValueError:
-            return  # its sentence stands there already
+            return  # the page shows its sentence already
         self._more.value = _suggestions(found) + _deepspeed(found)
 
     def later(self) -> Iterator[None]:
@@ -196,7 +199,7 @@ def _words(found: Estimate) -> str:
     verdicts = {
         "fits": f"It fits, with {both(abs(found.margin_bytes))} to spare.",
         "may fit": f"It may not fit: {both(abs(found.margin_bytes))} may be missing.",
-        "reduce activations": "It does not fit. Reduce activations: fewer sequences at a time do.",
+        "reduce activations": "It does not fit. Fewer sequences at a time would.",
         "no batch size can fix this": "It does not fit, and no batch size can fix this.",
     }
     left_out = "Left out: other libraries' workspaces, and scratch memory inside an operator."
@@ -204,12 +207,12 @@ def _words(found: Estimate) -> str:
 
 
 def _process(found: Estimate) -> list[tuple[str, str]]:
-    """What comes on top of the peak, where torch's own allocator decides."""
+    """Return rows about the memory on top of the peak, if torch's own allocator is used."""
     if found.device.unified:
         return []
     return [
         ("reserved by torch's allocator", both(found.allocation.reserved_bytes)),
-        ("the process, at the most", both(found.needed_bytes)),
+        ("the process, at most", both(found.needed_bytes)),
     ]
 
 
@@ -224,7 +227,7 @@ def _suggestions(found: Estimate) -> str:
     ]
     if rows:
         return table(rows, ("cheapest changes that fit", "device time", "peak"))
-    return "<p>It fits as it is.</p>" if found.fits else "<p>Nothing that was tried fits.</p>"
+    return "<p>It fits as it is.</p>" if found.fits else "<p>No tested change makes it fit.</p>"
 
 
 def _deepspeed(found: Estimate) -> str:
@@ -233,11 +236,11 @@ def _deepspeed(found: Estimate) -> str:
     except ValueError as error:
         return f"<p>No DeepSpeed file: {escape(str(error))}.</p>"
     text = escape(json.dumps(config, indent=2))
-    return f"<p>ds_config.json for what is shown:</p><pre>{text}</pre>"
+    return f"<p>ds_config.json for these settings:</p><pre>{text}</pre>"
 
 
 def _draw(found: Estimate) -> str:
-    """One stacked bar of what is live at the peak, and the GPU's memory as a line."""
+    """Draw the peak by owner as one stacked bar, and the GPU's memory as a line."""
     by_owner = found.ledger.by_owner()
     colours = colours_of(by_owner)
     most = max(found.peak_bytes, found.device.memory_bytes) / GB
@@ -264,7 +267,7 @@ def _draw(found: Estimate) -> str:
 def _draw_map(
     asked: Estimate, sequences: list[int], cells: dict[tuple[int, int], Estimate | None]
 ) -> str:
-    """A cell for each batch and sequence: its peak, and whether that fits."""
+    """Draw a cell for each batch and sequence: its peak, and whether it fits."""
     wide, high, left, top = 62, 30, 96, 30
     parts = [svg.text(4, 16, "peak in GB over sequence and batch (no micro-batches)")]
     for row, sequence in enumerate(sequences):
@@ -283,5 +286,5 @@ def _draw_map(
     for column, batch in enumerate(_BATCHES):
         parts.append(svg.text(left + wide * (column + 0.5), y, f"{batch}", anchor="middle"))
     parts.append(svg.text(left - 8, y, "batch", anchor="end"))
-    parts.append(svg.text(left, y + 24, "blue and bold: fits; orange: does not"))
+    parts.append(svg.text(left, y + 24, "blue and bold: fits; orange: does not fit"))
     return svg.picture(y + 34, parts, f"What fits on {asked.device.name}, by batch and sequence")

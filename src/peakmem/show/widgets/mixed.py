@@ -1,4 +1,4 @@
-"""Calculator: gradients against the range of a format, and what a loss scale does for them."""
+"""Calculator of mixed precision: gradients, a format's range, and the effect of a loss scale."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LOW, _HIGH = -60, 40  # powers of two that the picture shows
 def mixed_precision(*, predict: bool = False) -> Calculator:
     """Return a calculator of loss scaling: a histogram of gradients above the formats' ranges.
 
-    The gradients are not measured: their logarithms are drawn from a normal distribution, always
-    the same 10,000 numbers. Traits: format, log_scale (0 to 30: the loss times 1 to 2^30), centre
-    and spread (of the gradients' log2). With `predict` the result is hidden until the viewer has
-    guessed what percentage is flushed to 0.
+    The gradients aren't measured: their logarithms are always the same 10,000 draws from a normal
+    distribution. Traits: format, log_scale (0 to 30: the loss times 1 to 2^30), centre and spread
+    (of the gradients' log2). With `predict`, the result is hidden until the viewer has guessed what
+    percentage is flushed to 0.
     """
     return _Mixed(predict)
 
@@ -68,7 +68,7 @@ class _Mixed(Calculator):
             )
         ]
         words = table(rows, (f"in {fmt.name}, scale {scale:,.0f}", "gradients", "share"))
-        note = "The gradients are drawn (log-normal, always the same 10,000), not measured."
+        note = "The gradients are 10,000 log-normal random numbers, always the same, not measured."
         percent = 100 * found.zero / found.total
         exponents = np.log2(gradients) + self.log_scale
         return Result(
@@ -82,25 +82,25 @@ def _verdict(found: RoundingOutcomes) -> str:
     if found.overflow:
         return "At least one overflows: the scaler skips this step and halves the scale."
     if found.zero:
-        return "Nothing overflows, but some updates are lost: a larger scale saves more of them."
+        return "Nothing overflows, but some gradients are lost: a larger scale saves more of them."
     return "Nothing is lost."
 
 
 def _draw(exponents: npt.NDArray[np.float64], fmt: NumberFormat) -> str:
-    """The histogram over log2 of the scaled gradients, and a bar for each format's range."""
+    """Draw a histogram over log2 of the scaled gradients, and a bar for each format's range."""
     across = svg.Scale(_LOW, _HIGH, 88, svg.WIDTH - 14)
     edges = np.arange(_LOW, _HIGH + 1, 2)
     counts, _ = np.histogram(np.clip(exponents, _LOW, _HIGH), edges)
     up = svg.Scale(0, max(int(counts.max()), 1), 170, 30)
     lost, least, most = _edges(fmt)
-    parts = [svg.axis_y(up, 88, "gradients (ends of the picture: and all beyond)")]
+    parts = [svg.axis_y(up, 88, "gradients (the outer bars include all beyond)")]
     for edge, count in zip(edges[:-1], counts, strict=True):
         middle = edge + 1
-        fate = 1 if middle < lost else 5 if middle < least else 2 if middle <= most else 3
+        outcome = 1 if middle < lost else 5 if middle < least else 2 if middle <= most else 3
         x, wide = across(edge), across(edge + 2) - across(edge)
         y = up(count)
         title = f"2^{edge} to 2^{edge + 2}: {count}"
-        parts.append(svg.rect(x + 0.5, y, wide - 1, 170 - y, svg.COLOURS[fate], title=title))
+        parts.append(svg.rect(x + 0.5, y, wide - 1, 170 - y, svg.COLOURS[outcome], title=title))
     parts.append(svg.axis_x(across, 170, "log2 of |gradient x scale|"))
     legend = (("becomes 0", 1), ("subnormal", 5), ("normal", 2), ("overflow", 3))
     for n, (words, colour) in enumerate(legend):
@@ -112,13 +112,13 @@ def _draw(exponents: npt.NDArray[np.float64], fmt: NumberFormat) -> str:
 
 
 def _edges(fmt: NumberFormat) -> tuple[float, float, float]:
-    """log2 of the halfway to the smallest number, of the smallest normal and of the largest."""
+    """Return log2 of half the smallest number, of the smallest normal and of the largest number."""
     edge = limits(fmt)
     return tuple(np.log2([edge.min_subnormal / 2, edge.min_normal, edge.max]))
 
 
 def _range(fmt: NumberFormat, y: float, across: svg.Scale, mine: bool) -> str:
-    """A format's normal range, and paler its subnormal one."""
+    """Draw a format's normal range, and its subnormal range in a paler colour."""
     lost, least, most = (across(min(max(edge, _LOW), _HIGH)) for edge in _edges(fmt))
     dark, pale = (svg.COLOURS[2], svg.COLOURS[5]) if mine else ("#999999", "#cccccc")
     return (

@@ -1,4 +1,4 @@
-"""The parts that calculators are made of: sentences, tables, buttons, rows and views."""
+"""Building blocks of calculators: sentences, tables, buttons, rows and views."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["button_of", "grid_of", "range_in_words", "row_of", "sentence", "tabl
 
 
 def sentence(words: str) -> str:
-    """Return a message as HTML that stands out and that a screen reader speaks."""
+    """Return a message as HTML that stands out and that screen readers announce."""
     return f'<div role="alert">{escape(words)}</div>'
 
 
 def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
-    """Return rows of text as an HTML table, numbers to the right from the second column on."""
+    """Return rows of text as an HTML table, aligned right from the second column on."""
 
     def cells(row: tuple[str, ...], tag: str) -> str:
         sides = ["left", *["right"] * (len(row) - 1)]
@@ -34,28 +34,28 @@ def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
 
 
 def range_in_words(control: Any) -> str:
-    """Return what a control takes, in words."""
+    """Return a phrase that says which values a control takes."""
     if hasattr(control, "max"):
-        return f"it goes from {control.min:g} to {control.max:g}"
+        return f"give a number from {control.min:g} to {control.max:g}"
     return f"choose one of {', '.join(str(label) for label in control._options_labels)}"
 
 
 def button_of(name: str, press: Callable[[], None]) -> ipywidgets.Button:
-    """Return a button of this name that calls `press`."""
+    """Return a button with this name that calls `press`."""
     button = ipywidgets.Button(description=name)
     button.on_click(lambda _: press())
     return button
 
 
 def row_of(widgets: Sequence[ipywidgets.Widget]) -> ipywidgets.Box:
-    """Return widgets side by side, in as many lines as they need."""
+    """Return widgets side by side, wrapped into as many lines as they need."""
     row = ipywidgets.Box(list(widgets))
     row.add_class("peakmem-row")
     return row
 
 
 def grid_of(controls: Iterable[ipywidgets.Widget]) -> ipywidgets.Box:
-    """Return controls in columns, narrow ones if there are many."""
+    """Return controls in one column, or in two if there are many."""
     grid = ipywidgets.Box(list(controls))
     grid.add_class("peakmem-controls")
     if len(grid.children) >= MANY:
@@ -66,7 +66,7 @@ def grid_of(controls: Iterable[ipywidgets.Widget]) -> ipywidgets.Box:
 def views_of(
     picture: ipywidgets.HTML, views: Mapping[str, Sequence[ipywidgets.Widget]]
 ) -> list[ipywidgets.Widget]:
-    """Return the picture; with several views, buttons that choose which stands in its place."""
+    """Return the picture; with several views, also buttons that choose one of them."""
     boxes = {name: ipywidgets.VBox(list(inside)) for name, inside in views.items()}
     if len(boxes) < 2:
         return [picture, *boxes.values()]

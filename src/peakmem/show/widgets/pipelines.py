@@ -1,4 +1,4 @@
-"""Calculator: a pipeline's schedule as a coloured table, with its bubble."""
+"""Calculator of pipelines: a schedule as a coloured table, and its bubble."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MEANS = {"F": "forward", "B": "backward", "R": "forward again"}
 def pipelines(*, predict: bool = False) -> Calculator:
     """Return a calculator of pipeline schedules: GPipe, 1F1B and Varuna.
 
-    Traits: name, stages (1 to 8), micro_batches (1 to 16), recompute. With `predict` the result
-    is hidden until the viewer has guessed the share of idle time.
+    Traits: name, stages (1 to 8), micro_batches (1 to 16), recompute. With `predict`, the result is
+    hidden until the viewer has guessed the share of idle time.
     """
     return _Pipelines(predict)
 
@@ -32,7 +32,7 @@ class _Pipelines(Calculator):
     recompute = traitlets.Bool(True)
 
     def __init__(self, predict: bool) -> None:
-        question = "What share of the time do the devices stand idle, in percent?"
+        question = "What share of the time are the devices idle, in percent?"
         super().__init__(
             {
                 "name": ipywidgets.Dropdown(options=list(SCHEDULES), description="schedule"),
@@ -56,7 +56,7 @@ class _Pipelines(Calculator):
 
 
 def _draw(found: Schedule) -> str:
-    """One row a stage, the last on top as in the lecture; one cell a slot."""
+    """Draw a row for each stage, the last on top as in the lecture, and a cell for each slot."""
     left, row, width = 34, 30, (svg.WIDTH - 42) / found.slots
     parts = []
     for place, stage in enumerate(reversed(range(found.stages))):
@@ -68,7 +68,7 @@ def _draw(found: Schedule) -> str:
             what = f"stage {stage + 1}, slot {o.start}: {_MEANS[o.kind]} of {o.micro_batch + 1}"
             parts.append(svg.rect(x + 0.5, y, wide - 1, row - 3, _COLOURS[o.kind], title=what))
             name = f"{o.kind}{o.micro_batch + 1}"
-            if wide >= 9 * len(name):  # smaller letters could not be read from the last row
+            if wide >= 9 * len(name):  # the last row of an audience can't read smaller letters
                 parts.append(svg.text(x + wide / 2, y + 18, name, anchor="middle"))
     y = 14 + found.stages * row
     for n, (kind, colour) in enumerate(_COLOURS.items()):

@@ -1,4 +1,4 @@
-"""Calculator: a model's weights in few bits, which boards hold it, and what rounding costs."""
+"""Calculator of quantization: a model's weights in few bits, its fit on a GPU, and the error."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _SAMPLE = (256, 1024)
 def quantization(*, predict: bool = False) -> Calculator:
     """Return a calculator of quantized weights.
 
-    Matrices of attention and MLP are quantized; embeddings, norms and biases stay in bf16.
-    Generating text takes the keys and values of 4096 tokens in bf16 besides; QLoRA takes adapters
-    of rank 64 on all matrices, at 16 bytes a parameter. Activations come on top.
+    Matrices of attention and MLP are quantized; embeddings, norms and biases stay in bf16. Beside
+    the weights, generating text takes keys and values of 4096 tokens in bf16, and QLoRA takes
+    adapters of rank 64 on all matrices, at 16 bytes per parameter. Activations come on top.
 
     Traits: model (a key of MODELS), scheme (a key of SCHEMES), use ("inference" or "qlora"), gpu (a
-    key of ACCELERATORS), doublings (5 to 10: blocks of 32 to 1024 weights). With `predict` the
-    result is hidden until the viewer has guessed the GB in all.
+    key of ACCELERATORS), doublings (5 to 10: blocks of 32 to 1024 weights). With `predict`, the
+    result is hidden until the viewer has guessed the total in GB.
     """
     return _Quantization(predict)
 
@@ -107,7 +107,7 @@ def _cache_bytes(shape: ModelShape) -> int:
 
 
 def _adapter_bytes(shape: ModelShape) -> int:
-    """Each matrix has two thin ones: rank times its rows and columns."""
+    """Return the bytes of adapters: for each matrix, rank times the sum of its sides."""
     h, q, kv, inner = shape.d_model, shape.attention_width, shape.key_value_width, shape.mlp_width
     attention = 2 * (h + q) + 2 * (h + kv)
     mlp = (3 if shape.gated else 2) * (h + inner)
@@ -126,7 +126,7 @@ def _sample() -> np.ndarray:
 
 
 def _draw(weights: dict[str, int], beside: int, memory_bytes: int, chosen: str, what: str) -> str:
-    """A bar a scheme, what comes beside the weights at its end, and a board's memory as a line."""
+    """Draw a bar for each scheme, weights first, and a board's memory as a line."""
     most = max(*(size + beside for size in weights.values()), memory_bytes) / GB
     across = svg.Scale(0, most, 92, svg.WIDTH - 14)
     parts = []

@@ -1,4 +1,4 @@
-"""Calculator: a compute budget's best model and tokens, and what the training costs."""
+"""Calculator of scaling laws: a budget's best model and tokens, and the cost of training."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def scaling(*, predict: bool = False) -> Calculator:
     """Return a calculator of scaling laws: compute -> parameters and tokens; time, cost, CO2.
 
     Traits: flops (operations, 1e18 to 1e28), approach, gpu, devices (1 to 100,000), utilisation
-    (percent), price (US$ a device hour), watts (a device), grid (g of CO2 a kWh). With `predict`
-    the result is hidden until the viewer has guessed the days.
+    (percent), price (US$ per device hour), watts (per device), grid (g of CO2 per kWh). With
+    `predict`, the result is hidden until the viewer has guessed the days.
     """
     return _Scaling(predict)
 
@@ -49,9 +49,9 @@ class _Scaling(Calculator):
                 "gpu": ipywidgets.Dropdown(options=list(ACCELERATORS), description="GPU"),
                 "devices": ipywidgets.BoundedIntText(1024, 1, 100_000, description="devices"),
                 "utilisation": ipywidgets.IntSlider(45, 1, 100, description="utilisation, %"),
-                "price": field(2, min=0, max=1e4, description="US$ a GPU hour"),
-                "watts": ipywidgets.BoundedIntText(400, 1, 10_000, description="watts, a GPU"),
-                "grid": ipywidgets.BoundedIntText(447, 0, 2000, description="g CO2 a kWh"),
+                "price": field(2, min=0, max=1e4, description="US$ per GPU hour"),
+                "watts": ipywidgets.BoundedIntText(400, 1, 10_000, description="watts per GPU"),
+                "grid": ipywidgets.BoundedIntText(447, 0, 2000, description="g CO2 per kWh"),
             },
             question="How many days does it take?" if predict else None,
             presets={
@@ -69,7 +69,7 @@ class _Scaling(Calculator):
         rows = [
             ("compute", f"{flops:.3g} FLOPs"),
             ("best model", f"{n_parameters / 1e9:.3g}B parameters"),
-            ("best data", f"{tokens / 1e9:.4g}B tokens, {tokens / n_parameters:.1f} a parameter"),
+            ("best data", f"{tokens / 1e9:.4g}B tokens, {tokens / n_parameters:.1f} per parameter"),
             (f"time on {devices:,} x {gpu.name}", f"{run.days:,.1f} days"),
             ("GPU hours", f"{run.device_hours:,.0f}"),
             ("cost", f"US$ {run.cost(self.price):,.0f}"),
@@ -81,7 +81,7 @@ class _Scaling(Calculator):
 
 
 def _draw(log_flops: float, chosen: str) -> str:
-    """Best parameters over compute by each law, the chosen one thick, the budget marked."""
+    """Draw the best model size over compute by each law; the chosen law is thick."""
     across = svg.Scale(18, 28, 60, svg.WIDTH - 16)
     up = svg.Scale(7, 14, 230, 30)
     parts = [

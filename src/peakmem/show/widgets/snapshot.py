@@ -1,10 +1,10 @@
-"""A lecture as one still HTML page: the last state of its calculators, readable without a network.
+"""Turns a lecture into one still HTML page with its calculators' last state; needs no network.
 
     python -m peakmem.show.widgets.snapshot lectures/lecture1_memory.ipynb lecture1.html
 
-The cells run once. Then each calculator becomes what it shows: the values of its controls as text,
-and its words and pictures as they are. A result that waits for a guess is shown too, for nobody can
-guess in a still page.
+The cells run once. Then static HTML replaces each calculator: the values of its controls as text,
+and its text and pictures. Results hidden behind a question are shown, because a still page can't
+take guesses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ State = dict[str, Any]
 
 
 def still(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Return an executed notebook whose widgets are HTML; ValueError if it has views but no state.
+    """Return an executed notebook with its widgets turned into HTML.
+
+    Raises ValueError if the notebook has a widget's view but not its state.
 
     >>> cell = nbformat.v4.new_code_cell()
     >>> still(nbformat.v4.new_notebook(cells=[cell])).cells[0].outputs
@@ -55,7 +57,7 @@ def still(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def still_page(notebook: nbformat.NotebookNode) -> str:
-    """Run a notebook and return it as a page that loads nothing and runs nothing."""
+    """Run a notebook, and return it as a page that loads nothing and runs no scripts."""
     executed = nbformat.from_dict(dict(notebook))
     executed.cells.insert(0, nbformat.v4.new_code_cell(_AT_ONCE))
     NotebookClient(executed, store_widget_state=True, timeout=600).execute()
@@ -63,12 +65,12 @@ def still_page(notebook: nbformat.NotebookNode) -> str:
     exporter = HTMLExporter(exclude_input=True, exclude_input_prompt=True)
     exporter.exclude_output_prompt = True
     page, _ = exporter.from_notebook_node(still(executed))
-    # What is left of scripts is for formulas and diagrams, and comes from other machines.
+    # The remaining scripts render formulas and diagrams, and would load from the network.
     return re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)
 
 
 def _html(model_id: str, models: dict[str, State]) -> str:
-    """A widget and all in it."""
+    """Return a widget and its children as HTML."""
     state = models[model_id]["state"]
     name = models[model_id]["model_name"]
     if name in _HIDDEN or (_is_hidden(state, models) and name != "VBoxModel"):
@@ -87,7 +89,7 @@ def _is_hidden(state: State, models: dict[str, State]) -> bool:
 
 
 def _field(state: State) -> str:
-    """A control as its label and value; a field without a label, such as a guess, is left out."""
+    """Return a control's label and value; empty for a field without a label, such as a guess."""
     label = state.get("description", "")
     if not label:
         return ""
@@ -97,7 +99,7 @@ def _field(state: State) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page of one notebook; return 2, with a sentence, for other arguments."""
+    """Write the page of one notebook; return 0, or 2 with a sentence for wrong arguments."""
     if len(arguments) != 2:
         print("usage: python -m peakmem.show.widgets.snapshot NOTEBOOK HTML", file=sys.stderr)
         return 2

@@ -1,9 +1,9 @@
-"""Pictures of the calculators as SVG text: strings in, a string out, no arithmetic of the course.
+"""SVG pictures for calculators, built as text, without the course's arithmetic.
 
-A string is on the screen in milliseconds, where a new matplotlib figure takes a tenth of a second.
-Pictures are 480 units wide and scale with the page. On a projector of 1280 by 720 they are 660
-pixels wide, so text of 14 units is 19 pixels high, and 390 units of height leave room for the
-guess. They are white in JupyterLab's dark theme too, as matplotlib's are.
+A string appears in milliseconds, but a new matplotlib figure takes a tenth of a second. Pictures
+are 480 units wide and scale with the page. On a projector of 1280 by 720, they are 660 pixels wide:
+text of 14 units is 19 pixels high, and 390 units of height leave room for the guess. Their
+background is white in JupyterLab's dark theme too, as that of matplotlib's figures.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PALE = "#d9d9d9"
 
 
 class Scale:
-    """A straight map of values to places: `scale(value)` in units of the picture.
+    """A linear map from values to positions: `scale(value)` is in units of the picture.
 
     >>> Scale(0, 10, 50, 450)(5)
     250.0
@@ -51,7 +51,7 @@ class Scale:
 
 
 def picture(height: float, parts: Iterable[str], label: str) -> str:
-    """Return a whole picture; `label` is what a person who cannot see it is told."""
+    """Return a whole picture; screen readers announce `label`."""
     body = "".join(parts)
     return (
         f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(label)}" '
@@ -63,7 +63,7 @@ def picture(height: float, parts: Iterable[str], label: str) -> str:
 def rect(
     x: float, y: float, width: float, height: float, fill: str, *, title: str = "", more: str = ""
 ) -> str:
-    """Return a filled rectangle; `title` shows under the pointer."""
+    """Return a filled rectangle; `title` is its tooltip."""
     inner = f"<title>{escape(title)}</title>" if title else ""
     size = f'x="{x:g}" y="{y:g}" width="{max(width, 0):g}" height="{max(height, 0):g}"'
     return f'<rect {size} fill="{fill}" {more}>{inner}</rect>'
@@ -79,7 +79,7 @@ def line(
     width: float = 1,
     dash: str = "",
 ) -> str:
-    """Return a straight line; `dash` such as "6 3"."""
+    """Return a straight line; `dash` is a pattern such as "6 3"."""
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
     ends = f'x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}"'
     return f'<line {ends} stroke="{colour}" stroke-width="{width:g}"{dashes}/>'
@@ -104,14 +104,14 @@ def text(
     colour: str = INK,
     bold: bool = False,
 ) -> str:
-    """Return words; `anchor` is start, middle or end."""
+    """Return a line of text; `anchor` is start, middle or end."""
     weight = ' font-weight="bold"' if bold else ""
     where = f'x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="14"'
     return f'<text {where} fill="{colour}"{weight}>{escape(words)}</text>'
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Return round values from `low` to `high`, some `about` of them.
+    """Return round values from `low` to `high`, `about` that many.
 
     >>> ticks(0, 80)
     [0.0, 20.0, 40.0, 60.0, 80.0]
@@ -127,7 +127,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def axis_x(scale: Scale, y: float, label: str, marks: Sequence[float] | None = None) -> str:
-    """Return a horizontal axis at height `y`, its values below it and its label below them."""
+    """Return a horizontal axis at height `y`, with values and the label below it."""
     parts = [line(scale.start, y, scale.end, y)]
     for value in ticks(scale.low, scale.high) if marks is None else marks:
         x = scale(value)
@@ -137,7 +137,7 @@ def axis_x(scale: Scale, y: float, label: str, marks: Sequence[float] | None = N
 
 
 def axis_y(scale: Scale, x: float, label: str, marks: Sequence[float] | None = None) -> str:
-    """Return a vertical axis at `x`, with pale lines to the picture's edge and its label on top."""
+    """Return a vertical axis at `x`, with grid lines, and the label on top."""
     parts = []
     for value in ticks(scale.low, scale.high, 4) if marks is None else marks:
         y = scale(value)

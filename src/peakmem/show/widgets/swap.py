@@ -1,4 +1,4 @@
-"""Calculator: what stages saved waits on the host; compute and copies side by side in time."""
+"""Calculator of swapping: saved tensors go to the host and back while compute runs."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _NAMES = {"keep": "forward", "checkpoint": "forward", "drop": "forward"}
 
 
 def swap(*, predict: bool = False) -> Calculator:
-    """Return a calculator of swapping: keep, swap or recompute what stages saved.
+    """Return a calculator that keeps, swaps or recomputes stages' saved tensors.
 
-    Traits: plan, stages (2 to 8), saved_mb (a stage), forward_ms (a stage; backward takes twice as
-    long), link (GB a second), budget (percent of what keeping all takes). With `predict` the result
-    is hidden until the viewer has guessed how long a step takes that swaps.
+    Traits: plan, stages (2 to 8), saved_mb (per stage), forward_ms (per stage; backward takes twice
+    as long), link (GB per second), budget (percent of the peak of keeping all). With `predict`, the
+    result is hidden until the viewer has guessed how long a step with swaps takes.
     """
     return _Swap(predict)
 
@@ -56,12 +56,12 @@ class _Swap(Calculator):
             {
                 "plan": ipywidgets.Dropdown(options=_PLANS, description="plan"),
                 "stages": ipywidgets.IntSlider(6, 2, 8, description="stages"),
-                "saved_mb": ipywidgets.IntSlider(400, 10, 2000, step=10, description="MB a stage"),
+                "saved_mb": ipywidgets.IntSlider(400, 10, 2000, step=10, description="MB / stage"),
                 "forward_ms": field(10, min=0.1, max=1000, step=1, description="forward, ms"),
                 "link": field(32, min=1, max=1000, step=1, description="link, GB/s"),
                 "budget": ipywidgets.IntSlider(50, 1, 100, description="budget, %"),
             },
-            question="How many ms does one step take that swaps?" if predict else None,
+            question="How many ms does a step with swaps take?" if predict else None,
             presets={
                 "PCIe 4": {"link": 32.0},
                 "PCIe 3, quick stages": {"link": 16.0, "forward_ms": 5.0},
@@ -88,7 +88,7 @@ class _Swap(Calculator):
 
 @lru_cache(maxsize=64)
 def _chain(n: int, saved_mb: int, forward_ms: float) -> Chain:
-    """Equal stages; a transformer layer's output is a 17th of the 34 sbh that it saves."""
+    """Return equal stages; a transformer layer's output is 1/17 of the 34 sbh that it saves."""
     saved = saved_mb * MB
     stage = Stage(forward_ms / 1000, 2 * forward_ms / 1000, saved, saved // 17)
     return Chain((stage,) * n)
@@ -96,17 +96,19 @@ def _chain(n: int, saved_mb: int, forward_ms: float) -> Chain:
 
 @lru_cache(maxsize=256)
 def _run(chain: Chain, name: str, budget_bytes: int, link: int) -> Simulation | str:
-    """What a plan comes to, or the sentence that says why it does not fit."""
-    planners = {
-        "keep all": lambda: keep_all(chain),
-        "swap": lambda: with_offload(chain, budget_bytes, link),
-        "recompute": lambda: optimal(chain, budget_bytes, slots=200),
-    }
+    """Return a plan's simulation, or the sentence that says why no such plan fits."""
     try:
-        plan: Plan = planners[name]()
+        return simulate(chain, _plan(chain, name, budget_bytes, link))
     except Infeasible as error:
         return str(error)
-    return simulate(chain, plan)
+
+
+def _plan(chain: Chain, name: str, budget_bytes: int, link: int) -> Plan:
+    if name == "swap":
+        return with_offload(chain, budget_bytes, link)
+    if name == "recompute":
+        return optimal(chain, budget_bytes, slots=200)
+    return keep_all(chain)
 
 
 def _in_words(run: Simulation | str, budget_bytes: int) -> tuple[str, str, str]:
@@ -124,7 +126,7 @@ def _rule(copy_ms: float, forward_ms: float) -> str:
 
 
 def _draw(run: Simulation, budget_bytes: int, name: str) -> str:
-    """Compute above, the link below it, and live memory under both."""
+    """Draw compute, the link below it, and live memory under both."""
     end = max(span.end for span in run.spans)
     across = svg.Scale(0, 1000 * end, 70, svg.WIDTH - 12)
     parts = [svg.text(4, 33, "compute"), svg.text(4, 69, "link")]

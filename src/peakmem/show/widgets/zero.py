@@ -1,4 +1,4 @@
-"""Calculator: what ZeRO leaves of the model's states on each device, stage by stage."""
+"""Calculator of ZeRO: model states on each device, stage by stage."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _PARTS = ("parameters", "gradients", "optimizer")
 
 
 def zero(*, predict: bool = False) -> Calculator:
-    """Return a calculator of ZeRO: model states a device over stages 0 to 3 and device counts.
+    """Return a calculator of ZeRO: model states per device under stages 0 to 3.
 
     Traits: model (a key of MODELS), gpu (a key of ACCELERATORS), doublings (0 to 12: 1 to 4096
-    devices). With `predict` the result is hidden until the viewer has guessed stage 3's GB.
+    devices). With `predict`, the result is hidden until the viewer has guessed stage 3's GB.
     """
     return _Zero(predict)
 
@@ -64,17 +64,17 @@ class _Zero(Calculator):
             )
             for stage, state in zip(_STAGES, states, strict=True)
         ]
-        words = table(rows, ("", "states a device", gpu.name, "sent a step"))
+        words = table(rows, ("", "states per device", gpu.name, "sent per step"))
         note = (
-            "<p>16 bytes a parameter in all. Activations and buffers come on top. Metered on 2 and "
-            "4 real processes, each stage held what this formula says (lab 8).</p>"
+            "<p>16 bytes per parameter in all. Activations and buffers come on top. Measured on 2 "
+            "and 4 real processes, each stage held what this formula says (lab 8).</p>"
         )
         picture = _draw(states, gpu.memory_bytes, devices)
         return Result(words + note, picture, (states[3].total / GB, "GB"))
 
 
 def _draw(states: list[ZeroStates], memory_bytes: int, devices: int) -> str:
-    """A stacked bar a stage, and the memory of one device as a line."""
+    """Draw a stacked bar for each stage, and one device's memory as a line."""
     most = max(*(state.total for state in states), memory_bytes) / GB
     across = svg.Scale(0, most, 74, svg.WIDTH - 14)
     colours = colours_of(_PARTS)

@@ -33,4 +33,4 @@ def test_the_peak_and_the_largest_that_fits() -> None:
 def test_a_micro_batch_above_the_batch_is_a_sentence() -> None:
     calculator = accumulation()
     calculator.set(doublings=1, micro_doublings=3)
-    assert "a micro-batch of 8 is more than the batch of 2" in calculator.message
+    assert "a micro-batch of 8 exceeds the batch of 2" in calculator.message

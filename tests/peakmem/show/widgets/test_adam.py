@@ -20,7 +20,7 @@ def test_bytes_a_parameter(precision: str, optimizer: str) -> None:
     calculator = adam_state()
     calculator.set(precision=precision, optimizer=optimizer)
     expected = BYTES[precision, optimizer]
-    assert calculator.answer().figure == (pytest.approx(expected, rel=1e-4), "bytes a parameter")
+    assert calculator.answer().figure == (pytest.approx(expected, rel=1e-4), "bytes per parameter")
     assert f"{expected}.000" in calculator._text.value
 
 

@@ -60,7 +60,7 @@ def test_a_value_out_of_range_is_put_back(value: int) -> None:
     square = Square()
     square.side = value
     assert square.side == square._controls["side"].value == 3
-    assert f"side cannot be {value}; it goes from 0 to 10" in square.message
+    assert f"side cannot be {value}; give a number from 0 to 10" in square.message
     assert "square 9" in square._text.value
     square.side = 4
     assert square.message == ""

@@ -37,7 +37,7 @@ def test_the_optimal_plan_of_vgg16() -> None:
 def test_no_plan_for_a_budget_is_a_sentence() -> None:
     calculator = checkpointing()
     calculator.set(plan="optimal", budget=1)
-    assert "the least budget that would do" in calculator.message
+    assert "the smallest budget that works" in calculator.message
     assert "stages&#x27; activations" in calculator._text.value
 
 

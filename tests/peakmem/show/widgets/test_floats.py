@@ -50,7 +50,7 @@ def test_a_format_without_nan_takes_none() -> None:
     explorer._number.value = "nan"
     explorer.format = "fp4_e2m1"
     assert explorer.format == "fp32"
-    assert "has no NaN" in explorer.message
+    assert "but fp4_e2m1 has none" in explorer.message
     explorer.set(format="fp4_e2m1", bits=1)
     explorer._number.value = "nan"
     assert explorer.bits == 1
@@ -63,4 +63,4 @@ def test_what_is_no_pattern_is_refused(bits: int) -> None:
     before = explorer.bits
     explorer.bits = bits
     assert explorer.bits == before
-    assert "no pattern of fp32" in explorer.message
+    assert "not a pattern of fp32" in explorer.message

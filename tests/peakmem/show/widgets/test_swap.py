@@ -37,4 +37,4 @@ def test_a_budget_that_nothing_fits_is_said_so() -> None:
     calculator = swap()
     calculator.set(budget=1)
     assert calculator._text.value.count("does not fit") == 3
-    assert "the least budget that would do is" in calculator._text.value
+    assert "the smallest budget that works is" in calculator._text.value
