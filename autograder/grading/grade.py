@@ -12,8 +12,8 @@ from autograder.content.provenance import asked_of
 from autograder.grading.alone import alone, together
 from autograder.grading.run import LOST, Run, collect, collect_alone
 from autograder.model.banned_uses import banned_uses
-from autograder.model.definitions import forget
-from autograder.model.judge import could_not_judge, draw, findings, judge_safely, refuse
+from autograder.model.definitions import clear_cache
+from autograder.model.judge import could_not_judge, draw, judge_answer, judge_safely, refuse
 from autograder.model.note import Note
 from autograder.model.result import Result
 from autograder.model.submission import RunCell, Submission
@@ -60,7 +60,7 @@ def grade(
     try:
         return _grade(lab, submission, sandbox, secret, solutions or {})
     finally:
-        forget()
+        clear_cache()
 
 
 def _grade(
@@ -170,7 +170,7 @@ def _telling_cases(
     """
     least: dict[str, tuple[float, int]] = {}
     for number, (case, answer) in enumerate(zip(cases, answers, strict=True)):
-        for part, finding in findings(task, case, answer).items():
+        for part, finding in judge_answer(task, case, answer).items():
             if not finding.ok:
                 least[part] = min(least.get(part, (math.inf, 0)), (finding.points, number))
     telling: dict[int, dict[str, float]] = {}

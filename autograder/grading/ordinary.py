@@ -122,7 +122,8 @@ def _judge(question: Question, rules: Rules, _: Case, answer: Answer) -> dict[st
     if state == "missing":
         return {_POINTS: Finding(False, answer.value["why"])}
     if state == DELETED and rules.deleted_tests_wait:
-        return {_POINTS: Finding(False, doubt="This test was deleted. A person will look at it.")}
+        doubt = "This test was deleted. An instructor will look at it."
+        return {_POINTS: Finding(False, doubt=doubt)}
     found = score(outputs, question.points, rules)
     hidden = frozenset() if rules.show_hidden_tests else question.hidden
     said = without(hidden, found.said)

@@ -21,7 +21,7 @@ from pygments.formatters import HtmlFormatter
 from autograder.base.course import COURSE, Course
 from autograder.base.files import write_whole
 from autograder.model.lateness import ON_TIME, Lateness
-from autograder.model.manual_grades import NOTHING, Given
+from autograder.model.manual_grades import NO_MANUAL_GRADES, ManualGrades
 from autograder.model.result import Result
 from autograder.model.status import NEEDS, SCORED
 from autograder.notebooks.binder import is_bound
@@ -54,7 +54,7 @@ def write_feedback(
     result: Result,
     out: OutFolder,
     course: Course = COURSE,
-    given: Given = NOTHING,
+    given: ManualGrades = NO_MANUAL_GRADES,
     late: Lateness = ON_TIME,
 ) -> None:
     """Write the feedback page of one submission below `out`, in one step."""
@@ -62,7 +62,7 @@ def write_feedback(
     write_whole(out.feedback_page(result.key), page)
 
 
-def shows(page: Path, result: Result, given: Given) -> bool:
+def shows(page: Path, result: Result, given: ManualGrades) -> bool:
     """Tell whether this page shows these manual grades, and exercises as they count now."""
     with page.open("rb") as file:
         head = file.read(_HEAD_BYTES)
@@ -86,7 +86,10 @@ def _counting_digest(result: Result) -> str:
 
 
 def feedback_html(
-    result: Result, course: Course = COURSE, given: Given = NOTHING, late: Lateness = ON_TIME
+    result: Result,
+    course: Course = COURSE,
+    given: ManualGrades = NO_MANUAL_GRADES,
+    late: Lateness = ON_TIME,
 ) -> str:
     """Return the feedback page of one submission.
 
@@ -156,7 +159,7 @@ def _title(source: Mapping[str, Any]) -> str:
 
 
 def _comments(
-    source: Mapping[str, Any], questions: Sequence[Question], given: Given
+    source: Mapping[str, Any], questions: Sequence[Question], given: ManualGrades
 ) -> dict[str, str]:
     """Manual comments by the question they are about: their own cell's, or the next below."""
     found: dict[str, list[str]] = {}
@@ -169,7 +172,7 @@ def _comments(
 
 
 def _total(
-    result: Result, questions: Sequence[Question], given: Given, late: Lateness
+    result: Result, questions: Sequence[Question], given: ManualGrades, late: Lateness
 ) -> dict[str, Any]:
     """The points so far, and what is left out of them, each as text; empty where there is none."""
     judged = {v.task: v.points for v in result.verdicts if v.status in SCORED}

@@ -13,7 +13,7 @@ from autograder.base.course import Course
 from autograder.base.files import is_between
 from autograder.base.terminal import say
 from autograder.model.lateness import ON_TIME, Lateness
-from autograder.model.manual_grades import NOTHING, Given
+from autograder.model.manual_grades import NO_MANUAL_GRADES, ManualGrades
 from autograder.model.note import Note
 from autograder.model.result import Result
 from autograder.model.submission import SubmissionKey
@@ -34,7 +34,7 @@ class Shown:
     #: The submission.
     key: SubmissionKey
     #: Its manual points and comments.
-    given: Given = NOTHING
+    given: ManualGrades = NO_MANUAL_GRADES
     #: What being late costs.
     late: Lateness = ON_TIME
 
@@ -43,7 +43,7 @@ def write_pages(
     result: Result,
     out: OutFolder,
     course: Course,
-    given: Given = NOTHING,
+    given: ManualGrades = NO_MANUAL_GRADES,
     late: Lateness = ON_TIME,
 ) -> None:
     """Write the feedback page of a submission, and what formgrader shows of it, below `out`."""
@@ -79,7 +79,7 @@ def _writing(out: OutFolder, course: Course, _slot: int) -> Iterator[Callable[[S
     yield write
 
 
-def are_there(result: Result, out: OutFolder, course: Course, given: Given) -> bool:
+def are_there(result: Result, out: OutFolder, course: Course, given: ManualGrades) -> bool:
     """Tell whether a submission has all its pages, and they show today's manual grades."""
     page, names = out.feedback_page(result.key), source_names(result.lab, course)
     notebooks = (out.graded_notebook(result.key, name) for name in names)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from autograder.base.course import Course
 from autograder.base.files import drop_drafts
 from autograder.model.lateness import ON_TIME
-from autograder.model.manual_grades import NOTHING
+from autograder.model.manual_grades import NO_MANUAL_GRADES
 from autograder.model.result import Result
 from autograder.publish.export import write_grades
 from autograder.publish.gradebook import look_again, write_gradebook
@@ -56,7 +56,7 @@ def publish(out: OutFolder, course: Course, *, anew: bool = False) -> list[Resul
     manual, late = manual_grades(out), lateness(out)
     wanted = []
     for result in results:
-        given = manual.get(result.key, NOTHING)
+        given = manual.get(result.key, NO_MANUAL_GRADES)
         if anew or older or not are_there(result, out, course, given):
             wanted.append(Shown(result.key, given, late.get(result.key, ON_TIME)))
     write_missing(wanted, out, course)

@@ -13,7 +13,7 @@ from autograder.base import pool
 from autograder.base.course import COURSE, Course
 from autograder.content import full_id
 from autograder.grading.registry import find_task
-from autograder.model.judge import findings, judge_safely
+from autograder.model.judge import judge_answer, judge_safely
 from autograder.model.result import Result
 from autograder.model.scoring import SANE, Rules
 from autograder.model.status import JUDGED, shown
@@ -149,7 +149,7 @@ def _answer(answer: Answer) -> str:
 
 def _found(task: Task, case: Case, answer: Answer) -> Sequence[tuple[str, str]]:
     try:
-        found = findings(task, case, answer)
+        found = judge_answer(task, case, answer)
     except Exception as error:
         return [("judge", f"raised {type(error).__name__}: {error}")]
     return [(part, _finding(finding)) for part, finding in found.items()]

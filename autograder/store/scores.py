@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import and_, func, or_, select, true
 from sqlalchemy.orm import Session
 
-from autograder.model.manual_grades import Given
+from autograder.model.manual_grades import ManualGrades
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.binder import full_name
 from autograder.store import tables as api
@@ -45,7 +45,7 @@ def final_scores(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]
     return _values(out, api.Grade, _final())
 
 
-def manual_grades(out: OutFolder) -> dict[SubmissionKey, Given]:
+def manual_grades(out: OutFolder) -> dict[SubmissionKey, ManualGrades]:
     """Return the manual grades in `out`/gradebook.db; a submission without any is left out.
 
     Where there are manual points or extra credit, the points are final ones.
@@ -56,7 +56,7 @@ def manual_grades(out: OutFolder) -> dict[SubmissionKey, Given]:
     said = api.Comment.manual_comment
     comments = _values(out, api.Comment, said, func.coalesce(said, "") != "")
     return {
-        key: Given(points.get(key, {}), comments.get(key, {}))
+        key: ManualGrades(points.get(key, {}), comments.get(key, {}))
         for key in points.keys() | comments.keys()
     }
 

@@ -368,9 +368,10 @@ def test_a_judges_doubt_shows_no_values_either():
     case = Case(("part",), {})
     task = replace(LAB.tasks[0], judge=lambda *_: {"part": Finding(False, doubt=CANARY)})
     answer = Answer(1, beside_solutions=True)
-    assert CANARY not in judge.findings(task, case, answer)["part"].doubt
+    assert CANARY not in judge.judge_answer(task, case, answer)["part"].doubt
     assert (
-        CANARY in judge.findings(task, case, replace(answer, beside_solutions=False))["part"].doubt
+        CANARY
+        in judge.judge_answer(task, case, replace(answer, beside_solutions=False))["part"].doubt
     )
 
 

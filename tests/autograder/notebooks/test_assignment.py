@@ -168,7 +168,7 @@ def test_a_notebook_in_another_language_is_refused(tmp_path):
     ("text", "said"),
     [
         ("{", "is not a notebook"),
-        ('{"nbformat": 3, "worksheets": []}', "is of nbformat 3; expected 4"),
+        ('{"nbformat": 3, "worksheets": []}', "has nbformat 3; expected 4"),
     ],
 )
 def test_a_source_that_is_no_notebook_of_today_is_refused_by_name(tmp_path, text, said):
@@ -282,7 +282,7 @@ def test_lost_metadata_costs_nothing_that_can_be_found(assignment):
     assert {cell.task for cell in to_run if cell.kind == "check"} == {
         *("test_square", "test_total", "test_quiet", "test_twice", "test_value", "test_zero")
     }
-    assert "Found by the names that its code defines: square, total, quiet, value." in map(
+    assert "Found by the names that the code defines: square, total, quiet, value." in map(
         str, notes
     )
     bears = [c["metadata"].get("nbgrader", {}).get("grade_id") for c in restored["cells"]]

@@ -195,8 +195,8 @@ def test_the_limit_is_exact(tmp_path: Path) -> None:
         (os.urandom(1000) + b"\xff", "not JSON"),
         (b"PK\x03\x04\x14", "a zip archive"),
         (b"\n<!DOCTYPE html>", "a web page"),
-        (b"[1, 2]", "JSON, but no notebook"),
-        (b'{"a": 1}', "JSON, but no notebook"),
+        (b"[1, 2]", "JSON, but not a notebook"),
+        (b'{"a": 1}', "JSON, but not a notebook"),
         (b'{"nbformat": 5, "cells": []}', "nbformat 5"),
         (b'{"nbformat": 4, "cells": {}}', "no list of cells"),
         (b'{"nbformat": 3}', "no list of cells"),
@@ -353,7 +353,7 @@ def test_copies_run_in_order_and_are_reported() -> None:
     notebook["cells"].insert(4, copied)
     submission = taken(notebook)
     assert run_sources(submission, "solution")[:2] == [DOUBLE, "double = abs"]
-    assert "lab05-double-solution stands in 2 cells" in submission.notes[0].text
+    assert "lab05-double-solution is answered in 2 cells" in submission.notes[0].text
     marked = [c["source"] for c in submission.notebook["cells"] if "nbgrader" in c["metadata"]]
     assert "double = abs" in marked  # what counts bears the id, once
     assert DOUBLE not in marked

@@ -20,7 +20,7 @@ from tests.autograder.release_by_hand import LAB
 RESULTS = [
     graded("ada"),
     graded("=bob", verdicts=(verdict(status="partly"), verdict(HALVE, "needs_gpu"))),
-    end_of("eve", "quarantined", "The file is no notebook."),
+    end_of("eve", "quarantined", "The file isn't a notebook."),
     end_of("fay", "failed", "The grader's process stopped."),
     graded("ivy", isolated=False, verdicts=(verdict(status="could_not_judge"), verdict(HALVE))),
 ]
