@@ -112,8 +112,8 @@ class GradingProcess(Generic[Item]):
             return 0
 
     def _kill_for(self, reason: Broken) -> None:
+        self._killed_for = reason
         self._process.kill()  # a stopped process would never see a gentler signal
-        self._process.kill()  # one that is stopped, not busy, would never see a kinder signal
         self._process.join()
 
     def outcome(self) -> Any:
