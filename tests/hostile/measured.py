@@ -418,7 +418,7 @@ def work(call, greedy):
         "def swap():\n    for _ in range(30):\n"
         "        with open('/tmp/scratch', 'ab') as file: file.write(bytes(1 << 20))",
         off=("FSIZE",),
-        says="write to no file",
+        says="write to a file",
     ),
     _beside(
         "scratch-over-an-old-file",
@@ -434,7 +434,7 @@ def work(call, greedy):
         "    for i in range(60): pickle.dump(t.numpy(), open(f'/tmp/{i}', 'wb'))\n"
         "    return [pickle.load(open(f'/tmp/{i}', 'rb')).shape for i in range(60)]",
         off=("FSIZE",),
-        says="write to no file",
+        says="write to a file",
     ),
     # What is there before.
     _beside("scratch-in-a-global", "touch(scratch)", "scratch = bytearray(N)", off=("held",)),
@@ -501,7 +501,7 @@ def work(call, greedy):
     return call()
 """,
         ("let go",),
-        says="gave back memory",
+        says="freed memory that was held",
     ),
     # Limits.
     MeasuredAttack(

@@ -101,7 +101,7 @@ def test_a_machine_that_enforces_no_budget_is_reported(
     monkeypatch.setattr(calibration, "measured_labs", lambda: [lab])
     counted, problems = measured(capsys, PROBLEM)
     assert all(one["could_not_judge"] == one["gradings"] > 0 for one in counted)
-    assert "does not hold a process to a budget" in problems[0]
+    assert "doesn't hold a process to a memory budget" in problems[0]
 
 
 @sandboxed
