@@ -230,7 +230,7 @@ def test_a_failure_that_is_hidden_is_a_failure(graded, student):
 
 def test_a_notebook_that_was_not_handed_in_costs_its_own_points(graded):
     assert judged(graded, "half") == ALL | {CUBE: "0"}
-    assert rows(graded, "half")[CUBE]["message"] == "problem2.ipynb was not handed in."
+    assert rows(graded, "half")[CUBE]["message"] == "problem2.ipynb wasn't submitted."
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_what_there_is_to_grade_is_found_by_name(course):
     assert find_task(f"{NAME}/problem1/test_square", course)[1].points == 2
     with pytest.raises(ValueError, match=r"its tests are ps1/problem1/test_square, "):
         find_task(f"{NAME}/test_square", course)
-    with pytest.raises(ValueError, match=r"'problem1/test_square' names no test: .* ps1/"):
+    with pytest.raises(ValueError, match=r"'problem1/test_square' isn't a test's name; .* ps1/"):
         find_task("problem1/test_square", course)
 
 
