@@ -85,7 +85,7 @@ class CourseLab(Protocol):
         ...
 
     def prepare(self) -> None:
-        """Read all that grading needs. Raises FileNotFoundError, with the remedy, if it's missing."""
+        """Read what grading needs. Raises FileNotFoundError, with its remedy, if it's missing."""
 
     def read(self, path: Path) -> Contents:
         """Return a student's submission; `path` is one that `find_submissions` listed.

@@ -46,7 +46,7 @@ def test_a_right_answer_keeps_its_points_in_every_mix(
     if not guarded:
         monkeypatch.setattr(grading, "plan_alone", lambda *_: None)
         monkeypatch.setattr(
-            "autograder.grading.run.together", lambda _tasks, cells: Plan(cells, {})
+            "autograder.grading.run.plan_together", lambda _tasks, cells: Plan(cells, {})
         )
     drawn = mixes(3, 4)
     lost = [one for found in lost_points(LAB, drawn) for one in found]
