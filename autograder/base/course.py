@@ -217,4 +217,4 @@ def _loaded(path: Path, _changed_ns: int) -> Config:
     try:
         return PyFileConfigLoader(path.name, path=str(path.parent)).load_config()
     except Exception as error:
-        raise ValueError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{path} can't be read: {type(error).__name__}: {error}") from error

@@ -37,7 +37,7 @@ def read_json(path: Path, is_valid: Callable[[Any], bool], expected: str) -> Any
     try:
         data = json.loads(path.read_bytes())
     except OSError as error:
-        raise Damaged(path, f"cannot be read ({error.strerror})", expected) from error
+        raise Damaged(path, f"can't be read ({error.strerror})", expected) from error
     except (ValueError, RecursionError) as error:
         raise Damaged(path, f"is cut off or garbled ({error})", expected) from error
     if not is_valid(data):

@@ -122,7 +122,7 @@ def test_the_source_folder_is_the_configs_or_nbgraders_own(tmp_path):
         assert Course(tmp_path / "b").sources == tmp_path / "b" / name
     assert Course(tmp_path / "nowhere").sources == tmp_path / "nowhere" / "source"
     (tmp_path / "b" / "nbgrader_config.py").write_text("c = get_config(\n")
-    with pytest.raises(ValueError, match=r"nbgrader_config\.py cannot be read: SyntaxError"):
+    with pytest.raises(ValueError, match=r"nbgrader_config\.py can't be read: SyntaxError"):
         _ = Course(tmp_path / "b").config
 
 
