@@ -5,16 +5,17 @@ The same commands grade both, and everything after grading treats them alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from autograder import content
 from autograder.base.course import COURSE, Course
 from autograder.base.spelling import did_you_mean
+from autograder.grading.course_lab import CourseLab, Start
 from autograder.grading.grade import Graded, grade
 from autograder.grading.imports import modules_of, needed, needs_torch
 from autograder.grading.ordinary import grade_ordinary, tasks_of
@@ -27,79 +28,9 @@ from autograder.notebooks.intake import read_handed, take_in_bytes
 from autograder.notebooks.questions import source_notebook
 from autograder.notebooks.released import read_release, release_of, solution_sources, task_of
 from autograder.notebooks.supplementary_files import read_beside
-from autograder.sandbox.host.sandbox import Sandbox
 from peakmem.labs.session import HIDDEN_MODULES
 
-__all__ = ["CourseLab", "OrdinaryLab", "TaskLab", "find_lab", "find_task", "lab_named", "lab_names"]
-
-# Returns a sandbox prepared for notebooks that need torch (True) or don't (False).
-Start = Callable[[bool], Sandbox]
-
-
-class CourseLab(Protocol):
-    """The interface to a lab, as grading needs it."""
-
-    @property
-    def name(self) -> str:
-        """The lab's name."""
-        ...
-
-    @property
-    def tasks(self) -> tuple[Task, ...]:
-        """Its tasks, in the notebook's order."""
-        ...
-
-    @property
-    def notebooks(self) -> tuple[str, ...]:
-        """The names of the notebooks that a student submits, without .ipynb."""
-        ...
-
-    @property
-    def hides(self) -> tuple[str, ...]:
-        """Modules that can't be imported in the sandbox."""
-        ...
-
-    @property
-    def files(self) -> Mapping[str, Path] | None:
-        """Files shown beside the notebook in the sandbox, by relative path."""
-        ...
-
-    @property
-    def preload(self) -> tuple[str, ...]:
-        """Modules that all its graders need."""
-        ...
-
-    @property
-    def imports(self) -> tuple[str, ...]:
-        """Modules that its notebooks import."""
-        ...
-
-    @property
-    def measured(self) -> bool:
-        """Whether it has a measured task."""
-        ...
-
-    @property
-    def ranks(self) -> bool:
-        """Whether a task of it starts processes that talk to each other."""
-        ...
-
-    def prepare(self) -> None:
-        """Read what grading needs. Raises FileNotFoundError, with its remedy, if it's missing."""
-
-    def read(self, path: Path) -> Contents:
-        """Return a student's submission; `path` is one that `find_submissions` listed.
-
-        Raises Quarantine if the notebooks are missing or aren't plain files.
-        """
-        ...
-
-    def grade(self, student: str, handed: Contents, start: Start, secret: bytes) -> Graded:
-        """Grade a student's submission in the sandbox that `start` returns.
-
-        Raises Quarantine if the notebooks can't be read as this lab's.
-        """
-        ...
+__all__ = ["OrdinaryLab", "TaskLab", "find_lab", "find_task", "lab_named", "lab_names"]
 
 
 @dataclass(frozen=True)

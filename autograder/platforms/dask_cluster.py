@@ -24,7 +24,7 @@ from distributed.client import FuturesCancelledError
 from distributed.comm.addressing import get_address_host_port
 
 from autograder.base.pool import Failure, Work
-from autograder.grading.registry import CourseLab
+from autograder.grading.course_lab import CourseLab
 from autograder.platforms.cluster_workers import Known, Workers
 from autograder.platforms.dask_worker import Plan, do, release
 from autograder.platforms.demands import Demands, demanded

@@ -17,7 +17,8 @@ from autograder.base import pool
 from autograder.base.course import Course
 from autograder.base.limits import Limits
 from autograder.content.provenance import asked_of
-from autograder.grading.registry import CourseLab, find_lab
+from autograder.grading.course_lab import CourseLab
+from autograder.grading.registry import find_lab
 from autograder.model.judge import draw_again, judge_safely
 from autograder.model.result import Result
 from autograder.model.scoring import SANE, Rules

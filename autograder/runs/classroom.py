@@ -15,7 +15,8 @@ from typing import Any
 
 from autograder.base import pool
 from autograder.base.files import write_whole
-from autograder.grading.registry import CourseLab, find_lab, lab_names
+from autograder.grading.course_lab import CourseLab
+from autograder.grading.registry import find_lab, lab_names
 from autograder.model.result import Result
 from autograder.model.submission import Quarantine, SubmissionKey
 from autograder.notebooks.intake import find_submissions

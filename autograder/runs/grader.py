@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from autograder.grading.course_lab import CourseLab
 from autograder.grading.grade import Graded
-from autograder.grading.registry import CourseLab, find_lab
+from autograder.grading.registry import find_lab
 from autograder.model.result import End, Result
 from autograder.model.submission import Quarantine, SubmissionKey
 from autograder.publish.pages import write_pages

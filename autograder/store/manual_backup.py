@@ -296,9 +296,4 @@ class _Found:
             self.extra[cell] = extra
 
     def manual(self) -> Manual:
-        return Manual(
-            points=self.points,
-            extra=self.extra,
-            comments=self.comments,
-            again=sorted(self.again),
-        )
+        return Manual(self.points, self.extra, self.comments, again=sorted(self.again))

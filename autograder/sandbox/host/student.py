@@ -6,7 +6,7 @@ import contextlib
 import os
 import select
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from autograder.model.task import Answer, Budget
 from autograder.sandbox.guest.wire import ConnectionClosed, send
 from autograder.sandbox.host.backend import Enclosure
 from autograder.sandbox.host.budget import Enforced, Footprint, footprint
+from autograder.sandbox.host.call import Call
 from autograder.sandbox.host.cgroup import Cgroup, enclosed
 from autograder.sandbox.host.conversation import Conversation, Replies, named_process
 from autograder.sandbox.host.in_process import Ask
@@ -90,7 +91,7 @@ class SandboxStudent:
     def _ranks_alone(self) -> Footprint:
         """The footprint of an idle rank. Raises ProcessLost if no rank can be started."""
         baseline = Baseline(self._pid)
-        call = _Call(
+        call = Call(
             probe="peakmem.probes.ranks:idle",
             inputs={"world": 2},
             ask=None,
@@ -172,7 +173,7 @@ class SandboxStudent:
         the kept state that provides the notebook's names. If the probe starts `ranks`, each of them
         is under the budget, and their traffic is counted.
         """
-        call = _Call(
+        call = Call(
             probe=probe,
             inputs=inputs,
             ask=ask,
@@ -180,7 +181,7 @@ class SandboxStudent:
             state=state,
             ranks=ranks,
         )
-        call = _Call(probe, inputs, ask, seconds or self._limits.cell_seconds, state, ranks)
+        call = Call(probe, inputs, ask, seconds or self._limits.cell_seconds, state, ranks)
         if budget is None:
             return self._run(call)[0]
         if not self._budgets_hold:
@@ -193,7 +194,7 @@ class SandboxStudent:
         raised = answer.raised and explained(*answer.raised)
         return replace(answer, raised=raised, memory="within", doubt=doubt)
 
-    def _run_within(self, budget: Budget, call: _Call) -> tuple[Answer, bool, str]:
+    def _run_within(self, budget: Budget, call: Call) -> tuple[Answer, bool, str]:
         """Run a probe under a budget; return its answer, whether memory was refused, any doubt."""
         try:
             self._settle(shut=True)
@@ -210,14 +211,14 @@ class SandboxStudent:
         except OSError:
             return Answer(lost=str(self._conversation.give_up(ProcessLost(_GONE)))), False, ""
 
-    def _run_under(self, budget: Budget, call: _Call) -> tuple[Answer, bool, str]:
+    def _run_under(self, budget: Budget, call: Call) -> tuple[Answer, bool, str]:
         enforced = Enforced(self._pid, budget, self._prepared, self._enclosure.places())
         answer, refused = self._run(call)
         if not self.is_lost:
             enforced.lift()
         return answer, refused, enforced.doubt
 
-    def _run_ranks_under(self, budget: Budget, call: _Call) -> tuple[Answer, bool, str]:
+    def _run_ranks_under(self, budget: Budget, call: Call) -> tuple[Answer, bool, str]:
         places = self._enclosure.places()
         held = RankBudget(budget, self._prepared, self._prepared_rank, places)
         answer, refused = self._run(call, held)
@@ -235,7 +236,7 @@ class SandboxStudent:
     ) -> dict[str, Any]:
         return self._conversation.request(request, seconds or self._limits.cell_seconds, replies)
 
-    def _run(self, call: _Call, budget: RankBudget | None = None) -> tuple[Answer, bool]:
+    def _run(self, call: Call, budget: RankBudget | None = None) -> tuple[Answer, bool]:
         """Run a probe; return its answer, and whether the kernel refused it memory."""
         if not call.ranks:
             return self._ask_for(call, Replies(call.ask))
@@ -253,7 +254,7 @@ class SandboxStudent:
         )
         return answer, refused
 
-    def _ask_for(self, call: _Call, replies: Replies) -> tuple[Answer, bool]:
+    def _ask_for(self, call: Call, replies: Replies) -> tuple[Answer, bool]:
         try:
             reply = self._request(call.request(), call.seconds, replies)
             if not self._enclosure.is_same():  # so its peak memory isn't the same either
@@ -284,32 +285,6 @@ class SandboxStudent:
         if self._cgroup is not None:
             self._cgroup.remove()
         self._enclosure.close()
-
-
-@dataclass(frozen=True)
-class _Call:
-    """One call of a probe."""
-
-    #: The probe, as `module:function`.
-    probe: str
-    #: Its keyword arguments.
-    inputs: Mapping[str, Any]
-    #: Replies to its questions, if it asks any.
-    ask: Ask | None
-    #: Time that it may be charged.
-    seconds: float
-    #: The kept state that provides the notebook's names.
-    state: str
-    #: The number of ranks that it starts.
-    ranks: int = 0
-
-    def request(self) -> dict[str, Any]:
-        return {
-            "probe": self.probe,
-            "inputs": dict(self.inputs),
-            "seconds": self.seconds,
-            "state": self.state,
-        }
 
 
 _NO_BUDGETS = (
