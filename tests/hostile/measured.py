@@ -295,7 +295,7 @@ def work(call, greedy):
         "def work(call, greedy):\n"
         "    with ThreadPoolExecutor(1) as pool: return pool.submit(greedy).result()",
         ("budget", "NPROC"),
-        says="can start no thread or process",
+        says="can't start a thread or process",
     ),
     MeasuredAttack(
         "in-a-thread-that-waits",
@@ -314,7 +314,7 @@ def work(call, greedy):
     return call()
 """,
         ("NPROC",),
-        says="can start no thread or process",
+        says="can't start a thread or process",
     ),
     MeasuredAttack(
         "in-a-child-that-shares-a-file",
@@ -329,7 +329,7 @@ def work(call, greedy):
     return call()
 """,
         ("NPROC", "held"),
-        says="can start no thread or process|of its own",
+        says="can't start a thread or process|of its own",
     ),
     MeasuredAttack(
         "in-a-child-that-stays",

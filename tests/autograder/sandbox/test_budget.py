@@ -107,9 +107,9 @@ def test_a_budget_ends_with_its_call(student: SandboxStudent) -> None:
 
 
 REFUSED_BESIDE = {
-    "a process": ("os.fork() or os._exit(0)", "can start no thread or process"),
+    "a process": ("os.fork() or os._exit(0)", "can't start a thread or process"),
     "a program": ("os.system('true') and 1 / 0", "ZeroDivisionError"),
-    "a thread": ("threading.Thread(target=work).start()", "can start no thread or process"),
+    "a thread": ("threading.Thread(target=work).start()", "can't start a thread or process"),
     "a file": ("open('/tmp/scratch', 'wb', buffering=0).write(b'x')", "write to a file"),
     "a hole in a file that is there": (
         "os.pwrite(os.open('/dev/shm/sparse', os.O_RDWR), b'x', 9)",

@@ -87,7 +87,7 @@ def test_a_budget_that_is_too_small_is_reported(
     counted, problems = measured(capsys, PROBLEM)
     assert [one["lost"] == one["gradings"] > 0 for one in counted] == [True] * len(small.tasks)
     assert len(problems) == len(small.tasks)
-    said = "lean_adam_step: of 3 gradings of right answers 3 lost points"
+    said = "lean_adam_step: of 3 gradings of correct answers 3 lost points"
     assert [said in problem for problem in problems].count(True) == 1
 
 
