@@ -451,7 +451,7 @@ def test_a_verdict_is_explained_with_the_tests_source(course, graded):
     command = (sys.executable, "-m", "autograder", "--course", course, "explain", graded)
     done = run([*command, "bob", f"{NAME}/{SQUARE}"])
     assert done.returncode == 0, done.stderr
-    for said in ("wrong, 0 of 2 points", "square(0)", "the same verdict", "AssertionError"):
+    for said in ("incorrect, 0 of 2 points", "square(0)", "the same verdict", "AssertionError"):
         assert said in done.stdout
     refused = run([*command, "bob", f"{NAME}/nothing"])
     assert refused.returncode == 2
