@@ -1,1 +1,1 @@
-"""The instructor's side: it grades notebooks of untrusted code. Nothing here reaches a student."""
+"""The instructor's side: grades notebooks of untrusted code. Students get none of it."""

@@ -1,4 +1,4 @@
-"""`python -m autograder` is the command `autograder`."""
+"""Makes `python -m autograder` run the command `autograder`."""
 
 from autograder.cli.app import main
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from autograder.base.course import Course
 from autograder.content import find_lab
-from autograder.model.judge import draw, findings
+from autograder.model.judge import draw, judge_answer
 from autograder.model.submission import RunCell
 from autograder.model.task import Answer, Budget, Case, Lab, Task
 from autograder.notebooks.intake import take_in_bytes
@@ -143,8 +143,8 @@ def _is_of_memory(task: Task, case: Case, entry: Entry, refused: Answer, is_refu
     """
     if entry.kind == "right" or refused.memory != "refused":
         return False
-    against = findings(task, case, refused)
-    for_all_else = findings(task, case, replace(refused, memory="within"))
+    against = judge_answer(task, case, refused)
+    for_all_else = judge_answer(task, case, replace(refused, memory="within"))
     if entry.mistake is None:
         return is_refused and all(finding.ok for finding in for_all_else.values())
     elsewhere = sum(points for part, points in task.parts.items() if part not in case.parts)

@@ -1,1 +1,1 @@
-"""From a lab's source to what students get: build, lint, pull, release."""
+"""From a lab's source to its release: build, lint, pull, release."""

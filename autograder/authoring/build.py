@@ -1,8 +1,8 @@
 """Builds a lab's two notebooks, solved and released, from its one hand-edited source.
 
 `solutions/<lab>.py` (jupytext percent) becomes `solutions/<lab>/<lab>.ipynb`, which nbgrader calls
-the source, and nbgrader makes `labs/<lab>/<lab>.ipynb` of that, the release, with neither solutions
-nor hidden tests. The same source gives the same bytes anywhere, so both notebooks are committed.
+the source. From that nbgrader makes `labs/<lab>/<lab>.ipynb`, the release, without solutions and
+hidden tests. The same source gives the same bytes everywhere, so both notebooks are committed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["BuildError", "build", "check", "find_sources", "read_source"]
 
 
 class BuildError(AutograderError, ValueError):
-    """Sources that must not be released as they are; `violations` has a sentence for each fault."""
+    """The sources must not be released as they are; `violations` has a sentence for each fault."""
 
     def __init__(self, violations: Iterable[str]) -> None:
         self.violations = tuple(violations)
@@ -36,11 +36,11 @@ class BuildError(AutograderError, ValueError):
 
 
 def build(course: Course, labs: Iterable[str] | None = None) -> list[Path]:
-    """Build these labs of the course, all of them by default; return the files it changed.
+    """Build these labs of the course, by default all; return the changed files.
 
-    Raises BuildError, with every fault of every source at once, before anything is written, and
-    where a notebook was edited, for its edits would be lost; and ValueError, with the names there
-    are, where a lab has no source.
+    Raises BuildError, before anything is written, with every fault of every source, and with every
+    notebook that was edited, since its edits would be lost. Raises ValueError, listing the labs
+    there are, if a lab has no source.
     """
     changed = []
     files = _built(course, labs)
@@ -57,7 +57,7 @@ def build(course: Course, labs: Iterable[str] | None = None) -> list[Path]:
 
 
 def check(course: Course, labs: Iterable[str] | None = None) -> list[str]:
-    """Return a sentence for each built notebook that is not what its source builds; write nothing.
+    """Return a sentence for each built notebook that differs from its source; writes nothing.
 
     Raises as `build` does.
     """
@@ -68,27 +68,27 @@ def check(course: Course, labs: Iterable[str] | None = None) -> list[str]:
         name = course.name_of(path)
         command = f"run `autograder build {path.stem}`"
         if not path.is_file():
-            sentences.append(f"{name} is not there; {command}.")
+            sentences.append(f"{name} doesn't exist; {command}.")
         elif _is_edited(course, path, content):
             sentences.append(_edited(course, path))
         elif path.read_bytes() != content:
             sentences.append(
-                f"{name} is not what {_source_name(course, path.stem)} builds; {command}."
+                f"{name} differs from what {_source_name(course, path.stem)} builds; {command}."
             )
     for path in _notebooks(course, labs):
         if path not in expected:
             name = course.name_of(path)
-            sentences.append(f"{name} is built from no source; delete it, or move it elsewhere.")
+            sentences.append(f"{name} has no source; delete it, or move it elsewhere.")
     return sentences
 
 
 def _is_edited(course: Course, path: Path, content: bytes) -> bool:
-    """Whether a source notebook was edited since it was built, and not to what is now built."""
+    """Whether a solved notebook was edited since the build, to something not built from source."""
     if path != course.solved_notebook(path.stem) or not path.is_file():
         return False
     try:
         there = nbformat.read(path, as_version=4)
-    except ValueError:  # a merge conflict, say: nothing that an editor saves
+    except ValueError:  # for example a merge conflict, which no editor saves
         return False
     built = nbformat.reads(content.decode(), as_version=4)
     return recorded(there) not in (None, digest(there)) and digest(there) != digest(built)
@@ -107,10 +107,10 @@ def _source_name(course: Course, lab: str) -> str:
 
 
 def _built(course: Course, labs: Iterable[str] | None) -> dict[Path, bytes]:
-    """Every file that building would write, with its content."""
+    """The content of every file that building would write."""
     if not course.config_file.is_file():
         raise ValueError(
-            f"{course} is not the course's folder: it has no {course.config_file.name}. "
+            f"{course} isn't a course's folder: it has no {course.config_file.name}. "
             "Give the folder that has solutions/ and labs/ in it."
         )
     files: dict[Path, bytes] = {}
@@ -131,7 +131,7 @@ def _built(course: Course, labs: Iterable[str] | None) -> dict[Path, bytes]:
             try:
                 release = _release(name, text, course)
             except RuntimeError as error:
-                found.append(f"{label}: nbgrader cannot release it. {error}")
+                found.append(f"{label}: nbgrader can't release it. {error}")
             else:
                 found += release_violations(label, nbformat.reads(release, as_version=4), lab)
                 files[course.solved_notebook(name)] = text.encode()
@@ -143,12 +143,12 @@ def _built(course: Course, labs: Iterable[str] | None) -> dict[Path, bytes]:
 
 
 def find_sources(course: Course, labs: Iterable[str] | None) -> list[Path]:
-    """Return the source of each of these labs, of all labs for None; ValueError if one has none."""
+    """Return each lab's source, by default all. Raises ValueError if a lab has none."""
     there = course.lab_sources()
     if not there:
         raise ValueError(
-            f"{course} has no {course.solutions.name}/lab*.py, which this command is for. Ordinary "
-            "nbgrader assignments are built and released by nbgrader itself, and not graded on "
+            f"{course} has no {course.solutions.name}/lab*.py, which this command needs. Build and "
+            "release ordinary nbgrader assignments with nbgrader itself; they can't be graded on "
             "Gradescope."
         )
     wanted = list(there) if labs is None else list(dict.fromkeys(labs))
@@ -162,9 +162,9 @@ def find_sources(course: Course, labs: Iterable[str] | None) -> list[Path]:
 
 
 def read_source(text: str, number: str) -> NotebookNode:
-    """Return a percent source as a notebook whose cell ids are the same each time."""
+    """Return a percent source as a notebook with reproducible cell ids."""
     notebook: NotebookNode = jupytext.reads(text, fmt="py:percent")
-    # jupytext's pairing would put solutions back into a release opened beside a .py of its name.
+    # jupytext's pairing would put solutions back into a release opened beside its .py file.
     notebook.metadata = NotebookNode(kernelspec=notebook.metadata.get("kernelspec", {}))
     unnamed = 0
     for cell in notebook.cells:
@@ -177,18 +177,18 @@ def read_source(text: str, number: str) -> NotebookNode:
 
 
 def _strays(course: Course, name: str) -> list[str]:
-    """What else lies in the folder that nbgrader copies into the release, solutions and all."""
+    """Other files in the folder that nbgrader copies into the release, solutions included."""
     solved = course.solved_notebook(name)
     return [
-        f"{course.name_of(path)}: only {name}.ipynb belongs in this folder, for "
-        "nbgrader copies whatever else is there to the students. Move it elsewhere."
+        f"{course.name_of(path)}: only {name}.ipynb belongs in this folder, because nbgrader "
+        "copies all other files in it to the students. Move it elsewhere."
         for path in sorted(solved.parent.rglob("*"))
         if path.is_file() and path != solved and ".ipynb_checkpoints" not in path.parts
     ]
 
 
 def _notebooks(course: Course, labs: Iterable[str] | None) -> list[Path]:
-    """The notebooks that lie where built ones do, of these labs, or of any."""
+    """The notebooks in the places of built ones, of these labs or of all."""
     names = ["*"] if labs is None else list(labs)
     return [
         path
@@ -199,9 +199,9 @@ def _notebooks(course: Course, labs: Iterable[str] | None) -> list[Path]:
 
 
 def _release(name: str, source: str, course: Course) -> str:
-    """What `nbgrader generate_assignment --no-db` makes of a source notebook.
+    """The output of `nbgrader generate_assignment --no-db` for a source notebook.
 
-    Raises RuntimeError, with nbgrader's own words, where it refuses.
+    Raises RuntimeError, with nbgrader's message, if it refuses.
     """
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
@@ -224,7 +224,7 @@ def _release(name: str, source: str, course: Course) -> str:
         path = scratch.solved_notebook(name)
         path.parent.mkdir(parents=True)
         path.write_text(source, encoding="utf-8")
-        # nbgrader logs at length; its words are kept for the error, and nothing is printed.
+        # nbgrader logs at length; the log is kept for the error, and nothing is printed.
         converter = GenerateAssignment(coursedir=CourseDirectory(config=config), config=config)
         outcome = capture_log(converter)
         if not outcome["success"]:

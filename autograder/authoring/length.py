@@ -1,4 +1,4 @@
-"""How long a lab is: words of prose, lines of solution, minutes and points, and their limits."""
+"""Measures how long a lab is, in prose, solution lines, minutes and points, against limits."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ __all__ = [
     "length_violations",
 ]
 
+#: Words of prose in one lab.
 MOST_WORDS = 2500
-#: Of prose, for each line of solution that students write.
+#: Words of prose for each line of solution that students write.
 MOST_WORDS_A_LINE = 45
 
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -30,23 +31,29 @@ _COLUMNS = ("lab", "cells", "words", "lines", "words a line", "core", "stretch",
 
 @dataclass(frozen=True)
 class Length:
-    """What a lab asks of its readers; minutes and points are (core, stretch)."""
+    """A lab's length."""
 
+    #: Cells of the source notebook.
     cells: int
+    #: Words of prose.
     words: int
+    #: Lines of solution with code.
     solution_lines: int
+    #: Minutes of the core and of the stretch.
     minutes: tuple[int, int]
+    #: Points of the core and of the stretch.
     points: tuple[float, float]
 
     @property
     def words_a_line(self) -> float:
+        """Words of prose for each line of solution."""
         return self.words / max(self.solution_lines, 1)
 
 
 def length_of(notebook: NotebookNode) -> Length:
     """Return the length of a lab's source notebook.
 
-    Words are those of its markdown, code in fences left out; a line of solution is one with code.
+    Words are those of its Markdown without fenced code; solution lines are those with code.
     """
     exercises = headings(notebook)
     core, stretch = (minutes_and_points(exercises, kind) for kind in ("core", "stretch"))
@@ -69,13 +76,13 @@ def length_violations(notebook: NotebookNode) -> Iterator[str]:
         )
     if length.words_a_line > MOST_WORDS_A_LINE:
         yield (
-            f"its markdown: it has {length.words_a_line:.0f} words of prose a line of solution; "
+            f"its markdown: it has {length.words_a_line:.0f} words of prose per line of solution; "
             f"expected at most {MOST_WORDS_A_LINE}. Cut text."
         )
 
 
 def length_table(lengths: dict[str, Length]) -> str:
-    """Return a table of labs' lengths as text, with `!` behind what is over its limit."""
+    """Return a table of labs' lengths as text, with `!` behind values over their limits."""
     rows = [[*_COLUMNS]]
     for lab, length in lengths.items():
         a_line = f"{length.words_a_line:.0f}"
@@ -106,6 +113,6 @@ def _words(markdown: str) -> int:
 
 
 def _lines(source: str) -> int:
-    """Lines with code in the solution's regions, without blank ones and comments."""
+    """Lines with code in the solution's regions, without blank lines and comments."""
     regions = "\n".join(_SOLUTION.findall(source))
     return sum(bool(line.strip()) and line.strip()[0] != "#" for line in regions.splitlines())

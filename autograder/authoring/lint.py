@@ -1,8 +1,8 @@
-"""Checks that a lab's notebook has every cell that its tasks need to be graded.
+"""Checks that a lab's notebook has every cell that its tasks need for grading.
 
-The build checks each source and each release against the lab's tasks, because nbgrader takes most
-of these faults in silence: a points value that differs, a cell left unlocked, a hidden test that
-scores another exercise.
+The build checks each source and each release against the lab's tasks, because nbgrader silently
+accepts most of these faults: wrong points, an unlocked cell, a hidden test that scores another
+exercise.
 """
 
 from __future__ import annotations
@@ -22,15 +22,20 @@ from autograder.model.task import Lab, Task
 
 __all__ = ["release_violations", "source_violations"]
 
-_GRADE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # nbformat takes no other cell id, no longer one
-_SHOW_NOTHING = {"plt.show", "print", "self_check", "show_figure"}  # no value for nbgrader to read
+_GRADE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # nbformat's rule for cell ids
+_SHOW_NOTHING = {
+    "plt.show",
+    "print",
+    "self_check",
+    "show_figure",
+}  # these return no value that nbgrader would read as points
 _HIDDEN = 'from autograder.grading.stock import score\n\nscore("{task}", globals())'
 
 
 def source_violations(label: str, notebook: NotebookNode, lab: Lab) -> list[str]:
-    """Return a sentence for each way in which a source notebook does not fit its lab's tasks.
+    """Return a sentence for each mismatch between a source notebook and its lab's tasks.
 
-    Each begins with `label` (the file) and the cell, and says what was expected and what to do.
+    Each names `label` (the file) and the cell, and says what was expected and what to do.
     """
     found = [*_notebook_violations(notebook, lab)]
     for index, cell in enumerate(notebook.cells):
@@ -42,7 +47,7 @@ def source_violations(label: str, notebook: NotebookNode, lab: Lab) -> list[str]
 
 
 def release_violations(label: str, notebook: NotebookNode, lab: Lab) -> list[str]:
-    """Return a sentence for each solution cell whose release does not raise NotImplementedError."""
+    """Return a sentence for each released solution cell that isn't a NotImplementedError stub."""
     cells = _by_grade_id(notebook)
     found = []
     for task in lab.tasks:
@@ -51,7 +56,7 @@ def release_violations(label: str, notebook: NotebookNode, lab: Lab) -> list[str
         if isinstance(tree, str):
             found.append(
                 f"{cell}: with the stub in place of the solution, this is not Python: {tree}. "
-                "Put `### BEGIN SOLUTION` where a statement may stand."
+                "Put `### BEGIN SOLUTION` where a statement is allowed."
             )
             continue
         for name in task.defines:
@@ -88,7 +93,7 @@ def _notebook_violations(notebook: NotebookNode, lab: Lab) -> Iterator[str]:
 
 
 def _cell_violations(cell: NotebookNode, lab: Lab) -> Iterator[str]:
-    """Faults of one cell that need no knowledge of the tasks."""
+    """Faults of one cell that can be told without the tasks."""
     if cell.cell_type == "code" and isinstance(tree := _parse(cell.source), str):
         yield f"this is not Python: {tree}"
     metadata = _metadata(cell)
@@ -106,7 +111,7 @@ def _cell_violations(cell: NotebookNode, lab: Lab) -> Iterator[str]:
     grade_id = str(metadata.get("grade_id"))
     if not _GRADE_ID.fullmatch(grade_id) or not grade_id.startswith(f"{lab.number}-"):
         yield (
-            f"expected a grade_id that begins with {lab.number}- and has at most 64 letters, "
+            f"expected a grade_id that starts with {lab.number}- and has at most 64 letters, "
             "digits, - and _. Rename it."
         )
     if metadata.get("schema_version") != 3:
@@ -114,8 +119,8 @@ def _cell_violations(cell: NotebookNode, lab: Lab) -> Iterator[str]:
     if metadata.get("locked") is metadata.get("solution"):
         locked = not metadata.get("solution")
         yield (
-            f"expected locked {_word(locked)}: what students write is unlocked, and all else is "
-            "restored before grading. Set it."
+            f"expected locked {_word(locked)}: cells that students write are unlocked, and all "
+            "others are restored before grading. Set it."
         )
 
 
@@ -152,7 +157,8 @@ def _exercise_violations(notebook: NotebookNode, task: Task) -> Iterator[str]:
         )
         yield from (f"cell {grade_id}: {said}" for said in check(cell, task))
     if places != sorted(places):
-        yield f"cell {task.id}: expected it after {task.id}-check, after {task.id}-solution. Move."
+        order = f"{task.id}-solution, {task.id}-check, {task.id}"
+        yield f"cell {task.id}: expected the order {order}. Move it."
 
 
 def _solution_faults(cell: NotebookNode, task: Task) -> Iterator[str]:
@@ -175,20 +181,20 @@ def _solution_faults(cell: NotebookNode, task: Task) -> Iterator[str]:
 def _check_faults(cell: NotebookNode, task: Task) -> Iterator[str]:
     if "raises-exception" not in cell.metadata.get("tags", []):
         yield (
-            'expected the tag "raises-exception", for otherwise Run All stops at the first '
-            "exercise that is not solved. Add it."
+            'expected the tag "raises-exception", because otherwise Run All stops at the first '
+            "unsolved exercise. Add it."
         )
     if not cell.source.startswith("# Self-check of "):
         yield (
-            "expected its first line to be `# Self-check of <number>, <title>`, for nbgrader's "
-            "Validate names a failing cell by its text alone. Add it."
+            "expected its first line to be `# Self-check of <number>, <title>`, because nbgrader's "
+            "Validate identifies a failing cell only by its text. Add it."
         )
     tree = _parse(cell.source)
     last = tree.body[-1] if isinstance(tree, ast.Module) and tree.body else None
     if isinstance(last, ast.Expr) and not _shows_nothing(last.value):
         yield (
-            "its last line may show a value, which nbgrader takes for points; one above 0 makes "
-            "it fail the whole submission. End in self_check(...), print(...) or an assert."
+            "its last line may show a value, which nbgrader takes for points; a value above 0 "
+            "makes it fail the whole submission. End with self_check(...), print(...) or an assert."
         )
 
 
@@ -201,8 +207,8 @@ def _grade_faults(cell: NotebookNode, task: Task) -> Iterator[str]:
     if dumps != [ast.dump(ast.parse(wanted)), ast.dump(ast.parse(""))]:
         yield (
             "expected comments, and between `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS` "
-            f"exactly {' '.join(wanted.split())!r}, since nbgrader reads the points from what "
-            "the cell's last line gives. Copy these two lines."
+            f"exactly {' '.join(wanted.split())!r}, because nbgrader reads the points from the "
+            "value of the cell's last line. Copy these two lines."
         )
 
 
@@ -225,7 +231,7 @@ def _word(value: Any) -> str:
 
 
 def _split(source: str, marker: str) -> tuple[str, str] | None:
-    """What stands between the lines of `BEGIN marker` and `END marker`, and what stands outside."""
+    """The text between the lines `BEGIN marker` and `END marker`, and the text outside."""
     inside: list[str] = []
     outside: list[str] = []
     current, found = outside, False
@@ -240,7 +246,7 @@ def _split(source: str, marker: str) -> tuple[str, str] | None:
 
 
 def _parse(source: str) -> ast.Module | str:
-    """The cell's syntax tree, magics translated as IPython does; or why it has none."""
+    """The cell's syntax tree, with magics translated as IPython does; or why it has none."""
     try:
         return ast.parse(TransformerManager().transform_cell(source))
     except (SyntaxError, ValueError) as error:

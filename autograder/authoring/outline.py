@@ -1,7 +1,7 @@
-"""The outline of a lab: its exercises by core and stretch, with their minutes and points.
+"""Reads the outline of a lab: its core and stretch exercises, with minutes and points.
 
-It stands in the notebook three times: in the title cell's table, in the exercises' headings, and
-in the lab's Tasks.
+A lab has its outline three times: in the title cell's table, in the exercises' headings, and in its
+Tasks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
     "outline_violations",
 ]
 
-#: The core fits in one session, and the stretch into what is left of a long one.
+#: The core fits in one session, and the stretch into the rest of a long one.
 MOST_MINUTES = {"core": 75, "stretch": 45}
 
 _HEADING = re.compile(
@@ -39,17 +39,22 @@ _SUM = "| **{kind}** | | **{minutes}** | **{points:g}** |"
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise, as its heading or its row in the title cell's table has it."""
+    """One exercise, as read from its heading or its row in the title cell's table."""
 
+    #: Its number, such as `4.2`.
     number: str
+    #: Its title.
     title: str
+    #: `core` or `stretch`.
     kind: str
+    #: The expected time.
     minutes: int
+    #: The most points it gives.
     points: float
 
 
 def headings(notebook: NotebookNode) -> list[Exercise]:
-    """Return the exercises that the notebook's headings announce, in order."""
+    """Return the exercises in the notebook's headings, in order."""
     found = []
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -65,14 +70,14 @@ def minutes_and_points(exercises: Sequence[Exercise], kind: str) -> tuple[int, f
 
 
 def outline_violations(notebook: NotebookNode, lab: Lab) -> Iterator[str]:
-    """Yield a sentence for each way in which title, headings and tasks disagree."""
+    """Yield a sentence for each disagreement of title, headings and tasks."""
     title = _title(notebook).splitlines()
     rows = [_exercise(match) for match in map(_ROW.match, title) if match]
     found = headings(notebook)
     yield from _without_kind(notebook)
     if rows != found:
         yield (
-            f"title: its table has {_differing(rows, found)}, and the headings have "
+            f"title: its table has {_differing(rows, found)}, but the headings have "
             f"{_differing(found, rows)}. Write a row as `| 4.2 Title | core | minutes | points |`."
         )
     for kind, most in MOST_MINUTES.items():
@@ -89,7 +94,7 @@ def outline_violations(notebook: NotebookNode, lab: Lab) -> Iterator[str]:
 
 
 def _against_tasks(notebook: NotebookNode, lab: Lab) -> Iterator[str]:
-    """Compare what gives points with the heading above it."""
+    """Compare each cell that gives points with the heading above it."""
     tasks = {task.id: task for task in lab.tasks}
     above: Exercise | None = None
     for cell in notebook.cells:
@@ -114,22 +119,22 @@ def _without_kind(notebook: NotebookNode) -> Iterator[str]:
             if _ANY_HEADING.match(line) and not _HEADING.match(line):
                 yield (
                     f"heading {line!r}: expected it to end in `(core, 3 points, 15 minutes)` or "
-                    "`(stretch, ...)`, with `, GPU` behind the minutes where it needs one. Add it."
+                    "`(stretch, ...)`, with `, GPU` behind the minutes if it needs one. Add it."
                 )
 
 
 def _exercise(match: re.Match[str]) -> Exercise:
     return Exercise(
-        match["number"],
-        match["title"],
-        match["kind"],
-        int(match["minutes"]),
-        float(match["points"]),
+        number=match["number"],
+        title=match["title"],
+        kind=match["kind"],
+        minutes=int(match["minutes"]),
+        points=float(match["points"]),
     )
 
 
 def _title(notebook: NotebookNode) -> str:
-    """The text of the title cell, wherever it stands; empty if there is none."""
+    """The text of the title cell; empty if there is none."""
     ids = ((cell.metadata.get("nbgrader", {}).get("grade_id", ""), cell) for cell in notebook.cells)
     return next((str(cell.source) for name, cell in ids if name.endswith("-title")), "")
 

@@ -1,10 +1,10 @@
 """Carries an instructor's edits of a built notebook back into the lab's source.
 
 Points, cell types and texts are easiest to change in JupyterLab, with nbgrader's Create Assignment
-panel. `autograder build --pull LAB` takes the cells of `solutions/<lab>/<lab>.ipynb` as they now
-are, writes them into `solutions/<lab>.py`, and builds again. Cells that did not change keep the
-very text that they have in the source. It is all or nothing: where the new source would not
-build, or the source was changed as well since the notebook was built, nothing is written.
+panel. `autograder build --pull LAB` writes the current cells of `solutions/<lab>/<lab>.ipynb` into
+`solutions/<lab>.py`, and builds again. Unchanged cells keep their exact text in the source. It is
+all or nothing: if the new source wouldn't build, or the source too was changed since the build,
+nothing is written.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _CELL_STARTS = re.compile(r"^(?=# ?%%(?:\s|$))", re.MULTILINE)
 def pull(course: Course, lab: str) -> list[str]:
     """Carry edits of the built notebook of `lab` into its source; return a sentence for each.
 
-    Afterwards all is built and `check` has nothing to say. Outputs and execution counts are
-    dropped. Where there are no edits, nothing is written.
+    Afterwards everything is built, and `check` has no complaints. Outputs and execution counts are
+    dropped. Without edits nothing is written.
 
-    Raises BuildError, having changed nothing, where both the source and the notebook were changed
-    since the build, where the source cannot hold an edit, and where the outcome does not build;
-    ValueError where there is no such lab or no built notebook of it.
+    Raises BuildError, having changed nothing, if both the source and the notebook were changed
+    since the build, if the source can't hold an edit, or if the result doesn't build. Raises
+    ValueError if there is no such lab or no built notebook of it.
     """
     (source,) = find_sources(course, [lab])
     path = course.solved_notebook(lab)
@@ -58,7 +58,7 @@ def pull(course: Course, lab: str) -> list[str]:
     except BaseException as error:
         _write(source, text)
         if isinstance(error, BuildError):
-            remedy = f"Nothing was written. Mend {label}, save it, and pull again."
+            remedy = f"Nothing was written. Correct {label}, save it, and pull again."
             raise BuildError([*error.violations, remedy]) from None
         raise
     return changes
@@ -69,11 +69,11 @@ def _write(source: Path, text: str) -> None:
 
 
 def _both_changed(label: str, source: str, notebook: NotebookNode) -> str:
-    why = f"{source} was changed too since it was built"
+    why = f"{source} was changed since the build too"
     if recorded(notebook) is None:
-        why = "it keeps no record of the source that it was built from"
+        why = "it has no record of the source that it was built from"
     return (
-        f"{label} was edited, but {why}, so pulling could undo what is in the source. Move the "
+        f"{label} was edited, but {why}, so pulling could undo changes in the source. Move the "
         f"notebook elsewhere, run `autograder build {Path(label).stem}`, make your edits in the "
         "new one, and pull. From the source to the notebook, these cells differ:"
     )
@@ -97,7 +97,7 @@ def _carry(text: str, old: NotebookNode, notebook: NotebookNode, label: str) -> 
 
 
 def _as_in_sources(cell: NotebookNode, twin: NotebookNode | None) -> NotebookNode:
-    """A changed cell, with the metadata that sources keep, in the order that its twin has."""
+    """A changed cell with the metadata that sources keep, in the order of the old cell's."""
     order = [key for key in twin.metadata if key in KEPT] if twin is not None else []
     kept = content(cell)["metadata"]
     metadata = {key: kept[key] for key in dict.fromkeys([*order, *KEPT]) if key in kept}
@@ -109,14 +109,14 @@ def _as_in_sources(cell: NotebookNode, twin: NotebookNode | None) -> NotebookNod
 def _keep_unchanged(
     text: str, before: Sequence[NotebookNode], canonical: str, after: Sequence[NotebookNode]
 ) -> str:
-    """`canonical`, jupytext's text of the cells `after`, with unchanged cells as `text` has them.
+    """`canonical`, jupytext's text of the cells `after`, with unchanged cells' text from `text`.
 
-    Jupytext writes one style only; a source may have blank lines and an order of its own.
+    Jupytext writes only one style, but a source may have its own blank lines and order of keys.
     """
     head, *old_chunks = _CELL_STARTS.split(text)
     _, *chunks = _CELL_STARTS.split(canonical)
     if (len(old_chunks), len(chunks)) != (len(before), len(after)):
-        return canonical  # what looks like the start of a cell stands within one
+        return canonical  # a cell contains something like the start of a cell
     places = {id(cell): place for place, cell in enumerate(before)}
     new = head
     for index, (cell, chunk) in enumerate(zip(after, chunks, strict=True)):
@@ -132,16 +132,16 @@ def _keep_unchanged(
 
 
 def _require_same(read: NotebookNode, notebook: NotebookNode, label: str) -> None:
-    """BuildError unless the new source reads as the notebook's cells: then nothing is lost."""
+    """Raise BuildError unless the new source reads as the notebook's cells, with nothing lost."""
     got, wanted = ([content(cell) for cell in nb.cells] for nb in (read, notebook))
     if got == wanted:
         return
     place = next((i for i, (a, b) in enumerate(zip(got, wanted, strict=False)) if a != b), -1)
     raise BuildError(
         [
-            f"{label}, cell {_name(notebook.cells[place])}: a percent source cannot hold it as it "
-            "is. Link a picture's file in place of pasting the picture, and let no line of code "
-            "begin with `# %%`. Nothing was written."
+            f"{label}, cell {_name(notebook.cells[place])}: a percent source can't hold it as it "
+            "is. Link a picture's file instead of pasting the picture, and start no line of code "
+            "with `# %%`. Nothing was written."
         ]
     )
 
@@ -189,7 +189,7 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
 
 
 def _name(cell: NotebookNode) -> str:
-    """The cell's grade_id, else its first words."""
+    """The cell's grade_id, or else its first words."""
     grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
     first = next(iter(cell.source.strip().splitlines()), "")
     return str(grade_id or repr(first if len(first) <= 40 else first[:39] + "…"))

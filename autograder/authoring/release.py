@@ -1,10 +1,9 @@
-"""Packs what students get into zips, and nothing of what they must not see.
+"""Packs what students get into zips: one with every lab, and one per lab for learning platforms.
 
-One zip with every lab, and for a learning platform one a lab. Each holds the same few things: the
-notebooks in `released/`, the library as a wheel, the versions it was tested with, a start page and
-`start.py`, which copies notebooks into `my-labs/`. No zip has a file in there, so that unpacking
-one over a student's folder overwrites no work. Everything is listed below by name; whatever else
-lies in the course's folder stays there.
+Each holds the notebooks in `released/`, the library as a wheel, the versions it was tested with, a
+start page and `start.py`, which copies notebooks into `my-labs/`. No zip has a file in `my-labs/`,
+so unpacking one over a student's folder overwrites no work. All contents are listed below by name;
+nothing else of the course's folder gets into a zip.
 """
 
 from __future__ import annotations
@@ -45,15 +44,15 @@ __all__ = [
 
 FOLDER = "peakmem-labs"  # the folder that every zip unpacks to
 _TEMPLATES = Path(__file__).parents[1] / "templates"
-_WHEN = (1980, 1, 1, 0, 0, 0)  # the same content gives the same zip, whenever it is made
+_WHEN = (1980, 1, 1, 0, 0, 0)  # the same content gives the same zip at any time
 PLAIN, PROGRAM, PRIVATE = 0o100644, 0o100755, 0o100600  # modes of a file in a zip
 
 
 def make_release(course: Course, labs: Sequence[str] | None, out: Path) -> dict[Path, list[str]]:
-    """Write the zips of these labs, of all for None, into `out`; return what each one holds.
+    """Write the zips of these labs, by default all, into `out`; return the contents of each.
 
-    Raises ValueError where a lab is unknown or a built notebook is not what its source builds,
-    and RuntimeError, with pip's own words, where the wheel cannot be built.
+    Raises ValueError if a lab is unknown or a built notebook differs from what its source builds,
+    and RuntimeError, with pip's message, if the wheel can't be built.
     """
     names = [source.stem for source in find_sources(course, labs)]
     if stale := check(course, names):
@@ -72,7 +71,7 @@ def make_release(course: Course, labs: Sequence[str] | None, out: Path) -> dict[
 
 
 def student_files(course: Course) -> dict[str, bytes]:
-    """Return what every zip holds beside the notebooks: name -> content."""
+    """Return the files of every zip beside the notebooks: name -> content."""
     wheel, library = library_wheel(course)
     pins = course.constraints_file.read_text(encoding="utf-8").splitlines()
     conda = course.environment_file.read_text(encoding="utf-8")
@@ -87,7 +86,7 @@ def student_files(course: Course) -> dict[str, bytes]:
 
 
 def _notebook(course: Course, lab: str) -> tuple[str, bytes]:
-    """The released notebook, saying in its metadata which release it is; and that release."""
+    """The version of a lab's release, and its notebook with that version in the metadata."""
     notebook = nbformat.from_dict(release_of(lab, course.releases))
     version = release_version(notebook)
     notebook.metadata.setdefault("peakmem", nbformat.NotebookNode())["release"] = version
@@ -99,7 +98,7 @@ def _start_page(course: Course) -> str:
         loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, autoescape=True
     )
     guide = course.student_guide.read_text(encoding="utf-8")
-    # Other pages of the documentation are no part of the zip: their links become plain words.
+    # Other documentation pages aren't in the zip, so links to them become plain words.
     guide = re.sub(r"\[([^]]*)\]\((?!https?:|#)[^)]*\)", r"\1", guide)
     style = (_TEMPLATES / "feedback.css").read_text(encoding="utf-8")
     return environment.get_template("start.html.j2").render(
@@ -108,17 +107,17 @@ def _start_page(course: Course) -> str:
 
 
 def library_wheel(course: Course) -> tuple[str, bytes]:
-    """Return the library's wheel, name and content: what students install."""
+    """Return the name and content of the library's wheel, which students install."""
     return _wheel(course.peakmem, course.name_of(course.peakmem), course.project_files)
 
 
 def grader_wheel(course: Course) -> tuple[str, bytes]:
-    """Return the grader's wheel, name and content. It holds all tasks and answers."""
+    """Return the name and content of the grader's wheel, which holds all tasks and answers."""
     return _wheel(course.grader, ".", [])
 
 
 def _wheel(package: Path, place: str, files: Sequence[Path]) -> tuple[str, bytes]:
-    """A wheel of a copy of `package` at `place` and of these files: building litters its folder."""
+    """A wheel built from a copy of `package` at `place` and of these files, as building litters."""
     with tempfile.TemporaryDirectory(prefix="peakmem-release-") as folder:
         source, built = Path(folder, "source"), Path(folder, "built")
         source.mkdir()
@@ -132,12 +131,12 @@ def _wheel(package: Path, place: str, files: Sequence[Path]) -> tuple[str, bytes
             shutil.copy(file, source)
         build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
         build += ["--no-deps", "--no-build-isolation", "--wheel-dir", str(built), str(source)]
-        # SOURCE_DATE_EPOCH is the time that setuptools gives the wheel's files: 1980-01-01.
+        # SOURCE_DATE_EPOCH is the time of the files in setuptools' wheels: 1980-01-01.
         environment = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}
         done = subprocess.run(build, capture_output=True, text=True, check=False, env=environment)
         wheels = sorted(built.glob("*.whl"))
         if done.returncode != 0 or len(wheels) != 1:
-            raise RuntimeError(f"a wheel could not be built:\n{done.stderr.strip()}")
+            raise RuntimeError(f"a wheel couldn't be built:\n{done.stderr.strip()}")
         return wheels[0].name, wheels[0].read_bytes()
 
 
@@ -151,14 +150,14 @@ def _zip(files: Mapping[str, bytes]) -> bytes:
 
 
 def pack(files: Mapping[str, tuple[bytes, int]]) -> bytes:
-    """Return a zip of these files, name -> content and mode; the same files, the same bytes."""
+    """Return a zip of these files, name -> content and mode; the same files give the same bytes."""
     archive = BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for name in sorted(files):
             data, mode = files[name]
             entry = zipfile.ZipInfo(name, _WHEN)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.create_system = 3  # Unix, whose permissions follow, wherever this runs
+            entry.create_system = 3  # Unix, for its permissions, on any system
             entry.external_attr = mode << 16
             packed.writestr(entry, data)
     return archive.getvalue()

@@ -1,4 +1,4 @@
-"""What everything stands on: files, cleaning, limits, where a course is."""
+"""The foundation: files, cleaning, limits, and the layout of a course."""
 
 from autograder.base.course import COURSE, Course
 from autograder.base.damage import Damaged

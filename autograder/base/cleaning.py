@@ -1,8 +1,8 @@
-"""Makes what a student wrote or printed safe to show to other people.
+"""Makes text and outputs from students safe to show to others.
 
-Two rules. HTML leaves here only through `clean_html`, the last step, which keeps what is on a list
-and drops the rest: script, style, class, id, frame, form, SVG, any address that a browser fetches.
-Outputs are rebuilt from the few kinds that are known, not filtered.
+Two rules. HTML leaves only through `clean_html`, the last step, which keeps an allowlist and drops
+the rest: scripts, styles, classes, ids, frames, forms, SVG, and every address a browser would
+fetch. Outputs aren't filtered but rebuilt from the few known kinds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ATTRIBUTES: dict[str, set[str]] = {
     "mtext": {"mathvariant"},
     "munder": {"accentunder"},
 }
-# What the value of an attribute has to be, where not any would do.
+# Patterns for the attributes that can't take just any value.
 _VALUES = {
     "href": re.compile(r"(https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE),
     "src": re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+"),
@@ -66,9 +66,9 @@ _CLEANER = nh3.Cleaner(
 )
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b.?")
-# The last range are halves of surrogate pairs, which no file and no database can be written with.
+# The last range is halves of surrogate pairs, which can't be written to a file or a database.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-# SVG is not among them: it can hold scripts.
+# SVG is left out because it can hold scripts.
 _MAGIC = {
     "image/png": b"\x89PNG\r\n\x1a\n",
     "image/jpeg": b"\xff\xd8\xff",
@@ -78,7 +78,7 @@ _MAGIC = {
 
 
 def clean_html(source: str) -> str:
-    """Return HTML with nothing in it but text, tables, formulas, links and inlined pictures.
+    """Return HTML reduced to text, tables, formulas, links and inlined pictures.
 
     >>> clean_html('<p onclick="steal()">a<script>alert(1)</script> <b>b</b></p>')
     '<p>a <b>b</b></p>'
@@ -92,14 +92,14 @@ def _allowed(name: str, value: str) -> str | None:
 
 
 def text_of(value: object) -> str:
-    """Return a text of nbformat's JSON, a string or a list of strings, as one string."""
+    """Return a text of nbformat's JSON (a string or a list of strings) as one string."""
     if isinstance(value, list):
         return "".join(part for part in value if isinstance(part, str))
     return value if isinstance(value, str) else ""
 
 
 def plain_text(value: object) -> str:
-    r"""Return what a terminal shows in the end: no colour codes, only the last progress bar.
+    r"""Return what a terminal would finally show: no colour codes, only the last progress bar.
 
     >>> plain_text("10%\r100%\n\x1b[31mred\x1b[0m")
     '100%\nred'
@@ -109,14 +109,14 @@ def plain_text(value: object) -> str:
     return _CONTROL.sub("", "\n".join(last))
 
 
-# Of an output's HTML: characters, and tags, for cleaning takes time that grows with the square of
-# how deep they are nested.
+# Bounds for an output's HTML, in characters and in tags: the time to clean it grows with the square
+# of the nesting depth.
 _LONGEST_HTML = 200_000
 _MOST_TAGS = 10_000
 
 
 def safe_image(kind: str, value: object) -> str | None:
-    """Return a picture's base64 on one line, or None if it is none, or not of this mime type."""
+    """Return a picture's base64 on one line, or None if it isn't a picture of this MIME type."""
     if kind not in _MAGIC:
         return None
     encoded = "".join(text_of(value).split())
@@ -128,7 +128,7 @@ def safe_image(kind: str, value: object) -> str | None:
 
 
 def safe_output(output: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one output of a cell, rebuilt from what is safe in it, as nbformat 4's JSON."""
+    """Return one output of a cell as nbformat 4 JSON, rebuilt from its safe parts."""
     kind = output.get("output_type")
     if kind == "stream":
         name = "stderr" if output.get("name") == "stderr" else "stdout"
@@ -158,7 +158,7 @@ def _safe_data(data: Mapping[str, Any]) -> dict[str, str]:
     source = text_of(data.get("text/html"))
     bounded = len(source) <= _LONGEST_HTML and source.count("<") <= _MOST_TAGS
     shown = clean_html(source) if bounded else ""
-    if re.sub(r"<(?!img)[^>]*>|\s", "", shown):  # something is left to see
+    if re.sub(r"<(?!img)[^>]*>|\s", "", shown):  # something visible is left
         safe["text/html"] = shown
     text = plain_text(data.get("text/plain"))
     if text or not safe:
@@ -169,10 +169,10 @@ def _safe_data(data: Mapping[str, Any]) -> dict[str, str]:
 
 _RAW_HTML = re.compile(r"<[a-z/!?]")
 _ACTIVE_LINK = re.compile(r"(javascript|vbscript|data):")
-# A picture that is in the notebook; any other makes the reader's browser ask for an address.
+# A picture inside the notebook; any other makes the reader's browser fetch an address.
 _ATTACHED = re.compile(r"!\[[^\[\]]*\]\(attachment:[^()\s<>]*\)")
-# What makes MathJax set a style, an attribute or a link, load more of itself, or read its commands
-# under other names.
+# Commands that make MathJax set a style, an attribute or a link, load more code, or rename
+# commands.
 _ACTIVE_MATH = re.compile(
     r"\\(style|class|cssid|href|url|html|mmltoken|bbox|texttip|action|toggle|includegraphics|"
     r"require|unicode|csname|let|[gex]?def|(re)?newcommand|(re)?newenvironment)(?![a-z])"
@@ -180,11 +180,11 @@ _ACTIVE_MATH = re.compile(
 
 
 def inert_markdown(source: str) -> str:
-    """Return markdown that renders as no HTML of its own, whatever shows it.
+    """Return Markdown that renders no HTML of its own in any viewer.
 
-    Formgrader renders markdown unsanitised, inside the instructor's session. So text with raw HTML,
-    a link that runs code, a picture from elsewhere, or a formula that does more than show itself is
-    shown there as its source.
+    Formgrader renders Markdown unsanitised, inside the instructor's session. So text with raw HTML,
+    a link that runs code, an external picture, or a formula that does more than show itself is
+    shown as its source.
 
     >>> inert_markdown("so *it* fits")
     'so *it* fits'
@@ -197,7 +197,7 @@ def inert_markdown(source: str) -> str:
     """
     unescaped = html.unescape(source).lower()
     read = unescaped.replace("\\", "")
-    unbroken = re.sub(r"[\s\x00-\x1f]", "", read)  # browsers pass over both within a scheme
+    unbroken = re.sub(r"[\s\x00-\x1f]", "", read)  # browsers ignore both within a scheme
     if not (
         _RAW_HTML.search(read)
         or _ACTIVE_LINK.search(unbroken)

@@ -1,4 +1,4 @@
-"""Where everything of a course is: sources, releases, settings, data files, the secret."""
+"""The layout of a course: sources, releases, settings, data files, the secret."""
 
 from __future__ import annotations
 
@@ -23,46 +23,46 @@ _IGNORED = (".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback")  # nbgrade
 
 @dataclass(frozen=True)
 class Course:
-    """A course's folder. Paths in it come from here, laid out as nbgrader_config.py says."""
+    """A course's folder, and the paths in it, laid out as nbgrader_config.py says."""
 
-    #: The folder that holds all of the course.
+    #: The course's top folder.
     root: Path
 
     def __str__(self) -> str:
         return str(self.root)
 
     def resolve(self) -> Course:
-        """Return the same course by its absolute path."""
+        """Return this course with its absolute path."""
         return Course(self.root.resolve())
 
     def name_of(self, path: Path) -> str:
-        """Return a path as messages name it: from the course's folder on, with `/` in it."""
+        """Return a path as messages show it: relative to the course's folder, with `/`."""
         return path.relative_to(self.root).as_posix()
 
     @property
     def command_options(self) -> list[str]:
-        """The words that name this course on a command line; none for the grader's own."""
+        """The command-line words that select this course; empty for the grader's own."""
         return [] if self.resolve() == COURSE else ["--course", str(self)]
 
     @property
     def config_file(self) -> Path:
-        """The settings of nbgrader, which say where the source notebooks are."""
+        """The settings file of nbgrader, which says where the source notebooks are."""
         return self.root / "nbgrader_config.py"
 
     @property
     def config(self) -> Config:
-        """What the settings of nbgrader say; empty if the course has none."""
-        from traitlets.config import Config  # labs are graded where there is no Jupyter, too
+        """The settings of nbgrader; empty if the course has none."""
+        from traitlets.config import Config  # labs are also graded without Jupyter
 
         path = self.config_file
         return _loaded(path, path.stat().st_mtime_ns) if path.is_file() else Config()
 
     @property
     def sources(self) -> Path:
-        """The folder that holds one folder of source notebooks an assignment.
+        """The folder of the source notebooks, with one folder for each assignment.
 
-        It is `CourseDirectory.source_directory` of nbgrader_config.py. Without that setting it is
-        `source`, nbgrader's own name, or `solutions` if only that exists.
+        `CourseDirectory.source_directory` of nbgrader_config.py sets it. Without that setting it is
+        `source`, nbgrader's default, or `solutions` if only that exists.
         """
         said = self.config.get("CourseDirectory", {}).get("source_directory")
         if isinstance(said, str):
@@ -75,7 +75,7 @@ class Course:
         return inside(self.sources, assignment)
 
     def source_notebooks(self, assignment: str) -> list[Path]:
-        """Return the files of an assignment's source notebooks, by name."""
+        """Return an assignment's source notebooks, sorted by name."""
         return sorted(self.source(assignment).glob("*.ipynb"))
 
     def assignments(self) -> list[str]:
@@ -84,17 +84,17 @@ class Course:
         return [path.name for path in folders if any(path.glob("*.ipynb"))]
 
     def data_files(self, assignment: str) -> dict[str, Path]:
-        """Return the files beside an assignment's notebooks, by their paths within its folder.
+        """Return an assignment's data files by their paths within its folder.
 
-        They are those that nbgrader copies beside a submission: all but notebooks and what
-        `CourseDirectory.ignore` names.
+        nbgrader copies these files beside each submission: all but notebooks and the names that
+        match `CourseDirectory.ignore`.
         """
         folder = self.source(assignment)
         return dict(_files(folder, folder, self.ignored))
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """Patterns of names that nbgrader copies nowhere: `CourseDirectory.ignore`."""
+        """Patterns of names that nbgrader never copies: `CourseDirectory.ignore`."""
         return tuple(self.config.get("CourseDirectory", {}).get("ignore", _IGNORED))
 
     @property
@@ -104,23 +104,23 @@ class Course:
 
     @property
     def solutions(self) -> Path:
-        """The folder of the labs' hand-edited sources and of the solved notebooks built of them."""
+        """The folder of the labs' hand-edited sources and their solved notebooks."""
         return self.root / "solutions"
 
     def lab_sources(self) -> dict[str, Path]:
-        """Return the hand-edited source of every lab, by the lab's name, in order."""
+        """Return each lab's hand-edited source by the lab's name, in order."""
         return {path.stem: path for path in sorted(self.solutions.glob("lab*.py"))}
 
     def solved_notebook(self, lab: str) -> Path:
-        """Return where a lab's solved notebook is built, the one that nbgrader calls the source."""
+        """Return the path of a lab's solved notebook, which nbgrader calls the source."""
         return self.solutions / lab / f"{lab}.ipynb"
 
     def released_notebook(self, lab: str) -> Path:
-        """Return where a lab's released notebook is built."""
+        """Return the path of a lab's released notebook."""
         return self.releases / lab / f"{lab}.ipynb"
 
     def built_notebooks(self, lab: str) -> list[Path]:
-        """Return the released and the solved notebook of a lab, those of them that exist."""
+        """Return a lab's released and solved notebooks, as far as they exist."""
         built = (self.released_notebook(lab), self.solved_notebook(lab))
         return [path for path in built if path.is_file()]
 
@@ -131,27 +131,27 @@ class Course:
 
     @property
     def grader(self) -> Path:
-        """The package that grades, and that no student gets."""
+        """The grader's package, which students never get."""
         return self.root / "autograder"
 
     @property
     def project_files(self) -> list[Path]:
-        """The library's metadata: pyproject.toml, and the page that it shows, README.md."""
+        """The library's metadata: pyproject.toml, and README.md, which it includes."""
         return [self.root / "pyproject.toml", self.root / "README.md"]
 
     @property
     def constraints_file(self) -> Path:
-        """The versions that the course was tested with."""
+        """The versions the course was tested with."""
         return self.root / "constraints.txt"
 
     @property
     def environment_file(self) -> Path:
-        """The environment for conda."""
+        """The conda environment."""
         return self.root / "environment.yml"
 
     @property
     def student_guide(self) -> Path:
-        """The page that students start with."""
+        """The page students start with."""
         return self.root / "docs" / "students.md"
 
     @property
@@ -160,19 +160,19 @@ class Course:
         return self.root / "bank"
 
     def explained_mutants(self, lab: str) -> Path:
-        """Return the file that says which mutants of a lab may survive, and why."""
+        """Return the file that lists which mutants of a lab may survive, and why."""
         return self.root / "tests" / "mutants" / f"{lab}.toml"
 
     @property
     def secret_file(self) -> Path:
-        """The file of the secret from which all cases are drawn."""
+        """The file with the secret that seeds all drawn cases."""
         return self.root / ".course_secret"
 
     def secret(self) -> bytes:
-        """Return the secret from which all cases are drawn; make it on first use.
+        """Return the secret that seeds all drawn cases; create it on first use.
 
-        With it the cases of any submission can be drawn, so only its owner may read the file.
-        Raises ValueError if the file holds no secret.
+        Anyone who knows it can draw the cases of any submission, so only its owner may read the
+        file. Raises ValueError if the file holds no secret.
         """
         path = self.secret_file
         if not path.exists():
@@ -186,17 +186,17 @@ class Course:
         if len(secret) < 16:
             raise ValueError(
                 f"{path} holds no secret; expected at least 32 hexadecimal digits. Put the "
-                "course's secret back from a copy, or delete the file to make a new one."
+                "course's secret back from a backup, or delete the file to make a new one."
             )
         return secret
 
 
-#: The course that this grader is part of.
+#: The course that contains this grader.
 COURSE = Course(Path(__file__).resolve().parents[2])
 
 
 def is_ignored(name: str, ignored: tuple[str, ...]) -> bool:
-    """Tell whether one of these patterns matches the name of a file or folder."""
+    """Tell whether a file's or folder's name matches one of the patterns."""
     return any(fnmatch.fnmatch(name, pattern) for pattern in ignored)
 
 
@@ -217,4 +217,4 @@ def _loaded(path: Path, _changed_ns: int) -> Config:
     try:
         return PyFileConfigLoader(path.name, path=str(path.parent)).load_config()
     except Exception as error:
-        raise ValueError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{path} can't be read: {type(error).__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""The one way a table leaves for a spreadsheet, whatever students wrote into it."""
+"""Writes tables as CSV files in which no spreadsheet finds a formula."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable
 __all__ = ["cell_text", "csv_bytes", "no_formula"]
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
-# A spreadsheet splits at its own country's separator, whatever the file was written with, so each
-# of them may begin a cell. The full-width signs begin a formula where it is set to Japanese or
-# Chinese. Beyond a separator a number by itself may stay, as in `[1, -2]`: it computes nothing.
+# A spreadsheet splits at its own locale's separator, however the file was written, so any of them
+# may start a cell. The full-width signs start a formula in Japanese and Chinese locales. After a
+# separator a lone number may stay, as in `[1, -2]`: it computes nothing.
 _BEGINNING = re.compile(
     r"""(?P<after>^|[;,|\t\n])(?P<blank>["\s]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])"""
     r"""(?P<number>(?=[+-](\d+(\.\d*)?(e[+-]?\d+)?|inf)[])}\s.]*([;,|\t\n]|$)))?"""
@@ -20,9 +20,9 @@ _BEGINNING = re.compile(
 
 
 def csv_bytes(rows: Iterable[Iterable[object]], as_is: Collection[str] = ()) -> bytes:
-    """Return rows as a CSV file in UTF-8, every cell in quotes, each row ended by a line feed.
+    """Return rows as a UTF-8 CSV file: every cell quoted, every row ended by a line feed.
 
-    What is no plain number, and not among the texts `as_is`, passes `cell_text`.
+    Every value passes `cell_text`, except plain numbers and the texts in `as_is`.
     """
     data = io.BytesIO()  # StringIO would take four bytes a character
     text = io.TextIOWrapper(data, "utf-8", errors="replace", newline="")
@@ -38,9 +38,9 @@ def _cell(text: str, as_is: Collection[str]) -> str:
 
 
 def cell_text(text: str) -> str:
-    r"""Return a text on one line that no spreadsheet takes for a formula.
+    r"""Return the text on one line, such that no spreadsheet takes it for a formula.
 
-    Tabs, returns and other control characters become spaces, none at its ends.
+    Tabs, returns and other control characters become spaces, and are stripped at both ends.
 
     >>> cell_text("=1+1"), cell_text("\t@a\nb"), cell_text("a - b"), cell_text("a;=b, -1")
     ("'=1+1", "'@a b", 'a - b', "a;'=b, -1")
@@ -49,7 +49,7 @@ def cell_text(text: str) -> str:
 
 
 def no_formula(text: str) -> str:
-    """Return the text with an apostrophe wherever a spreadsheet might begin to run it."""
+    """Return the text with an apostrophe wherever a spreadsheet might start a formula."""
     return _BEGINNING.sub(_defused, text)
 
 

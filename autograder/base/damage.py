@@ -1,4 +1,4 @@
-"""A file of the results folder that can't be read, described in one sentence."""
+"""Describes a damaged file of the results folder in one sentence."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ __all__ = ["Damaged", "is_there", "read_json"]
 
 
 class Damaged(AutograderError, ValueError):
-    """A file that the grader wrote is missing, cut off or replaced; `path` is where it belongs.
+    """A file that the grader wrote is missing, cut off or replaced.
 
-    The command line adds the remedy, which names the results folder as the user typed it.
+    `path` is where the file belongs. The command line adds the remedy, because only it knows the
+    results folder's name as the user typed it.
     """
 
     def __init__(self, path: Path, why: str, expected: str) -> None:
@@ -24,19 +25,19 @@ class Damaged(AutograderError, ValueError):
 
 
 def is_there(path: Path) -> bool:
-    """Tell whether anything has this name, a folder or a dangling link included."""
+    """Tell whether anything exists at this path, including a folder or a dangling link."""
     return path.is_symlink() or path.exists()
 
 
 def read_json(path: Path, is_valid: Callable[[Any], bool], expected: str) -> Any:
     """Return the JSON of a file that the grader wrote.
 
-    Raises Damaged if it cannot be read, is no JSON, or holds what `is_valid` refuses.
+    Raises Damaged if the file can't be read, isn't JSON, or fails `is_valid`.
     """
     try:
         data = json.loads(path.read_bytes())
     except OSError as error:
-        raise Damaged(path, f"cannot be read ({error.strerror})", expected) from error
+        raise Damaged(path, f"can't be read ({error.strerror})", expected) from error
     except (ValueError, RecursionError) as error:
         raise Damaged(path, f"is cut off or garbled ({error})", expected) from error
     if not is_valid(data):

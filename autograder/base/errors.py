@@ -1,13 +1,13 @@
-"""The errors that the grader raises beside Python's own, as one tree.
+"""The base of the grader's own errors, and their tree.
 
 AutograderError
-    BuildError - sources that must not be released as they are
+    BuildError - the sources must not be released as they are
     Damaged - a file of a results folder is missing, cut off or replaced
-    IsolationError - students' code can't be shut in here
-    ProcessLost - a student's process is no more
-        MachineBusy - the machine kept it waiting too long to tell
+    IsolationError - this machine can't isolate students' code
+    ProcessLost - a student's process has ended
+        MachineBusy - the machine delayed the process for too long to judge its speed
     Quarantine - a submission can't be read as this lab's notebook
-        Missing - a file or a folder of it is not there
+        Missing - a file or a folder of the submission doesn't exist
 """
 
 from __future__ import annotations
@@ -16,4 +16,4 @@ __all__ = ["AutograderError"]
 
 
 class AutograderError(Exception):
-    """The base of all errors of the grader's own. Its message is a whole sentence."""
+    """The base of the grader's own errors. Each message is a complete sentence."""

@@ -1,4 +1,4 @@
-"""Writes files that are whole or not there: a reader never finds half of one."""
+"""Writes files atomically: a reader never finds half a file."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}")
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write `data` to `path` in one step; a crash leaves the old file, or none.
+    """Write `data` to `path` in one step; a crash leaves the old file or no file.
 
-    Folders above `path` are made. A file that holds these bytes already is left alone.
+    Creates missing parent folders. Leaves a file alone that already holds these bytes.
     """
     if path.is_file() and path.read_bytes() == data:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Process ids repeat from machine to machine, and several may write into one folder.
+    # Process ids repeat across machines, and several machines may write into one folder.
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with draft.open("wb") as file:
@@ -40,9 +40,9 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def drop_drafts(folder: Path) -> None:
-    """Remove below `folder` what `write_whole` left there when it was killed.
+    """Remove the drafts below `folder` that a killed `write_whole` left behind.
 
-    A draft that is being written is locked by its writer, or still empty. Both stay.
+    A draft still being written stays: it is locked by its writer, or still empty.
     """
     for where, _, names in os.walk(folder):
         for name in names:
@@ -54,11 +54,11 @@ def drop_drafts(folder: Path) -> None:
 
 
 def _claim(file: IO[bytes], *, wait: bool = True) -> None:
-    """Take the file's lock, which the system gives back when this process ends.
+    """Take the file's lock, which the system releases when this process ends.
 
-    Where a file system has no locks, a writer goes without; who wants to remove the file may not.
+    On a file system without locks a writer goes ahead; a remover (`wait=False`) gets OSError.
     """
-    if sys.platform == "win32":  # where nothing is graded
+    if sys.platform == "win32":  # nothing is graded there
         return
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -68,7 +68,7 @@ def _claim(file: IO[bytes], *, wait: bool = True) -> None:
 
 
 def is_between(path: Path, start: bytes, end: bytes) -> bool:
-    """Tell whether there is a file that starts and ends so, as a whole one of its kind does."""
+    """Tell whether the file exists, starts with `start` and ends with `end`."""
     if not path.is_file() or path.stat().st_size < len(start + end):
         return False
     with path.open("rb") as file:
@@ -80,7 +80,7 @@ def is_between(path: Path, start: bytes, end: bytes) -> bool:
 def inside(folder: Path, *names: str) -> Path:
     """Return `folder / names...`, where each name is one plain step down.
 
-    Raises ValueError for a name that would lead elsewhere, such as `..` or `a/b`.
+    Raises ValueError if a name would lead elsewhere, such as `..` or `a/b`.
     """
     for name in names:
         if name in {"", ".", ".."} or set(name) & set("/\\\0"):

@@ -1,9 +1,9 @@
-"""A grading process: how a controller starts and watches it, and what it does.
+"""Starts and watches a grading process, and runs its work loop.
 
-It is the one gate by which the bytes of a submission come in: whatever reads them, or what was made
-of them, runs in such a process, within bounds of computing and memory, and is killed beyond them.
-Killed, and not interrupted: what takes for ever may be code in C that no exception reaches, and
-what was read in part must not count as read.
+A submission's bytes enter the grader only here: all code that reads them, or what was made of them,
+runs in such a process, within bounds of CPU time and memory, and is killed beyond them. Killing,
+not interrupting, because endless work may be C code that no exception reaches, and a partial
+reading must not count as a reading.
 """
 
 from __future__ import annotations
@@ -31,43 +31,46 @@ Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 MakeWorker = Callable[[int], AbstractContextManager[Callable[[Item], Outcome]]]
 
-TRIES = 2  # processes that one item may end
-_LOOK = 0.1  # seconds between looks at the memory
+TRIES = 2  # grading processes that one item may end
+_LOOK = 0.1  # seconds between checks of the memory
 
 
 @dataclass(frozen=True)
 class Work(Generic[Item, Outcome]):
-    """What is done with each item, and how long that may take.
+    """The work on each item, and its bounds.
 
-    A process that computes on one item for over `cpu_seconds`, holds over `memory_bytes` of its
-    own, or has an item for over `wall_seconds` is ended. Processes that it started are left out.
+    A process is ended if it uses more than `cpu_seconds` on one item, holds more than
+    `memory_bytes` of its own, or keeps an item for over `wall_seconds`. Its child processes don't
+    count.
     """
 
     #: Called as `make_worker(slot)` in the worker's process, with a slot number that no other
-    #: worker has at that time. Its context is left when the work is done, or the controller dies.
+    #: worker has at that time. Its context is left when the work is done or the controller dies.
     make_worker: MakeWorker[Item, Outcome]
     #: Modules that the processes share.
     preload: Sequence[str] = ()
-    #: Hours of work may hide in a few hostile bytes.
+    #: CPU time for one item; a few hostile bytes may hide hours of work.
     cpu_seconds: float = 60.0
+    #: Anonymous memory that the process may hold.
     memory_bytes: int = 2**30
+    #: Wall time for one item.
     wall_seconds: float = 3600.0
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A process's last word."""
+    """Why a grading process ended early."""
 
-    #: What ended it.
+    #: The reason, as a sentence.
     reason: str
-    #: Whether another process may fare better.
+    #: Whether a second try in another process may succeed.
     again: bool = True
 
 
 class GradingProcess(Generic[Item]):
-    """A process that does one item after another, as its controller sees it.
+    """A process that handles one item after another, seen from its controller.
 
-    `item` is what it is doing, None if it waits; `tries` counts the processes that were given
+    `item` is the current item, or None while it waits; `tries` counts the processes that were given
     that item, this one included.
     """
 
@@ -89,14 +92,14 @@ class GradingProcess(Generic[Item]):
         theirs.close()
 
     def hand(self, item: Item, tries: int) -> None:
-        """Have it do this item, which it must not take too long for."""
+        """Give it this item, and start the item's deadline."""
         self.item, self.tries = item, tries
         self.deadline = time.monotonic() + self._wall_seconds
-        with suppress(OSError):  # one that is dead already shows when it is waited for
+        with suppress(OSError):  # a dead process shows when it is waited for
             self.connection.send(item)
 
     def kill_beyond_bounds(self) -> None:
-        """End it where its time for the item is over, or its memory."""
+        """Kill it if it is past its deadline or its memory bound."""
         if time.monotonic() >= self.deadline:
             self._kill_for(_LATE)
         elif self._own_bytes() > self._memory_bytes:
@@ -110,11 +113,11 @@ class GradingProcess(Generic[Item]):
 
     def _kill_for(self, reason: Broken) -> None:
         self._killed_for = reason
-        self._process.kill()  # one that is stopped, not busy, would never see a kinder signal
+        self._process.kill()  # a stopped process would never see a gentler signal
         self._process.join()
 
     def outcome(self) -> Any:
-        """What it has to say once it is ready; `Broken` where it is no more after that."""
+        """Return the item's outcome once it is ready; `Broken` if the process has ended."""
         try:
             outcome = self.connection.recv()
         except (EOFError, OSError):
@@ -125,24 +128,24 @@ class GradingProcess(Generic[Item]):
         return outcome
 
     def stop(self) -> None:
-        """End it, in good order where it can."""
-        self.connection.close()  # the end of its items: it leaves its context and ends
+        """End the process, in good order if possible."""
+        self.connection.close()  # ends its items: it leaves its context and exits
         if self.item is not None:
-            self._process.terminate()  # in the middle of an item it leaves its context too
+            self._process.terminate()  # interrupts the item; it still leaves its context
         self._process.join(timeout=10)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
 
     def give_up(self) -> None:
-        """End it though another thread waits for what it is doing."""
+        """End the process while another thread waits for its outcome."""
         self._process.terminate()
         self._process.join(timeout=10)  # before its connection closes under that thread
         self.stop()
 
 
 def first_ready(busy: Sequence[GradingProcess[Item]]) -> list[GradingProcess[Item]]:
-    """Wait for the first to have something to say, which one that is killed has."""
+    """Wait until at least one process is ready; a killed one counts as ready."""
     ready: list[GradingProcess[Item]] = []
     while not ready:
         there = wait([process.connection for process in busy], _LOOK)
@@ -154,13 +157,13 @@ def first_ready(busy: Sequence[GradingProcess[Item]]) -> list[GradingProcess[Ite
 
 
 def _start_server() -> None:
-    """Start the process that all workers are forked from, deaf to Ctrl-C from its first moment on.
+    """Start the process that all workers are forked from, with Ctrl-C blocked from the start.
 
-    By itself it is so only once it has imported what workers share, which takes seconds.
+    On its own it blocks Ctrl-C only after importing the shared modules, which takes seconds.
     """
-    from multiprocessing import forkserver, resource_tracker  # Windows, where nobody grades, has no
+    from multiprocessing import forkserver, resource_tracker  # Windows has no forkserver
 
-    resource_tracker.ensure_running()  # which would unblock the signal again
+    resource_tracker.ensure_running()  # started later, it would unblock the signal
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()
@@ -185,20 +188,20 @@ def _death(exitcode: int) -> Broken:
     return Broken(f"{TRIES} grading processes died at this submission; the last was {how}.")
 
 
-# In the worker's process
+# Runs in the worker's process
 
 
 def _work(
     connection: Connection, make_worker: MakeWorker[Any, Any], slot: int, cpu_seconds: float
 ) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the controller's to act on
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the controller acts on Ctrl-C
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, _leave)
-    warnings.simplefilter("ignore")  # Python's, on a student's code, would be printed and quote it
+    warnings.simplefilter("ignore")  # Python's warnings would print a student's code
     threading.Thread(target=_end_with_the_controller, daemon=True).start()
     try:
         with make_worker(slot) as work, _leaving_undisturbed():
-            gc.freeze()  # what is imported stays; looking through it for garbage takes long
+            gc.freeze()  # imported modules stay; scanning them for garbage is slow
             while True:
                 item = connection.recv()
                 _bound(cpu_seconds)
@@ -211,16 +214,16 @@ def _work(
         with suppress(OSError):
             connection.send(Broken(f"{type(error).__name__}: {error}"))
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is leaving already
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # already leaving
 
 
 def _bound(cpu_seconds: float) -> None:
-    """Let the system kill this process after so much computing of its own; 0 takes that back."""
+    """Have the system kill this process after this much CPU time; 0 cancels."""
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
 
 
 def _end_with_the_controller() -> None:
-    """Wait for the controller's death, a kill -9 for one, and end this process in good order."""
+    """Wait for the controller's death (say, by kill -9), then end this process in good order."""
     controller = multiprocessing.parent_process()
     if controller is not None:
         controller.join()
@@ -229,7 +232,7 @@ def _end_with_the_controller() -> None:
 
 @contextmanager
 def _leaving_undisturbed() -> Iterator[None]:
-    """Told to end twice, by its items' end and by a signal, a process leaves its context once."""
+    """Leave the process's context once, even if the end of items and a signal both ask for it."""
     try:
         yield
     finally:

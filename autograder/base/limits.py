@@ -1,4 +1,4 @@
-"""What one submission may use, what is left of it, and how a process ends."""
+"""The limits of one submission, its remaining allowance, and the ways its process ends."""
 
 from __future__ import annotations
 
@@ -19,50 +19,57 @@ __all__ = [
     "ProcessLost",
 ]
 
-# What one submission may leave behind, which the grader holds in memory and on disk. Of the labs'
-# solved notebooks and the bank's answers none takes 1.2 MB of answers or 1 kB of outputs.
-ANSWER_BYTES = 3 * 2**20  # of all answers, and of the questions that probes put
-OUTPUT_BYTES = 2**20  # of all cells' outputs, figures included, as a page shows them
-PICTURE_BYTES = 2**20  # of all pictures pasted into text
+# Bounds on what one submission may leave in the grader's memory and on disk. No solved notebook of
+# a lab and no answer of the answer bank takes 1.2 MB of answers or 1 kB of outputs.
+ANSWER_BYTES = 3 * 2**20  # all answers, and the questions that probes ask
+OUTPUT_BYTES = 2**20  # all cells' outputs, figures included, as a page shows them
+PICTURE_BYTES = 2**20  # all pictures pasted into text
 
 _MAX_SENT = 32 * 2**20  # bytes of all messages; outputs are sent again after each lost process
-_MAX_CPU = 30.0  # seconds that the grader may compute on one submission's messages
-_PATIENCE = 3  # seconds by the clock for each that a submission may be charged
-_START = 0.1  # seconds that each process is charged for being started
+_MAX_CPU = 30.0  # seconds of the grader's computing on one submission's messages
+_PATIENCE = 3  # wall seconds for each second that a submission may be charged
+_START = 0.1  # seconds charged for starting a process
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one submission may use. Time is what `clock` charges: computing and sleeping."""
+    """What one submission may use. `clock` charges seconds of computing and of sleeping."""
 
+    #: Time for one cell.
     cell_seconds: float = 30.0
+    #: Time for the whole submission.
     submission_seconds: float = 300.0
+    #: Memory of all its processes together.
     memory_bytes: int = 2 * 2**30
+    #: Size of its /tmp.
     tmp_bytes: int = 128 * 2**20
+    #: Size of its /dev/shm.
     shm_bytes: int = 64 * 2**20
+    #: Files it may create.
     files: int = 4096
+    #: Processes and threads at one time.
     processes: int = 64
 
     @property
     def wall_seconds(self) -> float:
-        """How long a busy machine may take for the submission, by the clock."""
+        """The wall time that a busy machine may take for the submission."""
         return _PATIENCE * self.submission_seconds
 
 
 class ProcessLost(AutograderError):
-    """The student's process is no more; the message says why, in words for the student."""
+    """The student's process has ended; the message tells the student why."""
 
 
 class MachineBusy(ProcessLost):
-    """The machine kept the process waiting for so long that nobody can say if it was in time."""
+    """The machine delayed the process for so long that its speed can't be judged."""
 
 
 class Allowance:
-    """What one submission may use in all, over the processes that it is given one by one.
+    """What one submission may still use, summed over its processes.
 
-    `answer_bytes` are left of its answers and `sent_bytes` of all messages. The rest of it is time:
-    what its processes are charged, the grader's own computing (what is sent may be made to keep the
-    grader busy), and, for a busy machine, time by the clock.
+    `answer_bytes` counts down for its answers and `sent_bytes` for all messages. The rest is time:
+    the seconds its processes are charged, the grader's own computing (messages may be crafted to
+    keep the grader busy), and, for a busy machine, wall time.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -78,12 +85,12 @@ class Allowance:
         self._seconds_left -= seconds
 
     def use_start(self) -> None:
-        """Charge the start of a process, which costs the machine about the same each time."""
+        """Charge the start of a process, a fixed cost."""
         self.use(_START)
 
     @contextmanager
     def holding_back(self, share: float) -> Iterator[None]:
-        """Leave this share of what there is for later: of the time, and of what may be sent."""
+        """Reserve this share of the remaining time and bytes for later."""
         seconds = share * self._seconds_left
         sent_bytes = int(share * self.sent_bytes)
         cpu_seconds = share * (self._cpu_deadline - time.process_time())
@@ -98,7 +105,7 @@ class Allowance:
             self._cpu_deadline += cpu_seconds
 
     def spent(self) -> ProcessLost | None:
-        """Return the loss that follows if something is used up; None while there is some of all."""
+        """Return the loss that follows from a used-up allowance; None if some of each is left."""
         if self._seconds_left <= 0:
             seconds = self._limits.submission_seconds
             return ProcessLost(f"The whole notebook may take {seconds:g} s; that time was used up.")

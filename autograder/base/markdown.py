@@ -1,4 +1,4 @@
-"""Renders Markdown as safe HTML, with LaTeX as MathML, so that a page needs no script."""
+"""Renders Markdown as safe HTML, with LaTeX as MathML, so that a page needs no scripts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from autograder.base.cleaning import clean_html, safe_image
 
 __all__ = ["markdown_to_html"]
 
-_LONGEST = 20_000  # characters; longer cells are shown as plain text, parsing them may take long
+_LONGEST = 20_000  # characters; longer cells are shown as plain text, because parsing is slow
 _LONGEST_FORMULA = 2_000
-_MAX_INLINED = 2_000_000  # characters of the pictures of one cell, each as often as it is shown
+_MAX_INLINED = 2_000_000  # characters of one cell's pictures, counted each time one is shown
 
 
 class _Renderer(mistune.HTMLRenderer):
@@ -43,14 +43,14 @@ class _Renderer(mistune.HTMLRenderer):
         return f'<img src="{html.escape(url)}" alt="{html.escape(striptags(text))}">'
 
 
-_RENDERER = _Renderer(escape=False)  # raw HTML goes through clean_html with all the rest
+_RENDERER = _Renderer(escape=False)  # raw HTML is cleaned by clean_html with the rest
 _MARKDOWN = mistune.create_markdown(renderer=_RENDERER, plugins=["table", "strikethrough", "math"])
 
 
 def markdown_to_html(source: str, attachments: Mapping[str, Any] | None = None) -> str:
-    r"""Return markdown as HTML that `clean_html` has passed.
+    r"""Return Markdown as HTML cleaned by `clean_html`.
 
-    `attachments` are the cell's own, as in nbformat. What cannot be parsed is shown as it stands.
+    `attachments` are the cell's own, as in nbformat. Text that can't be parsed is shown verbatim.
 
     >>> markdown_to_html("a *b* [c](javascript:alert(1))")
     '<p>a <em>b</em> <a rel="noopener noreferrer nofollow">c</a></p>\n'
@@ -60,7 +60,7 @@ def markdown_to_html(source: str, attachments: Mapping[str, Any] | None = None) 
         _RENDERER.attachments, _RENDERER.inlined_left = attachments or {}, _MAX_INLINED
         try:
             rendered = _MARKDOWN(source)
-        except Exception:  # hostile text may break a parser; the page is still due
+        except Exception:  # hostile text may break the parser, but the page still has to be made
             rendered = None
         finally:
             _RENDERER.attachments = {}
@@ -70,7 +70,7 @@ def markdown_to_html(source: str, attachments: Mapping[str, Any] | None = None) 
 
 
 def _mathml(latex: str, display: str) -> str:
-    """LaTeX as MathML; as its source where the converter does not know a command."""
+    """LaTeX as MathML, or its source if the converter doesn't know a command."""
     source = f"<code>{html.escape(latex.strip())}</code>"
     if len(latex) > _LONGEST_FORMULA:
         return source
@@ -80,7 +80,7 @@ def _mathml(latex: str, display: str) -> str:
         return source
     for element in formula.iter():
         # The converter writes symbols as entities, and its own `convert` unescapes the finished
-        # markup, which would turn text into tags. Unescaping text by text keeps text text.
+        # markup, which would turn text into tags. Unescaping each text node keeps text text.
         element.text = html.unescape(element.text or "")
         if element.text.startswith("\\"):
             return source

@@ -1,4 +1,4 @@
-"""The memory of a student's processes, read from outside through /proc."""
+"""Reads the memory of a student's processes from outside, through /proc."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["Watch", "descendants", "owner", "stack_start", "status_bytes"]
 class Watch:
     """Tells whether a process and all its descendants hold more than `limit_bytes`.
 
-    What the process held when the watch began (the libraries it was forked with, `start_bytes`)
-    does not count. A socket counts as what it can hold, where a namespace keeps them apart.
+    The memory held when the watch began (`start_bytes`, the libraries it was forked with) doesn't
+    count. In a network namespace of its own, each socket counts with its capacity.
     """
 
     def __init__(self, pid: int, limit_bytes: int) -> None:
@@ -24,21 +24,21 @@ class Watch:
     def exceeded(self) -> bool:
         tree = list(_tree(self._pid))
         limit = self._limit + self.start_bytes - _socket_bytes(self._pid)
-        # Resident sizes count a shared page once for each process. They are cheap to read; only
-        # where they alarm are the proportional sizes read, which count it once in all.
+        # Resident sizes count a shared page once for each process but are cheap to read. Only if
+        # they exceed the limit are proportional sizes read, which count a shared page once.
         if sum(_status_bytes(pid, "VmRSS") or 0 for pid in tree) <= limit:
             return False
         return sum(map(_proportional_bytes, tree)) > limit
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the ids, sorted, of a process's descendants that can hold memory; ended ones can't."""
+    """Return the sorted ids of a process's descendants that can hold memory; ended ones can't."""
     _, *children = _tree(pid)
     return sorted(child for child in children if _status_bytes(child, "VmSize") is not None)
 
 
 def status_bytes(pid: int, field: str) -> int:
-    """Return a size of /proc/PID/status, such as VmData; OSError where the process is gone."""
+    """Return a size of /proc/PID/status, such as VmData. Raises OSError if the process is gone."""
     found = _status_bytes(pid, field)
     if found is None:
         raise ProcessLookupError(f"process {pid} has no {field}; it ended")
@@ -46,23 +46,23 @@ def status_bytes(pid: int, field: str) -> int:
 
 
 def owner(pid: int) -> tuple[int, int]:
-    """Return the real user and group id of a process; OSError where it is gone."""
+    """Return a process's real user and group ids. Raises OSError if the process is gone."""
     fields = dict(line.split(":", 1) for line in _text(f"/proc/{pid}/status").splitlines())
     return int(fields["Uid"].split()[0]), int(fields["Gid"].split()[0])
 
 
 def stack_start(pid: int) -> int | None:
-    """Return the address at which a process's stack begins, or None if the system does not tell.
+    """Return the address at which a process's stack begins; None if the system hides it.
 
-    Forks have it from their parent. A program that is started anew gets another, drawn by the
-    system, so that it tells whether a process still is the program that it was forked as.
+    A fork inherits its parent's. A newly started program gets another, drawn by the system, so the
+    address tells whether a process still is the program that it was forked as.
     """
     fields = _stat(pid)
     return int(fields[25]) or None if fields else None
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the third on; proc(5) counts them from 1."""
+    """The fields of /proc/PID/stat from the third on (proc(5) counts them from 1)."""
     try:
         return _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     except OSError:
@@ -70,7 +70,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def _tree(pid: int) -> Iterator[int]:
-    # Orphans go to process 1 of their namespace, which is `pid`: nobody leaves this tree.
+    # Orphans go to process 1 of their namespace, which is `pid`, so no process leaves this tree.
     waiting = [pid]
     while waiting:
         current = waiting.pop()
@@ -102,7 +102,7 @@ def _proportional_bytes(pid: int) -> int:
 
 
 def _socket_bytes(pid: int) -> int:
-    """What the sockets of a process's network namespace can hold, unless that is the grader's."""
+    """The capacity of the sockets in a process's network namespace; 0 for the grader's own."""
     try:
         if Path(f"/proc/{pid}/ns/net").samefile("/proc/self/ns/net"):
             return 0
@@ -110,7 +110,7 @@ def _socket_bytes(pid: int) -> int:
         each = int(_text("/proc/sys/net/core/wmem_default"))
     except OSError:
         return 0  # the process is gone
-    # The last piece that is sent may go beyond the limit, but is not larger than that.
+    # The last message may exceed the limit, but by no more than its size.
     return int(used.split(maxsplit=1)[0]) * 2 * each
 
 
@@ -123,7 +123,7 @@ def _field_bytes(path: str, field: str) -> int | None:
 
 
 def _text(path: str) -> str:
-    """A file of /proc, without what Python's files do besides: hundreds are read a submission."""
+    """Read a file of /proc without the overhead of Python's file objects."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         parts = iter(lambda: os.read(descriptor, 2**16), b"")

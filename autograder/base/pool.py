@@ -1,8 +1,8 @@
 """Maps work over many items in several processes, and survives their deaths.
 
-A worker process is made by `make_worker(slot)`, once; it then takes one item after another. When a
-worker dies, its item is tried again in a new one; an item that ends two workers is handed back as
-failed, with the reason, and the others go on.
+A worker process is made once by `make_worker(slot)` and then takes one item after another. When a
+worker dies, its item is tried again in a new one. An item that ends two workers is returned as a
+Failure with the reason, and the others go on.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(frozen=True)
 class Failure:
-    """An item that no worker could finish, and why."""
+    """An item that no worker could finish."""
 
+    #: Why, as a sentence.
     reason: str
 
 
 def run_all(
     items: Sequence[Item], work: Work[Item, Outcome], workers: int
 ) -> Iterator[tuple[Item, Outcome | Failure]]:
-    """Yield each item with its outcome, as they are finished. Closing this stops all workers."""
+    """Yield each item with its outcome once it is finished. Closing this stops all workers."""
     waiting = deque((item, 1) for item in items)
     pool: list[GradingProcess[Item]] = []
     try:
@@ -66,7 +67,7 @@ def _hand_out(process: GradingProcess[Item], waiting: deque[tuple[Item, int]]) -
 
 
 class Solo(Generic[Item, Outcome]):
-    """One worker that is kept from item to item, for callers that have their own order of items."""
+    """One worker kept from item to item, for callers that choose the order of items themselves."""
 
     def __init__(self, work: Work[Item, Outcome], slot: int) -> None:
         self._work = work
@@ -75,7 +76,7 @@ class Solo(Generic[Item, Outcome]):
         self._closed = False
 
     def do(self, item: Item) -> Outcome | Failure:
-        """Return what came of the item, after as many tries as `run_all` gives it."""
+        """Return the item's outcome, after at most `TRIES` tries."""
         for tries in range(1, TRIES + 1):
             self._process.hand(item, tries)
             first_ready([self._process])
@@ -93,14 +94,14 @@ class Solo(Generic[Item, Outcome]):
         return Failure(outcome.reason)
 
     def close(self) -> None:
-        """End the worker; what it is in the middle of, in another thread's `do`, is given up."""
+        """End the worker, and give up an item that another thread's `do` waits for."""
         with self._lock:
             self._closed = True
             self._process.give_up()
 
 
 def alone(function: Callable[[Item], Outcome], item: Item) -> Outcome | Failure:
-    """Return what the function makes of the item, in a process of its own, within its bounds."""
+    """Return `function(item)`, computed in a bounded process of its own."""
     with closing(Solo(Work(partial(_only, function)), slot=0)) as solo:
         return solo.do(item)
 

@@ -1,4 +1,4 @@
-"""The name that somebody most likely meant, where the one given is misspelt."""
+"""Suggests the name that a misspelt one was probably meant to be."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["did_you_mean"]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ` Did you mean X?`, a sentence to end a message with; empty if no name is near.
+    """Return ` Did you mean X?` to append to a message; empty if no known name is close.
 
-    A lab may be meant by its number alone, the part before the underscore.
+    A lab may also be named by its number alone, the part before the underscore.
 
     >>> did_you_mean("grde", ["grade", "export"]), did_you_mean("lab1", ["lab01_formats"])
     (' Did you mean grade?', ' Did you mean lab01_formats?')

@@ -1,4 +1,4 @@
-"""The one way text leaves for a terminal or a log, no matter who wrote it."""
+"""Prints text on a terminal or into a log safely, whoever wrote it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _KEPT = "\n\t"
 
 
 def say(*texts: str, to: TextIO | None = None) -> None:
-    """Print each text on lines of its own, to standard output if nothing else is said."""
+    """Print each text on lines of its own, by default to standard output."""
     for text in texts:
         print(shown(text), file=to or sys.stdout, flush=True)
 
 
 def shown(text: str) -> str:
-    r"""Return the text with all that a terminal would act on as escapes, which can be read.
+    r"""Return the text with everything that a terminal would act on shown as escapes.
 
-    Those are control characters, 8-bit ones too, what turns the direction of writing around, what
-    has no width, and halves of characters, which cannot be written at all.
+    That covers control characters (8-bit ones too), characters that reverse the writing direction,
+    zero-width characters, and unpaired surrogates, which can't be written at all.
 
     >>> print(shown("a\x1b]52;c;bHM=\x07b"))
     a\x1b]52;c;bHM=\x07b
@@ -32,5 +32,5 @@ def shown(text: str) -> str:
 
 
 def _is_harmless(character: str) -> bool:
-    # A blank such as the no-break space is not printable to Python.
+    # Python counts blanks such as the no-break space as not printable.
     return character.isprintable() or character in _KEPT or category(character) == "Zs"

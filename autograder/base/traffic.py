@@ -1,4 +1,4 @@
-"""Bytes that a student's processes send and write, read from outside through /proc."""
+"""Counts bytes that a student's processes send and write, from outside through /proc."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 
 __all__ = ["sent_bytes", "written_bytes"]
 
-_SENT = 8  # of an interface's sixteen counters
+_SENT = 8  # index among an interface's sixteen counters
 
 
 def sent_bytes(pid: int) -> int | None:
-    """Return the bytes that were sent over the loopback interface of a process's own network.
+    """Return the bytes sent over the loopback interface of a process's own network.
 
-    They count from the network's making on, for all processes in it, the packets' headers and
-    acknowledgements included. None if that is the grader's network too, or the process is gone.
+    They count since the network was created, for all processes in it, packet headers and
+    acknowledgements included. None if it is the grader's own network, or the process is gone.
     """
     try:
         if Path(f"/proc/{pid}/ns/net").samefile("/proc/self/ns/net"):
@@ -36,8 +36,8 @@ def counters(line: str) -> list[int]:
 def written_bytes(pid: int) -> int | None:
     """Return the bytes that a process has written to files, pipes and connections.
 
-    gloo writes what it sends, as do Python's files; what send() and sendmsg() take doesn't count
-    (proc(5), wchar). None if the grader may not know. Raises ProcessLookupError if it is gone.
+    This includes what gloo and Python's files write, but not send() and sendmsg() (proc(5), wchar).
+    None if the grader may not read it. Raises ProcessLookupError if the process is gone.
     """
     try:
         lines = Path(f"/proc/{pid}/io").read_text().splitlines()

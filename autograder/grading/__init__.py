@@ -1,1 +1,1 @@
-"""One submission in, one result out."""
+"""Grades one submission: a submission in, a result out."""

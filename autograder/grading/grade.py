@@ -1,41 +1,42 @@
-"""Grades one submission: its cells and probes run, its answers judged, one Result out."""
+"""Grades one submission: runs its cells and probes, judges the answers, returns one Result."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from autograder.base.limits import Allowance
 from autograder.content.provenance import asked_of
-from autograder.grading.alone import alone, together
-from autograder.grading.run import LOST, Run, collect, collect_alone
+from autograder.grading.plans import plan_alone, plan_together
+from autograder.grading.run import NOT_RUN, Run, collect, collect_alone
 from autograder.model.banned_uses import banned_uses
-from autograder.model.definitions import forget
-from autograder.model.judge import could_not_judge, draw, findings, judge_safely, refuse
+from autograder.model.definitions import clear_cache
+from autograder.model.judge import could_not_judge, draw, judge_answer, judge_safely, refuse
 from autograder.model.note import Note
 from autograder.model.result import Result
 from autograder.model.submission import RunCell, Submission
 from autograder.model.task import Answer, Case, Lab, Task, Verdict
 from autograder.sandbox.host.sandbox import Sandbox
 
-__all__ = ["Graded", "grade", "judge_run", "with_outputs"]
+__all__ = ["Graded", "add_outputs", "grade", "judge_run"]
 
-_HELD_BACK = 0.25  # of what a submission may use, for exercises that are run once more, alone
+_HELD_BACK = 0.25  # share of the allowance reserved for exercises that run again alone
 
 Solutions = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Graded:
-    """One submission's result, the answers that it was judged on, and to what, by task.
+    """One submission's result, and the answers that it rests on."""
 
-    `asked` has a digest of what each task's answers are answers to: its probe and its inputs.
-    """
-
+    #: The result.
     result: Result
+    #: The answers by task.
     answers: Mapping[str, Sequence[Answer]]
+    #: By task, the digest of its probe and inputs, to tell which questions the answers are to.
     asked: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -53,14 +54,14 @@ def grade(
 ) -> Graded:
     """Run a submission's cells and its tasks' probes in `sandbox`, and judge the answers.
 
-    An exercise that is not right with all that the notebook has beside it is run once more without
-    that, and gets what it earns then if this is more. `solutions` are the sources of the reference
-    solutions, by task; of these, what the exercise builds on stands in the place of the student's.
+    An exercise that isn't correct runs once more without the student's other exercises, and keeps
+    the better score. `solutions` are the sources of the reference solutions by task; in that second
+    run, those that the exercise builds on replace the student's.
     """
     try:
         return _grade(lab, submission, sandbox, secret, solutions or {})
     finally:
-        forget()
+        clear_cache()
 
 
 def _grade(
@@ -85,14 +86,20 @@ def _grade(
             task = doubtful.pop(0)
             first = answers[task.id], verdicts[task.id]
             answers[task.id], verdicts[task.id] = _run_alone(
-                task, waiting[task.id], first, submission, sandbox, left, solutions
+                task,
+                waiting[task.id],
+                first,
+                submission=submission,
+                sandbox=sandbox,
+                left=left,
+                solutions=solutions,
             )
     result = Result(
         student=submission.student,
         lab=lab.name,
         end="graded",
         verdicts=tuple(verdicts[task.id] for task in lab.tasks),
-        notebook=with_outputs(submission, run),
+        notebook=add_outputs(submission, run),
         notes=(*submission.notes, *(Note("sandbox", said) for said in sandbox.notes)),
         isolated=sandbox.isolated,
         release=submission.release,
@@ -129,29 +136,33 @@ def _run_alone(
     task: Task,
     cases: Sequence[Case],
     first: tuple[list[Answer], Verdict],
+    *,
     submission: Submission,
     sandbox: Sandbox,
     left: Allowance,
     solutions: Solutions,
 ) -> tuple[list[Answer], Verdict]:
-    """Run an exercise that is not right once more without the others; what counts of both runs."""
+    """Run an exercise that isn't correct once more without the others; return the better run."""
     answers, verdict = first
     if any(answer.doubt and not answer.memory for answer in answers):
-        return first  # this machine enforces no budgets, whatever else is left out
-    plan = alone(task, submission, solutions)
+        return first  # this machine enforces no budgets, so a second run can't help
+    plan = plan_alone(task, submission, solutions)
     if plan is None and any(answer.is_held_against for answer in answers):
-        plan = together([task], submission.cells)
+        plan = plan_together([task], submission.cells)
     if plan is None:
         return first
+    collect_more = partial(
+        collect_alone, task, cases, answers, plan=plan, submission=submission, sandbox=sandbox
+    )
     if verdict.status != "could_not_judge":
         telling = _telling_cases(task, cases, answers)
-        run = collect_alone(task, cases, answers, plan, submission, sandbox, left, [*telling])
+        run = collect_more(left=left, numbers=[*telling])
         if not _may_gain(task, cases, telling, run):
             return first
-    run = collect_alone(task, cases, answers, plan, submission, sandbox, left)
-    again = [run.answers[task.id].get(n, Answer(lost=LOST)) for n in range(len(cases))]
+    run = collect_more(left=left)
+    again = [run.answers[task.id].get(n, Answer(lost=NOT_RUN)) for n in range(len(cases))]
     again, second = judge_run(task, cases, again, run.busy)
-    # A doubt may turn out plainly wrong without the others, but a missing answer settles nothing.
+    # A doubtful answer may prove incorrect without the others, but a missing one settles nothing.
     settled = second.status != "could_not_judge" and not any(a.lost is not None for a in again)
     counts = (
         second.points > verdict.points
@@ -164,13 +175,13 @@ def _run_alone(
 def _telling_cases(
     task: Task, cases: Sequence[Case], answers: Sequence[Answer]
 ) -> dict[int, dict[str, float]]:
-    """The cases that hold each lost part down the most: what they left of it, by number and part.
+    """The cases that limit each lost part the most: the points they left, by number and part.
 
-    As long as these say the same, nothing is to be gained.
+    Unless the answers to these change, the second run can't gain anything.
     """
     least: dict[str, tuple[float, int]] = {}
     for number, (case, answer) in enumerate(zip(cases, answers, strict=True)):
-        for part, finding in findings(task, case, answer).items():
+        for part, finding in judge_answer(task, case, answer).items():
             if not finding.ok:
                 least[part] = min(least.get(part, (math.inf, 0)), (finding.points, number))
     telling: dict[int, dict[str, float]] = {}
@@ -182,8 +193,8 @@ def _telling_cases(
 def _may_gain(
     task: Task, cases: Sequence[Case], telling: Mapping[int, Mapping[str, float]], run: Run
 ) -> bool:
-    """Whether a part that was lost is held down no more by the case that held it down the most."""
-    answers = [run.answers[task.id].get(number, Answer(lost=LOST)) for number in telling]
+    """Whether a lost part is no longer limited by the case that limited it the most."""
+    answers = [run.answers[task.id].get(number, Answer(lost=NOT_RUN)) for number in telling]
     verdict = judge_safely(task, [cases[number] for number in telling], answers)
     left = {part: points for lost in telling.values() for part, points in lost.items()}
     gains = any(verdict.earned[part] > points for part, points in left.items())
@@ -195,23 +206,23 @@ _NEEDS_GPU = (
     "your total."
 )
 _NEEDS_NAMESPACES = (
-    "In this exercise processes talk to each other, and the machine that graded cannot keep them "
-    "apart from other submissions'. It takes one with Linux namespaces. Its points are left out of "
-    "your total."
+    "In this exercise processes talk to each other, and the machine that graded can't keep them "
+    "apart from other submissions'. It needs a machine with Linux namespaces. Its points are left "
+    "out of your total."
 )
 _TOO_DEEP = (
-    "The grader could not read your code: an expression in it is nested too deep. A person will "
-    "look at it."
+    "The grader couldn't read your code: an expression in it is nested too deep. An instructor "
+    "will look at it."
 )
 
 
 def judge_run(
     task: Task, cases: Sequence[Case], answers: Sequence[Answer], busy: str
 ) -> tuple[list[Answer], Verdict]:
-    """Return the answers, and the verdict on them.
+    """Return the answers and the verdict on them.
 
-    `busy` says why some of the notebook did not run. What is not right may then lack that, which
-    is no mistake of the student's.
+    `busy` says why some of the notebook didn't run. An answer that isn't correct may then lack that
+    part, which isn't the student's mistake.
     """
     verdict = judge_safely(task, cases, answers)
     if busy and verdict.status in ("wrong", "partly"):
@@ -221,8 +232,8 @@ def judge_run(
 
 
 def _explain(task: Task, run: Run, cells: Sequence[RunCell], count: int) -> list[Answer]:
-    """A task's answers; where one is missing because its cell failed, they say that instead."""
-    lost = Answer(lost=LOST)
+    """A task's answers; an answer missing because its cell failed says so."""
+    lost = Answer(lost=NOT_RUN)
     answers = [run.answers[task.id].get(index, lost) for index in range(count)]
     trouble = _trouble(task, run, cells)
     if trouble is None:
@@ -248,8 +259,8 @@ def _trouble(task: Task, run: Run, cells: Sequence[RunCell]) -> str | None:
     return None
 
 
-def with_outputs(submission: Submission, run: Run) -> dict[str, Any]:
-    """Return the submission's notebook with the outputs of the run."""
+def add_outputs(submission: Submission, run: Run) -> dict[str, Any]:
+    """Return the submission's notebook with the run's outputs."""
     cells = list(submission.notebook["cells"])
     for index, outputs in run.outputs.items():
         cells[index] = {**cells[index], "outputs": outputs}

@@ -1,8 +1,8 @@
-"""What a run imports: given imports that nothing uses left out, and what to import beforehand.
+"""Finds the imports that a run needs: drops unused given imports, lists modules to preload.
 
-A lab's setup cell imports for the whole lab, demonstrations included, and these don't run. To
-import torch takes longer than all else in grading a lab that needs none. Source text is read and
-nothing runs.
+A lab's setup cell imports for the whole lab, including demonstrations, which don't run. Importing
+torch takes longer than grading a lab that doesn't need it. This module reads source text and runs
+nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from autograder.model.submission import RunCell
 
 __all__ = ["WITHOUT_TORCH", "modules_of", "needed", "needs_torch"]
 
-#: Modules of peakmem, and folders of them, that load no torch.
+#: Modules and folders of peakmem that don't load torch.
 WITHOUT_TORCH = (
     "peakmem.core",
     "peakmem.errors",
@@ -36,19 +36,20 @@ WITHOUT_TORCH = (
     "peakmem.units",
 )
 
-# What may be imported before a fork: no thread is running and no file open after that.
+# Modules that may be imported before a fork: they leave no thread running and no file open.
 _FORKABLE = ("matplotlib", "numpy", "pandas", "peakmem", "scipy", "sympy", "torch", "tqdm")
 
-# With these a cell may use a name without its standing there.
+# With these a cell may use a name that its source doesn't mention.
 _USES_UNSEEN = frozenset({"eval", "exec", "globals", "locals", "vars", "get_ipython"})
 _WORD = re.compile(r"\w+")
 _MAGIC = re.compile(r"^\s*[%!?]", re.MULTILINE)
 
 
 def needed(cells: Sequence[RunCell], names: Collection[str] = ()) -> list[RunCell]:
-    """Return the cells, given imports and functions blanked that no other code and no name uses.
+    """Return the cells with unused given imports and functions blanked.
 
-    Lines keep their numbers. In a cell that can't be read, every word counts as a name.
+    Names in `names` count as used. Line numbers stay the same. In a cell that doesn't parse, every
+    word counts as a use.
     """
     setups = [cell for cell in cells if cell.kind == "given" and cell.task is None]
     used = set(names)
@@ -81,7 +82,7 @@ def modules_of(sources: Iterable[str]) -> tuple[str, ...]:
 
 
 def needs_torch(modules: Iterable[str]) -> bool:
-    """Tell whether these modules, or what such a module holds, may load torch."""
+    """Tell whether importing these modules may load torch."""
     return any(
         name.partition(".")[0] == "torch"
         or (name.startswith("peakmem.") and not name.startswith(WITHOUT_TORCH))
@@ -90,7 +91,7 @@ def needs_torch(modules: Iterable[str]) -> bool:
 
 
 def _imported(node: ast.stmt) -> Iterator[str]:
-    """The names of modules in a statement's imports, and of what may be one."""
+    """The modules that a statement imports, and the imported names that may be modules."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Import):
             yield from (alias.name for alias in inner.names)
@@ -100,7 +101,7 @@ def _imported(node: ast.stmt) -> Iterator[str]:
 
 
 def _may_go(statement: Statement, others: Iterable[Statement]) -> bool:
-    """Whether a statement does nothing but bind names, on lines of its own."""
+    """Whether a statement only binds names, on lines of its own."""
     node = statement.node
     if isinstance(node, DEFINITIONS):
         binds_only = not node.decorator_list and not isinstance(node, ast.ClassDef)

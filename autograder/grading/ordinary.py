@@ -1,7 +1,7 @@
 """Runs one submission of an ordinary nbgrader assignment in the sandbox, and scores it.
 
-The tests run in the student's process, as nbgrader has it, so a student who wants to can forge
-what they show. What is safe from the student is everything else: see `docs/threat_model.md`.
+The tests run in the student's process, as in nbgrader, so a determined student can forge their
+outputs. Everything else is safe from the student: see `docs/threat_model.md`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from autograder.content.provenance import asked_of
-from autograder.grading.grade import Graded, judge_run, with_outputs
-from autograder.grading.run import LOST, Run, collect
+from autograder.grading.grade import Graded, add_outputs, judge_run
+from autograder.grading.run import NOT_RUN, Run, collect
 from autograder.grading.unanswered import NO_ANSWER
 from autograder.model.judge import draw
 from autograder.model.note import Note
@@ -32,14 +32,14 @@ from autograder.sandbox.host.sandbox import Sandbox
 
 __all__ = ["grade_ordinary", "tasks_of"]
 
-_POINTS = "points"  # the one part that a test has
-_KEPT = 4000  # characters of an output that a score rests on
+_POINTS = "points"  # the only part of a test
+_KEPT = 4000  # characters kept of an output that a score rests on
 
 Json = dict[str, Any]
 
 
 def tasks_of(assignment: Assignment, rules: Rules) -> tuple[Task, ...]:
-    """Return a task for each test of an assignment: its answer is what the test's cell shows."""
+    """Return a task for each test of an assignment; its answer is the output of the test's cell."""
     return tuple(
         _task(full_name(sheet.name, question.id, alone=assignment.alone), question, rules)
         for sheet in assignment.sheets
@@ -56,11 +56,11 @@ def grade_ordinary(
     start: Callable[[], Sandbox],
     secret: bytes,
 ) -> Graded:
-    """Grade the notebooks that a student handed in; each runs in a process of its own.
+    """Grade a student's notebooks, each in a process of its own.
 
-    The files handed in with them lie in its working directory. A cell that takes the process with
-    it costs only itself: the rest is run again in a fresh process, without it. Raises Quarantine
-    where a notebook cannot be read as the assignment's.
+    The submitted files are in its working directory. A cell that kills the process costs only
+    itself: the rest runs again in a fresh process without it. Raises Quarantine if a notebook can't
+    be read as the assignment's.
     """
     taken = {
         sheet.name: _take_in(student, assignment, sheet, handed)
@@ -79,7 +79,13 @@ def grade_ordinary(
             if question.points > 0 and not question.by_person:
                 answers[name] = [_answer(sheet, question, submission, run)]
             elif question.points > 0 and (why := _unanswered(sheet, question, submission)):
-                by_hand[name] = Verdict(name, UNANSWERED, {_POINTS: 0.0}, question.points, why)
+                by_hand[name] = Verdict(
+                    task=name,
+                    status=UNANSWERED,
+                    earned={_POINTS: 0.0},
+                    max_points=question.points,
+                    message=why,
+                )
         if submission is not None and run is not None:
             notebooks[sheet.name] = _shown(sheet, submission, run, rules)
     verdicts: dict[str, Verdict] = {}
@@ -122,7 +128,8 @@ def _judge(question: Question, rules: Rules, _: Case, answer: Answer) -> dict[st
     if state == "missing":
         return {_POINTS: Finding(False, answer.value["why"])}
     if state == DELETED and rules.deleted_tests_wait:
-        return {_POINTS: Finding(False, doubt="This test was deleted. A person will look at it.")}
+        doubt = "This test was deleted. An instructor will look at it."
+        return {_POINTS: Finding(False, doubt=doubt)}
     found = score(outputs, question.points, rules)
     hidden = frozenset() if rules.show_hidden_tests else question.hidden
     said = without(hidden, found.said)
@@ -141,12 +148,12 @@ def _take_in(student: str, assignment: Assignment, sheet: Sheet, handed: Content
             raise
         raise Quarantine(f"{sheet.name}.ipynb: {refusal}") from None
     return Submission(
-        student,
-        assignment.name,
-        raw,
-        notebook,
-        to_run,
-        (*notes, *repairs),
+        student=student,
+        lab=assignment.name,
+        raw=raw,
+        notebook=notebook,
+        cells=to_run,
+        notes=(*notes, *repairs),
         files=handed.files,
     )
 
@@ -154,9 +161,9 @@ def _take_in(student: str, assignment: Assignment, sheet: Sheet, handed: Content
 def _answer(
     sheet: Sheet, question: Question, submission: Submission | None, run: Run | None
 ) -> Answer:
-    """What the test's cell showed, or why it showed nothing."""
+    """The outputs of the test's cell, or why there are none."""
     if submission is None or run is None:
-        why = f"{sheet.name}.ipynb was not handed in."
+        why = f"{sheet.name}.ipynb wasn't submitted."
         return Answer({"state": "missing", "why": why, "outputs": []})
     index, cell = _place(submission.notebook, question.id)
     state = DELETED if DELETED in cell["metadata"] else "run"
@@ -165,24 +172,24 @@ def _answer(
     if index in run.lost_cells:
         return Answer(lost=run.lost_cells[index])
     if index not in run.outputs:
-        return Answer(lost=LOST)
+        return Answer(lost=NOT_RUN)
     return Answer({"state": state, "outputs": [_kept(o) for o in run.outputs[index]]})
 
 
 def _unanswered(sheet: Sheet, question: Question, submission: Submission | None) -> str:
-    """Why a manual answer earns nothing unread; empty where an instructor has to read it."""
+    """Why a manual answer earns nothing unread; empty if an instructor has to read it."""
     if submission is None:
-        return f"{sheet.name}.ipynb was not handed in."
+        return f"{sheet.name}.ipynb wasn't submitted."
     if question.source is None:
         return ""
     _, cell = _place(submission.notebook, question.id)
-    # An answer to a cell that was deleted may stand elsewhere.
+    # The answer to a deleted cell may be elsewhere.
     untouched = cell["source"] == question.source and DELETED not in cell["metadata"]
     return NO_ANSWER if untouched else ""
 
 
 def _place(notebook: Json, grade_id: str) -> tuple[int, Json]:
-    """Where the cell of this name is; `restore` sees to it that there is one."""
+    """The index and the cell with this grade_id, which `restore` guarantees to exist."""
     return next(
         (index, cell)
         for index, cell in enumerate(notebook["cells"])
@@ -191,10 +198,10 @@ def _place(notebook: Json, grade_id: str) -> tuple[int, Json]:
 
 
 def _kept(output: Json) -> Json:
-    """What of an output a score may rest on."""
+    """The parts of an output that a score may rest on."""
     kind = output["output_type"]
     if kind == "stream":
-        return {**output, "text": output["text"][-_KEPT:]}  # what unittest found stands last
+        return {**output, "text": output["text"][-_KEPT:]}  # unittest reports at the end
     if kind == "error":
         trace = [line[:_KEPT] for line in output["traceback"][:20]]
         return {**output, "evalue": output["evalue"][:_KEPT], "traceback": trace}
@@ -204,7 +211,7 @@ def _kept(output: Json) -> Json:
 
 def _shown(sheet: Sheet, submission: Submission, run: Run, rules: Rules) -> Json:
     """The notebook as it ran, for people to read."""
-    notebook = with_outputs(submission, run)
+    notebook = add_outputs(submission, run)
     tests = {question.id: question.source for question in sheet.questions if question.hidden}
     own = "\n".join(cell.source for cell in submission.cells if cell.kind != "check")
     for cell in notebook["cells"]:
@@ -218,7 +225,7 @@ def _shown(sheet: Sheet, submission: Submission, run: Run, rules: Rules) -> Json
 
 def _notes(assignment: Assignment, taken: Mapping[str, Submission]) -> tuple[Note, ...]:
     missing = [sheet.name for sheet in assignment.sheets if sheet.name not in taken]
-    notes = [Note("repair", f"{name}.ipynb was not handed in.") for name in missing]
+    notes = [Note("repair", f"{name}.ipynb wasn't submitted.") for name in missing]
     for name, submission in taken.items():
         before = "" if assignment.alone else f"{name}.ipynb: "
         notes += [replace(note, text=before + note.text) for note in submission.notes]

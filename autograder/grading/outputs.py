@@ -1,4 +1,4 @@
-"""Keeps what a cell showed, made safe and within bounds."""
+"""Bounds the outputs of a notebook's cells, and makes them safe."""
 
 from __future__ import annotations
 
@@ -13,36 +13,38 @@ from autograder.base.limits import OUTPUT_BYTES
 
 __all__ = ["Kept", "error_output"]
 
-_MAX_TAGS = 200_000  # signs < in the outputs of all cells: HTML is cleaned, which takes time
-_MAX_OUTPUTS = 300  # of one cell
+_MAX_TAGS = 200_000  # `<` signs in the outputs of all cells, since cleaning HTML takes time
+_MAX_OUTPUTS = 300  # outputs of one cell
 _TOO_MUCH = (
-    f"This cell's output was left out: the outputs of a notebook may take "
-    f"{OUTPUT_BYTES / 2**20:g} MiB together, and hold {_MAX_TAGS:,} tags of HTML."
+    f"This cell's output was left out: the outputs of a notebook may take at most "
+    f"{OUTPUT_BYTES / 2**20:g} MiB together, and hold {_MAX_TAGS:,} HTML tags."
 )
 
 
 @dataclass
 class Kept:
-    """What is left of what all outputs of a notebook may take."""
+    """The remaining allowance for all outputs of a notebook."""
 
+    #: HTML tags.
     tags_left: int = _MAX_TAGS
+    #: Bytes of JSON.
     bytes_left: int = OUTPUT_BYTES
 
     def keep(self, outputs: Sequence[Any]) -> list[dict[str, Any]]:
-        """Return a cell's outputs, or one that says that they were too much."""
+        """Return a cell's outputs; if they are too large, a single one that says so."""
         kept: list[dict[str, Any]] = []
         left = self.bytes_left
         for output in outputs[:_MAX_OUTPUTS]:
             try:
                 text = json.dumps(output)
             except (TypeError, ValueError):
-                continue  # no output that the recorder makes
+                continue  # the recorder makes no such output
             self.tags_left -= text.count("<")
             if len(text) > left or self.tags_left < 0:
                 return [error_output("TooMuchOutput", _TOO_MUCH)]
             if isinstance(output, Mapping):
                 kept.append(safe_output(json.loads(text)))
-                left -= len(html.escape(json.dumps(kept[-1])))  # what it takes wherever it is kept
+                left -= len(html.escape(json.dumps(kept[-1])))  # its size wherever it is stored
         if left < 0:
             return [error_output("TooMuchOutput", _TOO_MUCH)]
         self.bytes_left = left

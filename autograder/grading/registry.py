@@ -1,20 +1,21 @@
-"""Finds what a course gives to grade, by name: labs with Tasks, and ordinary assignments.
+"""Finds a course's labs by name: labs with Tasks, and ordinary assignments.
 
-Both are graded by the same commands, and all that follows a grade is the same for both.
+The same commands grade both, and everything after grading treats them alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from autograder import content
 from autograder.base.course import COURSE, Course
 from autograder.base.spelling import did_you_mean
+from autograder.grading.course_lab import CourseLab, Start
 from autograder.grading.grade import Graded, grade
 from autograder.grading.imports import modules_of, needed, needs_torch
 from autograder.grading.ordinary import grade_ordinary, tasks_of
@@ -27,66 +28,16 @@ from autograder.notebooks.intake import read_handed, take_in_bytes
 from autograder.notebooks.questions import source_notebook
 from autograder.notebooks.released import read_release, release_of, solution_sources, task_of
 from autograder.notebooks.supplementary_files import read_beside
-from autograder.sandbox.host.sandbox import Sandbox
 from peakmem.labs.session import HIDDEN_MODULES
 
-__all__ = ["CourseLab", "OrdinaryLab", "TaskLab", "find_lab", "find_task", "lab_named", "lab_names"]
-
-# Returns the sandbox, prepared for notebooks that need torch or for those that don't.
-Start = Callable[[bool], Sandbox]
-
-
-class CourseLab(Protocol):
-    """What grading needs of a lab.
-
-    `notebooks` are the names of the files that a student hands in, without .ipynb. `hides` are
-    modules that cannot be imported in the sandbox; `files` are shown beside the notebook there.
-    `preload` are modules that all graders of it need, `imports` those that its notebooks import.
-    `measured` tells whether it has a measured task, `ranks` whether one whose processes talk.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def tasks(self) -> tuple[Task, ...]: ...
-    @property
-    def notebooks(self) -> tuple[str, ...]: ...
-    @property
-    def hides(self) -> tuple[str, ...]: ...
-    @property
-    def files(self) -> Mapping[str, Path] | None: ...
-    @property
-    def preload(self) -> tuple[str, ...]: ...
-    @property
-    def imports(self) -> tuple[str, ...]: ...
-    @property
-    def measured(self) -> bool: ...
-    @property
-    def ranks(self) -> bool: ...
-
-    def prepare(self) -> None:
-        """Read all that grading needs; FileNotFoundError, with the remedy, for what is missing."""
-
-    def read(self, path: Path) -> Contents:
-        """Return what a student handed in; `path` is one that `find_submissions` listed.
-
-        Raises Quarantine where the notebooks are not there, or are not plain files.
-        """
-        ...
-
-    def grade(self, student: str, handed: Contents, start: Start, secret: bytes) -> Graded:
-        """Grade what a student handed in, in the sandbox that `start` returns.
-
-        Raises Quarantine where the notebooks cannot be read as this lab's.
-        """
-        ...
+__all__ = ["OrdinaryLab", "TaskLab", "find_lab", "find_task", "lab_named", "lab_names"]
 
 
 @dataclass(frozen=True)
 class TaskLab:
-    """A lab whose Tasks ask the student's process for values, and judge them outside of it.
+    """A lab whose Tasks ask the student's process for values and judge them outside it.
 
-    The Tasks are loaded on first use: some import torch.
+    The Tasks are loaded on first use, because some import torch.
     """
 
     name: str
@@ -95,7 +46,7 @@ class TaskLab:
     measured = True  # every lab has a leak to find
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TaskLab, (self.name, self.course)  # a worker reads the rest itself
+        return TaskLab, (self.name, self.course)  # a worker reads the rest again itself
 
     @cached_property
     def lab(self) -> Lab:
@@ -128,12 +79,12 @@ class TaskLab:
 
     @property
     def _reference(self) -> list[RunCell]:
-        """The cells that run of the notebook with the reference solutions."""
+        """The code cells that run of the notebook with the reference solutions."""
         return [
             RunCell(
-                cell.index,
-                self._solutions.get(task, cell.cell.source),
-                "given" if cell.role == "given" else "solution",
+                index=cell.index,
+                source=self._solutions.get(task, cell.cell.source),
+                kind="given" if cell.role == "given" else "solution",
             )
             for cell in read_release(self._release).cells
             if cell.cell.kind == "code" and cell.runs_as_released
@@ -154,14 +105,14 @@ class TaskLab:
 
     @cached_property
     def _solutions(self) -> dict[str, str]:
-        """The sources of the reference solutions, by task; empty where the course has none here."""
+        """The reference solutions' sources by task; empty if the course has none here."""
         with suppress(FileNotFoundError):
             return solution_sources(source_notebook(self.name, self.course))
         return {}
 
     def prepare(self) -> None:
         """Read the released notebook, and the solutions."""
-        _ = self._release, self._solutions  # which are read on first use
+        _ = self._release, self._solutions  # reads both
 
     def read(self, path: Path) -> Contents:
         return Contents(read_handed(path, self.notebooks))
@@ -169,7 +120,7 @@ class TaskLab:
     def grade(self, student: str, handed: Contents, start: Start, secret: bytes) -> Graded:
         raw = handed.notebooks[self.name]
         submission = take_in_bytes(student, self.name, raw, self._release)
-        sandbox = start(self._needs_torch(submission))  # it gets ready while the tasks are loaded
+        sandbox = start(self._needs_torch(submission))  # it starts while the tasks are loaded
         graded = grade(self.lab, submission, sandbox, secret, self._solutions)
         blank = unanswered(submission.notebook, self._release)
         verdicts = (*graded.result.verdicts, *blank)
@@ -216,7 +167,7 @@ class OrdinaryLab:
         return self.assignment.files
 
     def prepare(self) -> None:
-        """All is read already."""
+        """Do nothing: everything has been read already."""
 
     def read(self, path: Path) -> Contents:
         notebooks = read_handed(path, self.notebooks)
@@ -232,14 +183,14 @@ class OrdinaryLab:
 
 
 def lab_names(course: Course = COURSE) -> list[str]:
-    """Return the names of all that the course has to grade, in order."""
+    """Return the names of all labs and assignments of the course, in order."""
     return course.assignments() or content.lab_names()
 
 
 def find_lab(name: str, course: Course = COURSE, rules: Rules = SANE) -> CourseLab:
-    """Return the lab or the assignment of this name; ValueError, with those there are, else.
+    """Return the lab or the assignment of this name; `rules` score an ordinary assignment.
 
-    `rules` are what an ordinary assignment is scored by.
+    Raises ValueError, listing the course's labs, if there is none.
     """
     if content.has_tasks(name):
         return TaskLab(name, course)
@@ -249,17 +200,17 @@ def find_lab(name: str, course: Course = COURSE, rules: Rules = SANE) -> CourseL
 
 
 def lab_named(word: str, course: Course = COURSE) -> str:
-    """Return the name of the lab that is named so, or alone begins so: `lab01` of `lab01_formats`.
+    """Return the full name of a lab, given that name or a unique start: `lab01`.
 
-    A lab whose source is not built yet counts too. ValueError, with the labs there are, if there
-    is no such lab, or several.
+    Labs whose source isn't built yet count too. Raises ValueError, listing the course's labs, if
+    none or several match.
     """
     known = sorted({*lab_names(course), *(path.stem for path in course.sources.glob("lab*.py"))})
     if word in known or content.has_tasks(word):
         return word
     begun = [name for name in known if word and name.startswith(word)]
     if len(begun) > 1:
-        raise ValueError(f"{word!r} may be any of the labs {', '.join(begun)}; give more of it")
+        raise ValueError(f"{word!r} matches the labs {', '.join(begun)}; type more of the name")
     if not begun:
         raise _unknown(word, known, course)
     return begun[0]
@@ -268,19 +219,22 @@ def lab_named(word: str, course: Course = COURSE) -> str:
 def _unknown(name: str, known: Sequence[str], course: Course) -> ValueError:
     return ValueError(
         f"there is no lab named {name!r} in {course}; the labs are {', '.join(known)}. "
-        f"Those of another course: `autograder --course COURSE ...`.{did_you_mean(name, known)}"
+        f"For another course: `autograder --course COURSE ...`.{did_you_mean(name, known)}"
     )
 
 
 def find_task(name: str, course: Course = COURSE, rules: Rules = SANE) -> tuple[CourseLab, Task]:
-    """Return the task of this name, and its lab; ValueError, with the names there are, else.
+    """Return the task of this name, and its lab.
 
-    A test of an ordinary assignment is named after it, `ps1/q1`.
+    A test of an ordinary assignment is named with its assignment: `ps1/q1`. Raises ValueError,
+    listing the names that exist, if there is none.
     """
     lab_name, slash, task_id = name.partition("/")
     there = course.assignments()
     if there and lab_name not in there and not any(map(content.has_tasks, there)):
-        raise ValueError(f"{name!r} names no test: put its assignment before it, {there[0]}/...")
+        raise ValueError(
+            f"{name!r} isn't a test's name; put its assignment before it: {there[0]}/..."
+        )
     if not slash or content.has_tasks(lab_name):
         return find_lab(content.lab_of(name).name, course), content.find_task(name)
     lab = find_lab(lab_name, course, rules)

@@ -1,7 +1,7 @@
-"""Runs a submission's cells and its tasks' probes, in as many processes as that takes.
+"""Runs a submission's cells and its tasks' probes, in as many processes as needed.
 
-A cell or a probe that takes the process with it costs only itself: the rest is run again in a
-fresh process, without it.
+A cell or a probe that kills its process costs only itself: the rest runs again in a fresh process
+without it.
 """
 
 from __future__ import annotations
@@ -14,48 +14,50 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autograder.base.limits import Allowance, MachineBusy, ProcessLost
-from autograder.grading.alone import Plan, together
 from autograder.grading.imports import needed
 from autograder.grading.outputs import Kept, error_output
+from autograder.grading.plans import Plan, plan_together
 from autograder.model.submission import Submission
 from autograder.model.task import Answer, Case, Task
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import SandboxStudent
 
-__all__ = ["LOST", "Run", "collect", "collect_alone"]
+__all__ = ["NOT_RUN", "Run", "collect", "collect_alone"]
 
-_MAX_TIMED_OUT = 2  # cases of a task that may use up their time; one that loops mostly always does
+_MAX_TIMED_OUT = 2  # cases of a task that may time out; if they do, the others mostly would too
 _LATE = ("TimeLimit", "RanksTimeout")
-LOST = "Your notebook used up its time, or what it may send, before this was run."
+NOT_RUN = "Your notebook used up its time, or what it may send, before this was run."
 
 
 @dataclass
 class Run:
-    """What one submission has shown so far. It outlives the processes that are lost on the way.
+    """Everything one submission has shown so far, across the processes that were lost."""
 
-    `outputs` and `lost_cells`, with the reasons, go by the cell's place in the notebook. Of a cell
-    that ran several times the first outputs are kept. `busy` says why the machine was too busy to
-    run all of it; then what failed may have failed because the rest is missing.
-    """
-
+    #: Outputs by a cell's index; of a cell that ran several times, the first ones.
     outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    #: Why a cell killed its process, by the cell's index.
     lost_cells: dict[int, str] = field(default_factory=dict)
-    answers: dict[str, dict[int, Answer]] = field(default_factory=dict)  # by task, by case
+    #: Answers by task and by the case's number.
+    answers: dict[str, dict[int, Answer]] = field(default_factory=dict)
+    #: Why the machine was too busy to run everything; other failures may then result from that.
     busy: str = ""
+    #: The remaining allowance for outputs.
     kept: Kept = field(default_factory=Kept)
-    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # by task
+    #: Wall time of the probes by task.
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
 @dataclass(frozen=True)
 class _Batch:
-    """Some cases of a task, by their numbers among all of its cases.
+    """Some cases of a task."""
 
-    Once `most_timed_out` of the task's cases have used up their time, no more of them are run.
-    """
-
+    #: The task.
     task: Task
+    #: All of its cases.
     cases: Sequence[Case]
+    #: The indices of those to run.
     numbers: Sequence[int]
+    #: Once this many of the task's cases have timed out, no more of them run.
     most_timed_out: int = _MAX_TIMED_OUT
 
 
@@ -66,21 +68,23 @@ def collect(
     waiting: Mapping[str, Sequence[Case]],
     left: Allowance | None = None,
 ) -> Run:
-    """Run a submission's cells and all waiting cases of `tasks`, starting again after each loss.
+    """Run a submission's cells and all waiting cases of `tasks`, restarting after each loss.
 
     Each task's probe finds the names as they stood at the task's own cell.
     """
     asked = [task for task in tasks if task.id in waiting]
     run = Run(answers={task.id: {} for task in asked})
-    # Fixed cases come last: what is shown of a drawn case that failed cannot tell of them.
+    # Fixed cases come last, so that a drawn case shown to the student can't reveal them.
     todo = [
         _Batch(task, cases, [n for n, case in enumerate(cases) if case.fixed == fixed])
         for fixed in (False, True)
         for task in asked
         for cases in [waiting[task.id]]
     ]
-    plan = _light(together(asked, submission.cells), tasks)
-    _finish(todo, plan, submission.files, sandbox, left or Allowance(sandbox.limits), run)
+    plan = _light(plan_together(asked, submission.cells), tasks)
+    _finish(
+        todo, plan, run, submission.files, sandbox=sandbox, left=left or Allowance(sandbox.limits)
+    )
     return run
 
 
@@ -88,6 +92,7 @@ def collect_alone(
     task: Task,
     cases: Sequence[Case],
     before: Sequence[Answer],
+    *,
     plan: Plan,
     submission: Submission,
     sandbox: Sandbox,
@@ -96,8 +101,8 @@ def collect_alone(
 ) -> Run:
     """Run all cases of one task, or those with these `numbers`, by a plan for this task alone.
 
-    A case that was in doubt `before` has a process of its own: what this task's other cases leave
-    behind does not count as held before it either.
+    A case whose answer `before` was in doubt gets a process of its own, so that memory left behind
+    by the task's other cases doesn't count as held before it.
     """
     run = Run(answers={task.id: {}})
     apart = [number for number, answer in enumerate(before) if answer.is_held_against]
@@ -105,7 +110,8 @@ def collect_alone(
     rest = [number for number in asked if number not in apart]
     for batch in [*([number] for number in apart), rest]:
         todo = [_Batch(task, cases, batch, most_timed_out=1)]
-        _finish(todo, _light(plan, [task]), submission.files, sandbox, left, run)
+        light = _light(plan, [task])
+        _finish(todo, light, run, submission.files, sandbox=sandbox, left=left)
     if plan.has_solutions:
         for number, answer in run.answers[task.id].items():
             run.answers[task.id][number] = replace(answer, beside_solutions=True)
@@ -113,7 +119,7 @@ def collect_alone(
 
 
 def _light(plan: Plan, tasks: Sequence[Task]) -> Plan:
-    """The plan without given imports that nothing uses; as it is for an ordinary assignment."""
+    """The plan without unused given imports; unchanged for an ordinary assignment."""
     names = {name for task in tasks for name in task.defines}
     return replace(plan, cells=needed(plan.cells, names)) if tasks else plan
 
@@ -121,15 +127,16 @@ def _light(plan: Plan, tasks: Sequence[Task]) -> Plan:
 def _finish(
     todo: list[_Batch],
     plan: Plan,
+    run: Run,
     files: Mapping[str, bytes],
+    *,
     sandbox: Sandbox,
     left: Allowance,
-    run: Run,
 ) -> None:
-    """Run the plan's cells and all that is to do, in one process after another."""
+    """Run the plan's cells and all batches, in one process after another."""
     finished = lost = False
-    # Each start but the last one loses a cell or a task, which are not run again. So there are
-    # no more starts than these, and all share one allowance of time.
+    # Each start but the last loses a cell or a task, which isn't run again. So the starts are
+    # bounded by their number, and all share one allowance of time.
     while not finished and left.spent() is None:
         left.use_start()
         student = sandbox.open()
@@ -146,11 +153,11 @@ def _finish(
     if not finished and isinstance(spent := left.spent(), MachineBusy):
         run.busy = str(spent)
     if lost:
-        sandbox.open().close()  # raises where the whole sandbox was lost, by no fault of theirs
+        sandbox.open().close()  # raises if the whole sandbox is gone, which isn't their fault
 
 
 def _run_batches(todo: list[_Batch], student: SandboxStudent, run: Run) -> bool:
-    """Run what is to do, until all is done, or a task takes the process; whether all is done."""
+    """Run batches until all are done, or one kills the process; return whether all are done."""
     lost = False
     while todo and not lost:
         batch = todo.pop(0)
@@ -179,10 +186,9 @@ def _run_cells(plan: Plan, student: SandboxStudent, run: Run) -> None:
 
 
 def _run_cases(batch: _Batch, answers: dict[int, Answer], student: SandboxStudent) -> bool:
-    """Add the answers to a batch of cases; whether that lost the process.
+    """Add the answers to a batch of cases; return whether that lost the process.
 
-    After such a loss, or too many cases that used up their time, the cases that were not run yet
-    fail for the same reason.
+    After a loss, or too many timeouts, the remaining cases fail for the same reason.
     """
     task = batch.task
     for number in batch.numbers:

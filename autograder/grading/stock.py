@@ -1,11 +1,11 @@
 """Runs a task under nbgrader's own `autograde`, in the kernel that ran the student's code.
 
-Nothing is isolated there: a student who wants to can forge the score. Use `autograder grade` for
-work that counts. Stock gives the same points for honest work, so that nbgrader's other tools
-(formgrader, Validate, a course that has only them) go on working.
+Nothing is isolated there, so a determined student can forge the score. Use `autograder grade` for
+work that counts. Stock gives honest work the same points, so that nbgrader's other tools
+(formgrader, Validate, a course that has only them) keep working.
 
-Stock cannot say that it did not judge. Every grade cell counts in its total, so an exercise that
-needs a GPU scores 0 on a machine that has none, where `autograder grade` leaves its points out.
+Stock can't report that it didn't judge. Every grade cell counts in its total, so an exercise that
+needs a GPU scores 0 on a machine without one, where `autograder grade` leaves its points out.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ _SHOWN = 2000  # characters of stderr
 
 
 def score(task_id: str, names: Mapping[str, Any]) -> float:
-    """Grade one task on the names of a notebook, print what there is to say, return the points.
+    """Grade one task on a notebook's names, print the message, and return the points.
 
-    It is the last line of a grade cell, `score("lab01-decode_fp32", globals())`, and made for how
-    nbgrader reads such a cell: points are what the last line prints as a plain float, from 0.0 to
-    the cell's own; anything on stderr means 0 and silence means full marks. So it always returns
-    a Python float, and what the student's code writes to stderr is shown on stdout instead.
+    This is the last line of a grade cell, `score("lab01-decode_fp32", globals())`, and fits how
+    nbgrader reads such a cell: the points are what the last line prints as a plain float, from 0.0
+    to the cell's maximum; anything on stderr means 0, and silence means full marks. So it always
+    returns a Python float, and prints on stdout what the student's code writes to stderr.
 
-    The cases are the same for everybody and drawn from no secret: the kernel they come to is the
-    student's. No mistake of the student's makes it raise. ValueError for an unknown task.
+    The cases are the same for everybody and drawn without a secret, because the kernel that gets
+    them is the student's. No mistake of a student's raises an exception. Raises ValueError for an
+    unknown task.
     """
     with _stderr_on_stdout():
         with _refusals_lifted():
@@ -77,7 +78,7 @@ def _verdict(task: Task, names: Mapping[str, Any], allows: Sequence[str] = ()) -
 
 
 def _cells(task: Task, names: Mapping[str, Any]) -> list[RunCell]:
-    """The cells that have run so far. Of the student's, nobody knows which exercise they answer."""
+    """The cells run so far. Which exercise a student's cell answers isn't known here."""
     given = _given_cells(task.id.partition("-")[0])
     return [
         RunCell(place, source, "given" if source.strip() in given else "own")
@@ -86,10 +87,11 @@ def _cells(task: Task, names: Mapping[str, Any]) -> list[RunCell]:
 
 
 def _given_cells(number: str) -> set[str]:
-    """The lab's own cells, as the kernel's history has them.
+    """The lab's own cells, as the kernel's history records them.
 
-    nbgrader runs a notebook in its folder, where its locked cells are restored beforehand. It is
-    read as plain JSON: importing nbformat or nbgrader would take longer than most exercises.
+    nbgrader runs a notebook in its folder, where its locked cells have been restored. The notebook
+    is read as plain JSON, since importing nbformat or nbgrader would take longer than most
+    exercises.
     """
     from IPython.core.inputtransformer2 import TransformerManager
 
@@ -114,7 +116,7 @@ def _has_gpu() -> bool:
 
 @contextmanager
 def _refusals_lifted() -> Iterator[None]:
-    """Let the judges import what `peakmem.lab` refuses to the notebook, such as number formats."""
+    """Let the judges import modules that `peakmem.lab` refuses to the notebook."""
     finders = sys.meta_path[:]
     sys.meta_path[:] = [finder for finder in finders if not isinstance(finder, Refusal)]
     try:
@@ -125,7 +127,7 @@ def _refusals_lifted() -> Iterator[None]:
 
 @contextmanager
 def _stderr_on_stdout() -> Iterator[None]:
-    """Print on stdout, at the end, what is written meanwhile to stderr, by Python or below it."""
+    """Print on stdout, at the end, everything written to stderr by Python or below it."""
     with (
         tempfile.TemporaryFile() as caught,
         os.fdopen(os.dup(caught.fileno()), "w", buffering=1, errors="backslashreplace") as text,

@@ -1,4 +1,4 @@
-"""Manual answers that nobody wrote: they earn 0 points, and no instructor has to read them."""
+"""Gives unanswered manual questions 0 points, so that no instructor has to read them."""
 
 from __future__ import annotations
 
@@ -25,16 +25,22 @@ Json = Mapping[str, Any]
 def unanswered(notebook: Json, release_notebook: Json) -> list[Verdict]:
     """Return a verdict of 0 points for each manual answer that is missing from a submission.
 
-    `notebook` is a submission's as `restore` leaves it. Its cell is empty or as it was released.
-    Where the student added something beside it, or deleted the cell and wrote text anywhere, that
-    may be the answer, and an instructor has to look.
+    `notebook` is a submission's as `restore` leaves it. An answer is missing if its cell is empty
+    or as released. But if the student added text beside it, or deleted the cell and wrote text
+    anywhere, that may be the answer, and an instructor has to look.
     """
     release = read_release(release_notebook).cells
     cells: Sequence[Json] = notebook["cells"]
     given = {plain(one.cell.source) for one in release} | {""}
     at = {marks_of(cell).get("grade_id"): place for place, cell in enumerate(cells)}
     return [
-        Verdict(one.label, UNANSWERED, {"answer": 0.0}, _points(one), NO_ANSWER)
+        Verdict(
+            task=one.label,
+            status=UNANSWERED,
+            earned={"answer": 0.0},
+            max_points=_points(one),
+            message=NO_ANSWER,
+        )
         for one in release
         if one.role == "answer" and _points(one) > 0
         if _is_blank(cells[at[one.label]], one)
@@ -54,14 +60,14 @@ def _is_blank(cell: Json, released: Released) -> bool:
 
 
 def _where_else(cells: Sequence[Json], place: int) -> list[Json]:
-    """The student's cells in which the answer may stand instead."""
+    """The student's cells that may hold the answer instead."""
     if DELETED in cells[place]["metadata"]:
         return [cell for cell in cells if cell["cell_type"] != "code" and not marks_of(cell)]
     return [*_unmarked(reversed(cells[:place])), *_unmarked(cells[place + 1 :])]
 
 
 def _unmarked(cells: Iterable[Json]) -> Iterable[Json]:
-    """The cells up to the first that the lab marks as given, graded or to be answered."""
+    """The cells up to the first that the lab marks as given, graded or an answer."""
     for cell in cells:
         if marks_of(cell):
             return

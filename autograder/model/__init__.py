@@ -1,4 +1,4 @@
-"""What grading is about, as data: tasks, submissions, results, restrictions, scoring."""
+"""The grader's vocabulary, as data: tasks, submissions, results, restrictions, scoring."""
 
 from autograder.model.note import Note
 from autograder.model.result import Result

@@ -1,8 +1,8 @@
-"""The modules, and the names within them, that a solution may use.
+"""Lists the modules, and the names within them, that a solution may use.
 
-What is not named here is refused. A lab or a task widens the list by dotted names, or narrows it.
-Of two entries that fit a name the longer one counts: `torch` allows all of torch, and `torch.load`
-takes that one function out again.
+Every other name is refused. A lab or a task widens the list by dotted names, or narrows it. If two
+entries match a name, the longer one wins: `torch` allows all of torch, and `torch.load` takes that
+one function out again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 __all__ = ["BUILTINS", "ENTRIES", "REFLECTION", "refused_part"]
 
-# Python's own modules that compute, and have neither files, processes nor the interpreter at hand.
+# Python's own modules that compute, without access to files, processes or the interpreter.
 _COMPUTING = (
     "__future__",
     "abc",
@@ -76,7 +76,7 @@ _PEAKMEM = (
     "peakmem.units",
 )
 
-# What allowed modules have beside computing: files, processes, code in C, code from text.
+# Parts of allowed modules that do more than compute: files, processes, C code, code from text.
 _TAKEN_OUT = (
     "logging.config",
     "logging.handlers",
@@ -120,35 +120,35 @@ _TAKEN_OUT = (
     "torch.FloatStorage.from_file",
 )
 
-#: Each entry of the list that all exercises share: True if it allows, False if it takes out.
+#: The entries that all exercises share: True allows the name, False takes it out.
 ENTRIES: dict[str, bool] = {
     **dict.fromkeys((*_COMPUTING, *_HARMLESS_PARTS, *_LIBRARIES, *_TYPING, *_PEAKMEM), True),
     **dict.fromkeys(_TAKEN_OUT, False),
 }
 
-#: Python's functions that run text, open files, or hand out the names of others.
+#: Built-in functions that run text, open files, or hand out other names.
 BUILTINS = frozenset(
     {"__builtins__", "__import__", "__loader__", "__spec__", "breakpoint", "compile", "eval"}
     | {"exec", "get_ipython", "globals", "input", "open", "In", "Out", "_dh", "_ih", "_oh"}
 )
 
-#: Attributes that lead from an object to the interpreter, and from there to everything.
+#: Attributes that lead from an object to the interpreter, and so to everything.
 REFLECTION = frozenset(
     {"__builtins__", "__closure__", "__code__", "__globals__", "__import__", "__loader__"}
     | {"ctypes", "__spec__", "__subclasses__", "f_back", "f_builtins", "f_globals", "f_locals"}
     | {"gi_frame", "cr_frame", "ag_frame", "tb_frame", "load_module", "exec_module"}
 )
 
-# A module of Python's that another one has imported stands there as an attribute: `random._os`.
-# Some have the name of a function that numpy or torch offers, which a test looks for.
+# A module imported by another one is an attribute of it: `random._os`. Some share their name with a
+# function that numpy or torch offers and solutions may use.
 _NAMESAKES = frozenset({"array", "chunk", "profile", "select", "signal", "trace"})
 _FOREIGN = sys.stdlib_module_names - _NAMESAKES - set(_COMPUTING)
 
 
 def refused_part(name: str, entries: dict[str, bool], refused: Collection[str] = ()) -> str:
-    """Return the part of a dotted name that may not be used; empty if all of it may.
+    """Return the part of a dotted name that may not be used; empty if the whole name may.
 
-    `entries` are those of the list, `refused` what is taken out besides.
+    `entries` is the list, and `refused` takes out more names.
 
     >>> refused_part("math.sqrt", ENTRIES), refused_part("os.path.join", ENTRIES)
     ('', 'os')
@@ -161,12 +161,12 @@ def refused_part(name: str, entries: dict[str, bool], refused: Collection[str] =
     ['', '', 'torch.distributed']
     """
     if name.startswith("."):
-        return name  # a file beside the notebook
+        return name  # a module beside the notebook
     parts = name.split(".")
     starts = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
     known = [start for start in starts if start in entries or start in refused]
     if name not in refused and entries.get(name) is False and _has_allowed_parts(name, entries):
-        return ""  # the module itself, on the way to what it may be used for
+        return ""  # the module itself, on the way to an allowed part
     if known and (known[-1] in refused or not entries[known[-1]]):
         return known[-1]
     if not known:
@@ -180,7 +180,7 @@ def _has_allowed_parts(name: str, entries: dict[str, bool]) -> bool:
 
 
 def _first_unknown(starts: list[str], entries: dict[str, bool]) -> str:
-    """The first of these that no entry is about, or about a part of."""
+    """The first of these names that no entry matches, nor a part of it."""
     return next(
         (s for s in starts if not any(entry.startswith(f"{s}.") for entry in entries)), starts[-1]
     )

@@ -1,10 +1,9 @@
-"""Reads the syntax tree of a solution for what it may not use.
+"""Finds banned uses in the syntax tree of a solution.
 
-The check reads source text and runs nothing. It follows a task's solution into the helpers it
-names, with the names as they stood at its cell, so a banned call does not pass by standing in
-another cell, and a cell of another exercise that may use the thing is left alone. It is no lock:
-who builds a name at run time is not seen. An honest solution accused is the worse fault, so what
-could be either passes.
+The check reads source text and runs nothing. It follows a task's solution into its helpers, with
+each name as it stood at the task's cell. So a banned call is found in any cell, and a cell of
+another exercise that may use the name is left alone. The check isn't a lock: it misses names built
+at run time. Ambiguous code passes, because to accuse an honest solution is the worse fault.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from autograder.model.module_names import (
     Aliases,
     add_assigned,
     add_imports,
-    asked_for,
     binds_a_root,
+    bound_name,
     imported_on_the_way,
     used_of_modules,
 )
@@ -41,12 +40,11 @@ __all__ = ["Use", "banned_uses"]
 
 @dataclass(frozen=True)
 class Use:
-    """Something that a solution uses and may not, by `name`.
+    """A banned name that a solution uses."""
 
-    `by_task` tells whether the exercise's own ban is why; else no exercise allows it.
-    """
-
+    #: The name.
     name: str
+    #: Whether the exercise's own ban forbids it; otherwise no exercise allows it.
     by_task: bool
 
 
@@ -60,15 +58,15 @@ _LOOPS = (
     ast.GeneratorExp,
 )
 _LOOP_CALLS = frozenset({"vectorize", "apply_along_axis", "frompyfunc", "map", "fromiter"})
-# Calls that ask about a type and convert nothing.
+# Calls that query a type and convert nothing.
 _QUESTIONS = frozenset({"isinstance", "issubdtype", "issubclass", "finfo"})
 
 
 def banned_uses(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()) -> list[Use]:
-    r"""Return what `task` forbids in the definitions of its names and all they lead to.
+    r"""Return the banned names that a task's solution uses, its helpers included.
 
-    `cells` are a notebook's, `allows` what the lab allows beside what all solutions may use. One
-    that does not parse is passed over, since it defines nothing.
+    `cells` are a notebook's, and `allows` extends the list of names that every solution may use. A
+    cell that doesn't parse is skipped, since it defines nothing.
     """
     own = [cell for cell in cells if cell.kind in ("own", "solution")]
     given = _given_names(cell.source for cell in cells if cell.kind not in ("own", "solution"))
@@ -87,7 +85,7 @@ def banned_uses(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()
 
 
 def _given_names(sources: Iterable[str]) -> Aliases:
-    """The names that the lab's own cells bind, each with what it imports."""
+    """The names that the lab's own cells bind, each with its imports."""
     names: Aliases = {}
     for source in sources:
         for statement in statements(source):
@@ -97,7 +95,7 @@ def _given_names(sources: Iterable[str]) -> Aliases:
 
 
 class _Reader:
-    """Reads the statements that a task's solution is made of."""
+    """Reads the statements that make up a task's solution."""
 
     def __init__(self, task: Task, reached: Reached, given: Aliases, allows: Iterable[str]) -> None:
         self._ban, self._defines, self._names = task.ban, task.defines, reached.names
@@ -153,17 +151,17 @@ class _Reader:
 
 
 def _is_partly_allowed(name: str, entries: dict[str, bool]) -> bool:
-    """Whether some names in the module may be used, so that importing it is no use by itself."""
+    """Whether some names in the module are allowed, so that importing it alone is no use."""
     return name not in entries and any(
         allowed and entry.startswith(f"{name}.") for entry, allowed in entries.items()
     )
 
 
 def _harmless(statement: ast.stmt, nodes: Sequence[ast.AST], names: set[str]) -> set[ast.AST]:
-    """Those of a statement's nodes that mention a name without using it.
+    """The nodes of a statement that mention a name without using it.
 
-    Annotations, texts that stand alone, questions about a type, and imports of names that nothing
-    reached asks for.
+    They are annotations, docstrings, type queries, and imports of names that the solution never
+    uses.
     """
     roots: list[ast.AST | None] = []
     casting = _casting(nodes)
@@ -175,20 +173,20 @@ def _harmless(statement: ast.stmt, nodes: Sequence[ast.AST], names: set[str]) ->
         elif isinstance(node, ast.AnnAssign):
             roots.append(node.annotation)
         elif isinstance(node, ast.Compare):
-            # `x.dtype == np.float32` asks; `np.float32(x) == y` casts, so calls stay in.
+            # `x.dtype == np.float32` only compares; `np.float32(x) == y` casts, so calls count.
             roots += [side for side in (node.left, *node.comparators) if side not in casting]
         elif isinstance(node, ast.Call) and called_name(node) in _QUESTIONS:
             roots += [argument for argument in node.args[-1:] if argument not in casting]
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             roots.append(node.value)
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
-        # `import torch.utils.checkpoint` binds `torch`, and what is used of it will be seen.
-        roots += [a for a in statement.names if asked_for(a) not in names or binds_a_root(a)]
+        # `import torch.utils.checkpoint` binds `torch`, and each use of that is checked itself.
+        roots += [a for a in statement.names if bound_name(a) not in names or binds_a_root(a)]
     return _with_all_below(root for root in roots if root is not None)
 
 
 def _with_all_below(roots: Iterable[ast.AST]) -> set[ast.AST]:
-    """The nodes of all these trees, which may be parts of one another."""
+    """All nodes of these trees, which may overlap."""
     found: set[ast.AST] = set()
     waiting = list(roots)
     while waiting:
@@ -200,7 +198,7 @@ def _with_all_below(roots: Iterable[ast.AST]) -> set[ast.AST]:
 
 
 def _casting(nodes: Sequence[ast.AST]) -> set[ast.AST]:
-    """Those of a tree's nodes, each before those below it, that convert something in or below."""
+    """The nodes that convert a value, themselves or below; `nodes` has parents before children."""
     found: set[ast.AST] = set()
     for node in reversed(nodes):
         if (isinstance(node, ast.Call) and called_name(node) != "dtype") or any(

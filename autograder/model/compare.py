@@ -1,7 +1,7 @@
-"""Judges value tasks: an answer is right if it equals the reference's, call by call.
+"""Judges value tasks: an answer is correct if it equals the reference's, call by call.
 
-Each recognised mistake is a *mutant*: a function that makes exactly this mistake. An answer that
-equals a mutant's is that mistake.
+Each recognised mistake is a *mutant*, a function that makes exactly this mistake. An answer that
+equals the mutant's is taken for that mistake.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ def by_reference(
 ) -> Callable[[Case, Answer], Mapping[str, Finding]]:
     """Return a judge for a probe that answers `call_each(function, calls)`.
 
-    The case's inputs hold `calls`, one list of arguments a call. The reference and the mutants
-    take the same arguments; where the reference raises, the student's function has to raise the
-    same type of exception. `equal(expected, got)` compares two values. `write(*arguments)` writes
-    a call as a student would, `form(value)` a result; without them, they are shown as they are.
+    The case's inputs hold `calls`, one list of arguments for each call. The reference and the
+    mutants take the same arguments. If the reference raises an exception, the student's function
+    has to raise the same type. `equal(expected, got)` compares two values, `write(*arguments)`
+    formats a call as a student would write it, and `form(value)` formats a result; by default
+    both are formatted by `show`.
     """
 
     def judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -45,8 +46,8 @@ def by_reference(
                 continue
             if tuple(got[:2]) == ("raised", "NotImplementedError"):
                 return NOT_WRITTEN
-            said = _say(arguments, expected, got, write, form or show)
-            return Finding(False, said, tuple(explanations(calls, outcomes)))
+            said = _difference(arguments, expected, got, write=write, form=form or show)
+            return Finding(False, said, mistakes=tuple(explanations(calls, outcomes)))
         return Finding(True)
 
     def explanations(calls: Sequence[Sequence[Any]], outcomes: Any) -> Iterator[str]:
@@ -59,7 +60,7 @@ def by_reference(
 
 
 def are_outcomes(outcomes: Any, count: int) -> bool:
-    """Tell whether this is what a probe sends of so many calls, whatever the values in it are."""
+    """Tell whether this has the form of a probe's answer to `count` calls."""
     return (
         isinstance(outcomes, (list, tuple))
         and len(outcomes) == count
@@ -89,22 +90,23 @@ def _agrees(expected: Outcome, got: Sequence[Any], equal: Callable[[Any, Any], b
     return equal(expected[1], got[1])
 
 
-def _say(
+def _difference(
     arguments: Sequence[Any],
     expected: Outcome,
     got: Sequence[Any],
+    *,
     write: Callable[..., str] | None,
     form: Callable[[Any], str],
 ) -> str:
     call = write(*arguments) if write else ", ".join(show(a) for a in arguments)
-    return f"For {call}: expected {_word(expected, form)}, but {_came(got, form)}."
+    return f"For {call}: expected {_expected_text(expected, form)}, but {_got_text(got, form)}."
 
 
-def _word(expected: Outcome, form: Callable[[Any], str]) -> str:
+def _expected_text(expected: Outcome, form: Callable[[Any], str]) -> str:
     return form(expected[1]) if expected[0] == "value" else f"a {expected[1]}"
 
 
-def _came(got: Sequence[Any], form: Callable[[Any], str]) -> str:
+def _got_text(got: Sequence[Any], form: Callable[[Any], str]) -> str:
     if got[0] == "value":
         return f"got {form(got[1])}"
     if got[0] == "changed":

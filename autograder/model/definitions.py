@@ -1,6 +1,6 @@
-"""Finds the statements of a notebook that a function is made of, helpers included.
+"""Finds the statements of a notebook that make up a function, helpers included.
 
-Source text is read and nothing runs.
+It reads source text and runs nothing.
 """
 
 from __future__ import annotations
@@ -13,45 +13,54 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-__all__ = ["DEFINITIONS", "Reached", "Statement", "forget", "reachable", "redefined", "statements"]
+__all__ = [
+    "DEFINITIONS",
+    "Reached",
+    "Statement",
+    "clear_cache",
+    "reachable",
+    "redefined",
+    "statements",
+]
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _REBINDING = (*DEFINITIONS, ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
 
 
-# Honest notebooks take some hundred steps; where each name leads to all others, there is no end.
+# Honest notebooks take a few hundred steps. If all names lead to each other, the search never ends.
 _MAX_STEPS = 50_000
 
-# Names that a statement goes by if it may bind any name at all, in a way that nobody can read.
+# Names whose use may bind any other name, which the source doesn't show.
 _BINDS_UNSEEN = frozenset({"exec", "eval", "get_ipython", "globals", "locals"})
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement at the top level of a cell.
+    """A statement at the top level of a cell."""
 
-    `binds` are the names that it sets, `changes` those that it sets an attribute or an item of,
-    `takes` those that it finds at the top level, parameters and local variables left out. Of these
-    it takes `now` as it runs, `later` when a function that it makes is called; some are in both.
-    """
-
+    #: Its syntax tree.
     node: ast.stmt
+    #: The names that it sets.
     binds: frozenset[str]
+    #: The names of which it sets an attribute or an item.
     changes: frozenset[str]
+    #: The top-level names that it uses, without parameters and local variables.
     takes: frozenset[str]
+    #: Those of `takes` that it uses when it runs.
     now: frozenset[str]
+    #: Those of `takes` that are used when a function it defines is called; may overlap `now`.
     later: frozenset[str]
 
     @property
     def binds_unseen(self) -> bool:
-        """Whether it may bind names that its source does not tell."""
+        """Whether it may bind names that don't appear in its source."""
         if isinstance(self.node, ast.ImportFrom):
             return any(alias.name == "*" for alias in self.node.names)
         return not self.takes.isdisjoint(_BINDS_UNSEEN)
 
     @cached_property
     def text(self) -> str:
-        """The statement as Python writes it, made once: notebooks define a name over and over."""
+        """The statement as `ast.unparse` writes it; cached, as names are often redefined."""
         try:
             return ast.unparse(self.node)
         except RecursionError:
@@ -60,13 +69,13 @@ class Statement:
 
 @dataclass(frozen=True)
 class Reached:
-    """The top-level `statements` that names are made of, and all `names` that those go by.
+    """The statements and names that a set of names depends on."""
 
-    `unbound` are the names among them that no statement binds, such as Python's own.
-    """
-
+    #: Top-level statements, in the notebook's order.
     statements: list[ast.stmt]
+    #: All names that those statements depend on, the names asked for included.
     names: set[str]
+    #: Those of `names` that no statement binds, such as Python's own.
     unbound: set[str]
 
 
@@ -76,17 +85,18 @@ def reachable(
     order: Sequence[int] | None = None,
     known: Collection[str] = (),
 ) -> Reached:
-    """Return the statements that `names` are made of, with all that those lead to.
+    """Return the statements that `names` depend on, directly and through others.
 
-    `cells` are sources in the order in which they run, and a cell that does not parse defines
-    nothing. `order` are the places of the cells in the order in which they are asked for a name:
-    the first that binds it gives it; left out, the last cell comes first. `known` are names that
-    are there without these cells.
+    `cells` are sources in the order in which they run; a cell that doesn't parse defines nothing.
+    `order` lists the cells' indices in the order in which they are searched for a name, and the
+    first cell that binds it wins; by default the last cell comes first. `known` are names that
+    exist without these cells.
 
-    A function finds its names when it is called, in that order; a statement at the top finds them
-    as it runs, so the last binding before it counts, and so do the names of a function that it may
-    call. What only changes a name, or binds it under a condition, counts along with what it was
-    before. A name that nothing seems to bind may come from any statement that binds unseen.
+    A function looks up its names when it is called, in that order. A top-level statement looks them
+    up when it runs, so the last binding before it counts, and the same holds for the names of a
+    function that it may call. A statement that only changes a name, or binds it conditionally,
+    counts together with the binding before it. A name that nothing seems to bind may come from any
+    statement that binds unseen.
 
     Raises RecursionError if the names lead to each other in too many ways to follow.
     """
@@ -108,11 +118,11 @@ def reachable(
     return Reached(search.reached(), {name for name, _ in seen}, unbound)
 
 
-_Place = tuple[int, int]  # of a statement: its cell's, and its own in the cell
+_Place = tuple[int, int]  # index of a cell, and of a statement in it
 
 
 class _Search:
-    """The statements of some cells by the names that they bind, and those reached so far."""
+    """Cells' statements by the names that they bind, and the statements reached so far."""
 
     def __init__(self, cells: Sequence[str], order: Sequence[int]) -> None:
         self._order = order
@@ -132,7 +142,7 @@ class _Search:
         return [self._at(place).node for place in sorted(self._reached)]
 
     def binders(self, name: str, before: _Place | None) -> list[_Place]:
-        """The statements that a name's value may come from, before a place or in the end."""
+        """The statements a name's value may come from, before a place or at the end."""
         found: list[_Place] = []
         by_cell = self._binders.get(name, {})
         cells = self._order if before is None else sorted(by_cell, reverse=True)
@@ -156,9 +166,9 @@ class _Search:
         ]
 
     def follow(self, place: _Place, before: _Place | None) -> Iterator[tuple[str, _Place | None]]:
-        """The names that the statement at `place` takes, with the place before which it does.
+        """The names that the statement at `place` uses, each with the place before which it does.
 
-        `before` is where what it makes is used.
+        `before` is the place where its result is used.
         """
         statement = self._at(place)
         self._reached.add(place)
@@ -179,9 +189,9 @@ class _Search:
 
 
 def redefined(cells: Iterable[str]) -> list[str]:
-    """Return the functions and classes that a later cell binds to something else, by name.
+    """Return the functions and classes that a later cell binds to something else, sorted.
 
-    Code that called the first finds the last once all cells have run.
+    Code that called the first definition finds the last one once all cells have run.
     """
     before: dict[str, Statement] = {}
     found: set[str] = set()
@@ -197,15 +207,15 @@ def redefined(cells: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def forget() -> None:
-    """Give back what is kept of cells that were read; a hostile one may take hundreds of MiB."""
+def clear_cache() -> None:
+    """Free the memory of parsed cells; a hostile one may take hundreds of MiB."""
     statements.cache_clear()
 
 
-@lru_cache(maxsize=1024)  # the same cells are asked about by every task
+@lru_cache(maxsize=1024)  # every task reads the same cells
 def statements(cell: str) -> list[Statement]:
-    """Return the statements at the top level of a cell; none if it does not parse."""
-    # Magics and shell escapes are no Python: those lines are blanked, the rest is still read.
+    """Return the statements at the top level of a cell; empty if it doesn't parse."""
+    # Magics and shell escapes aren't Python: their lines are blanked, and the rest is still read.
     lines = ["" if re.match(r"\s*[%!?]", line) else line for line in cell.splitlines()]
     try:
         nodes = ast.parse("\n".join(lines)).body
@@ -216,12 +226,12 @@ def statements(cell: str) -> list[Statement]:
 
 
 def _source(node: ast.stmt, lines: Sequence[bytes]) -> str:
-    """A statement as it was written, of a cell whose lines are UTF-8, in which columns count."""
+    """A statement's source text; `lines` are UTF-8, because columns count bytes."""
     decorators = getattr(node, "decorator_list", ())
     first = min(part.lineno for part in (node, *decorators))
     last = node.end_lineno or first
     begin = node.col_offset if first == node.lineno else 0  # a decorator has a line of its own
-    if first == last:  # one slice: a line may hold a hundred thousand statements
+    if first == last:  # one slice, since a line may hold a hundred thousand statements
         return lines[last - 1][begin : node.end_col_offset].decode()
     own = [*lines[first - 1 : last - 1], lines[last - 1][: node.end_col_offset]]
     own[0] = own[0][begin:]
@@ -233,7 +243,7 @@ def _statement(node: ast.stmt, source: str) -> Statement:
         top = symtable.symtable(source, "cell", "exec")
     except (SyntaxError, ValueError, RecursionError):
         every = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
-        return Statement(node, every, every, every, every, every)
+        return Statement(node, binds=every, changes=every, takes=every, now=every, later=every)
     binds = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported()}
     now = {s.get_name() for s in top.get_symbols() if s.is_referenced()}
     later: set[str] = set()
@@ -252,16 +262,16 @@ def _statement(node: ast.stmt, source: str) -> Statement:
     }
     return Statement(
         node,
-        frozenset(binds),
-        frozenset(changes & takes),
-        takes,
+        binds=frozenset(binds),
+        changes=frozenset(changes & takes),
+        takes=takes,
         now=frozenset(now),
         later=frozenset(later),
     )
 
 
 def _runs_when_called(table: symtable.SymbolTable) -> bool:
-    """Whether these are the names of a function, and of no comprehension, which runs at once."""
+    """Whether the table is a function's, and not a comprehension's, which runs at once."""
     return table.get_type() == "function" and table.get_name() not in _COMPREHENSIONS
 
 

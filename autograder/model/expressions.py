@@ -1,4 +1,4 @@
-"""What an expression of a syntax tree mentions, calls, or may stand for as a text."""
+"""Reads expressions of a syntax tree: the names they mention or call, the texts they may yield."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = [
     "words_of",
 ]
 
-Texts = dict[str, list[str]]  # of a variable: the texts that it is set to
-# Of the texts that an expression may stand for, so many are looked at, each of so many characters:
-# format codes are short, and a pattern or a sum of texts could be made to take hours.
+Texts = dict[str, list[str]]  # the texts that each variable is set to
+# Bounds on the texts that an expression may yield: format codes are short, and a pattern or a sum
+# of texts could be made to take hours.
 MAX_TEXTS = 20
-MAX_TEXT = 200
-# Of a dotted name; no module's has so many. Each attribute of a chain is the end of a name of its
-# own, and all of them in full take time that grows with the square of the chain's length.
+MAX_TEXT = 200  # characters
+# No module's dotted name has so many parts. Each attribute of a chain ends a name of its own, and
+# reading all of them in full takes time that grows with the square of the chain's length.
 _MAX_PARTS = 20
 
 
 def words_of(node: ast.AST) -> Iterator[str]:
-    """Yield the words that a node mentions, an attribute's with a leading dot as well."""
+    """Yield the words that a node mentions; for an attribute also the word with a leading dot."""
     if isinstance(node, ast.Name):
         yield node.id
         return
@@ -46,7 +46,7 @@ def words_of(node: ast.AST) -> Iterator[str]:
 
 
 def dotted_name(node: ast.AST) -> str:
-    """Return a dotted name; empty for anything else, and for a name of over 20 parts."""
+    """Return a dotted name; empty for other nodes and for names of over 20 parts."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute) and len(parts) < _MAX_PARTS:
         parts.append(node.attr)
@@ -55,7 +55,7 @@ def dotted_name(node: ast.AST) -> str:
 
 
 def called_name(call: ast.Call) -> str:
-    """Return the last part of the name that a call calls; empty for what has no name."""
+    """Return the last part of a called function's name; empty if it has no name."""
     function = call.func
     if isinstance(function, ast.Attribute):
         return function.attr
@@ -63,7 +63,7 @@ def called_name(call: ast.Call) -> str:
 
 
 def texts_of_variables(statements: Iterable[ast.stmt]) -> Texts:
-    """Return the texts that variables are set to, anywhere in these statements."""
+    """Return the texts that variables are set to anywhere in these statements."""
     found: Texts = {}
     for statement in statements:
         for node in ast.walk(statement):
@@ -76,13 +76,13 @@ def texts_of_variables(statements: Iterable[ast.stmt]) -> Texts:
 
 
 def text_arguments(call: ast.Call, texts: Texts) -> Iterator[str]:
-    """Yield the texts that the arguments of a call may stand for."""
+    """Yield the texts that a call's arguments may have as values."""
     for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
         yield from texts_of(argument, texts)
 
 
 def texts_of(node: ast.AST, texts: Texts) -> Iterator[str]:
-    """Yield the texts that an expression may stand for, without what an f-string fills in."""
+    """Yield the texts that an expression may have as its value, f-string fields left out."""
     if isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes)):
         value = node.value
         if len(value) <= MAX_TEXT:

@@ -1,4 +1,4 @@
-"""Turns a task and a student's answers into a verdict. No student code runs here."""
+"""Judges a task's answers and returns a verdict. No student code runs here."""
 
 from __future__ import annotations
 
@@ -14,13 +14,21 @@ from autograder.model.banned_uses import Use
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Status, Task, Verdict
 from peakmem.core.errors import NotDefined
 
-__all__ = ["could_not_judge", "draw", "draw_again", "findings", "judge", "judge_safely", "refuse"]
+__all__ = [
+    "could_not_judge",
+    "draw",
+    "draw_again",
+    "judge",
+    "judge_answer",
+    "judge_safely",
+    "refuse",
+]
 
 _ALLOWED = (
     "A solution may use torch, numpy, modules of Python that only compute (math, itertools, "
     "functools, collections, dataclasses and such), and peakmem.errors, peakmem.units"
 )
-_REMEDY = "Write it with these. What stands in cells that this solution does not use costs nothing."
+_REMEDY = "Write it with these. Cells that this solution doesn't use cost nothing."
 _MAX_QUOTED = 1500  # characters
 _BESIDE_SOLUTIONS = (
     "This counts your work on this exercise alone: it ran beside the instructor's solutions of the "
@@ -32,14 +40,14 @@ _DOUBT = "What was measured cannot be confirmed. An instructor will look at this
 def draw(task: Task, secret: bytes, student: str, submission: bytes) -> list[Case]:
     """Return the cases that one submission of one student is graded on.
 
-    They follow from an HMAC of all four, so grading again draws the same ones, and nobody can
-    write the answers to the next attempt's cases from the last attempt's feedback.
+    An HMAC of all four arguments seeds them, so regrading draws the same cases, and feedback on one
+    attempt doesn't give away the cases of the next.
     """
     return draw_again(task, secret, student, hashlib.sha256(submission).digest())
 
 
 def draw_again(task: Task, secret: bytes, student: str, submission_digest: bytes) -> list[Case]:
-    """Return the cases of a submission of which only the SHA-256 digest is there."""
+    """Return the cases of a submission, given only the SHA-256 digest of its bytes."""
     parts = (task.id.encode(), student.encode(), submission_digest)
     digest = hmac.new(secret, b"\0".join(parts), hashlib.sha256).digest()
     return task.cases(np.random.default_rng(int.from_bytes(digest, "big")))
@@ -48,11 +56,11 @@ def draw_again(task: Task, secret: bytes, student: str, submission_digest: bytes
 def judge(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
     """Return the verdict on `answers`, one for each of `cases`.
 
-    Each part is earned if every case that decides it passes. A part that a doubt hangs over is
-    not earned, and makes the whole verdict `could_not_judge` unless another part is plainly wrong.
-    Raises ValueError where the task's judge says nothing of a part that a case decides.
+    A part is earned if every case that decides it passes. A doubtful part isn't earned, and makes
+    the whole verdict `could_not_judge` unless another part is clearly wrong. Raises ValueError if
+    the task's judge has no finding for a part that a case decides.
     """
-    found = [findings(task, c, a) for c, a in zip(cases, answers, strict=True)]
+    found = [judge_answer(task, c, a) for c, a in zip(cases, answers, strict=True)]
     failed = [
         (case, part, finding)
         for case, by_part in zip(cases, found, strict=True)
@@ -65,33 +73,52 @@ def judge(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdi
     earned = {part: left.get(part, points) for part, points in task.parts.items()}
     beside = f" {_BESIDE_SOLUTIONS}" if any(a.beside_solutions for a in answers) else ""
     if not failed:
-        return Verdict(task.id, "right", earned, task.points, f"Right.{beside}")
+        return _verdict(task, "right", f"Right.{beside}", earned)
     doubts = [finding.doubt for _, _, finding in failed if finding.doubt]
     if doubts and all(finding.doubt for _, _, finding in failed):
-        return Verdict(task.id, "could_not_judge", earned, task.points, doubts[0])
+        return _verdict(task, "could_not_judge", doubts[0], earned)
     wrong = [entry for entry in failed if not entry[2].doubt]
     mistake = _recognise(task, [finding for _, _, finding in wrong])
     status: Status = "partly" if any(earned.values()) else "wrong"
     message = f"{_message(task, wrong, mistake, earned)}{beside}"
-    return Verdict(task.id, status, earned, task.points, message, mistake)
+    return _verdict(task, status, message, earned, mistake)
+
+
+def _verdict(
+    task: Task,
+    status: Status,
+    message: str,
+    earned: Mapping[str, float] | None = None,
+    mistake: str | None = None,
+) -> Verdict:
+    """A verdict on the task; without `earned` it gives no points."""
+    return Verdict(
+        task=task.id,
+        status=status,
+        earned=dict.fromkeys(task.parts, 0.0) if earned is None else earned,
+        max_points=task.points,
+        message=message,
+        mistake=mistake,
+    )
 
 
 def judge_safely(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
-    """Return the verdict, or `could_not_judge` where the task's judge cannot read an answer.
+    """Return the verdict, or `could_not_judge` if the task's judge can't read an answer.
 
-    That is the grader's fault, and an instructor's to look at: it neither earns nor is a mistake.
+    Such a failure is the grader's fault: it earns nothing, isn't a mistake, and an instructor
+    reviews it.
     """
     try:
         return judge(task, cases, answers)
     except Exception as error:
         kind = type(error).__name__
         return could_not_judge(
-            task, f"The grader could not read this answer ({kind}). A person will look at it."
+            task, f"The grader could not read this answer ({kind}). An instructor will look at it."
         )
 
 
 def refuse(task: Task, uses: Sequence[Use], allows: Sequence[str] = ()) -> Verdict:
-    """Return the verdict on work that uses what it may not: no points, whatever it answers.
+    """Return the verdict on a solution that uses banned names: no points, whatever it answers.
 
     `allows` are the names in modules that the lab allows.
     """
@@ -103,11 +130,11 @@ def refuse(task: Task, uses: Sequence[Use], allows: Sequence[str] = ()) -> Verdi
         more = "".join(f", {names}" for names in _by_module({*allows, *task.ban.allows}))
         sentences.append(f"{_ALLOWED}{more}. {_REMEDY}")
     message = " ".join(sentences)
-    return Verdict(task.id, "wrong", dict.fromkeys(task.parts, 0.0), task.points, message)
+    return _verdict(task, "wrong", message)
 
 
 def _by_module(names: set[str]) -> list[str]:
-    """Several names of one module are told together: `torch.distributed (recv, send)`."""
+    """The names, with several of one module told together: `torch.distributed (recv, send)`."""
     parts: dict[str, list[str]] = {}
     for name in sorted(names):
         module, _, last = name.rpartition(".")
@@ -120,16 +147,16 @@ def _by_module(names: set[str]) -> list[str]:
 
 
 def could_not_judge(task: Task, message: str, status: Status = "could_not_judge") -> Verdict:
-    """Return the verdict on work that nobody has judged: no points, and no mistake either."""
-    return Verdict(task.id, status, dict.fromkeys(task.parts, 0.0), task.points, message)
+    """Return the verdict on work that wasn't judged: no points, and no mistake either."""
+    return _verdict(task, status, message)
 
 
-def findings(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
-    """Return what there is to say of one answer, for each part that its case decides."""
+def judge_answer(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
+    """Return the findings on one answer, for each part that its case decides."""
     found = _findings(task, case, answer)
     if not answer.beside_solutions:
         return found
-    # Code that ran beside solutions could have its answer, or an exception, tell what they are.
+    # Code that ran beside solutions could reveal them in its answer or in an exception.
     return {part: _without_values(finding, answer) for part, finding in found.items()}
 
 
@@ -146,7 +173,7 @@ def _findings(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
         return dict.fromkeys(case.parts, _raised(*answer.raised))
     found = task.judge(case, answer)
     if missing := [part for part in case.parts if part not in found]:
-        # A part is earned where no finding speaks against it, so silence would earn it too.
+        # A part without a failing finding is earned, so silence would earn it too.
         raise ValueError(f"the judge of {task.id} has no finding for {', '.join(missing)}")
     if not answer.doubt:
         return found
@@ -193,9 +220,9 @@ def _message(
 
 
 def _quotable(text: str) -> str:
-    """What a message may quote: a student's process chose some of it, and everybody reads it.
+    """Text that is safe to quote in a message, since a student's process chose some of it.
 
-    Halves of characters would break each table that they are written to.
+    Unpaired surrogates would break each table that they are written to.
     """
     plain = plain_text(text[:_MAX_QUOTED])
     return plain if len(text) <= _MAX_QUOTED else f"{plain}..."

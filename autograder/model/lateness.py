@@ -1,4 +1,4 @@
-"""What being late costs one submission."""
+"""The cost of a late submission."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ __all__ = ["ON_TIME", "Lateness"]
 
 @dataclass(frozen=True)
 class Lateness:
-    """How late a submission is, and what that takes off its points."""
+    """How late a submission is, and the points that this costs."""
 
-    #: The percentage of the points that is taken off.
+    #: The percentage of the points taken off.
     percent_off: float = 0.0
-    #: The days begun since it was due; 0 if they were not written down.
+    #: Days begun since the due date; 0 if not recorded.
     days: int = 0
 
     def left_of(self, points: float) -> float:
-        """Return what is left of points.
+        """Return the points that remain.
 
         >>> round(Lateness(percent_off=20).left_of(21.5), 6)
         17.2
@@ -25,7 +25,7 @@ class Lateness:
         return points * (1 - self.percent_off / 100)
 
     def __str__(self) -> str:
-        """Return what is taken off, and why, as a page says it.
+        """Return the deduction and its reason, as a page shows them.
 
         >>> str(Lateness(20, days=2)), str(Lateness(10))
         ('20% for 2 days', '10% for being late')

@@ -1,4 +1,4 @@
-"""The points and comments an instructor gave one submission in Formgrader."""
+"""The points and comments that an instructor gave one submission in Formgrader."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-__all__ = ["NOTHING", "Given"]
+__all__ = ["NO_MANUAL_GRADES", "ManualGrades"]
 
 
 @dataclass(frozen=True)
-class Given:
-    """Points by grade cell, extra credit in them, and comments by the cell they were written at."""
+class ManualGrades:
+    """Manual points and comments."""
 
+    #: Points by grade cell, extra credit included.
     points: Mapping[str, float] = field(default_factory=dict)
+    #: Comments by the cell they were written at.
     comments: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
-        """What tells a page that shows this from one that does not; empty for nothing."""
+        """A digest of these grades, to tell whether a page shows them; empty for no grades."""
         if not (self.points or self.comments):
             return ""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
 
 
-NOTHING = Given()
+NO_MANUAL_GRADES = ManualGrades()

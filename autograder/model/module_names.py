@@ -1,4 +1,4 @@
-"""What the variables of a solution stand for in modules, and what is used of modules."""
+"""Resolves a solution's variables to modules, and lists the names it uses of modules."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ __all__ = [
     "Aliases",
     "add_assigned",
     "add_imports",
-    "asked_for",
     "binds_a_root",
+    "bound_name",
     "imported_on_the_way",
     "used_of_modules",
 ]
 
-Aliases = dict[str, set[str]]  # of a variable: the modules, or names in modules, that it stands for
+Aliases = dict[str, set[str]]  # what modules, or names in them, each variable is
 
 
 def add_imports(aliases: Aliases, nodes: Iterable[ast.AST]) -> None:
-    """Add the variables that these nodes import."""
+    """Add the variables that these nodes import, in place."""
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                whole = alias.name if alias.asname else asked_for(alias)
-                aliases.setdefault(asked_for(alias), set()).add(whole)
+                whole = alias.name if alias.asname else bound_name(alias)
+                aliases.setdefault(bound_name(alias), set()).add(whole)
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
-                aliases.setdefault(asked_for(alias), set()).add(_from(node, alias))
+                aliases.setdefault(bound_name(alias), set()).add(_from(node, alias))
 
 
 def add_assigned(aliases: Aliases, nodes: Iterable[ast.AST]) -> None:
-    """Add the variables that are set to something in a module: `t = torch.utils`."""
+    """Add the variables set to something in a module, as by `t = torch.utils`, in place."""
     for node in nodes:
         if isinstance(node, ast.Assign):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
@@ -50,7 +50,7 @@ def _from(node: ast.ImportFrom, alias: ast.alias) -> str:
 
 
 def imported_on_the_way(statement: ast.stmt, nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Yield what is imported inside the statement, or by `*`; other imports count by their use."""
+    """Yield names imported inside the statement or by `*`; other imports count when used."""
     for node in nodes:
         if isinstance(node, ast.Import) and node is not statement:
             yield from (alias.name for alias in node.names)
@@ -61,7 +61,7 @@ def imported_on_the_way(statement: ast.stmt, nodes: Iterable[ast.AST]) -> Iterat
 
 
 def used_of_modules(nodes: Sequence[ast.AST], aliases: Aliases) -> Iterator[tuple[str, bool]]:
-    """Yield the dotted names that are used of modules, and whether each stands in a longer one."""
+    """Yield the dotted names used of modules, and whether each is part of a longer one."""
     inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
     for node in nodes:
         if isinstance(node, ast.Call) and called_name(node) == "getattr" and len(node.args) > 1:
@@ -81,10 +81,10 @@ def _resolved(node: ast.AST, aliases: Aliases) -> list[str]:
 
 
 def binds_a_root(alias: ast.alias) -> bool:
-    """Tell whether an import binds the package alone, as `import torch.utils` does."""
+    """Tell whether an import binds only the top package, as `import torch.utils` does."""
     return "." in alias.name and not alias.asname
 
 
-def asked_for(alias: ast.alias) -> str:
+def bound_name(alias: ast.alias) -> str:
     """Return the variable that an import binds."""
     return (alias.asname or alias.name).partition(".")[0]

@@ -1,4 +1,4 @@
-"""A remark on a submission, for the student and the instructor, and what it is about."""
+"""A remark on a submission, for the student and the instructor, with its kind."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Literal
 
 __all__ = ["Note", "NoteKind"]
 
-#: `repair` tells what of the notebook was put right, `given` which given cells were changed,
-#: `release` of which other release it is, `receipt` when it came, `sandbox` how its code ran.
+#: `repair`: what was repaired in the notebook; `given`: which given cells were changed; `release`:
+#: the other release it is of; `receipt`: when it arrived; `sandbox`: how its code ran.
 NoteKind = Literal["repair", "given", "release", "receipt", "sandbox"]
 
 
 @dataclass(frozen=True)
 class Note:
-    """A sentence that people read, and the kind by which code tells it from others."""
+    """A sentence for people to read, and the kind that code tells it by."""
 
-    #: What the sentence is about.
+    #: The subject of the sentence.
     kind: NoteKind
     #: The sentence.
     text: str

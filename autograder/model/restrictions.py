@@ -1,4 +1,4 @@
-"""What a task's solution may not use, as data."""
+"""The names, modules and constructs that a task bans, as data."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ __all__ = ["NOTHING_BANNED", "Ban"]
 
 @dataclass(frozen=True)
 class Ban:
-    """What one task's solution may not use, beside what none may (`autograder.model.allowed`).
+    """One task's restrictions, beyond those that hold for all (`autograder.model.allowed`)."""
 
-    `names` are identifiers, attributes and imported names (`float32`); they count in strings too
-    where the string is exactly that name (`"float32"`, as dtype strings and `getattr` take it). A
-    name with a leading dot (`.half`) is never a variable of that name.
-    `modules` are modules with all that is below them (`torch.optim`), or single functions of theirs
-    (`math.fsum`), Python's own among them (`builtins.sum`). `allows` are such names that this
-    task's solution may use nevertheless.
-    `arguments` is a pattern that no text given to the functions in `called` may match in full, such
-    as the format codes of `struct`. `methods` are methods of float (`hex`); since bytes have some
-    of the same names, they count where they are asked of `float`, `float(...)`, `abs(...)` or a
-    parameter of the solution. `loops` bans Python loops, comprehensions, `map` and np.vectorize.
-    `reason` is the sentence a student reads.
-    """
-
+    #: Identifiers, attributes and imported names (`float32`). They count in strings too if the
+    #: string is exactly that name (`"float32"`, as dtype strings and `getattr` take it). A name
+    #: with a leading dot (`.half`) never matches a variable of that name.
     names: frozenset[str] = frozenset()
+    #: Modules with everything below them (`torch.optim`), or single functions of modules
+    #: (`math.fsum`), built-in ones included (`builtins.sum`).
     modules: frozenset[str] = frozenset()
+    #: Modules or functions that are allowed after all in this task.
     allows: frozenset[str] = frozenset()
+    #: Functions whose text arguments are checked against `arguments`.
     called: frozenset[str] = frozenset()
+    #: A pattern that no text given to a function in `called` may match in full, such as the format
+    #: codes of `struct`.
     arguments: str = ""
+    #: Methods of float (`hex`). Since bytes share some of their names, they count only on `float`,
+    #: `float(...)`, `abs(...)` and the solution's parameters.
     methods: frozenset[str] = frozenset()
+    #: Whether Python loops, comprehensions, `map` and np.vectorize are banned.
     loops: bool = False
+    #: The sentence that a student reads.
     reason: str = ""
 
 

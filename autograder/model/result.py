@@ -1,4 +1,4 @@
-"""What became of one submission. Everything that leaves the grader is made of Results."""
+"""The result of grading one submission, from which all of the grader's output is made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ End = Literal["graded", "quarantined", "failed"]
 
 @dataclass(frozen=True)
 class Result:
-    """One submission's end, and all that is told of it."""
+    """The outcome of one submission, with everything that is reported about it."""
 
     #: The student's id.
     student: str
@@ -27,26 +27,26 @@ class Result:
     #: `graded`; `quarantined`, if the submission can't be read as this lab's notebook; or `failed`,
     #: if grading itself broke, which is never the student's fault.
     end: End
-    #: Why it is quarantined or failed.
+    #: Why it was quarantined or failed.
     reason: str = ""
     #: The verdicts in the lab's order; empty unless graded.
     verdicts: tuple[Verdict, ...] = ()
-    #: The submission as it was graded, in nbformat 4's JSON: released cells restored, outputs those
-    #: of the grader's own run, no hidden test in it.
+    #: The submission as it was graded, as nbformat 4 JSON: released cells restored, outputs from
+    #: the grader's own run, hidden tests removed.
     notebook: Mapping[str, Any] | None = None
     #: Remarks for the student and the instructor.
     notes: tuple[Note, ...] = ()
     #: False if the code ran without the sandbox.
     isolated: bool = True
-    #: Which release of the lab the submission says it is of; empty if it does not say.
+    #: The lab's release that the submission names; empty if it names none.
     release: str = ""
-    #: How long each task's calls took, by the wall clock. It is another from run to run, and no
-    #: part of what makes two results the same.
+    #: Wall time of each task's calls. It differs from run to run, so results are compared without
+    #: it.
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     @property
     def key(self) -> SubmissionKey:
-        """Whose work on which lab this is the result of."""
+        """The student and the lab of this result."""
         return SubmissionKey(self.student, self.lab)
 
 
@@ -56,7 +56,7 @@ def result_to_dict(result: Result) -> dict[str, Any]:
 
 
 def result_from_dict(data: Mapping[str, Any]) -> Result:
-    """Return the result that `result_to_dict` wrote."""
+    """Return the result that `result_to_dict` made into data."""
     light = _shared({name: part for name, part in data.items() if name != "notebook"})
     verdicts = tuple(Verdict(**verdict) for verdict in light["verdicts"])
     light |= {"verdicts": verdicts, "notes": tuple(map(_note, light["notes"]))}
@@ -64,7 +64,7 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
 
 
 def _note(data: Any) -> Note:
-    """A note as it was written; in folders of format 0 it is the sentence alone."""
+    """A note from data; format 0 of the results folder has only its sentence."""
     if not isinstance(data, str):
         return Note(**data)
     kinds = (kind for start, kind in _KINDS_AT_FORMAT_0.items() if data.startswith(start))
@@ -81,7 +81,7 @@ _KINDS_AT_FORMAT_0: Mapping[str, NoteKind] = {
 
 
 def _shared(data: Any) -> Any:
-    """The same data with each text in memory once: the results of a class say the same words."""
+    """The same data with each text in memory once, since a class's results repeat many texts."""
     if isinstance(data, str):
         return sys.intern(data)
     if isinstance(data, dict):

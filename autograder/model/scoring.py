@@ -1,8 +1,8 @@
-"""Scores the outputs of an ordinary grade cell by rules that an instructor chooses.
+"""Scores an ordinary grade cell by its outputs, under rules that the instructor chooses.
 
-nbgrader's own rules are in `nbgrader.utils.determine_grade`: an error or a word on stderr earns
-nothing, a plain number on the last line is the points, everything else is full marks. Where those
-surprise instructors, `Rules` differ by default; `STOCK` has nbgrader's.
+nbgrader's own rules are in `nbgrader.utils.determine_grade`: an error or any text on stderr earns
+nothing, a plain number on the last line is the score, and everything else earns full marks. The
+default `Rules` differ where those surprise instructors; `STOCK` has nbgrader's.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import Any
 
 __all__ = ["SANE", "STOCK", "Rules", "Score", "score"]
 
-# How numpy and torch show one number, and how plain Python does.
+# How numpy and torch display one number.
 _WRAPPED = re.compile(r"(?:(?:np|numpy)\.\w+|tensor)\(([^,()]+)(?:, dtype=[\w.]+)?\)")
 _UNITTEST_FAILED = re.compile(r"^FAILED \((?:[a-z ]+=\d+(?:, )?)+\)$", re.M)
 _DECIDE = ("error", "stream", "execute_result")
-_ROUNDING = 1e-9  # of the maximum: a sum of parts may come out a little above it
+_ROUNDING = 1e-9  # relative; a sum of parts may slightly exceed the maximum
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How ordinary assignments are scored and shown.
+    """How ordinary assignments are scored and shown."""
 
-    `stderr_costs_all`: a grade cell that writes anything to stderr earns nothing.
-    `odd_values_are_full_marks`: a last line that shows False, NaN, a negative number or one of
-    numpy's or torch's numbers earns full marks. `no_output_is_full_marks`: a grade cell that
-    shows no points of its own and fails nowhere earns full marks; else it waits for manual grading.
-    `deleted_tests_wait`: a grade cell that the student deleted waits for manual grading; else it
-    is put back and run. `show_hidden_tests`: students see hidden tests where they are run.
-    """
-
+    #: A grade cell that writes anything to stderr earns nothing.
     stderr_costs_all: bool = False
+    #: A last line that shows False, NaN, a negative number, or a number of numpy's or torch's
+    #: earns full marks.
     odd_values_are_full_marks: bool = False
+    #: A grade cell that shows no points and doesn't fail earns full marks; otherwise it waits for
+    #: manual grading.
     no_output_is_full_marks: bool = True
+    #: A grade cell that the student deleted waits for manual grading; otherwise it is restored and
+    #: run.
     deleted_tests_wait: bool = False
+    #: Students see hidden tests where they are run.
     show_hidden_tests: bool = False
 
 
@@ -46,17 +46,19 @@ STOCK = Rules(stderr_costs_all=True, odd_values_are_full_marks=True, deleted_tes
 
 @dataclass(frozen=True)
 class Score:
-    """What a grade cell earns, None if it is graded manually; `said` is why it is not all."""
+    """The score of a grade cell."""
 
+    #: Points, or None if the cell is graded manually.
     points: float | None
+    #: Why these aren't full marks; empty if they are.
     said: str = ""
 
 
 def score(outputs: Sequence[Mapping[str, Any]], max_points: float, rules: Rules) -> Score:
-    """Return what a grade cell with these outputs, nbformat 4's JSON, earns of `max_points`.
+    """Return the score, out of `max_points`, of a grade cell with these nbformat 4 outputs.
 
-    An error decides, then what is on stderr, then the value of the last line. nbgrader goes by the
-    first of them to come; where nothing is forged, that is the same.
+    An error decides, then the text on stderr, then the value of the last line. nbgrader decides by
+    whichever comes first; the two differ only if outputs are forged.
     """
     of_kind = {kind: [o for o in outputs if o["output_type"] == kind] for kind in _DECIDE}
     if of_kind["error"]:
@@ -64,17 +66,16 @@ def score(outputs: Sequence[Mapping[str, Any]], max_points: float, rules: Rules)
     warned = [output for output in of_kind["stream"] if output["name"] == "stderr"]
     if warned and rules.stderr_costs_all:
         return Score(0.0, f"The test wrote to stderr: {_short(warned[0]['text'])}")
-    # unittest raises nothing, and says all that it has to say there; what a thread prints meanwhile
-    # may come between.
+    # unittest raises nothing and reports only on stderr, where a thread's output may interleave.
     if failed := _UNITTEST_FAILED.search("".join(output["text"] for output in warned)):
         return Score(0.0, f"The test's unittest {failed[0]}.")
     if of_kind["execute_result"]:
-        # A value that the student's code shows in the middle comes before that of the last line.
+        # Values that the student's code displays come before that of the last line.
         data = of_kind["execute_result"][-1]["data"]
         return _of_value(str(data.get("text/plain", "")), max_points, rules)
     if rules.no_output_is_full_marks:
         return Score(max_points)
-    return Score(None, "The test said nothing of points. A person will look at it.")
+    return Score(None, "The test showed no points. An instructor will look at it.")
 
 
 def _of_value(text: str, max_points: float, rules: Rules) -> Score:
@@ -96,7 +97,7 @@ def _of_value(text: str, max_points: float, rules: Rules) -> Score:
     if points > max_points or (points != points and not rules.odd_values_are_full_marks):
         return Score(
             None,
-            f"The test gave {points:g} points, but there are {max_points:g} to give. A person "
+            f"The test gave {points:g} points, but the maximum is {max_points:g}. An instructor "
             "will look at it.",
         )
     if not points >= 0:  # negative, or NaN

@@ -1,8 +1,8 @@
-"""Finds the cell of a notebook after which an exercise stands.
+"""Finds the cell of a notebook after which an exercise is judged.
 
-Several exercises share one notebook, and with it one set of names. An exercise is judged on the
-names as they stood at its cell, so nothing that another exercise's cell binds later replaces them.
-Source text is read and nothing runs.
+Several exercises share one notebook, and so one namespace. An exercise is judged on the names as
+they stood at its own cell, so a later cell of another exercise can't replace them. This module
+reads source text and runs nothing.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["is_own", "is_stub", "is_written", "later_cells", "order_of", "state_
 def state_of(task: Task, cells: Sequence[RunCell]) -> int:
     """Return the index of the cell after which `task` is judged; -1 if there are no cells.
 
-    That is the last of the exercise's own and of the added cells that sets, or changes, a name
-    that the exercise defines. Only if none of them does is it the last of all others that do, and
-    only if none of those does is it the last cell: what is bound in a way that nobody can read
-    from the source, as by `exec`, is there at the end.
+    It is the last cell, of the exercise's own and the added ones, that sets or changes a name that
+    the exercise defines. If none does, it is the last of all other cells that do. If none of those
+    does either, it is the last cell, since names bound in a way that the source doesn't show (as by
+    `exec`) exist at the end.
     """
     binding = [cell for cell in cells if _sets(task, cell)]
     written = [cell for cell in binding if not _is_stub(task, cell)]
@@ -37,10 +37,10 @@ def state_of(task: Task, cells: Sequence[RunCell]) -> int:
 
 
 def later_cells(task: Task, cells: Sequence[RunCell]) -> list[RunCell]:
-    """Return the cells below the exercise, in the order in which they are asked for names.
+    """Return the cells below the exercise, in the order in which they are searched for names.
 
-    A name that is not bound at the exercise comes from the first of these that binds it: from an
-    added cell before a given one, from that before another exercise's, and from the nearest first.
+    A name not bound at the exercise comes from the first of these cells that binds it: added cells
+    come before given ones, those before other exercises' cells, and near cells before far ones.
     """
     state = state_of(task, cells)
     below = [cell for cell in cells if cell.index > state]
@@ -48,7 +48,7 @@ def later_cells(task: Task, cells: Sequence[RunCell]) -> list[RunCell]:
 
 
 def order_of(task: Task, cells: Sequence[RunCell]) -> list[int]:
-    """Return the places of `cells` in the order in which the exercise asks them for a name."""
+    """Return the indices of `cells` in the order in which the exercise searches them for a name."""
     state = state_of(task, cells)
     places = {id(cell): place for place, cell in enumerate(cells)}
     above = [cell for cell in reversed(cells) if cell.index <= state]
@@ -56,7 +56,7 @@ def order_of(task: Task, cells: Sequence[RunCell]) -> list[int]:
 
 
 def is_written(task: Task, cells: Sequence[RunCell]) -> bool:
-    """Tell whether a cell says more of the exercise's names than that they are not written yet."""
+    """Tell whether some cell defines the exercise's names as more than stubs."""
     return any(_sets(task, cell) and not _is_stub(task, cell) for cell in cells)
 
 
@@ -67,7 +67,7 @@ def _rank(task: Task, cell: RunCell) -> int:
 
 
 def is_own(task: Task, cell: RunCell) -> bool:
-    """Tell whether a cell is the exercise's own or an added one, and no other exercise's."""
+    """Tell whether a cell is the exercise's own or an added one, not another exercise's."""
     return cell.kind == "own" or (cell.kind == "solution" and cell.task == task.id)
 
 
@@ -82,14 +82,14 @@ def _setting(task: Task, cell: RunCell) -> Iterator[ast.stmt]:
 
 
 def _is_stub(task: Task, cell: RunCell) -> bool:
-    """Whether all that the cell says of the exercise's names is that they are not written yet."""
+    """Whether the cell leaves all of the exercise's names that it sets as stubs."""
     return cell.is_untouched or all(is_stub(node) for node in _setting(task, cell))
 
 
 def is_stub(node: ast.stmt) -> bool:
-    """Tell whether this defines a function or a class that comes to raising NotImplementedError.
+    """Tell whether this defines a function or a class that just raises NotImplementedError.
 
-    A function may do given work first, as long as nothing is returned before it raises.
+    A function may do given work first, as long as it can't return before it raises.
     """
     if not isinstance(node, DEFINITIONS):
         return False

@@ -1,4 +1,4 @@
-"""What became of an exercise: the ids that code goes by, and the words that people read."""
+"""The statuses of an exercise: the ids that code uses, and the words that people read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 #: A question that the instructor grades manually.
 MANUAL = "manual"
-#: An exercise of a student on the roster who submitted nothing.
+#: An exercise of a student on the roster without a submission.
 NOT_SUBMITTED = "not_submitted"
 #: A manual answer that was left as it was released: 0 points, and nothing to read.
 UNANSWERED: Literal["unanswered"] = "unanswered"
@@ -27,13 +27,13 @@ UNANSWERED: Literal["unanswered"] = "unanswered"
 JUDGED = frozenset({"right", "partly", "wrong"})
 #: The statuses that have a score.
 SCORED = JUDGED | {UNANSWERED}
-#: What the machine that graded lacked, by the status of the exercises whose points are left out.
+#: What the grading machine lacked, by the status of the exercises that it couldn't judge.
 NEEDS: Mapping[Literal["needs_gpu", "needs_isolation"], str] = {
     "needs_gpu": "a GPU",
     "needs_isolation": "a machine with Linux namespaces",
 }
 
-# The one place where ids become words: a verdict's status, a submission's end, or one of the above.
+# The one place where ids become words: of a verdict's status, a submission's end, or one of these.
 _WORDS = {
     "right": "correct",
     "partly": "partially correct",
@@ -54,7 +54,7 @@ _AT_FORMAT_0 = {"for_a_person": MANUAL, "not_handed_in": NOT_SUBMITTED}
 
 
 def shown(status: str) -> str:
-    """Return the words for a status, which people read.
+    """Return a status in the words that people read.
 
     >>> shown("partly"), shown("needs_gpu")
     ('partially correct', 'needs a GPU')
@@ -63,14 +63,14 @@ def shown(status: str) -> str:
 
 
 def capitalized(words: str) -> str:
-    """Return words as they begin a line: `Needs a GPU`."""
+    """Return words as they start a line: `Needs a GPU`."""
     return words[:1].upper() + words[1:]
 
 
 def status_of(text: str) -> str:
-    """Return the id of a status from a table, which has words, or ids at format 0.
+    """Return the status id of a table's text, which is words, or an id in format 0.
 
-    Any other text is returned as it is.
+    Other texts are returned unchanged.
 
     >>> status_of("partially correct"), status_of("partly"), status_of("great")
     ('partly', 'partly', 'great')

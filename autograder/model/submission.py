@@ -1,4 +1,4 @@
-"""One student's notebook, read and put in order, ready to run."""
+"""One student's notebook, read, put in order, and ready to run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["Contents", "Missing", "Quarantine", "RunCell", "Submission", "Submis
 
 
 class Quarantine(AutograderError, ValueError):
-    """What was handed in cannot be read as this lab's notebook; the message says why."""
+    """The submission can't be read as this lab's notebook; the message says why."""
 
 
 class Missing(Quarantine):
-    """A file or folder of a submission is not there; `there` is what stands in its place."""
+    """A submission's file or folder doesn't exist; `there` lists what its folder holds instead."""
 
     def __init__(self, message: str, there: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -25,9 +25,9 @@ class Missing(Quarantine):
 
 
 class SubmissionKey(NamedTuple):
-    """Whose work on which lab: what tells the submissions of a course apart.
+    """The student and the lab, which identify a submission.
 
-    Keys are in order by student, then by lab, as the rows of grades.csv are.
+    Keys sort by student, then by lab, as the rows of grades.csv do.
     """
 
     #: The student's id, which names a folder.
@@ -43,15 +43,15 @@ class SubmissionKey(NamedTuple):
 class Contents:
     """What a student submitted for a lab, as bytes."""
 
-    #: The notebooks by their names.
+    #: Notebooks by name.
     notebooks: Mapping[str, bytes]
-    #: The files beside them, by their paths from there.
+    #: Files beside the notebooks, by relative path.
     files: Mapping[str, bytes] = field(default_factory=dict)
-    #: A sentence for each way in which something there was not read.
+    #: One sentence for each file that couldn't be read.
     unread: tuple[str, ...] = ()
 
     def packed(self) -> bytes:
-        """Return all of it as one string of bytes: that of a notebook alone as it is."""
+        """Return everything as one string of bytes; a lone notebook is returned unchanged."""
         if len(self.notebooks) == 1 and not self.files and not self.unread:
             return next(iter(self.notebooks.values()))
         told = "\n".join(self.unread).encode(errors="replace")
@@ -65,16 +65,16 @@ class Contents:
 class RunCell:
     """One code cell that the grader runs, in the notebook's order."""
 
-    #: The cell's place in `Submission.notebook`, where its outputs go.
+    #: The cell's index in `Submission.notebook`, where its outputs go.
     index: int
-    #: What runs.
+    #: The code to run.
     source: str
-    #: `given` cells are the release's own, put back as they were; `solution` cells answer `task`;
-    #: `check` cells test it, hidden tests included; `own` cells are all others of the student's.
+    #: `given` cells are the release's own, restored; `solution` cells answer `task`; `check` cells
+    #: test it, hidden tests included; `own` cells are the student's other cells.
     kind: Literal["given", "check", "solution", "own"]
-    #: The task that it is about, if it is about one.
+    #: The id of its task, if it belongs to one.
     task: str | None = None
-    #: Whether it is a solution cell as it was released, in which nobody wrote anything.
+    #: Whether it is a solution cell as released, which nobody has edited.
     is_untouched: bool = False
 
 
@@ -86,15 +86,15 @@ class Submission:
     student: str
     #: The lab's name.
     lab: str
-    #: The bytes that were submitted.
+    #: The submitted bytes.
     raw: bytes
-    #: nbformat 4's JSON with the released cells restored and all outputs cleared.
+    #: nbformat 4 JSON with the released cells restored and all outputs cleared.
     notebook: dict[str, Any]
-    #: What is to run.
+    #: The cells to run.
     cells: tuple[RunCell, ...]
-    #: What was repaired, and what else there is to say.
+    #: What was repaired, and other remarks.
     notes: tuple[Note, ...] = ()
-    #: Which release of the lab it says it is of; empty if it does not say.
+    #: The lab's release that it names; empty if it names none.
     release: str = ""
-    #: What is in its working directory.
+    #: The files of its working directory.
     files: Mapping[str, bytes] = field(default_factory=dict)

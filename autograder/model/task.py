@@ -1,4 +1,4 @@
-"""What one exercise is graded on (Task), and the outcome of grading it (Verdict)."""
+"""The definition of a graded exercise (Task), and the outcome of grading it (Verdict)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 Memory = Literal["", "within", "refused"]
-#: The last one is given when grades are published, to what a course leaves out.
+#: `left_out` is set only when grades are published, for exercises that the course leaves out.
 Status = Literal[
     "right",
     "partly",
@@ -39,81 +39,81 @@ Status = Literal[
 
 @dataclass(frozen=True)
 class Budget:
-    """The memory that one call of a probe may add to its process, what the probe makes included.
+    """The memory that one call of a probe may add to its process, the probe's own included."""
 
-    `window_bytes` of address space may be taken beside it, for files that are mapped to be read.
-    `files` says whether anything may be written to files.
-    """
-
+    #: Bytes of memory.
     bytes: int
+    #: Further address space, for files mapped to be read.
     window_bytes: int = 0
+    #: Whether anything may be written to files.
     files: bool = False
 
 
 @dataclass(frozen=True)
 class Case:
-    """One call of a task's probe, and the parts of the exercise that its answer decides.
+    """One call of a task's probe, and the parts of the exercise that its answer decides."""
 
-    `inputs` are the probe's keyword arguments, plain data; `secret` is what the judge and the
-    replies to questions go by, and never leaves the grader. A drawn case may be shown to the
-    student who failed it; a `fixed` one, the same for everybody, never is. With a `budget`, the
-    kernel refuses memory beyond it; the probe then takes a further argument `metered`, which says
-    whether to measure as well, to name a mistake.
-    """
-
+    #: The parts of the exercise that it decides.
     parts: tuple[str, ...]
+    #: The probe's keyword arguments, plain data.
     inputs: Mapping[str, Any]
+    #: Data for the judge and for the replies to questions, which never leaves the grader.
     secret: Mapping[str, Any] = field(default_factory=dict)
+    #: Whether the case is the same for everybody. Students see a drawn case that they failed, but
+    #: never a fixed one.
     fixed: bool = False
+    #: The memory that the kernel allows the call. The probe then takes another argument, `metered`:
+    #: whether to measure too, in order to name a mistake.
     budget: Budget | None = None
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back from one call of a probe: a value, or an exception, or nothing at all.
+    """The outcome of one call of a probe: a value, an exception, or a lost process."""
 
-    `raised` is the exception as (type's name, message, traceback of the student's own lines).
-    `lost` says why there is no answer: the process was stopped, or what it sent was no plain data;
-    with `busy`, the machine was too busy for anybody to say whether the student's code was in time.
-    `asked` are the questions the probe put while it ran, each with the reply it got.
-    `memory` says what became of the case's budget: "within" it, or "refused" memory by the kernel,
-    and then the value is that of a second, metered call without it. It is empty where no kernel
-    enforced it, so that only the meter's figures tell. `doubt` says why a call that stayed within
-    its budget proves nothing. `traffic_bytes` went between a task's ranks over the submission's own
-    network, as the kernel counted them; None where there is no such network. `rank_sent_bytes` are
-    what each rank wrote, to connections mostly, in no particular order; none where nobody may know.
-    `rank_held_bytes` are by how much the memory of each grew from before the call until all had
-    returned, in the same order.
-    `beside_solutions` tells that reference solutions of other exercises were in the process, so
-    that nothing that came back may be shown to students.
-    """
-
+    #: The value that the probe returned.
     value: Any = None
+    #: The exception as (type's name, message, traceback of the student's own lines).
     raised: tuple[str, str, str] | None = None
+    #: Why there is no answer: the process was stopped, or it sent something other than plain data.
     lost: str | None = None
+    #: Whether `lost` means that the machine was too busy to tell if the code was in time.
     busy: bool = field(default=False, kw_only=True)
+    #: The questions that the probe asked while it ran, each with its reply.
     asked: tuple[tuple[Any, Any], ...] = ()
+    #: The outcome of the case's budget: `within` it, or `refused` memory by the kernel; `value` is
+    #: then that of a second, metered call without the budget. Empty if no kernel enforced it, and
+    #: only the meter's figures tell.
     memory: Memory = ""
+    #: Why a call that stayed within its budget proves nothing.
     doubt: str = ""
+    #: Bytes that went between a task's ranks over the submission's own network, counted by the
+    #: kernel; None without such a network.
     traffic_bytes: int | None = field(default=None, kw_only=True)
+    #: Bytes that each rank wrote, mostly to connections, in no particular order; empty if the
+    #: grader may not read them.
     rank_sent_bytes: tuple[int, ...] = field(default=(), kw_only=True)
+    #: Growth of each rank's memory from before the call until all ranks had returned, in the same
+    #: order.
     rank_held_bytes: tuple[int, ...] = field(default=(), kw_only=True)
+    #: Whether reference solutions of other exercises were in the process, so that nothing that came
+    #: back may be shown to students.
     beside_solutions: bool = field(default=False, kw_only=True)
 
     @property
     def is_held_against(self) -> bool:
-        """Whether what was there before the call, not the call itself, leaves it in doubt."""
+        """Whether the doubt comes from the process's state before the call, not from the call."""
         return bool(self.doubt) and self.memory == "within"
 
     def metered(self, *names: str) -> int | None:
-        """Return the sum of figures that the meter put into the value; None if one is missing."""
+        """Return the sum of the meter's figures of these names; None if one is missing."""
         value = self.value if isinstance(self.value, Mapping) else {}
         figures = [value.get(name) for name in names]
         known = [f for f in figures if type(f) is int and abs(f) < 2**63]  # others are forged
         return sum(known) if len(known) == len(names) else None
 
     def breaks_budget(self, metered_bytes: int | None, most_bytes: int) -> bool:
-        """Tell whether the call took too much memory: by the kernel's word, else by the meter's."""
+        """Tell whether the call took too much memory, by the kernel or else by the meter."""
         if self.memory:
             return self.memory == "refused"
         return metered_bytes is None or metered_bytes > most_bytes
@@ -121,18 +121,17 @@ class Answer:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a judge says of one answer, for one part.
+    """A judge's finding on one answer, for one part."""
 
-    `said` is for the student: what was expected, what came back; it is shown for drawn cases only.
-    `points` are what a part that is not ok still earns.
-    `mistakes` are the ids of all mistakes that would have produced this very answer.
-    `doubt` says why a measured figure cannot be believed; the part then cannot be judged.
-    """
-
+    #: Whether the part passes.
     ok: bool
+    #: For the student: what was expected and what came back. Shown for drawn cases only.
     said: str = ""
+    #: The ids of all mistakes that would have produced this very answer.
     mistakes: tuple[str, ...] = ()
+    #: Why a measured figure can't be believed; the part then can't be judged.
     doubt: str = ""
+    #: The points that a part still earns if it isn't ok.
     points: float = 0.0
 
 
@@ -141,35 +140,38 @@ NOT_WRITTEN = Finding(False, "Not written yet: the cell still raises NotImplemen
 
 @dataclass(frozen=True)
 class Task:
-    """One graded exercise.
+    """One graded exercise."""
 
-    `id` is nbgrader's grade_id too, such as `lab01-decode_fp32`. `parts` maps each part to its
-    points; a part is earned when all cases that decide it pass. `defines` are the names that the
-    student writes. `probe` is the name of a function in `peakmem.probes.labNN`, or empty where the
-    answer is what a cell of the notebook shows. `cases(rng)` draws
-    the inputs, `judge(case, answer)` says of each part of the case whether it is right; it is
-    called only with an answer that has a value. `mistakes` maps a mistake's id to the sentence a
-    student reads, the likeliest first. `ask(case)` makes the function that replies to the
-    probe's questions, where it has any. A `measured` task has cases with a budget, or, on a GPU,
-    trusts figures taken in the student's process. One with `ranks` has a probe that starts
-    processes which talk to each other, in the sandbox over a network of the submission's own: as
-    many as the input `world` of each case says. A budget holds for each of them.
-    """
-
+    #: The task's id, also nbgrader's grade_id, such as `lab01-decode_fp32`.
     id: str
+    #: Points by part. A part is earned if all cases that decide it pass.
     parts: Mapping[str, float]
+    #: The names that the student defines.
     defines: tuple[str, ...]
+    #: The name of a function in `peakmem.probes.labNN`; empty if the answer is what a cell of the
+    #: notebook shows.
     probe: str
+    #: Draws the cases from a random generator.
     cases: Callable[[np.random.Generator], list[Case]]
+    #: Judges an answer that has a value: a finding for each part of the case.
     judge: Callable[[Case, Answer], Mapping[str, Finding]]
+    #: The sentence that a student reads, by mistake id, likeliest mistake first.
     mistakes: Mapping[str, str] = field(default_factory=dict)
+    #: What the solution may not use.
     ban: Ban = NOTHING_BANNED
+    #: Makes the function that replies to the probe's questions, if it asks any.
     ask: Callable[[Case], Callable[[Any], Any]] | None = None
+    #: `measured` if cases have a budget, or, on a GPU, if figures taken in the student's process
+    #: are trusted.
     trust: Literal["value", "measured"] = "value"
+    #: Whether it can be judged only on a GPU.
     needs_gpu: bool = False
+    #: Whether the probe starts processes that talk to each other, in the sandbox over a network of
+    #: the submission's own: as many as each case's input `world`. A budget holds for each of them.
     ranks: bool = False
-    #: Whether it lies beyond the core, so that a course may make it a bonus or leave it out.
+    #: Whether it lies beyond the core, so that a course may count it as a bonus or leave it out.
     stretch: bool = False
+    #: Time for one call of the probe.
     seconds: float = 10.0
 
     @property
@@ -178,7 +180,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        """The id without its lab, as the bank's folders are named: `decode_fp32`."""
+        """The id without its lab, as in the answer bank's file names: `decode_fp32`."""
         return self.id.partition("-")[2]
 
     @property
@@ -189,16 +191,16 @@ class Task:
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab's tasks, in the order of its notebook.
+    """A lab's tasks, in the order of its notebook."""
 
-    `hides` are the modules that hold this lab's answers: in the sandbox they cannot be imported.
-    `allows` are modules, or names in modules, that its solutions may use beside those that all may
-    (`autograder.model.allowed`), such as what its given cells import of peakmem.
-    """
-
+    #: The lab's name, such as `lab01_formats`.
     name: str
+    #: The tasks, in the notebook's order.
     tasks: tuple[Task, ...]
+    #: Modules that hold this lab's answers, which can't be imported in the sandbox.
     hides: tuple[str, ...] = ()
+    #: Modules, or names in modules, that its solutions may use beyond `autograder.model.allowed`,
+    #: such as those that its given cells import from peakmem.
     allows: tuple[str, ...] = ()
 
     @property
@@ -208,24 +210,30 @@ class Lab:
 
     @property
     def ranks(self) -> bool:
-        """Whether any of its tasks has ranks, which opens the sandbox for processes that talk."""
+        """Whether any of its tasks has ranks, for which the sandbox lets processes talk."""
         return any(task.ranks for task in self.tasks)
 
     @property
     def number(self) -> str:
-        """`lab01` of `lab01_formats`: what its task ids and its probes' module begin with."""
+        """`lab01` of `lab01_formats`: the start of its task ids and of its probes' module name."""
         return self.name.partition("_")[0]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a student gets for one task: points by part, and one message in words."""
+    """The outcome of one task for a student."""
 
+    #: The task's id.
     task: str
+    #: The status, by its id.
     status: Status
+    #: Points by part.
     earned: Mapping[str, float]
+    #: The most points that the task gives.
     max_points: float
+    #: The message that the student reads.
     message: str
+    #: The id of the recognised mistake, if any.
     mistake: str | None = None
 
     @property

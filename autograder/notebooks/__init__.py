@@ -1,1 +1,1 @@
-"""Notebooks as files: parsed, put back in order, marked, and kept free of hidden tests."""
+"""Notebooks as files: parsed, put in order, marked with points, and redacted of hidden tests."""

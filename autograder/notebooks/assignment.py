@@ -1,8 +1,8 @@
 """Reads an ordinary nbgrader assignment from its source notebooks.
 
-What students got, which cells are tests, what is hidden in them, what is graded manually: all of
-it is read off the source by nbgrader's own preprocessors, with the settings of the course's
-nbgrader_config.py, as `nbgrader generate_assignment` would.
+nbgrader's own preprocessors, with the settings of the course's nbgrader_config.py, tell from the
+source what students got, which cells are tests, what is hidden in them, and what is graded
+manually, exactly as `nbgrader generate_assignment` would.
 """
 
 from __future__ import annotations
@@ -30,26 +30,30 @@ _AUTOTEST = "AUTOTEST"
 
 @dataclass(frozen=True)
 class Question:
-    """A cell that earns points.
+    """A cell that earns points."""
 
-    `id` is its grade_id. `source` is the test that runs, hidden parts included; or what stands in
-    a cell that is graded manually, `by_person`, before anybody has written into it, None if it
-    is no place to write in. `hidden` are the lines that students are not given.
-    """
-
+    #: The cell's grade_id.
     id: str
+    #: The most points it gives.
     points: float
+    #: Whether an instructor grades it manually.
     by_person: bool
+    #: The test that runs, hidden parts included. For a manually graded cell, its released text;
+    #: None if students can't write in it.
     source: str | None
+    #: The lines that the release leaves out.
     hidden: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """One notebook of an assignment. `name` is its file's, without .ipynb."""
+    """One notebook of an assignment."""
 
+    #: The file's name without .ipynb.
     name: str
+    #: The notebook as released.
     release: Release
+    #: Its questions, in order.
     questions: tuple[Question, ...]
 
     @property
@@ -60,27 +64,28 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Assignment:
-    """An assignment's notebooks in order, and the files beside them by their paths from there.
+    """An assignment as the instructor released it."""
 
-    `ignored` are patterns of files' names that are copied nowhere.
-    """
-
+    #: The assignment's name.
     name: str
+    #: Its notebooks, in order.
     sheets: tuple[Sheet, ...]
+    #: The data files beside the notebooks, by relative path.
     files: Mapping[str, Path]
+    #: Patterns of file names that are never copied.
     ignored: tuple[str, ...] = ()
 
     @property
     def alone(self) -> bool:
-        """Whether it has one notebook only."""
+        """Whether it has a single notebook."""
         return len(self.sheets) == 1
 
 
 def read_assignment(name: str, course: Course) -> Assignment:
-    """Return the assignment `name` of a course.
+    """Return a course's assignment by its name.
 
-    Raises ValueError, naming the notebook, for one that nbgrader would not release, that is not
-    for Python, or whose tests nbgrader would make up (AUTOTEST).
+    Raises ValueError, naming the notebook, if nbgrader wouldn't release it, if it isn't for Python,
+    or if nbgrader would generate its tests (AUTOTEST).
     """
     sheets = tuple(_sheet(path, course) for path in course.source_notebooks(name))
     return Assignment(name, sheets, course.data_files(name), course.ignored)
@@ -88,10 +93,10 @@ def read_assignment(name: str, course: Course) -> Assignment:
 
 def _sheet(path: Path, course: Course) -> Sheet:
     with _without_grammars():
-        import nbformat  # the course's own labs are graded without it
+        import nbformat  # the course's own labs don't need it
 
     try:
-        with warnings.catch_warnings(action="ignore"):  # of ids that nbformat makes up
+        with warnings.catch_warnings(action="ignore"):  # nbformat warns of ids that it generates
             source = nbformat.read(path, as_version=4)
             _refuse_what_cannot_be_graded(source)
             tests, release = _generated(source, course)
@@ -100,21 +105,21 @@ def _sheet(path: Path, course: Course) -> Sheet:
     shown = {name: text for name, text, _ in _marked(release)}
     questions = tuple(_question(*cell, shown) for cell in _marked(tests))
     runs = {q.id: q.source or "" for q in questions if not q.by_person}
-    as_json = json.loads(json.dumps(release))  # a worker should not need nbformat to be given it
+    as_json = json.loads(json.dumps(release))  # so that a worker doesn't need nbformat
     return Sheet(path.stem, read_release(as_json, runs), questions)
 
 
 @contextmanager
 def _without_grammars() -> Iterator[None]:
-    """Keep what is imported here from an optional package that takes two seconds.
+    """Skip an optional package whose import takes two seconds.
 
-    nbformat imports jsonschema, which imports rfc3987_syntax if it is installed, to check strings
-    that a schema says are IRIs. The schema of notebooks says so of none.
+    nbformat imports jsonschema, which imports rfc3987_syntax if installed, to check strings that a
+    schema declares as IRIs. The notebook schema declares none.
     """
     name = "rfc3987_syntax"
     held = name not in sys.modules
     if held:
-        sys.modules[name] = None  # type: ignore[assignment]  # an ImportError where it is asked for
+        sys.modules[name] = None  # type: ignore[assignment]  # makes its import raise ImportError
     try:
         yield
     finally:
@@ -136,13 +141,13 @@ def _refuse_what_cannot_be_graded(notebook: NotebookNode) -> None:
         for line in cell.source.splitlines():
             if cell.cell_type == "code" and line.strip().startswith("#") and _AUTOTEST in line:
                 raise ValueError(
-                    f"it has the line {line.strip()!r}; write the assertions out, for tests that "
-                    "nbgrader makes up are not read"
+                    f"it has the line {line.strip()!r}; expected written-out assertions, since "
+                    "tests that nbgrader generates aren't read"
                 )
 
 
 def _generated(source: NotebookNode, course: Course) -> tuple[NotebookNode, NotebookNode]:
-    """The notebook without solutions but with all tests, and the one that students get."""
+    """The notebook without solutions but with all tests, and the released notebook."""
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
     from nbgrader.preprocessors import (
@@ -158,7 +163,7 @@ def _generated(source: NotebookNode, course: Course) -> tuple[NotebookNode, Note
     resources: dict[str, Any] = {"nbgrader": {}, "metadata": {}}
     tests: NotebookNode | None = None
     for kind in converter.preprocessors:
-        if kind in (InstantiateTests, SaveCells):  # one runs code, one writes into a database
+        if kind in (InstantiateTests, SaveCells):  # one runs code, the other writes to a database
             continue
         if kind is ClearHiddenTests:
             tests = copy.deepcopy(notebook)
@@ -172,7 +177,7 @@ def _generated(source: NotebookNode, course: Course) -> tuple[NotebookNode, Note
 
 
 def _marked(notebook: NotebookNode) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """The grade_id, the text and the marks of each cell that earns points."""
+    """The grade_id, the text and the nbgrader metadata of each cell that earns points."""
     for cell in notebook.cells:
         marks = cell.metadata.get("nbgrader", {})
         if marks.get("grade") or marks.get("task"):

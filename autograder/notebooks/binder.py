@@ -1,7 +1,7 @@
-"""Joins the notebooks of one assignment into one, so that everything after it sees one.
+"""Joins the notebooks of an assignment into one, so that later steps handle one notebook.
 
-A cell in an assignment of several notebooks is named after its notebook too, `problem2/q1`, since
-nbgrader's names are unique in a notebook only. A heading stands before each notebook's cells.
+nbgrader's names are unique only within a notebook. So in an assignment of several notebooks each
+cell's name includes its notebook's, as in `problem2/q1`, and a heading precedes each notebook.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ __all__ = ["bind", "full_name", "is_bound", "unbind"]
 
 Json = dict[str, Any]
 
-_PART = "part"  # in a heading's metadata: the notebook whose cells follow
+_PART = "part"  # key in a heading's metadata: the name of the notebook that follows
 
 
 def full_name(notebook: str, grade_id: str, *, alone: bool) -> str:
-    """Return the name of a cell in its assignment, whose only notebook this may be."""
+    """Return a cell's name within its assignment; `alone` if that has a single notebook."""
     return grade_id if alone else f"{notebook}/{grade_id}"
 
 
 def bind(notebooks: Mapping[str, Json], *, alone: bool) -> Json:
-    """Return the notebooks, nbformat 4's JSON, as one.
+    """Return several notebooks, as nbformat 4 JSON, as one.
 
-    The notebook of an assignment that has but one, `alone`, stays as it is.
+    The only notebook of an assignment (`alone`) is returned unchanged.
     """
     first = next(iter(notebooks.values()))
     if alone:
@@ -42,13 +42,13 @@ def bind(notebooks: Mapping[str, Json], *, alone: bool) -> Json:
 
 
 def is_bound(notebook: Mapping[str, Any]) -> bool:
-    """Tell whether this is several notebooks as one."""
+    """Tell whether a notebook was joined from several."""
     cells = notebook["cells"]
     return bool(cells) and _PART in cells[0]["metadata"]
 
 
 def unbind(bound: Json, names: tuple[str, ...]) -> dict[str, Json]:
-    """Return the notebooks that `bind` made one of, by name; those that are in it."""
+    """Return the notebooks joined in `bound`, by name; missing ones are left out."""
     if len(names) == 1:
         return {names[0]: bound}
     parts: dict[str, Json] = {}

@@ -1,7 +1,7 @@
-"""A student's cells under the instructor's marks, safe to show.
+"""Shows a student's cells with the instructor's points, made safe.
 
-Each cell is built anew. Its text and its safe outputs are the student's; nbgrader's metadata, which
-holds the points, is the source notebook's. So no metadata of a student's reaches a gradebook.
+Each cell is rebuilt. Its text and its safe outputs come from the student; nbgrader's metadata,
+which hold the points, come from the source notebook. So no student's metadata reach a gradebook.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ Json = dict[str, Any]
 
 
 def marks_of(cell: Mapping[str, Any]) -> Json:
-    """Return a cell's nbgrader metadata; empty where it has none."""
+    """Return a cell's nbgrader metadata; empty if it has none."""
     metadata = cell.get("metadata")
     marks = metadata.get("nbgrader") if isinstance(metadata, Mapping) else None
     return dict(marks) if isinstance(marks, Mapping) else {}
 
 
 def graded_notebook(result: Result, source: Mapping[str, Any]) -> Json:
-    """Return the notebook of `result` as nbformat 4's JSON, with the marks of `source`.
+    """Return the notebook of `result` as nbformat 4 JSON, with the nbgrader metadata of `source`.
 
-    The first cell of each grade_id gets its mark, a copy of it none. A question that has no cell,
-    deleted or in a submission that was never graded, gets an empty one at the end, so that a
-    person can still give points for it.
+    Of several cells with one grade_id, the first gets the metadata. A question without a cell (one
+    that was deleted, or whose submission was never graded) gets an empty cell at the end, so that
+    an instructor can still give points for it.
     """
     marks = {m["grade_id"]: (m, cell) for cell in source["cells"] if (m := marks_of(cell))}
     cells: list[Json] = []
@@ -62,7 +62,7 @@ def _rebuilt(old: Mapping[str, Any], mark: Json | None) -> Json:
         if attachments:
             cell["attachments"] = attachments
         return cell
-    # nbconvert shows a raw cell as HTML, as it stands; as a code cell it is only text.
+    # nbconvert would render a raw cell as HTML; as a code cell it is only text.
     cell = _cell("code", text, mark)
     outputs = old.get("outputs")
     if isinstance(outputs, list):
@@ -89,7 +89,7 @@ def _attachments(value: object) -> dict[str, dict[str, str]]:
 
 
 def _escaped(reason: str) -> str:
-    """A reason as markdown that is only text: it may quote what a student wrote."""
+    """The reason as Markdown that renders as plain text, since it may quote a student."""
     text = " ".join(plain_text(reason).split())
     return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|~$" else c for c in text).translate(
         {ord("<"): "&lt;", ord("&"): "&amp;"}
@@ -97,7 +97,7 @@ def _escaped(reason: str) -> str:
 
 
 def solution_source(notebook: Mapping[str, Any] | None, task: str) -> str:
-    """Return what a student wrote in a task's solution cell; empty if there is no such cell."""
+    """Return a student's code in a task's solution cell; empty if there is no such cell."""
     for cell in notebook["cells"] if notebook else ():
         if str(marks_of(cell).get("grade_id")) == f"{task}-solution":
             return "".join(cell["source"])

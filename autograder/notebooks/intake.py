@@ -1,8 +1,8 @@
-"""Turns a folder of files that anybody may have written into Submissions.
+"""Reads untrusted folders of submitted files as Submissions.
 
-The layout is nbgrader's, DIR/<student>/<lab>/<lab>.ipynb. That one file of a student is opened only
-if nothing on the way to it is a link, it is a plain file with a single name, and it is not too
-large. Everything else about a student's folder is left unread here (`beside` reads some of it).
+The layout is nbgrader's, DIR/<student>/<lab>/<lab>.ipynb. A student's notebook is opened only if no
+part of its path is a link, if it is a plain file with a single name, and if it isn't too large.
+This module reads nothing else of a student's folder (`supplementary_files` reads some of it).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ __all__ = [
     "take_in_bytes",
 ]
 
-# Letters, digits, and what student numbers, e-mail addresses and Moodle's folders have besides.
+# Letters and digits, and the other characters of student numbers, e-mail addresses and Moodle ids.
 _STUDENT = re.compile(r"\w(?:[\w.@ -]{0,98}[\w.@-])?")
 _OTHER_LAB = re.compile(r"lab\d\d_\w+")
-# Hidden files and folders that programs leave, and no student hands in.
+# Hidden files and folders that programs leave behind; no student submits them.
 _OF_PROGRAMS = re.compile(
     r"\._.+|\.(DS_Store|ipynb_checkpoints|git\w*|hg|svn|idea|vscode|directory|localized|keep|"
     r"AppleDouble|Spotlight-V100|fseventsd|Trash[\w-]*|nfs[0-9a-f]+|snapshots?|zfs)"
@@ -57,16 +57,16 @@ def is_student_id(name: str) -> bool:
 def find_submissions(
     submitted: Path, lab: str, labs: Collection[str] = ()
 ) -> list[tuple[str, Path]]:
-    """Return (student, path of the notebook) for each student who handed in the lab, by name.
+    """Return (student, path of the notebook) for each student who submitted the lab, by name.
 
-    `labs` are the names of all that the course gives.
+    `labs` are the names of all labs of the course.
 
-    Everything in `submitted` is listed but what programs hide there and students who handed in
-    other labs only: what is no plain notebook at its place is listed too, so that `take_in`
-    quarantines it with a reason and nobody's work is passed over in silence. A folder whose name
-    cannot be a student's id is listed under a made-up one.
+    The list has every entry of `submitted`, except files that programs hide there and students who
+    submitted only other labs. It includes entries that aren't plain notebooks, so that `take_in`
+    quarantines them with a reason and no work is silently skipped. A folder whose name can't be a
+    student's id is listed under a made-up one.
 
-    Raises NotADirectoryError where there is no such folder.
+    Raises NotADirectoryError if `submitted` isn't a folder.
     """
     if not submitted.is_dir():
         raise NotADirectoryError(
@@ -74,7 +74,7 @@ def find_submissions(
         )
     found = []
     for entry in sorted(os.scandir(submitted), key=lambda entry: entry.name):
-        if _OF_PROGRAMS.fullmatch(entry.name) or _handed_in_others_only(entry, lab, labs):
+        if _OF_PROGRAMS.fullmatch(entry.name) or _submitted_others_only(entry, lab, labs):
             continue
         student = entry.name if is_student_id(entry.name) else _made_up_id(entry.name)
         found.append((student, submitted / entry.name / lab / f"{lab}.ipynb"))
@@ -82,10 +82,10 @@ def find_submissions(
 
 
 def take_in(student: str, lab: str, path: Path, release_notebook: Mapping[str, Any]) -> Submission:
-    """Return the submission at `path`, one of those that `find_submissions` listed.
+    """Return the submission at `path`, which `find_submissions` listed.
 
-    `release_notebook` is the lab's released notebook, nbformat 4's JSON: the truth of all that is
-    given. Raises Quarantine, with a sentence that says why, where there is no notebook of this lab.
+    `release_notebook` is the lab's released notebook as nbformat 4 JSON, and decides which cells
+    are given. Raises Quarantine, with the reason, if `path` holds no notebook of this lab.
     """
     return take_in_bytes(student, lab, read_submission(path), release_notebook)
 
@@ -93,7 +93,7 @@ def take_in(student: str, lab: str, path: Path, release_notebook: Mapping[str, A
 def take_in_bytes(
     student: str, lab: str, raw: bytes, release_notebook: Mapping[str, Any]
 ) -> Submission:
-    """Return the submission whose file has the content `raw`; see `take_in`."""
+    """Return the submission whose notebook file has the bytes `raw`; see `take_in`."""
     cells, notes, metadata = parse_notebook(raw)
     notes += release_note(metadata, release_notebook)
     notebook, to_run, repairs = restore(read_release(release_notebook), cells)
@@ -103,14 +103,14 @@ def take_in_bytes(
 
 
 def _redefined_note(sources: Sequence[str]) -> list[Note]:
-    """Say which names mean something else once all cells have run."""
+    """A note on the names that a later cell defines again; empty if there are none."""
     names = redefined(sources)
     if not names:
         return []
     shown = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
     said = (
-        f"Defined again in a later cell: {shown}. Each exercise was judged with the names as its "
-        "own cell left them."
+        f"Defined again in a later cell: {shown}. Each exercise was judged with these names as "
+        "they were after its own cell."
     )
     return [Note("repair", said)]
 
@@ -118,8 +118,8 @@ def _redefined_note(sources: Sequence[str]) -> list[Note]:
 def read_submission(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     """Return the bytes of the file `path`, whose last three parts are student, lab and file.
 
-    No link is followed below the folder that holds the students. Raises Quarantine where the file
-    is missing, is no plain file with a single name, or has over `max_bytes`.
+    Follows no link below the folder that holds the students. Raises Quarantine if the file is
+    missing, isn't a plain file with a single name, or is larger than `max_bytes`.
     """
     name = path.name
     with open_folder(path) as folder:
@@ -130,12 +130,12 @@ def read_submission(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
 
 @contextmanager
 def open_folder(path: Path) -> Iterator[int]:
-    """Open the folder of a submission's file, `read_submission` tells which; raises as it does."""
+    """Open the folder of a submission's file; takes `path` and raises as `read_submission`."""
     student, lab = path.parts[-3:-1]
     if not is_student_id(student):
         raise Quarantine(
-            f"The folder {student!r} has no name that a student's id can be: letters, digits, "
-            "spaces and . _ - @, at most 100, beginning with a letter or a digit. Rename it."
+            f"The folder name {student!r} can't be a student's id; expected letters, digits, "
+            "spaces and . _ - @, at most 100, starting with a letter or a digit. Rename the folder."
         )
     with ExitStack() as stack:
         top = os.open(path.parents[2], os.O_RDONLY | os.O_DIRECTORY)
@@ -147,10 +147,11 @@ def open_folder(path: Path) -> Iterator[int]:
 
 
 def read_handed(path: Path, names: Sequence[str]) -> dict[str, bytes]:
-    """Return the notebooks of these names that a student handed in, as their files' bytes.
+    """Return the bytes of a student's notebooks of these names.
 
-    `path` is one that `find_submissions` listed. Where some of several are not there and nothing
-    else is in their place, the others are returned. Raises Quarantine as `read_submission` does.
+    `path` is one that `find_submissions` listed. If only some of several notebooks are missing, and
+    no other notebook is in their place, the rest is returned. Raises Quarantine as
+    `read_submission` does.
     """
     found: dict[str, bytes] = {}
     missing: list[Missing] = []
@@ -175,7 +176,7 @@ def _closing(descriptor: int) -> Iterator[int]:
 
 
 def _open(folder: int, name: str, shown: str, flags: int) -> int:
-    """Open the entry `name` of a folder: a folder where flags say so, else a plain file."""
+    """Open an entry of a folder: a folder if the flags ask for one, else a plain file."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
         wanted = stat.S_ISDIR(mode) if flags & os.O_DIRECTORY else stat.S_ISREG(mode)
@@ -185,13 +186,13 @@ def _open(folder: int, name: str, shown: str, flags: int) -> int:
         there = tuple(sorted(n for n in os.listdir(folder) if not n.startswith(".")))
         raise Missing(f"There is no {shown}; {_told(there)}.", there) from None
     except OSError as error:
-        # It was swapped for something else between the look and the opening.
+        # The entry was replaced between the check and the opening.
         if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
             raise
         mode = 0
     expected = "a folder" if flags & os.O_DIRECTORY else "a plain file"
     found = "a link" if stat.S_ISLNK(mode) else "something else"
-    raise Quarantine(f"{shown} has to be {expected}, but it is {found}, so it was not opened.")
+    raise Quarantine(f"{shown} has to be {expected}, but is {found}, so it wasn't opened.")
 
 
 def _told(names: Sequence[str]) -> str:
@@ -204,29 +205,29 @@ def _told(names: Sequence[str]) -> str:
 def _read(file: int, max_bytes: int) -> bytes:
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode):
-        raise Quarantine("The notebook is no plain file, so it was not read.")
+        raise Quarantine("The notebook isn't a plain file, so it wasn't read.")
     if status.st_nlink != 1:
         raise Quarantine(
-            "The notebook's file has a second name elsewhere (a hard link), so it was not read. "
+            "The notebook's file has a second name elsewhere (a hard link), so it wasn't read. "
             "Put a copy of it in its place."
         )
     with open(file, "rb", closefd=False) as stream:
         raw = stream.read(max_bytes + 1)  # the file may be growing
     if len(raw) > max_bytes:
         raise Quarantine(
-            f"The notebook has over {max_bytes / 2**20:g} MiB. Clear its outputs and hand it in "
+            f"The notebook has over {max_bytes / 2**20:g} MiB. Clear its outputs and submit it "
             "again."
         )
     return raw
 
 
 def _made_up_id(name: str) -> str:
-    """An id that is no student's, since theirs hold no `~`, and that no other name has."""
+    """A unique id that no student can have, because students' ids contain no `~`."""
     return f"unnamed~{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}"
 
 
-def _handed_in_others_only(entry: os.DirEntry[str], lab: str, labs: Collection[str]) -> bool:
-    """Whether a student's folder holds other labs, and nothing that may be meant as this one."""
+def _submitted_others_only(entry: os.DirEntry[str], lab: str, labs: Collection[str]) -> bool:
+    """Whether a student's folder holds other labs, and nothing that may be this one."""
     if not entry.is_dir(follow_symlinks=False):
         return False
     names = [path.name for path in Path(entry).iterdir() if not path.name.startswith(".")]

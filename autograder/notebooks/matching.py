@@ -1,4 +1,4 @@
-"""Finds the released cell that each of a student's cells is, or answers."""
+"""Matches each of a student's cells to the released cell that it is, or answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAB_ID = re.compile(r"lab\d\d-")
 
 
 def match(release: Release, cells: Sequence[Cell], notes: list[Note]) -> list[Released | None]:
-    """Return for each of the student's cells the released cell that it is or answers."""
+    """Return, for each of the student's cells, the released cell that it is or answers."""
     by_grade_id = {r.cell.grade_id: r for r in release.cells if r.cell.grade_id}
     by_id = {r.cell.id: r for r in release.cells if r.cell.id}
     found = [by_grade_id.get(c.grade_id or "") or by_id.get(c.id or "") for c in cells]
@@ -32,7 +32,7 @@ def match(release: Release, cells: Sequence[Cell], notes: list[Note]) -> list[Re
     by_names = _find_by_names(release, cells, found)
     if by_names:
         notes.append(
-            Note("repair", f"Found by the names that its code defines: {', '.join(by_names)}.")
+            Note("repair", f"Found by the names that the code defines: {', '.join(by_names)}.")
         )
     return found
 
@@ -40,7 +40,7 @@ def match(release: Release, cells: Sequence[Cell], notes: list[Note]) -> list[Re
 def _find_by_names(
     release: Release, cells: Sequence[Cell], found: list[Released | None]
 ) -> list[str]:
-    """Amend `found` by what the cells define; return the labels of the exercises so found."""
+    """Update `found` by the names that cells define; return the labels of the exercises found."""
     solutions = [
         r for r in release.cells if r.role == "solution" and not (release.trusts_ids and r in found)
     ]
@@ -60,7 +60,7 @@ def _find_by_names(
         known = found[i]
         if cell.kind == "code" or (known and known.role != "solution"):
             continue
-        # Code turned into text: by mistake, or beside a cell of code, to be put away.
+        # A code cell turned into text: by mistake, or set aside while another one answers.
         answered = _answered(solutions, cell) if known is None else []
         if answered and _is_code(cell.source):
             known = answered[0]
@@ -85,7 +85,7 @@ def _is_code(source: str) -> bool:
 def refuse_strangers(
     release: Release, cells: Sequence[Cell], found: Sequence[Released | None]
 ) -> None:
-    """Raise Quarantine if the cells are another lab's, or none of them belongs to this lab."""
+    """Raise Quarantine if the cells are another lab's, or if none belongs to this lab."""
     own = {r.cell.grade_id.partition("-")[0] for r in release.cells if r.cell.grade_id}
     foreign: list[str] = []
     belonging = 0

@@ -1,11 +1,11 @@
-"""Reads a notebook file's bytes as cells, within bounds of memory and time."""
+"""Parses a notebook file's bytes into cells, within bounds of memory and time."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from autograder.base.limits import PICTURE_BYTES
@@ -14,12 +14,12 @@ from autograder.model.submission import Quarantine
 
 __all__ = ["MAX_FILE_BYTES", "Cell", "Kind", "parse_notebook"]
 
-MAX_FILE_BYTES = 20 * 2**20  # in memory it may be four times as much
-# Reading JSON takes most memory for small lists and dicts, about 200 bytes each.
+MAX_FILE_BYTES = 20 * 2**20  # in memory it may take four times as much
+# Parsed JSON needs most memory for small lists and dicts, about 200 bytes each.
 _MAX_CONTAINERS = 400_000
 _MAX_CELLS = 2_000
-# Characters of all cells together, as JSON writes them. Python's syntax tree takes a thousand bytes
-# for each of some. The labs' solved notebooks have up to 70,000.
+# Characters of all cells together, as JSON writes them. Some characters cost a thousand bytes in
+# Python's syntax tree. The labs' solved notebooks have up to 70,000.
 _MAX_SOURCE = 200_000
 
 _CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -38,26 +38,28 @@ Kind = Literal["code", "markdown", "raw"]
 
 @dataclass(frozen=True)
 class Cell:
-    """What counts of one cell of a notebook; everything else in the file is dropped.
+    """The part of a notebook's cell that the grader uses; the rest of the file is dropped."""
 
-    `id` is nbformat's and `grade_id` nbgrader's, None if there is none. `attachments` are the
-    images pasted into a cell of text: name -> {mime type: base64}.
-    """
-
+    #: The type of cell.
     kind: Kind
+    #: Its text.
     source: str
+    #: nbformat's id, if any.
     id: str | None = None
+    #: nbgrader's id, if any.
     grade_id: str | None = None
+    #: Its tags.
     tags: tuple[str, ...] = ()
+    #: Images pasted into a text cell: name -> {MIME type: base64}.
     attachments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def parse_notebook(raw: bytes) -> tuple[list[Cell], list[Note], Any]:
-    """Return the cells of the notebook file `raw`, notes about what was odd in it, its metadata.
+    """Return the notebook's cells, notes about its oddities, and its metadata.
 
-    Reads nbformat 4 and 3; every line end becomes a newline. The metadata are as the file has
-    them, of any type. Raises Quarantine, saying what the file is instead, for everything that is
-    no notebook.
+    Reads nbformat 4 and 3, and normalises every line end to a newline. The metadata are returned
+    as found, of any type. Raises Quarantine, saying what the file is instead, if it isn't a
+    notebook.
     """
     if not raw.strip():
         raise Quarantine("The file is empty.")
@@ -67,17 +69,14 @@ def parse_notebook(raw: bytes) -> tuple[list[Cell], list[Note], Any]:
     for number, entry in enumerate(_cell_list(notebook), start=1):
         cell = _cell(entry)
         if cell is None:
-            notes.append(
-                Note(
-                    "repair", f"Entry {number} of the file has no form of a cell and was left out."
-                )
-            )
+            said = f"Entry {number} of the file isn't a valid cell and was left out."
+            notes.append(Note("repair", said))
         else:
             cells.append(cell)
     if sum(len(json.dumps(cell.source)) for cell in cells) > _MAX_SOURCE:
         raise Quarantine(
-            f"The notebook's cells hold over {_MAX_SOURCE:,} characters; an answer has far fewer. "
-            "Take the data that was pasted into a cell out of it."
+            f"The notebook's cells hold over {_MAX_SOURCE:,} characters; answers need far fewer. "
+            "Remove the data that was pasted into a cell."
         )
     return _bound_images(cells, notes), notes, notebook.get("metadata")
 
@@ -92,7 +91,7 @@ def _decode(raw: bytes) -> tuple[str, list[Note]]:
         encoding, text = "latin-1", raw.decode("latin-1")
     if encoding.startswith("utf-8"):
         return text, []
-    said = f"The file is not in UTF-8; it was read as {encoding.upper()}."
+    said = f"The file isn't in UTF-8; it was read as {encoding.upper()}."
     return text, [Note("repair", said)]
 
 
@@ -100,7 +99,7 @@ def _read_json(raw: bytes, text: str) -> dict[str, Any]:
     if text.count("{") + text.count("[") > _MAX_CONTAINERS:
         raise Quarantine(
             "The file's structure is far larger than a notebook's. If it is one, clear its "
-            "outputs and hand it in again."
+            "outputs and submit it again."
         )
     try:
         notebook = json.loads(text)
@@ -109,10 +108,10 @@ def _read_json(raw: bytes, text: str) -> dict[str, Any]:
     except ValueError as error:
         kinds = (kind for magic, kind in _OTHER_FILES.items() if raw.lstrip().startswith(magic))
         what = next(kinds, "")
-        found = f"it is {what}" if what else f"it is not JSON ({error})"
-        raise Quarantine(f"The file is no notebook: {found}.") from None
+        found = f"it is {what}" if what else f"it isn't JSON ({error})"
+        raise Quarantine(f"The file isn't a notebook: {found}.") from None
     if not isinstance(notebook, dict):
-        raise Quarantine("The file is JSON, but no notebook.")
+        raise Quarantine("The file is JSON, but not a notebook.")
     return notebook
 
 
@@ -125,15 +124,15 @@ def _cell_list(notebook: Mapping[str, Any]) -> list[Any]:
     elif "cells" in notebook or "nbformat" in notebook:
         found = str(version)[:20] if isinstance(version, int) else "no known version"
         raise Quarantine(
-            f"The notebook is of nbformat {found}; 4 and 3 are read. "
+            f"The notebook has nbformat {found}; expected 4 or 3. "
             "Open it in JupyterLab and save it again."
         )
     else:
-        raise Quarantine("The file is JSON, but no notebook.")
+        raise Quarantine("The file is JSON, but not a notebook.")
     if not isinstance(cells, list):
         raise Quarantine("The notebook is damaged: it has no list of cells.")
     if len(cells) > _MAX_CELLS:
-        raise Quarantine(f"The notebook has {len(cells):,} cells; at most {_MAX_CELLS:,} are read.")
+        raise Quarantine(f"The notebook has {len(cells):,} cells; expected at most {_MAX_CELLS:,}.")
     return cells
 
 
@@ -177,7 +176,7 @@ def _cell(entry: Any) -> Cell | None:
 
 
 def _text(value: Any) -> str | None:
-    """A multi-line string of nbformat: one string, or a list of lines; None for anything else."""
+    """A multi-line string of nbformat (one string, or a list of lines); None if it isn't one."""
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         value = "".join(value)
     if not isinstance(value, str):
@@ -187,7 +186,7 @@ def _text(value: Any) -> str | None:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
         text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which no file can be written with
+    except UnicodeEncodeError:  # unpaired surrogates can't be written to a file
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
@@ -217,12 +216,13 @@ def _bound_images(cells: list[Cell], notes: list[Note]) -> list[Cell]:
         size = sum(len(b) for bodies in cell.attachments.values() for b in bodies.values())
         left -= size
         if size and left < 0:
-            cell = Cell(cell.kind, cell.source, cell.id, cell.grade_id, cell.tags)
+            cell = replace(cell, attachments={})
             dropped += 1
         kept.append(cell)
     if dropped:
         said = (
             f"The pictures of {dropped} cells were left out: all pictures together may take "
+            "at most "
             f"{PICTURE_BYTES / 2**20:g} MiB."
         )
         notes.append(Note("repair", said))

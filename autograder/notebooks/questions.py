@@ -1,7 +1,6 @@
-"""What a lab gives points for, read off the instructor's built notebook.
+"""Reads from the instructor's built notebook what a lab gives points for.
 
-The points come from here and from nowhere else: what a student's notebook says of itself decides
-nothing.
+Points come only from here; a student's notebook decides nothing about them.
 """
 
 from __future__ import annotations
@@ -27,33 +26,34 @@ __all__ = [
     "source_notebooks",
 ]
 
-_MARKER = re.compile(r"(BEGIN|END) [A-Z]")  # of a region that students are not given
+_MARKER = re.compile(r"(BEGIN|END) [A-Z]")  # around a region that the release leaves out
 _HEADING = re.compile(r"^#{1,6}\s+(?P<title>.+?)\s*(\((?P<asks>[^()]*)\))?\s*$", re.MULTILINE)
-_KIND = re.compile(r"(core|stretch),")  # how an exercise's heading begins what it asks
+_KIND = re.compile(r"(core|stretch),")  # starts the brackets in an exercise's heading
 
 
 @dataclass(frozen=True)
 class Question:
-    """One cell of a lab that earns points.
+    """One cell of a lab that earns points."""
 
-    `id` is nbgrader's grade_id: a task's, or that of a manual answer, which is `by_person`.
-    In an assignment of several notebooks the notebook's name stands before it. `title` is the
-    heading above it, without what stands in brackets. It `is_stretch` where the brackets begin so,
-    as in `(stretch, 2 points, 15 minutes)`: it lies beyond the lab's core.
-    """
-
+    #: nbgrader's grade_id: a task's, or a manual answer's. In an assignment of several notebooks
+    #: the notebook's name precedes it.
     id: str
+    #: The heading above it, without the text in brackets.
     title: str
+    #: The most points it gives.
     points: float
+    #: Whether an instructor grades it manually.
     by_person: bool
+    #: Whether it lies beyond the lab's core: the heading's brackets start with `stretch`, as in
+    #: `(stretch, 2 points, 15 minutes)`.
     is_stretch: bool = False
 
 
 def read_notebooks(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the notebooks of a folder by name, in order, each as its file's JSON.
 
-    The text of a cell is one string, where files may hold a list of lines. Raises ValueError for
-    a file that isn't a notebook of nbformat 4.
+    A cell's text is one string, even if the file holds a list of lines. Raises ValueError if a file
+    isn't a notebook of nbformat 4.
     """
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("*.ipynb")):
@@ -63,7 +63,7 @@ def read_notebooks(folder: Path) -> dict[str, dict[str, Any]]:
             raise ValueError(f"{path} is not a notebook: {error}") from error
         if "cells" not in notebook:
             raise ValueError(
-                f"{path} is of nbformat {notebook.get('nbformat')}; expected 4. Open it in "
+                f"{path} has nbformat {notebook.get('nbformat')}; expected 4. Open it in "
                 "JupyterLab and save it again."
             )
         for cell in notebook["cells"]:
@@ -73,7 +73,7 @@ def read_notebooks(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def source_notebooks(lab: str, course: Course = COURSE) -> dict[str, dict[str, Any]]:
-    """Return the source notebooks of a lab or an assignment by name, as nbformat 4's JSON.
+    """Return the source notebooks of a lab or an assignment by name, as nbformat 4 JSON.
 
     Raises FileNotFoundError, with the remedy, if there is none.
     """
@@ -81,7 +81,7 @@ def source_notebooks(lab: str, course: Course = COURSE) -> dict[str, dict[str, A
     found = read_notebooks(folder)
     if not found:
         raise FileNotFoundError(
-            f"{folder / lab}.ipynb is not there, so nobody knows the points of {lab}; "
+            f"{folder / lab}.ipynb doesn't exist, so the points of {lab} are unknown; "
             f"build it with: autograder build {lab}"
         )
     return found
@@ -93,7 +93,7 @@ def source_names(lab: str, course: Course = COURSE) -> tuple[str, ...]:
 
 
 def source_notebook(lab: str, course: Course = COURSE) -> dict[str, Any]:
-    """Return the source of a lab or an assignment as one notebook, as nbformat 4's JSON.
+    """Return the source of a lab or an assignment as one notebook of nbformat 4 JSON.
 
     Raises FileNotFoundError, with the remedy, if there is none.
     """
@@ -102,14 +102,14 @@ def source_notebook(lab: str, course: Course = COURSE) -> dict[str, Any]:
 
 
 def questions_in(notebook: Mapping[str, Any]) -> tuple[Question, ...]:
-    """Return the questions of a source notebook that earn points, in its order."""
+    """Return the questions of a source notebook that earn points, in order."""
     found: list[Question] = []
     title, is_stretch = "", False
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         marks = cell["metadata"].get("nbgrader", {})
         if cell["cell_type"] == "markdown" and not marks.get("solution"):
-            # Below its first line a task's text may be for those who give its points only.
+            # Only a task's first line is read: the text below may be for its graders only.
             text = source.strip().partition("\n")[0] if marks.get("task") else source
             headings = [h for h in _HEADING.finditer(text) if not _MARKER.match(h["title"])]
             title = headings[-1]["title"] if headings else title

@@ -1,7 +1,7 @@
-"""Keeps the lines of hidden tests out of what students are shown.
+"""Redacts the lines of hidden tests from what students are shown.
 
-They run in the student's process, so whoever wants to read them there can. What is kept back is
-what an honest run shows of them: a traceback's lines, and lines that quote them.
+Hidden tests run in the student's process, so a determined student can read them there. Redaction
+covers what an honest run shows of them: a traceback's lines, and lines that quote them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["withheld", "without"]
 
 _WITHHELD = "[a line that quotes a hidden test is left out]"
-_SHORT = 8  # characters; a shorter line, such as `x = 1`, may stand anywhere by chance
+_SHORT = 8  # characters; a shorter line, such as `x = 1`, may occur elsewhere by chance
 # How IPython numbers the lines of a traceback: `----> 3 assert f(2) == 4`.
 _NUMBERED = re.compile(r"^(?:-*>)?\s*\d+ ?")
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 def without(hidden: Collection[str], text: str) -> str:
-    r"""Return the text, each line that quotes a line of `hidden` left out and said to be.
+    r"""Return the text with each line that quotes a line of `hidden` replaced by a remark.
 
     >>> without({"assert f(2) == 4"}, "before\n----> 1 assert f(2) == 4")
     'before\n[a line that quotes a hidden test is left out]'
@@ -33,9 +33,9 @@ def without(hidden: Collection[str], text: str) -> str:
 
 
 def withheld(outputs: Sequence[Mapping[str, Any]], hidden: Collection[str], own: str) -> list[Json]:
-    """Return a cell's outputs without the lines of `hidden`, but for those the student wrote too.
+    """Return a cell's outputs without the lines of `hidden`, except those the student wrote too.
 
-    A traceback loses every frame that shows one, however short it is.
+    A traceback loses every frame that shows a hidden line, however short.
     """
     secrets = set(hidden) - {line.strip() for line in own.splitlines()}
     return (

@@ -1,4 +1,4 @@
-"""What a released notebook gives, what it grades, and what each exercise asks for."""
+"""Reads a released notebook: its given and graded cells, and the names each exercise asks for."""
 
 from __future__ import annotations
 
@@ -23,27 +23,30 @@ __all__ = [
     "task_of",
 ]
 
-# Definitions that begin a line. Read by pattern, so that a cell with a syntax error is found too.
+# Definitions at the start of a line, found by pattern so that cells with a syntax error count too.
 _DEFINITION = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 
-# given: locked, put back as released. check: given and graded; a lab's never run. solution: the
-# code of an exercise. answer: an exercise that is graded manually. free: given to be written over.
+#: `given`: locked, restored as released. `check`: given and graded; a lab's never run. `solution`:
+#: the code of an exercise. `answer`: graded manually. `free`: given, but students may edit it.
 Role = Literal["given", "check", "solution", "answer", "free"]
 
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """A cell of the release. `names` are what a solution cell's stub defines.
+    """A cell of the release."""
 
-    `test` is what runs in a check's place, hidden tests included, or None if it never runs.
-    """
-
+    #: Its index in the released notebook.
     index: int
+    #: The cell as nbformat 4 JSON.
     json: Mapping[str, Any]
+    #: The cell, parsed.
     cell: Cell
+    #: What it is for.
     role: Role
+    #: The names that a solution cell's stub defines.
     names: frozenset[str] = frozenset()
+    #: The code that runs in place of a check, hidden tests included; None if it never runs.
     test: str | None = None
 
     @property
@@ -61,20 +64,20 @@ class Released:
 
 @dataclass(frozen=True)
 class Release:
-    """A released notebook, ready to be compared with.
+    """A released notebook, ready to be compared with a submission."""
 
-    `trusts_ids` where a cell answers the exercise that its ids name, whatever else it defines.
-    """
-
+    #: Its cells, in order.
     cells: tuple[Released, ...]
+    #: Its metadata.
     metadata: Mapping[str, Any]
+    #: Whether a cell answers the exercise that its ids name, whatever else it defines.
     trusts_ids: bool = False
 
 
 def release_of(lab: str, labs: Path) -> dict[str, Any]:
-    """Return the released notebook of `lab` in the folder `labs`, as nbformat 4's JSON.
+    """Return the released notebook of `lab` in the folder `labs`, as nbformat 4 JSON.
 
-    Raises FileNotFoundError, with the remedy, where it was not built.
+    Raises FileNotFoundError, with the remedy, if it hasn't been built.
     """
     path = labs / lab / f"{lab}.ipynb"
     if not path.is_file():
@@ -86,12 +89,12 @@ def release_of(lab: str, labs: Path) -> dict[str, Any]:
 
 
 def task_of(grade_id: str) -> str:
-    """Return the task that a solution cell answers: `lab01-f` of `lab01-f-solution`."""
+    """Return the task that a solution cell answers: `lab01-f` for `lab01-f-solution`."""
     return grade_id.removesuffix("-solution")
 
 
 def solution_sources(notebook: Mapping[str, Any]) -> dict[str, str]:
-    """Return the solution cells of an instructor's notebook, nbformat 4's JSON, by task."""
+    """Return the solution cells of an instructor's notebook (nbformat 4 JSON) by task."""
     found = {}
     for cell in notebook["cells"]:
         grade_id = cell["metadata"].get("nbgrader", {}).get("grade_id", "")
@@ -101,9 +104,10 @@ def solution_sources(notebook: Mapping[str, Any]) -> dict[str, str]:
 
 
 def read_release(notebook: Mapping[str, Any], tests: Mapping[str, str] | None = None) -> Release:
-    """Return what a released notebook, nbformat 4's JSON, says of each of its cells.
+    """Return a released notebook, given as nbformat 4 JSON, with the role of each cell.
 
-    `tests`, of an assignment whose tests run in its notebook, are what runs for each grade_id.
+    `tests` maps each grade_id to the code that runs, for assignments whose tests run in the
+    notebook.
     """
     cells = tuple(_released(i, cell, tests) for i, cell in enumerate(notebook["cells"]))
     return Release(cells, notebook.get("metadata", {}), trusts_ids=tests is not None)
@@ -114,12 +118,12 @@ def _released(index: int, cell: Mapping[str, Any], tests: Mapping[str, str] | No
     nbgrader = metadata.get("nbgrader", {})
     source = "".join(cell["source"])
     kept = Cell(
-        cell["cell_type"],
-        source,
-        cell.get("id"),
-        nbgrader.get("grade_id"),
-        tuple(metadata.get("tags", ())) if tests is None else (),
-        cell.get("attachments", {}),
+        kind=cell["cell_type"],
+        source=source,
+        id=cell.get("id"),
+        grade_id=nbgrader.get("grade_id"),
+        tags=tuple(metadata.get("tags", ())) if tests is None else (),
+        attachments=cell.get("attachments", {}),
     )
     if nbgrader.get("solution"):
         if kept.kind == "code" and not nbgrader.get("grade"):
@@ -143,11 +147,11 @@ def defined_names(source: str) -> set[str]:
 
 
 def plain(source: str) -> str:
-    """Return the source without blanks at the ends of lines, which editors change."""
+    """Return the source without trailing blanks, which editors change."""
     return "\n".join(line.rstrip() for line in source.strip().split("\n"))
 
 
 def is_same(cell: Cell, released: Released) -> bool:
-    """Tell whether the cell's source is the released one, but for such blanks."""
+    """Tell whether the cell's source equals the released one, trailing blanks aside."""
     theirs, ours = cell.source, released.cell.source
     return theirs == ours or plain(theirs) == plain(ours)

@@ -1,16 +1,16 @@
-"""Puts a student's cells in the release's order: given cells restored, the student's own kept.
+"""Restores a notebook to the release's given cells, and keeps everything the student wrote.
 
-The release alone says what is given, what is graded and for how many points. A student's metadata
-only helps to find which cell is which:
+The release alone decides which cells are given, which are graded, and for how many points. A
+student's metadata only help to match cells:
 
 1. by nbgrader's grade_id, then by nbformat's cell id, then by a source equal to the released one;
-2. code that defines the names an exercise asks for answers that exercise, whatever its ids say.
+2. code that defines the names an exercise asks for answers that exercise, whatever its ids are.
 
-The order is the student's, since that is what running the notebook from the top does for them. A
-given cell that was deleted goes back to its place: after the cell that it follows in the release,
-and before all cells that it comes before. A given cell that was changed is put back, and the
-student's version follows it, as text or as a raw cell that does not run, so nothing written is
-lost; where that version defines what an exercise asks for, it runs as the exercise's solution.
+Cells stay in the student's order, since that is the order in which the student ran the notebook. A
+deleted given cell returns to its place: after the cell that it follows in the release, and before
+all cells that it precedes. A changed given cell is restored, and the student's version follows it
+as text or as a raw cell that doesn't run, so no work is lost. If that version defines what an
+exercise asks for, it runs as the exercise's solution.
 """
 
 from __future__ import annotations
@@ -28,29 +28,31 @@ from autograder.notebooks.released import Release, Released, is_same, plain, tas
 
 __all__ = ["DELETED", "restore"]
 
-DELETED = "deleted"  # in the metadata of a cell that the student deleted and that was put back
+DELETED = "deleted"  # metadata key of a restored cell that the student had deleted
 
 
 @dataclass
 class _Slot:
-    """A cell of the notebook to be graded; `released` is whose id and metadata it bears.
+    """A cell of the notebook to be graded."""
 
-    `deleted` is one that the student did not hand in, where that has to be known.
-    """
-
+    #: The cell's content.
     cell: Cell
+    #: The released cell whose id and metadata it gets.
     released: Released | None = None
+    #: How it runs; None if it doesn't.
     run: Literal["given", "check", "solution", "own"] | None = None
+    #: The released cell of the exercise that it answers.
     answers: Released | None = None
+    #: Whether the student deleted it, where that matters later.
     deleted: bool = False
 
 
 def restore(
     release: Release, cells: Sequence[Cell]
 ) -> tuple[dict[str, Any], tuple[RunCell, ...], list[Note]]:
-    """Return the notebook to be graded, as nbformat 4.5's JSON, the cells that run, and notes.
+    """Return the notebook to be graded as nbformat 4.5 JSON, the cells that run, and notes.
 
-    Raises Quarantine where the cells are another lab's, or none of them belongs to this lab.
+    Raises Quarantine if the cells are another lab's, or if none belongs to this lab.
     """
     notes: list[Note] = []
     found = match(release, cells, notes)
@@ -65,9 +67,9 @@ def restore(
 def _place(
     cells: Sequence[Cell], found: Sequence[Released | None], idle: set[str], notes: list[Note]
 ) -> list[_Slot]:
-    """Return the student's cells in their order, those that are given as they were released.
+    """The student's cells in their order, with given cells as they were released.
 
-    `idle` are the sources that never run.
+    `idle` are the sources of cells that never run.
     """
     bears = _bearers(cells, found)
     changed: list[str] = []
@@ -92,21 +94,18 @@ def _place(
         notes.append(
             Note(
                 "given",
-                "Given cells that were changed are put back; the changed version stands below each "
-                f"and was not run: {', '.join(changed)}.",
+                "Given cells that were changed are put back; your version stands below each and "
+                f"wasn't run: {', '.join(changed)}.",
             )
         )
     if retyped:
-        notes.append(
-            Note(
-                "repair", f"Turned back into the type of cell that they were: {', '.join(retyped)}."
-            )
-        )
+        said = f"Turned back into the released type of cell: {', '.join(retyped)}."
+        notes.append(Note("repair", said))
     return slots
 
 
 def _bearers(cells: Sequence[Cell], found: Sequence[Released | None]) -> dict[int, Released]:
-    """Of the cells found for each released one, the one that bears its id and metadata."""
+    """For each released cell, choose the student's cell that gets its id and metadata."""
     places: dict[int, list[int]] = {}
     for i, released in enumerate(found):
         if released is not None:
@@ -118,11 +117,11 @@ def _bearers(cells: Sequence[Cell], found: Sequence[Released | None]) -> dict[in
         same = [i for i in at if is_same(cells[i], released)]
         other = [i for i in at if i not in same]
         if released.test is not None:
-            bears[(same or other)[-1]] = released  # where most of what it tests is defined
+            bears[(same or other)[-1]] = released  # most names that it tests are defined by then
         elif released.restored:
             bears[(same or other)[0]] = released
         elif released.role == "solution":
-            bears[(other or same)[-1]] = released  # the last definition is the one that counts
+            bears[(other or same)[-1]] = released  # the last definition counts
         else:
             bears[(other or same)[0]] = released
     return bears
@@ -136,7 +135,7 @@ def _as_released(released: Released) -> _Slot:
 
 
 def _put_back(release: Release, slots: list[_Slot], notes: list[Note]) -> None:
-    """Insert what was deleted; a deleted solution comes back as its stub, which does not run."""
+    """Insert deleted cells; a deleted solution returns as its stub, which doesn't run."""
     there = {slot.released.index for slot in slots if slot.released}
     deleted: list[str] = []
     unanswered: list[str] = []
@@ -160,7 +159,7 @@ def _put_back(release: Release, slots: list[_Slot], notes: list[Note]) -> None:
 
 
 def _position(slots: Sequence[_Slot], index: int) -> int:
-    """Where the released cell `index` belongs: after the one before it, before all after it."""
+    """The place of released cell `index`: after its predecessor, before all its successors."""
     after, nearest, before = 0, -1, len(slots)
     for position, slot in enumerate(slots):
         mark = slot.released or slot.answers
@@ -174,7 +173,7 @@ def _position(slots: Sequence[_Slot], index: int) -> int:
 
 
 def _leave_out_stubs(slots: Sequence[_Slot], notes: list[Note]) -> None:
-    """Do not run an untouched stub where another cell answers its exercise; note copies."""
+    """Skip an untouched stub if another cell answers its exercise, and note repeated answers."""
     written: dict[int, list[_Slot]] = {}
     for slot in slots:
         if slot.answers and not _is_untouched(slot):
@@ -187,7 +186,7 @@ def _leave_out_stubs(slots: Sequence[_Slot], notes: list[Note]) -> None:
             notes.append(
                 Note(
                     "repair",
-                    f"{several[0].answers.label} stands in {len(several)} cells; they were run in "
+                    f"{several[0].answers.label} is answered in {len(several)} cells; they ran in "
                     "order, so the last definition counts.",
                 )
             )
@@ -229,7 +228,13 @@ def _cell_json(slot: _Slot, name: str) -> dict[str, Any]:
 
 def _to_run(slots: Sequence[_Slot]) -> tuple[RunCell, ...]:
     return tuple(
-        RunCell(index, source, slot.run, _task_of(slot), _is_untouched(slot))
+        RunCell(
+            index=index,
+            source=source,
+            kind=slot.run,
+            task=_task_of(slot),
+            is_untouched=_is_untouched(slot),
+        )
         for index, slot in enumerate(slots)
         if slot.run and (source := _source_of(slot)).strip()
     )

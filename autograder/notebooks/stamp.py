@@ -1,11 +1,10 @@
-"""What a built notebook records of how it was built, so that edits to it are noticed.
+"""Records in a built notebook what it was built from, so that edits are noticed.
 
 The build writes a digest of the cells into the notebook's metadata, which JupyterLab keeps when it
-saves. As long as the cells give that digest, nobody edited the notebook; as long as the source
-gives it, the source is the one that the notebook was built from. It is one digest of all cells:
-it goes out with the release too, and one for each cell would let a short answer be guessed.
-Notebooks are nbformat 4's JSON here, plain or as nbformat reads it; grading does without nbformat,
-whose import alone takes 0.7 s.
+saves. While the cells match the digest, nobody has edited the notebook; while the source matches
+it, the notebook is up to date. It is one digest of all cells because the release carries it too,
+and a digest of each cell would let a short answer be guessed. Notebooks are nbformat 4 JSON here,
+as plain dicts or as nbformat reads them: grading avoids nbformat, whose import takes 0.7 s.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ __all__ = [
     "write_record",
 ]
 
-# The metadata of a cell that a source holds, in its order: see `cell_metadata_filter` in a source.
-# The rest says how JupyterLab showed the cell.
+# The cell metadata that a source keeps, in its order; see `cell_metadata_filter` in a source. All
+# other metadata are JupyterLab's display state.
 KEPT = ("tags", "slideshow", "nbgrader")
 
 
 def content(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what makes the cell: type, text, metadata of KEPT, pasted pictures; no outputs."""
+    """Return a cell's type, text, metadata of KEPT and pasted pictures, without outputs."""
     return {
         "cell_type": cell["cell_type"],
-        "source": "".join(cell["source"]).rstrip(),  # JSON has it as lines
+        "source": "".join(cell["source"]).rstrip(),  # JSON may have it as lines
         "metadata": {key: cell["metadata"][key] for key in KEPT if cell["metadata"].get(key)},
         "attachments": cell.get("attachments") or {},
     }
@@ -52,28 +51,28 @@ def digest(notebook: Mapping[str, Any]) -> str:
 
 
 def write_record(notebook: Mapping[str, Any]) -> None:
-    """Write into the notebook's metadata what it is built as."""
+    """Write the digest of its cells into the notebook's metadata."""
     notebook["metadata"]["peakmem"] = {"built": digest(notebook)}
 
 
 def recorded(notebook: Mapping[str, Any]) -> str | None:
-    """Return the digest that the notebook was built with, or None if it keeps no record."""
+    """Return the digest that the notebook was built with; None if it has no record."""
     built = notebook["metadata"].get("peakmem", {}).get("built")
     return None if built is None else str(built)
 
 
 def release_version(notebook: Mapping[str, Any]) -> str:
-    """Return which release of its lab a released notebook is, such as 0.1.0+1f2e3d4c.
+    """Return a released notebook's version, such as 0.1.0+1f2e3d4c.
 
-    The library's version, and the beginning of the digest of the notebook's cells.
+    It is the library's version and the start of the digest of the notebook's cells.
     """
     return f"{peakmem.__version__}+{digest(notebook)[:8]}"
 
 
 def stated_release(submitted: Any) -> str:
-    """Return which release a submission says it is of; empty where it names none, or no real one.
+    """Return the release version that a submission names; empty if it names no valid one.
 
-    `submitted` is the metadata that its file gives the notebook, whatever that is.
+    `submitted` is the notebook's metadata as its file has them, of any type.
     """
     ours = submitted.get("peakmem") if isinstance(submitted, dict) else None
     stated = ours.get("release") if isinstance(ours, dict) else None
@@ -82,7 +81,7 @@ def stated_release(submitted: Any) -> str:
 
 
 def release_note(submitted: Any, release: Mapping[str, Any]) -> list[Note]:
-    """Return a note if a submission says that it comes from another release than this one.
+    """Return a note if a submission names another release than this one.
 
     `submitted` is as in `stated_release`.
     """
@@ -90,5 +89,5 @@ def release_note(submitted: Any, release: Mapping[str, Any]) -> list[Note]:
     present = release_version(release)
     if stated in ("", present):
         return []
-    said = f"This notebook is of release {stated}; it was graded as the present one, {present}."
+    said = f"This notebook is of release {stated}; it was graded as the current one, {present}."
     return [Note("release", said)]

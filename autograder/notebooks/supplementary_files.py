@@ -1,8 +1,8 @@
-"""The files a student hands in beside the notebooks, such as a CSV or a helper module.
+"""Reads the files that students submit beside the notebooks, such as a CSV or a helper module.
 
-nbgrader copies them next to the notebook that it runs, and the instructor's over them. Here they
-are read within bounds: plain files only, no link followed. They are placed in the sandbox's working
-directory and nowhere else.
+nbgrader copies them next to the notebook that it runs, and then the instructor's files over them.
+Here they are read within bounds (plain files only, no links), and placed only in the sandbox's
+working directory.
 """
 
 from __future__ import annotations
@@ -20,38 +20,39 @@ from autograder.notebooks.intake import open_folder
 __all__ = ["read_beside"]
 
 _MOST_FILES = 100  # folders included
-_MOST_BYTES = 10 * 2**20  # all in all
-_DEEPEST = 5  # folders in one another
-_NAMED = 5  # of those that a sentence is about
-_NOT_THEIRS = "timestamp.txt"  # which `nbgrader collect` and `zip_collect` put there
+_MOST_BYTES = 10 * 2**20  # all files together
+_DEEPEST = 5  # nested folders
+_NAMED = 5  # files that one sentence names
+_NOT_THEIRS = "timestamp.txt"  # written by `nbgrader collect` and `zip_collect`
 
 
 def read_beside(
     path: Path, given: Mapping[str, Path], ignored: tuple[str, ...]
 ) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """Return the files in the folder of the notebook `path` by their paths from there.
+    """Return the files in the folder of the notebook `path` by relative path, and remarks.
 
-    Left out are notebooks, hidden files, what `ignored` names, and what bears the name of a `given`
-    file, which is there already. Too many files, or too much in them, is none. The sentences say
-    what else was not read, and which given files differ from the student's.
+    Leaves out notebooks, hidden files, names that match `ignored`, and files with the name of a
+    `given` file, which the course provides. If there are too many files, or too many bytes in them,
+    none is returned. The remarks say which other files weren't read, and which given files differ
+    from the student's.
 
-    Raises Quarantine where that folder is none, or a link.
+    Raises Quarantine if the folder doesn't exist or is a link.
     """
     with open_folder(path) as folder:
         return _Reading(given, ignored).of(folder)
 
 
 class _TooMuch(Exception):
-    """There is more in the folder than is read; the message says what."""
+    """The folder holds more than is read; the message says how much."""
 
 
 class _Reading:
-    """The files of one student's folder, as far as they have been read."""
+    """The files of one student's folder that have been read so far."""
 
     def __init__(self, given: Mapping[str, Path], ignored: tuple[str, ...]) -> None:
         self._given, self._ignored = given, ignored
         self._given_folders = {str(up) for name in given for up in Path(name).parents}
-        self._known = self._given_folders | set(given)  # copies of these are no more to read
+        self._known = self._given_folders | set(given)  # copies of these don't count as more files
         self._files: dict[str, bytes] = {}
         self._odd: list[str] = []
         self._replaced: list[str] = []
@@ -62,9 +63,9 @@ class _Reading:
         try:
             self._read_all(folder, "", 1)
         except _TooMuch as error:
-            return {}, (f"None of the files beside the notebooks was read: {error}.",)
-        odd = f"Files beside the notebooks that were not read: {_some(self._odd)}."
-        instead = f"Handed in too, but the course's own was used: {_some(self._replaced)}."
+            return {}, (f"The files beside the notebooks weren't read: {error}.",)
+        odd = f"Files beside the notebooks that weren't read: {_some(self._odd)}."
+        instead = f"Submitted too, but the course's own was used: {_some(self._replaced)}."
         said = ((self._odd, odd), (self._replaced, instead))
         return self._files, tuple(sentence for about, sentence in said if about)
 
@@ -88,11 +89,11 @@ class _Reading:
 
     def _read(self, folder: int, name: str, path: str, depth: int) -> None:
         try:
-            if path.isprintable():  # no name either that could not be encoded
+            if path.isprintable():  # rules out names that can't be encoded
                 self._read_one(folder, name, path, depth)
             else:
                 self._odd.append(f"{path!a} (its name)")
-        except OSError as error:  # nobody may read it, or it was swapped for something else
+        except OSError as error:  # not readable, or replaced meanwhile
             self._odd.append(f"{path} ({error.strerror})")
 
     def _read_one(self, folder: int, name: str, path: str, depth: int) -> None:
@@ -100,7 +101,7 @@ class _Reading:
         if stat.S_ISDIR(mode) and path not in self._given:
             self._read_folder(folder, name, path, depth)
         elif not stat.S_ISREG(mode):
-            self._odd.append(f"{path} ({'a link' if stat.S_ISLNK(mode) else 'no plain file'})")
+            self._odd.append(f"{path} ({'a link' if stat.S_ISLNK(mode) else 'not a plain file'})")
         elif path in self._given_folders:
             self._replaced.append(path)
         else:
@@ -118,7 +119,7 @@ class _Reading:
             os.close(opened)
 
     def _read_file(self, folder: int, name: str, path: str) -> None:
-        # Without waiting: it may have been swapped for a pipe meanwhile.
+        # Opened without waiting, since it may have been replaced by a pipe meanwhile.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
         opened = os.open(name, flags, dir_fd=folder)
         with os.fdopen(opened, "rb") as file:

@@ -1,1 +1,1 @@
-"""Other places to grade on: Dask clusters and Gradescope, each an extra."""
+"""Grading on other platforms: Dask clusters and Gradescope, each an optional extra."""

@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster, and which of them may grade for a run."""
+"""Tracks the workers of a Dask cluster, and which of them may grade for a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autograder.platforms.demands import Demands
 
 __all__ = ["Known", "Workers"]
 
-Known = Mapping[str, Any]  # workers: what the scheduler says of each, by address
+Known = Mapping[str, Any]  # the scheduler's information on workers, by address
 _NOBODY = 120.0  # seconds that the cluster may be without any worker
 
 
@@ -25,13 +25,13 @@ class Workers:
         self._demands = demands
         self._wants_gpu = wants_gpu
         self._asked: dict[str, Future[Any]] = {}  # by address, until the worker answers
-        self._lacks: dict[str, list[str]] = {}  # by address; nothing where it may grade
-        self._silent = 0  # workers that left before they had answered
+        self._lacks: dict[str, list[str]] = {}  # by address; empty if the worker may grade
+        self._silent = 0  # workers that left before answering
         self._had_gpu = False
         self._alone_since: float | None = None
 
     def fit(self) -> dict[str, Any]:
-        """The workers that may grade now; RuntimeError where there can be none."""
+        """Return the workers that may grade now. Raises RuntimeError if there can be none."""
         if self._client.status != "running":
             raise ConnectionError
         known = dict(self._client.scheduler_info(n_workers=-1)["workers"])
@@ -49,11 +49,11 @@ class Workers:
         return fit
 
     def unheard(self) -> list[Future[Any]]:
-        """What is still to be heard from workers that joined."""
+        """Return the pending answers of workers that joined."""
         return list(self._asked.values())
 
     def idle(self, fit: Known, late: Future[Any]) -> dict[str, Any]:
-        """Those of the fit that have fewer tasks than threads, and this one not among them."""
+        """Return the workers with free threads that aren't already doing this task."""
         has = self._client.processing()  # type: ignore[no-untyped-call]
         return {
             name: info
@@ -62,14 +62,14 @@ class Workers:
         }
 
     def resources(self, workers: Known) -> dict[str, int] | None:
-        """What a task has to ask for that goes to these: of a GPU's worker, one at a time."""
+        """Return the Dask resources for a task on these workers: one task at a time per GPU."""
         on_gpus = self._wants_gpu and len(_with_gpu(workers)) == len(workers)
         return {"GPU": 1} if on_gpus else None
 
     def _ask(self, known: Known) -> None:
-        """Have each new worker look at its machine: before it gets an item, not at its first one.
+        """Have each new worker check its machine, before it gets its first item.
 
-        One whose environment lacks the grader ends at the question: Dask cannot read it there.
+        A worker whose environment lacks the grader ends at this point: Dask can't load it there.
         """
         for gone in self._lacks.keys() - known.keys():
             del self._lacks[gone]
@@ -103,11 +103,11 @@ def _with_gpu(workers: Known) -> dict[str, Any]:
 
 
 def _answer(future: Future[Any]) -> list[str]:
-    """What a worker's machine lacks, in its own words or in ours."""
+    """What a worker's machine lacks, in its own words or the grader's."""
     if future.status == "cancelled":
         raise ConnectionError
     try:
         lacking: list[str] = future.result()
     except Exception as error:
-        return [f"it cannot be asked ({type(error).__name__}: {' '.join(str(error).split())})"]
+        return [f"it can't be asked ({type(error).__name__}: {' '.join(str(error).split())})"]
     return lacking

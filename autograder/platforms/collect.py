@@ -1,6 +1,6 @@
-"""Puts a learning platform's download into the layout that `autograder grade` reads.
+"""Brings a learning platform's download into the layout that `autograder grade` reads.
 
-Nothing is lost: what can't be placed is kept in a folder beside the submissions, with the reason.
+Nothing is lost: files that can't be placed are kept beside the submissions, with the reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from autograder.rules.semester import Student
 
 __all__ = ["ASIDE", "Collected", "collect", "write_receipts"]
 
-#: Beside the folder of submissions: what was not placed there, and the log.
+#: The folder beside the submissions, for files that weren't placed and for the log.
 ASIDE = "{}_set_aside"
 
 _LOG = "collected.csv"
@@ -34,7 +34,7 @@ _AGAIN = re.compile(r"(?P<stem>.+?)(?:-(?P<canvas>\d{1,3})| ?\((?P<browser>\d{1,
 
 @dataclass
 class Collected:
-    """What became of a download."""
+    """The outcome of collecting one download."""
 
     #: Students whose notebook was placed, and is new or has changed.
     placed: list[str] = field(default_factory=list)
@@ -42,15 +42,15 @@ class Collected:
     unchanged: list[str] = field(default_factory=list)
     #: Students whose earlier notebook was moved aside for this one.
     replaced: list[str] = field(default_factory=list)
-    #: Students whose notebook the platform calls late.
+    #: Students whose notebook the platform marks as late.
     late: list[str] = field(default_factory=list)
-    #: Students with a notebook of another name than the lab's, and that name.
+    #: Students whose notebook isn't named after the lab, with its name.
     renamed: dict[str, str] = field(default_factory=dict)
     #: Files that were kept aside, and why.
     aside: dict[str, str] = field(default_factory=dict)
-    #: Those of them that no student of the roster is known to have sent.
+    #: Those of them whose sender isn't a known student of the roster.
     unknown: set[str] = field(default_factory=set)
-    #: Files that could not be read, and why. They are in the download alone.
+    #: Files that couldn't be read, and why. They remain only in the download.
     unread: dict[str, str] = field(default_factory=dict)
     #: When each student's notebook was received, if the platform says so.
     received: dict[str, datetime] = field(default_factory=dict)
@@ -61,9 +61,9 @@ def collect(
 ) -> Collected:
     """Place each student's latest notebook as `submitted/<student>/<lab>/<lab>.ipynb`.
 
-    `name` is what the log calls the download. Students are those of the roster; without one, they
-    get the ids that the platform knows them by. A notebook that was collected before and differs is
-    moved aside, and so are files that are no notebook, and those of nobody on the roster.
+    `name` is the download's name in the log. Students are those of the roster; without a roster
+    they get the ids that the platform knows. An earlier collected notebook that differs is moved
+    aside, and so are files other than notebooks, and files from senders who aren't on the roster.
     """
     folder = submitted.with_name(ASIDE.format(submitted.name))
     work = _Collecting(name, lab, submitted, folder)
@@ -85,9 +85,9 @@ def collect(
 
 
 def write_receipts(path: Path, lab: str, received: Mapping[str, datetime]) -> None:
-    """Add the times to a file of receipts, in the place of earlier ones for the same submission.
+    """Add the times to a file of receipts, replacing earlier ones of the same submissions.
 
-    Raises ValueError if there is a file that can't be read as receipts.
+    Raises ValueError if the existing file can't be read as receipts.
     """
     columns, kept = list(_RECEIPTS_HEADER), []
     if path.is_file():
@@ -107,7 +107,7 @@ def write_receipts(path: Path, lab: str, received: Mapping[str, datetime]) -> No
 
 
 class _Students:
-    """Finds the student that a platform's sender is."""
+    """Identifies the student behind a platform's sender."""
 
     def __init__(self, roster: Sequence[Student]) -> None:
         self.roster = roster
@@ -129,17 +129,17 @@ class _Students:
         return [s for s in self.roster if sender.number and s.lms_user_id == sender.number]
 
     def _by_id(self, sender: Sender) -> list[Student]:
-        """By the id or the e-mail address, which Gradescope knows."""
+        """Match by the id or the e-mail address, which Gradescope knows."""
         given = {text.casefold() for text in (sender.id, sender.email) if text}
         return [s for s in self.roster if {s.id.casefold(), s.email.casefold()} & given - {""}]
 
     def _by_name(self, sender: Sender) -> list[Student]:
-        """By the name, in either order; Moodle puts a group's name before it."""
+        """Match by the name, in either order; Moodle puts a group's name before it."""
         full = _letters(sender.name)
         rest = _letters(sender.name.rpartition("-")[2])
         for given in dict.fromkeys((full, rest)):
             found = [s for s in self.roster if given and given in _names(s)]
-            # A name proves nothing if the platform's number says that it is another student.
+            # A matching name proves nothing if the platform's number says it's another student.
             found = [s for s in found if not (s.lms_user_id and sender.number)]
             if found:
                 return found
@@ -152,7 +152,7 @@ def _names(student: Student) -> set[str]:
 
 
 def _letters(name: str) -> str:
-    """A name without capitals, accents, blanks and signs, as Canvas writes it."""
+    """A name without case, accents, blanks and punctuation, as Canvas writes it."""
     plain = unicodedata.normalize("NFKD", name).casefold()
     return "".join(c for c in plain if c.isalnum())
 
@@ -163,7 +163,7 @@ def _told(sender: Sender) -> str:
 
 
 class _Collecting:
-    """Writes the files of one download, and remembers what became of each."""
+    """Writes the files of one download, and records what became of each."""
 
     def __init__(self, name: str, lab: str, submitted: Path, folder: Path) -> None:
         self.name, self.lab, self.submitted, self.folder = name, lab, submitted, folder
@@ -181,7 +181,7 @@ class _Collecting:
             self._put(student, notebooks[-1], data)
 
     def _order(self, upload: Upload) -> tuple[bool, float, int]:
-        """The lab's own name first, then the time, then the count that platforms append."""
+        """Sort by the lab's own name first, then by time, then by the platform's counter."""
         match = _AGAIN.fullmatch(upload.name)
         count = int((match["canvas"] or match["browser"] or 0) if match else 0)
         time = upload.received.timestamp() if upload.received else 0.0
@@ -225,7 +225,7 @@ class _Collecting:
             return None
 
     def _set_aside(self, kind: str, student: str, name: str, data: bytes) -> Path:
-        """Write a file whose name says what it was, and never over another."""
+        """Write a file under a unique name that says what it was."""
         digest = hashlib.sha256(data).hexdigest()[:8]
         plain = re.sub(r"[^\w.@ -]", "_", name).lstrip(".")[-100:]
         path = inside(self.folder / kind, *filter(None, (student,)), f"{digest}-{plain}")
@@ -237,7 +237,7 @@ class _Collecting:
         self.log.append((self.name, upload.path, student, self.lab, digest, became))
 
     def write_log(self) -> None:
-        """Add what became of each file to the log, once for the same file and place."""
+        """Add what became of each file to the log, once for each file and place."""
         path = self.folder / _LOG
         before = rows(path, _LOG_HEADER, (), key=()) if path.is_file() else ()
         lines = [tuple(row[column] for column in _LOG_HEADER) for _, row in before]

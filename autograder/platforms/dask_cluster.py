@@ -1,9 +1,9 @@
 """Grades on the workers of a Dask cluster that is already running.
 
-Only this module, `cluster_workers` and `dask_worker` name Dask. Results are on disk before a task
-returns, in a folder that all machines see at one path, so a scheduler that is lost loses nothing
-that was graded. What is sent holds the course's secret: use a cluster that is yours, with TLS (an
-address `tls://...`) where its network is not.
+Only this module, `cluster_workers` and `dask_worker` use Dask. Results are on disk before a task
+returns, in a folder that all machines see at one path, so losing the scheduler loses no grades. The
+messages hold the course's secret: use a cluster of your own, and TLS (an address `tls://...`) on a
+network that isn't yours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from distributed.client import FuturesCancelledError
 from distributed.comm.addressing import get_address_host_port
 
 from autograder.base.pool import Failure, Work
-from autograder.grading.registry import CourseLab
+from autograder.grading.course_lab import CourseLab
 from autograder.platforms.cluster_workers import Known, Workers
 from autograder.platforms.dask_worker import Plan, do, release
 from autograder.platforms.demands import Demands, demanded
@@ -36,9 +36,9 @@ __all__ = ["on_cluster", "run_all"]
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
-_TICK = 1.0  # seconds between looks at who joined, who left and who is late
+_TICK = 1.0  # seconds between checks for workers that joined or left and for late items
 _AHEAD = 2  # items in flight for each thread of the cluster
-_PATIENCE = 120.0  # seconds until the last items are given to idle workers a second time
+_PATIENCE = 120.0  # seconds until idle workers get the last items too
 _CONNECT = "30s"
 
 
@@ -51,33 +51,33 @@ def run_all(
     wants_gpu: bool = False,
     patience_seconds: float = _PATIENCE,
 ) -> Iterator[tuple[Item, Outcome | Failure]]:
-    """Yield each item with its outcome, as they are finished by workers of the cluster.
+    """Yield each item with its outcome, as workers of the cluster finish them.
 
     Workers may join, leave and be killed meanwhile. A worker gets items once it has shown that its
-    machine meets `demands`. With `wants_gpu` they go to workers that have the Dask resource `GPU`
-    alone, where the cluster has any. What fails on one worker is tried on another.
+    machine meets `demands`. With `wants_gpu`, items go only to workers with the Dask resource `GPU`
+    if the cluster has any. An item that fails on one worker is tried on another.
 
-    Raises RuntimeError where the scheduler is lost, no worker is left for two minutes, or no
+    Raises RuntimeError if the scheduler is lost, if there is no worker for two minutes, or if no
     machine of the cluster is fit. Closing the iterator gives up what is in flight.
     """
-    for name in ("distributed", "distributed.client"):  # which has a level of its own
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # said below, once and in words
+    for name in ("distributed", "distributed.client"):  # each has a level of its own
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are reported once, below
     with _connected(address) as client:
         workers = Workers(client, address, demands, wants_gpu)
         run = _Run(client, workers, work, patience_seconds)
         try:
             yield from run.outcomes(items)
-        except (OSError, FuturesCancelledError):  # what asking a scheduler that is gone raises
+        except (OSError, FuturesCancelledError):  # raised once the scheduler is gone
             raise RuntimeError(
-                f"the Dask scheduler at {address} is gone. What was graded is kept; "
-                "the same command goes on from here"
+                f"the Dask scheduler at {address} is gone. Grades so far are kept; "
+                "run the same command again to continue"
             ) from None
         finally:
             run.release()
 
 
 def on_cluster(address: str) -> Elsewhere:
-    """Return what grades a class on the cluster whose scheduler has this address."""
+    """Return a function that grades a class on the cluster whose scheduler has this address."""
 
     def spread(
         room: Classroom, lab: CourseLab, handed: Sequence[Handed], work: Work[Handed, str]
@@ -92,14 +92,16 @@ def on_cluster(address: str) -> Elsewhere:
 @contextmanager
 def _connected(address: str) -> Iterator[Client]:
     try:
-        get_address_host_port(address)  # one that is misspelt would be tried for as long as others
+        get_address_host_port(
+            address
+        )  # otherwise a misspelt address would be tried until the timeout
         client = Client(address, timeout=_CONNECT, name="autograder")  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
         raise RuntimeError(f"no Dask scheduler answers at {address}: {error}") from None
-    except Exception as error:  # such as an argument that one side does not know
+    except Exception as error:  # such as an argument unknown to one side
         raise RuntimeError(
-            f"the Dask scheduler at {address} does not understand Dask {version('distributed')}, "
-            f"which is here; start it from the same environment ({type(error).__name__}: {error})"
+            f"the Dask scheduler at {address} doesn't understand Dask {version('distributed')}, "
+            f"which runs here; start it from the same environment ({type(error).__name__}: {error})"
         ) from None
     try:
         yield client
@@ -110,16 +112,20 @@ def _connected(address: str) -> Iterator[Client]:
 
 @dataclass
 class _Flight(Generic[Item]):
-    """One item on its way to one of some workers; a second copy is a flight of its own."""
+    """One item on its way to one of several workers; a second copy is a flight of its own."""
 
+    #: The item.
     item: Item
+    #: When it was launched, by the monotonic clock.
     begun: float
+    #: The workers that may take it.
     allowed: frozenset[str]
+    #: Whether another worker has failed at it.
     failed_before: bool
 
 
 class _Run(Generic[Item, Outcome]):
-    """One class on its way through a cluster."""
+    """One class being graded on a cluster."""
 
     def __init__(
         self,
@@ -147,7 +153,7 @@ class _Run(Generic[Item, Outcome]):
             for future in self._landed():
                 flight = self._flights.pop(future, None)
                 if flight is None:
-                    continue  # the other copy of its item was first
+                    continue  # another copy of its item was faster
                 outcome = _outcome(future)
                 if isinstance(outcome, Failure) and self._has_another_try(flight, future, fit):
                     continue
@@ -155,19 +161,19 @@ class _Run(Generic[Item, Outcome]):
                 yield flight.item, outcome
 
     def release(self) -> None:
-        """Take back what is in flight, and end the processes that workers keep for this run."""
+        """Cancel what is in flight, and end the processes that workers keep for this run."""
         if self._client.status != "running":
             return
         with suppress(Exception):
             self._client.cancel(list(self._flights), force=True)  # type: ignore[no-untyped-call]
-            # A worker that is stuck does not answer; it ends the processes at the next run.
+            # A stuck worker doesn't answer; it ends the processes at the next run.
             run = self._client._run
             self._client.sync(  # type: ignore[no-untyped-call]
                 run, release, self._plan.id, on_error="ignore", callback_timeout=_TICK
             )
 
     def _launch(self, item: Item, workers: Known, *, failed_before: bool = False) -> None:
-        """Hand out one item to whichever of these workers is free first."""
+        """Submit one item for the first of these workers that is free."""
         future = self._client.submit(
             do,
             self._plan,
@@ -177,10 +183,12 @@ class _Run(Generic[Item, Outcome]):
             resources=self._workers.resources(workers),
         )
         begun, allowed = time.monotonic(), frozenset(workers)
-        self._flights[future] = _Flight(item, begun, allowed, failed_before)
+        self._flights[future] = _Flight(
+            item=item, begun=begun, allowed=allowed, failed_before=failed_before
+        )
 
     def _repeat_late(self, fit: Known) -> None:
-        """Give late last items to idle workers too: the first to end counts."""
+        """Give the last items to idle workers too if they are late; the first outcome counts."""
         soon = time.monotonic() - self._patience
         late = [(f, flight) for f, flight in self._flights.items() if flight.begun < soon]
         for future, flight in late:
@@ -191,7 +199,7 @@ class _Run(Generic[Item, Outcome]):
                 self._launch(flight.item, idle)
 
     def _relaunch_stranded(self, fit: Known) -> None:
-        """Hand out again what only workers that have left were allowed to take."""
+        """Submit items again if all workers that were allowed to take them have left."""
         for future, flight in list(self._flights.items()):
             if fit and not flight.allowed & fit.keys():
                 self._cancel(future)
@@ -199,10 +207,10 @@ class _Run(Generic[Item, Outcome]):
                     self._launch(flight.item, fit, failed_before=flight.failed_before)
 
     def _landed(self) -> list[Future[Any]]:
-        """Wait for news, of an item or of a worker that joined; return the items'."""
+        """Wait for an item's outcome or a worker's answer; return the finished items."""
         expected = [*self._flights, *self._workers.unheard()]
         if not expected:
-            threading.Event().wait(_TICK)  # nobody to hand anything to yet
+            threading.Event().wait(_TICK)  # there is no worker yet
             return []
         try:
             done = wait(expected, timeout=_TICK, return_when="FIRST_COMPLETED").done  # type: ignore[no-untyped-call]
@@ -211,9 +219,9 @@ class _Run(Generic[Item, Outcome]):
         return [future for future in done if future in self._flights]
 
     def _has_another_try(self, flight: _Flight[Item], future: Future[Any], fit: Known) -> bool:
-        """Whether an item that failed is on its way yet, or can be tried by another worker.
+        """Whether a failed item is still in flight, or is now tried by another worker.
 
-        It may have been the machine's fault, and one that fails at once would have the most items.
+        The failure may be the machine's fault, and a machine that fails fast would get most items.
         """
         if self._copies(flight.item):
             return True

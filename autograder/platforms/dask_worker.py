@@ -1,7 +1,7 @@
-"""Runs on a Dask worker: each item in a process of its own, kept between items.
+"""Runs on a Dask worker: handles each item in a process of its own, kept between items.
 
-A task hands its item to a process that is made and guarded as `engine` makes it, so what kills a
-grading process kills no Dask worker.
+The process is made and guarded as in `base.pool`, so whatever kills it doesn't kill the Dask
+worker.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ __all__ = ["Plan", "do", "release"]
 
 @dataclass(frozen=True)
 class Plan:
-    """What all tasks of one run share."""
+    """The data that all tasks of one run share."""
 
+    #: Identifies the run.
     id: str
+    #: The work on each item.
     work: Work[Any, Any]
 
 
@@ -34,15 +36,15 @@ _lock = threading.Lock()
 
 
 def do(plan: Plan, item: Any) -> Any:
-    """Do one item in a process of this thread's own, kept for the next item of the run."""
+    """Handle one item in this thread's process, which is kept for the run's next item."""
     try:
         return _solo(plan).do(item)
-    except Exception as error:  # this machine's fault, whose name Dask keeps with a result alone
+    except Exception as error:  # Dask keeps the worker's name only with a result
         return Failure(f"{type(error).__name__}: {error}")
 
 
 def release(plan: str) -> None:
-    """End the processes that are kept for a run."""
+    """End the processes kept for a run."""
     with _lock:
         ended = [_solos.pop(key) for key in list(_solos) if key[0] == plan]
     for solo in ended:
@@ -52,11 +54,11 @@ def release(plan: str) -> None:
 def _solo(plan: Plan) -> Solo[Any, Any]:
     thread = threading.get_ident()
     with _lock:
-        # A controller that was killed could not say that its run is over; the next one does.
+        # A killed controller couldn't end its run, so the next run does.
         for other in [key for key in _solos if key[1] == thread and key[0] != plan.id]:
             _solos.pop(other).close()
         if (plan.id, thread) not in _solos:
-            # Dask's nanny marks its workers as daemons, to which multiprocessing denies children.
+            # Dask's nanny marks its workers as daemons, which multiprocessing refuses children.
             # Ours end by themselves when their worker dies.
             multiprocessing.process.current_process()._config.pop("daemon", None)  # type: ignore[attr-defined]
             _solos[plan.id, thread] = Solo(plan.work, _slot(thread))
@@ -65,7 +67,7 @@ def _solo(plan: Plan) -> Solo[Any, Any]:
 
 @cache
 def _slot(_thread: int) -> int:
-    """A slot that no other Dask worker of this machine has, held until this process ends."""
+    """A slot unused by other Dask workers of this machine, held until this process ends."""
     folder = Path(tempfile.gettempdir(), f"autograder-slots-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     slot = 0

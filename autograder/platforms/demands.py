@@ -1,4 +1,4 @@
-"""What a machine must have to grade for a controller on another machine."""
+"""Defines what a machine needs in order to grade for a controller on another machine."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["Demands", "demanded"]
 
 @dataclass(frozen=True)
 class Demands:
-    """What a machine must have to grade for this controller."""
+    """The requirements on a machine that grades for this controller."""
 
-    #: Files that it must see, so that what it writes lands where the controller reads it.
+    #: Files that it must see, so that the controller sees the files it writes.
     paths: tuple[Path, ...]
     #: Whether it must have a sandbox.
     isolated: bool
@@ -28,22 +28,22 @@ class Demands:
     environment: Mapping[str, str] = field(default_factory=environment)
 
     def unmet(self) -> list[str]:
-        """Return a sentence for each demand that this machine does not meet."""
+        """Return a sentence for each demand that this machine doesn't meet."""
         there = environment()
         different = [
-            f"it has {name} {there.get(name)}, and the controller has {wanted}"
+            f"it has {name} {there.get(name)}, but the controller has {wanted}"
             for name, wanted in self.environment.items()
             if there.get(name) != wanted
         ]
-        unseen = [f"it does not see {path}" for path in self.paths if not path.exists()]
+        unseen = [f"it doesn't see {path}" for path in self.paths if not path.exists()]
         return different + unseen + (missing_layers() if self.isolated else [])
 
 
 @contextmanager
 def demanded(out: OutFolder, files: Sequence[Path], *, isolated: bool) -> Iterator[Demands]:
-    """What machines must have that grade into `out` and read `files`: this very `out`, for one.
+    """Yield the demands on machines that grade into `out` and read `files`.
 
-    They know it by an empty file that is there as long as the context is.
+    They recognise this `out` by an empty file, which exists while the context lasts.
     """
     beacon = out.beacon(secrets.token_hex(8))
     write_whole(beacon, b"")

@@ -1,14 +1,14 @@
-"""Reads what an instructor downloads from Canvas, Moodle or Gradescope, as it comes.
+"""Reads downloads from Canvas, Moodle and Gradescope as they come.
 
 Each platform names the files of a download in its own way:
 
 - Canvas: `lovelaceada_LATE_4711_98765_lab01_formats-1.ipynb`: the name as it is sorted, `LATE` if
-  the platform calls it late, the user's id, the file's id, and the file's own name, with `-1` and
-  so on once a student hands in again.
+  the platform marks it as late, the user's id, the file's id, and the file's own name, with `-1`
+  and so on for later submissions.
 - Moodle: `Ada Lovelace_123456_assignsubmission_file_/lab01_formats.ipynb`, or the same without the
   folder. The number belongs to this assignment alone.
-- Gradescope: `submission_123/lab01_formats.ipynb`, and one `submission_metadata.yml` that says who
-  sent each submission, and when.
+- Gradescope: `submission_123/lab01_formats.ipynb`, and one `submission_metadata.yml` with the
+  sender and the time of each submission.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 __all__ = ["MAX_FILE_BYTES", "Download", "Sender", "Upload", "open_download"]
 
-MAX_FILE_BYTES = 64 * 2**20  # of one unpacked file; no notebook that can be graded is as large
+MAX_FILE_BYTES = 64 * 2**20  # bytes of one unpacked file; larger notebooks can't be graded
 
 _METADATA = "submission_metadata.yml"
 _CANVAS = re.compile(
@@ -39,16 +39,17 @@ _LEFT_BY_PROGRAMS = re.compile(r"(.*/)?(__MACOSX/.*|\._[^/]*|\.DS_Store|Thumbs\.
 
 @dataclass(frozen=True)
 class Sender:
-    """A student as the platform knows them. What it does not tell is empty."""
+    """A student as the platform knows them. Unknown fields are empty."""
 
     #: The full name; Canvas gives it in one word, last name first.
     name: str = ""
-    #: What the platform calls the student in this download.
+    #: The platform's name for the student in this download.
     handle: str = ""
     #: The student's number on the platform, the same in all of its downloads.
     number: str = ""
     #: The student's id at the university.
     id: str = ""
+    #: The student's e-mail address.
     email: str = ""
 
 
@@ -56,7 +57,7 @@ class Sender:
 class Upload:
     """One file of a download."""
 
-    #: Where it is in the download.
+    #: Its path in the download.
     path: str
     #: Who sent it; several for a group's work.
     senders: tuple[Sender, ...]
@@ -66,24 +67,27 @@ class Upload:
     read: Callable[[], bytes]
     #: When the platform received it, if it says so.
     received: datetime | None = None
-    #: Whether the platform calls it late.
+    #: Whether the platform marks it as late.
     late: bool = False
 
 
 @dataclass(frozen=True)
 class Download:
-    """The uploads of one assignment, and the files that belong to nobody."""
+    """The uploads of one assignment."""
 
+    #: The platform's name.
     platform: str
+    #: The students' files.
     uploads: tuple[Upload, ...]
+    #: The paths of files that belong to no submission.
     others: tuple[str, ...]
 
 
 @contextmanager
 def open_download(path: Path) -> Iterator[Download]:
-    """Give the download at `path`: a zip file, or the folder that it was unpacked into.
+    """Yield the download at `path`: a zip file, or the folder that it was unpacked into.
 
-    Raises ValueError if it is neither, or is no download of a known platform.
+    Raises ValueError if it is neither, or isn't a download from a known platform.
     """
     if path.is_dir():
         yield _download(path, _files_of_folder(path))
@@ -142,7 +146,7 @@ def _download(path: Path, files: _Files) -> Download:
     files = {name: read for name, read in files.items() if not _LEFT_BY_PROGRAMS.fullmatch(name)}
     metadata = [name for name in files if PurePosixPath(name).name == _METADATA]
     if metadata:
-        where = min(metadata, key=len)  # a student may hand in a file of this name too
+        where = min(metadata, key=len)  # a student may submit a file of this name too
         found = _of_gradescope(files, where)
     else:
         found = max(_of_canvas(files), _of_moodle(files), key=lambda it: len(it.uploads))
@@ -179,7 +183,7 @@ def _of_moodle(files: _Files) -> Download:
 
 
 def _of_gradescope(files: _Files, metadata: str) -> Download:
-    import yaml  # the other platforms do without
+    import yaml  # only Gradescope's metadata need it
 
     try:
         told = yaml.safe_load(files[metadata]())
@@ -213,7 +217,7 @@ def _senders(told: Any) -> tuple[Sender, ...]:
 
 
 def _time(told: Any) -> datetime | None:
-    """A time with its offset; YAML reads one such as `Z`, and leaves one such as `+0100` a text."""
+    """A time with its offset; YAML parses one with `Z`, but leaves one with `+0100` as text."""
     if isinstance(told, str):
         try:
             told = datetime.fromisoformat(re.sub(r" (?=[-+]\d{4}$)", "", told))

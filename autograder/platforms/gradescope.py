@@ -1,8 +1,8 @@
 """Writes a result as the results.json that Gradescope reads.
 
-The format is Gradescope's "Autograder Specifications" (gradescope-autograders.readthedocs.io).
-All texts are plain ones: they are told to be so, cleaned of what a terminal or a browser would
-act on, bounded in length, and none begins as a spreadsheet's formula would.
+The format is Gradescope's "Autograder Specifications" (gradescope-autograders.readthedocs.io). All
+texts are declared as plain text, cleaned of everything that a terminal or a browser would act on,
+bounded in length, and free of spreadsheet formulas.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_VERDICT = "The grader returned no verdict here."
 _BY_PERSON = "Your instructor grades this answer."
 _ENDS = {
     "quarantined": (
-        "Your file could not be read as this lab's notebook, so nothing was graded: the 0 is no "
+        "Your file couldn't be read as this lab's notebook, so nothing was graded: the 0 is no "
         "grade. Open your notebook in JupyterLab, choose Run > Run All Cells, save it, and submit "
         "that file."
     ),
@@ -39,12 +39,12 @@ _ENDS = {
 
 
 def results_of(result: Result, questions: Sequence[Question]) -> dict[str, Any]:
-    """Return what results.json has to hold for this result, JSON-ready.
+    """Return the content of results.json for this result, JSON-ready.
 
-    `questions` are the lab's. What was judged has a score. What was not (an answer to grade
-    manually, a doubt, an exercise that needs a GPU) has none, and its name says what it waits for.
-    The total is of what was judged, and says so. Nothing is put on a leaderboard, and students
-    don't see what the grader prints.
+    `questions` are the lab's. Judged questions have a score. Others (manual grading, doubts,
+    exercises that need a GPU) have none, and their names say what they wait for. The total is of
+    judged questions, and says so. Nothing goes on a leaderboard, and students don't see the
+    grader's output.
     """
     verdicts = {verdict.task: verdict for verdict in result.verdicts}
     tests = []
@@ -100,7 +100,7 @@ def _summary(
     result: Result, questions: Sequence[Question], tests: Sequence[dict[str, Any]]
 ) -> list[str]:
     if result.end != "graded":
-        # What broke the grader is for instructors, who see what it printed.
+        # Why the grader broke is for instructors, who see its output.
         reason = [result.reason] if result.end == "quarantined" else []
         return [_ENDS[result.end], *reason, *map(str, result.notes)]
     judged = sum(test.get("max_score", 0.0) for test in tests)
@@ -125,7 +125,7 @@ def _summary(
 
 
 def _safe(text: str) -> str:
-    """A text that is shown as it is: no code of a terminal, no formula, and not without end."""
+    """A text for display: no terminal codes, no formula, of bounded length."""
     shown = plain_text(text).replace("\t", "    ")
     shown = "".join(c if c.isprintable() or c == "\n" else " " for c in shown).strip()
     if len(shown) > _LONGEST:

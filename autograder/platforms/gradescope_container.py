@@ -1,9 +1,9 @@
-"""Runs in a Gradescope container: one submission, from its files to results.json.
+"""Runs in a Gradescope container: grades one submission, from its files to results.json.
 
-Started as root by `run_autograder` of the zip that `autograder gradescope` makes, with the folder
-that holds source/, submission/, results/ and grader/. Where the container allows namespaces, the
-code runs in the same sandbox as everywhere; where it refuses them, as a user of its own, and the
-result says so. Where neither is to be had, nothing is run.
+`run_autograder` of the zip made by `autograder gradescope` starts it as root, with the folder that
+holds source/, submission/, results/ and grader/. If the container allows namespaces, the code runs
+in the usual sandbox; otherwise it runs as a user of its own, and the result says so. If neither is
+possible, nothing runs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MOST_NOTEBOOKS = 20
 
 
 def main() -> None:
-    """Grade what lies in sys.argv[1]; write its results.json whatever happens."""
+    """Grade the submission in sys.argv[1]; write its results.json whatever happens."""
     base = Path(sys.argv[1])
     about = json.loads((base / "source/autograder.json").read_bytes())
     course = Course(base / "source/course")
@@ -67,7 +67,7 @@ def main() -> None:
 def grade_one(base: Path, lab: str, course: Course) -> Result:
     """Return the result of the one submission below `base`, Gradescope's folder.
 
-    Raises IsolationError where students' code cannot be shut in.
+    Raises IsolationError if students' code can't be isolated.
     """
     for name in _ROOTS_ALONE:
         (base / name).chmod(0o700)
@@ -80,7 +80,7 @@ def grade_one(base: Path, lab: str, course: Course) -> Result:
     with tempfile.TemporaryDirectory(prefix="autograder-out-") as folder:
         submitted = Path(folder, "submitted")
         student = student_id(metadata)
-        _hand_in(base / "submission", submitted / student / lab, lab)
+        _submit(base / "submission", submitted / student / lab, lab)
         room = Classroom(lab, OutFolder(Path(folder, "graded")), course, secret)
         (handed,) = find_submissions(submitted, lab)
         made = partial(Grader, room, backend=backend)
@@ -95,7 +95,7 @@ def grade_one(base: Path, lab: str, course: Course) -> Result:
 
 
 def student_id(metadata: Path) -> str:
-    """Return a name for who handed in, from Gradescope's own ids, the same for each attempt."""
+    """Return a student id made of Gradescope's user ids, the same for each attempt."""
     try:
         users = json.loads(metadata.read_bytes())["users"]
         ids = sorted(int(user["id"]) for user in users)
@@ -105,7 +105,7 @@ def student_id(metadata: Path) -> str:
 
 
 def _backend(secret_paths: list[Path]) -> Backend:
-    """The way to shut submissions in that this container allows: namespaces, or else user ids."""
+    """The isolation that this container allows: namespaces, or else user ids."""
     refused = missing_layers()
     if not refused:
         return Namespaces()
@@ -116,14 +116,14 @@ def _backend(secret_paths: list[Path]) -> Backend:
     return UserIds(tuple(secret_paths))
 
 
-def _hand_in(submission: Path, place: Path, lab: str) -> None:
-    """Copy the notebooks that were uploaded to where the grader looks; nothing else is opened.
+def _submit(submission: Path, place: Path, lab: str) -> None:
+    """Copy the uploaded notebooks to where the grader looks; no other file is opened.
 
-    A single notebook may have any name: it is taken for the lab's.
+    A lone notebook may have any name, and is taken for the lab's.
     """
     place.mkdir(parents=True)
     found = dict(_notebooks(submission))
-    if not found:  # as zips from the labs' own folder unpack
+    if not found:  # zips of a lab's folder unpack like this
         for folder in sorted(path for path in submission.iterdir() if not path.is_symlink()):
             found |= dict(_notebooks(folder)) if folder.is_dir() else {}
     if len(found) == 1:
@@ -138,7 +138,7 @@ def _notebooks(folder: Path) -> Iterator[tuple[str, bytes]]:
         opened = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(opened, "rb") as file:
             if stat.S_ISREG(os.fstat(opened).st_mode):
-                # One byte too many is kept, so that intake says that it is too large.
+                # One byte too many is kept, so that intake reports that the file is too large.
                 yield name, file.read(MAX_FILE_BYTES + 1)
 
 

@@ -1,9 +1,9 @@
-"""Makes the zip that is uploaded to Gradescope as a lab's autograder.
+"""Makes the zip to upload to Gradescope as a lab's autograder.
 
 It holds the library and the grader as wheels, the lab's released and source notebooks, and the
-lab's own secret. That is derived from the course's, which stays here: whoever sees the zip can
-draw this lab's cases on Gradescope, and nothing else. The zip is for instructors alone, for it
-holds the tasks and their answers.
+lab's own secret, which is derived from the course's. The course's secret stays here: a reader of
+the zip can draw this lab's cases on Gradescope, and nothing else. The zip is for instructors only,
+because it holds the tasks and their answers.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ class Points:
     graded: float
     #: Points for manual grading.
     by_person: float
-    #: Points that are left out, since they need a GPU.
+    #: Points that are left out because they need a GPU.
     gpu: float
-    #: Points that are left out, since their processes talk to each other.
+    #: Points that are left out because their processes talk to each other.
     isolation: float
 
 
 def lab_secret(course_secret: bytes, lab: str) -> bytes:
-    """Return the secret that goes to Gradescope for `lab`; the course's does not follow from it."""
+    """Return a lab's secret for Gradescope, from which the course's can't be derived."""
     return hmac.new(course_secret, f"gradescope {lab}".encode(), hashlib.sha256).digest()
 
 
 def make_zip(course: Course, lab: str, course_secret: bytes, out: Path) -> str:
-    """Write the autograder of `lab` to the file `out`; return which release it grades.
+    """Write the autograder of `lab` to the file `out`; return the version of the lab's release.
 
-    The same course gives the same bytes. Raises ValueError where the lab is unknown or a built
-    notebook is not what its source builds, and RuntimeError where a wheel cannot be built.
+    The same course gives the same bytes. Raises ValueError if the lab is unknown or a built
+    notebook differs from what its source builds, and RuntimeError if a wheel can't be built.
     """
     find_sources(course, [lab])
     if stale := check(course, [lab]):
@@ -78,7 +78,7 @@ def make_zip(course: Course, lab: str, course_secret: bytes, out: Path) -> str:
 
 
 def points_of(course: Course, lab: str) -> Points:
-    """Return how many of the lab's points Gradescope gives by itself, and how many it cannot."""
+    """Return how many of the lab's points Gradescope can give by itself, and how many it can't."""
     tasks = {task.id: task for task in find_lab(lab).tasks}
     graded = by_person = gpu = isolation = 0.0
     for question in questions_of([lab], course)[lab]:
@@ -94,7 +94,7 @@ def points_of(course: Course, lab: str) -> Points:
 
 
 def _notebooks(course: Course, lab: str) -> Mapping[str, bytes]:
-    """The lab's folders, and how the course is laid out, below `course/` in the zip."""
+    """The lab's folders and the course's settings, below `course/` in the zip."""
     folders = (course.releases, course.solutions)
     files = [path for folder in folders for path in (folder / lab).rglob("*")]
     files += [course.config_file]
@@ -106,7 +106,7 @@ def _notebooks(course: Course, lab: str) -> Mapping[str, bytes]:
 
 
 def _requirements(course: Course) -> bytes:
-    """What both wheels need beside each other, for they are installed where only root can read."""
+    """The packages that both wheels need, installed where only root can read the wheels."""
     needed = set()
     for path in (course.project_files[0], course.grader / "pyproject.toml"):
         project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]

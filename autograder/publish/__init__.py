@@ -1,1 +1,1 @@
-"""All that leaves: gradebook, feedback, exports, review queue, audit, statistics."""
+"""Everything that leaves the grader: gradebook, feedback, exports, review queue, statistics."""

@@ -1,4 +1,4 @@
-"""The gate before grades leave: checks that no submission is missing from them."""
+"""Checks, before grades leave, that no submission is missing from them."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = ["audit", "questions_then"]
 
 _NOT_JUDGED = {*NEEDS, "could_not_judge", "left_out", MANUAL, "quarantined", "failed"}
 _AGAIN = "run `autograder grade` again"
-_LOOKED_AT = ("task", "status", "score", "max_score")  # columns of grades.csv
+_READ_COLUMNS = ("task", "status", "score", "max_score")  # columns of grades.csv that are read
 
 Row = dict[str, str]
 
 
 def audit(out: OutFolder) -> list[str]:
-    """Return a sentence for each gap in `out`; none means that every submission has its end.
+    """Return a sentence for each gap in `out`; empty if every submission is complete.
 
-    Every submission that was taken in has to have a row for each question in grades.csv, the same
-    scores in the gradebook, and a whole feedback page. Rows of a submission that was never taken
-    in are gaps of the list, and are named too.
+    Every submission that was read needs a row for each question in grades.csv, the same scores in
+    the gradebook, and a complete feedback page. Rows of a submission that was never read are
+    reported too.
     """
     submissions = taken(out)
     if not submissions:
@@ -72,13 +72,13 @@ def audit(out: OutFolder) -> list[str]:
         if {row["status"] for row in own} != {NOT_SUBMITTED}:
             problems.append(f"{key}: on the roster, but not in grades.csv; {_AGAIN}")
     problems += [
-        f"{key}: grades.csv has rows of it, but it was never taken in; {_AGAIN}" for key in rows
+        f"{key}: grades.csv has rows of it, but it was never read; {_AGAIN}" for key in rows
     ]
     return problems
 
 
 def questions_then(out: OutFolder, lab: str) -> tuple[Question, ...]:
-    """Return the questions that a lab had when `out` was last written; none where it was not."""
+    """Return a lab's questions as of the last write to `out`; empty if it was never written."""
     folder = out.source(lab)
     try:
         notebooks = read_notebooks(folder)
@@ -93,7 +93,7 @@ def _rows(out: OutFolder) -> dict[SubmissionKey, list[Row]]:
     if not is_there(path):
         return rows
     known: set[tuple[str, ...]] = {COLUMNS}
-    if format_of(out) == 0:  # whose table had no kinds; publishing writes it before the format
+    if format_of(out) == 0:  # without kinds; publishing writes the table before the format
         known.add(tuple(name for name in COLUMNS if name != "kind"))
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -101,8 +101,8 @@ def _rows(out: OutFolder) -> dict[SubmissionKey, list[Row]]:
             if tuple(table.fieldnames or ()) not in known:
                 raise ValueError(f"its first row is {table.fieldnames}")
             for row in table:
-                # A large class has many rows: what is not looked at is left out, the rest shared.
-                kept = {column: sys.intern(row.get(column) or "") for column in _LOOKED_AT}
+                # A large class has many rows, so only the needed columns are kept, and shared.
+                kept = {column: sys.intern(row.get(column) or "") for column in _READ_COLUMNS}
                 kept["status"] = status_of(kept["status"])
                 names = (sys.intern(row.get(name) or "") for name in ("student", "lab"))
                 rows.setdefault(SubmissionKey(*names), []).append(kept)
@@ -127,12 +127,12 @@ def _table_gaps(rows: Sequence[Row], questions: Sequence[Question]) -> Iterator[
         elif judged != _is_score(row, most.get(row["task"], 0.0)):
             yield (
                 f"grades.csv gives {row['task']} the score {row['score']!r} of "
-                f"{row['max_score']!r}, which does not fit its status {shown(row['status'])}"
+                f"{row['max_score']!r}, which doesn't fit its status {shown(row['status'])}"
             )
 
 
 def _is_score(row: Row, most: float) -> bool:
-    """Whether it has a score of its question's points; of a bonus, `max_score` is 0."""
+    """Whether the row has a score within its question's points; a bonus has `max_score` 0."""
     try:
         return 0 <= float(row["score"]) <= most and float(row["max_score"]) in (0.0, most)
     except ValueError:
@@ -168,4 +168,4 @@ def _page_gaps(path: Path) -> Iterator[str]:
     if not path.is_file():
         yield "it has no feedback page"
     elif not path.read_bytes().endswith(b"</html>\n"):
-        yield f"its feedback page {path} is not whole"
+        yield f"its feedback page {path} is incomplete"

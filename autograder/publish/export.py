@@ -50,19 +50,18 @@ def write_grades(
 ) -> None:
     """Write one row for each question of each submission to grades.csv, in one step.
 
-    Each of the `missing` submissions, that were never handed in, has rows too, with 0 points
-    and the status *not submitted*.
+    Each of the `missing` submissions has rows too, with 0 points and the status *not submitted*.
 
-    Rows go by student, lab, and place in the lab's notebook. `status` is a verdict's status in
-    words; *manual grading* for an answer that the instructor grades; or *quarantined* or *grading
-    failed* for every question of such a submission, with the reason. `score` is empty if nothing
-    was judged. Messages of code that ran outside the sandbox begin with "NOT ISOLATED: ". `release`
-    is the one that the submission says it is of; empty if it does not say. `kind` is core or
-    stretch. `max_score` is 0 for what `counting` makes a bonus or leaves out; the latter has the
-    status *left out* and no score.
+    Rows are sorted by student, lab, and place in the lab's notebook. `status` is a verdict's status
+    in words; *manual grading* for an answer that the instructor grades; or *quarantined* or
+    *grading failed*, with the reason, for every question of such a submission. `score` is empty if
+    nothing was judged. Messages of code that ran outside the sandbox start with "NOT ISOLATED: ".
+    `release` is the one that the submission names; empty if it names none. `kind` is core or
+    stretch. `max_score` is 0 for exercises that `counting` makes a bonus or leaves out; the latter
+    have the status *left out* and no score.
 
-    The same results give the same bytes, in the form of `csv_table`: no text is a formula to a
-    spreadsheet. Scores are plain numbers.
+    The same results give the same bytes. Scores are plain numbers, and no text is a formula to a
+    spreadsheet (`csv_table`).
     """
     questions = questions_of((result.lab for result in results), course)
     rows = {result.key: _rows(result, questions[result.lab], counting) for result in results}
@@ -71,12 +70,12 @@ def write_grades(
 
 
 def said(result: Result, message: str) -> str:
-    """Return a message, marked where the result's code ran outside the sandbox."""
+    """Return a message, marked if the result's code ran outside the sandbox."""
     return message if result.isolated else f"NOT ISOLATED: {message}"
 
 
 def points(value: float) -> str:
-    """Return points as people write them, `4` and `1.5`, the same from run to run."""
+    """Return points as people write them, `4` or `1.5`, always in the same form."""
     return f"{value:.6g}"
 
 

@@ -1,7 +1,7 @@
-"""Writes one feedback page a submission, with the student's work, points and messages.
+"""Writes one feedback page for each submission, with the student's work, points and messages.
 
-A page stands alone: no script, no request, nothing of the grader's but its verdicts. A
-Content-Security-Policy says so to the browser too, should anything have got past `clean`.
+A page is self-contained: no scripts, no requests, and of the grader only its verdicts. A
+Content-Security-Policy makes the browser enforce that, should anything get past `cleaning`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pygments.formatters import HtmlFormatter
 from autograder.base.course import COURSE, Course
 from autograder.base.files import write_whole
 from autograder.model.lateness import ON_TIME, Lateness
-from autograder.model.manual_grades import NOTHING, Given
+from autograder.model.manual_grades import NO_MANUAL_GRADES, ManualGrades
 from autograder.model.result import Result
 from autograder.model.status import NEEDS, SCORED
 from autograder.notebooks.binder import is_bound
@@ -37,24 +37,24 @@ __all__ = ["feedback_html", "shows", "write_feedback"]
 _TEMPLATES = Path(__file__).parents[1] / "templates"
 _NEXT = {
     "quarantined": (
-        "Your file could not be read as this lab's notebook, so nothing in it was graded.",
+        "Your file couldn't be read as this lab's notebook, so nothing in it was graded.",
         "Open your notebook in JupyterLab, choose Run > Run All Cells, save it, and submit that "
         "file under its original name. If it opens and runs, show this page to your instructor.",
     ),
     "failed": (
         "Grading broke on our side. This is not your fault and costs you nothing.",
-        "You need not do anything: your submission is kept, and your instructor has it on the list "
+        "You needn't do anything: your submission is kept, and your instructor has it on the list "
         "of those to grade again.",
     ),
 }
-_HEAD_BYTES = 250  # of a page, which say which manual grades it shows
+_HEAD_BYTES = 250  # of a page, with the digests of the grades that it shows
 
 
 def write_feedback(
     result: Result,
     out: OutFolder,
     course: Course = COURSE,
-    given: Given = NOTHING,
+    given: ManualGrades = NO_MANUAL_GRADES,
     late: Lateness = ON_TIME,
 ) -> None:
     """Write the feedback page of one submission below `out`, in one step."""
@@ -62,8 +62,8 @@ def write_feedback(
     write_whole(out.feedback_page(result.key), page)
 
 
-def shows(page: Path, result: Result, given: Given) -> bool:
-    """Tell whether this page shows these manual grades, and exercises as they count now."""
+def shows(page: Path, result: Result, given: ManualGrades) -> bool:
+    """Tell whether a page shows these manual grades, and exercises as they count now."""
     with page.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     wanted = {b"by-hand": given.digest, b"counting": _counting_digest(result)}
@@ -76,7 +76,7 @@ def _meta(head: bytes, name: bytes) -> str:
 
 
 def _counting_digest(result: Result) -> str:
-    """A digest of what is a bonus or left out, or "" if everything counts."""
+    """A digest of the bonus and left-out exercises; empty if everything counts."""
     special = [
         (v.task, v.message if v.status == "left_out" else "bonus")
         for v in result.verdicts
@@ -86,18 +86,24 @@ def _counting_digest(result: Result) -> str:
 
 
 def feedback_html(
-    result: Result, course: Course = COURSE, given: Given = NOTHING, late: Lateness = ON_TIME
+    result: Result,
+    course: Course = COURSE,
+    given: ManualGrades = NO_MANUAL_GRADES,
+    late: Lateness = ON_TIME,
 ) -> str:
-    """Return the feedback page of one submission.
-
-    The manual grades `given` stand in place of the grader's.
-    """
+    """Return the feedback page of one submission; `given` grades replace the grader's."""
     source = source_notebook(result.lab, course)
     verdicts = {verdict.task: verdict for verdict in result.verdicts}
     questions = questions_in(source)
     comments = _comments(source, questions, given)
     marks = {
-        q.id: mark_of(q, result, verdicts.get(q.id), given.points.get(q.id), comments.get(q.id, ""))
+        q.id: mark_of(
+            q,
+            result,
+            verdict=verdicts.get(q.id),
+            by_hand=given.points.get(q.id),
+            comment=comments.get(q.id, ""),
+        )
         for q in questions
     }
     style, policy = _style()
@@ -136,7 +142,7 @@ def _template() -> Template:
 
 @cache
 def _style() -> tuple[str, str]:
-    """The page's style sheet, and the policy that lets this very text apply and nothing else."""
+    """The page's style sheet, and the policy that allows exactly this text and nothing else."""
     style = (_TEMPLATES / "feedback.css").read_text(encoding="utf-8")
     formatter = HtmlFormatter(style="xcode")
     style += formatter.get_style_defs("pre.code")  # type: ignore[no-untyped-call]
@@ -148,7 +154,7 @@ def _style() -> tuple[str, str]:
 
 
 def _title(source: Mapping[str, Any]) -> str:
-    """The first heading; none where several notebooks are bound, each with its own."""
+    """The first heading; empty for several notebooks in one, each of which has its own."""
     if is_bound(source):
         return ""
     lines = "".join(source["cells"][0]["source"]).splitlines()
@@ -156,9 +162,9 @@ def _title(source: Mapping[str, Any]) -> str:
 
 
 def _comments(
-    source: Mapping[str, Any], questions: Sequence[Question], given: Given
+    source: Mapping[str, Any], questions: Sequence[Question], given: ManualGrades
 ) -> dict[str, str]:
-    """Manual comments by the question they are about: their own cell's, or the next below."""
+    """Manual comments by the question they belong to: at its own cell, or the next one below."""
     found: dict[str, list[str]] = {}
     ids, above = {question.id for question in questions}, list[str]()
     for name in (marks_of(cell).get("grade_id", "") for cell in source["cells"]):
@@ -169,9 +175,9 @@ def _comments(
 
 
 def _total(
-    result: Result, questions: Sequence[Question], given: Given, late: Lateness
+    result: Result, questions: Sequence[Question], given: ManualGrades, late: Lateness
 ) -> dict[str, Any]:
-    """The points so far, and what is left out of them, each as text; empty where there is none."""
+    """The points so far, and the points left out of them, as texts; empty where there are none."""
     judged = {v.task: v.points for v in result.verdicts if v.status in SCORED}
     earned = judged | dict(given.points)
     needs = {v.task: v.status for v in result.verdicts if v.task not in earned}

@@ -1,4 +1,4 @@
-"""The cells of a notebook as a feedback page shows them: text, code and outputs, within bounds."""
+"""Renders a notebook's cells for a feedback page, as text, code and outputs, within bounds."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from autograder.publish.feedback_marks import Mark
 
 __all__ = ["cells_of"]
 
-_LONGEST_TEXT = 20_000  # characters of one output; code above this is not coloured either
+_LONGEST_TEXT = 20_000  # characters of one output; longer code isn't highlighted either
 _LONGEST_PAGE = 1_500_000  # characters of all cells; a lab's solved notebook has 250,000
-_KEPT = 256  # rendered cells that are kept: a lab's own are the same on every page
+_KEPT = 256  # rendered cells in the cache, since a lab's own are the same on every page
 
 
 def cells_of(
     result: Result, source: Mapping[str, Any], marks: Mapping[str, Mark]
 ) -> list[dict[str, Any]]:
-    """Return the notebook's cells as the template shows them; a grade cell is shown as its mark."""
+    """Return the notebook's cells for the template, with each grade cell as its mark."""
     if result.end != "graded":
         return []
-    shows_tests = not has_tasks(result.lab)  # those of a lab with Tasks never run
-    # In a lab what students leave as it was is theirs too: a prediction, for one.
+    shows_tests = not has_tasks(result.lab)  # a lab with Tasks never runs its tests
+    # In a lab, a cell that a student left unchanged is an answer too, such as a prediction.
     theirs = {cell["source"] for cell in source["cells"]} if shows_tests else set()
     cells = []
     left = _LONGEST_PAGE
@@ -63,11 +63,11 @@ def cells_of(
     return cells
 
 
-_LEFT_OUT = "This cell is left out: the page would be too long with it. Your notebook has it."
+_LEFT_OUT = "This cell is left out because the page would be too long. Your notebook has it."
 
 
 def _size(shown: Mapping[str, Any]) -> int:
-    """Characters that a cell takes on the page; what is Markup is not escaped again."""
+    """The length of a cell on the page; Markup isn't escaped again."""
     texts = [shown["text"], shown["code"]]
     texts += [text for output in shown["outputs"] for text in output.values()]
     return sum(len(Markup.escape(text)) for text in texts)
@@ -91,7 +91,7 @@ def _coloured(source: str) -> Markup:
 
 
 def _output(output: Mapping[str, Any]) -> dict[str, Any]:
-    """An output that `safe_output` made, as the one form in which the page shows it."""
+    """An output made by `safe_output`, in the one form that the page shows."""
     kind = output["output_type"]
     if kind == "stream":
         return {"text": _shortened(output["text"]), "kind": output["name"]}

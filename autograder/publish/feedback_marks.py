@@ -1,4 +1,4 @@
-"""What a feedback page says of one question: status, score and message."""
+"""Says what a feedback page shows of one question: status, score and message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autograder.publish.export import points
 
 __all__ = ["Mark", "mark_of"]
 
-# No meaning hangs on a colour: each status has an icon, and its words beside it.
+# Colour carries no meaning of its own: each status has an icon and words.
 _ICONS = {
     "right": "✔",
     "partly": "◐",
@@ -28,34 +28,45 @@ _ICONS = {
 }
 _MANUAL = "Your instructor grades this answer."
 _GIVEN = "Your instructor gave these points."
-_ENDS = {"quarantined", "failed"}  # in which nothing was judged
+_ENDS = {"quarantined", "failed"}  # outcomes without any judgement
 _NO_VERDICT = "The grader returned no verdict here. Your instructor will look at it."
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What the page says of one question."""
+    """The status, score and message of one question."""
 
+    #: The question's id.
     id: str
+    #: Its heading.
     title: str
+    #: Its status, by id.
     status: str
+    #: The status as an icon.
     icon: str
+    #: The status in words.
     words: str
+    #: The score, as `1 of 2`.
     score: str
+    #: The message to the student.
     message: str
+    #: The recognised mistake; empty if none.
     mistake: str
+    #: Points by part, if there are several parts.
     parts: tuple[tuple[str, float], ...]
+    #: The instructor's comment.
     comment: str
 
 
 def mark_of(
     question: Question,
     result: Result,
+    *,
     verdict: Verdict | None,
     by_hand: float | None,
     comment: str,
 ) -> Mark:
-    """Return what the page says of a question; manual points `by_hand` replace the grader's."""
+    """Return a question's mark; manual points `by_hand` replace the grader's."""
     score, mistake = "-", ""
     parts: tuple[tuple[str, float], ...] = ()
     if result.end != "graded":

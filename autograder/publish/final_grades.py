@@ -1,4 +1,4 @@
-"""What a student has for a lab in the end: manual points and lateness included."""
+"""Computes each student's final grade for a lab, with manual points and lateness."""
 
 from __future__ import annotations
 
@@ -25,41 +25,43 @@ Row = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Standing:
-    """What one student has for a lab, lateness aside."""
+    """One student's grade for a lab."""
 
     #: The student and the lab.
     key: SubmissionKey
-    #: The points, before lateness takes some of them off.
+    #: The points before any deduction for lateness.
     points: float
-    #: The most points there are, without what needs a GPU and was graded without one, and without
-    #: what the course counts as a bonus or not at all.
+    #: The most points there are, without exercises that need a GPU and were graded without one,
+    #: and without those that the course counts as a bonus or not at all.
     of: float
-    #: What being late costs.
+    #: The deduction for lateness.
     late: Lateness = ON_TIME
-    #: The most points of what has a score so far.
+    #: The most points of the questions with a score so far.
     scored: float = 0.0
     #: The questions that wait for manual grading.
     waiting: tuple[str, ...] = ()
     #: False if the student submitted nothing.
     submitted: bool = True
-    #: Which release the submission says it is of; empty if it does not say.
+    #: The release that the submission names; empty if it names none.
     release: str = ""
-    #: Those of the points that lie beyond the core.
+    #: The part of the points from beyond the core.
     stretch: float = 0.0
 
     @property
     def core(self) -> float:
+        """The part of the points from the core."""
         return self.points - self.stretch
 
     @property
     def final(self) -> float:
+        """The points after the deduction for lateness."""
         return self.late.left_of(self.points)
 
 
 def standings(out: OutFolder) -> dict[SubmissionKey, Standing]:
-    """Return the standing of each student at each lab that `out`/grades.csv has, in its order.
+    """Return the standing of each student at each lab in `out`/grades.csv, in its order.
 
-    Points are the gradebook's: manual ones if there are any, else the grader's.
+    Points come from the gradebook: manual ones if there are any, else the grader's.
     """
     scores, late = final_scores(out), lateness(out)
     rows_of = _rows(out.grades)
@@ -71,17 +73,17 @@ def standings(out: OutFolder) -> dict[SubmissionKey, Standing]:
 
 
 def people(out: OutFolder, students: Sequence[str]) -> dict[str, Student]:
-    """Return the roster's row of each student; one with the id alone for those not on it."""
+    """Return each student's row of the roster; for others a row with the id alone."""
     roster = {student.id: student for student in read_semester(out, None).roster}
     return {name: roster.get(name, Student(name)) for name in students}
 
 
 def _require_chosen(out: OutFolder, labs: Collection[str], off: Collection[str]) -> None:
-    """Raise Damaged if there are attempts at a lab, and nothing says which of them count."""
+    """Raise Damaged if a lab has attempts but no record of which of them count."""
     for folder in out.attempts():
         for _, lab in taken(folder):
             if lab in labs and lab not in off:
-                why = f"does not say which attempts at {lab} count"
+                why = f"doesn't say which attempts at {lab} count"
                 raise Damaged(COUNTED.path(out), why, COUNTED.expected)
 
 
@@ -103,11 +105,11 @@ def _standing(
             waiting.append(row["task"])
             open_points += float(row["max_score"])
     return Standing(
-        key,
-        points,
-        scored + open_points,
-        late,
-        scored,
+        key=key,
+        points=points,
+        of=scored + open_points,
+        late=late,
+        scored=scored,
         waiting=tuple(waiting),
         submitted=submitted,
         release=rows[0].get("release", ""),

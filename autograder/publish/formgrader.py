@@ -1,4 +1,4 @@
-"""What Formgrader shows of one submission: its graded notebooks, unable to run anything."""
+"""Writes the notebooks that Formgrader shows of a submission, unable to run anything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["notebook_bytes", "write_for_formgrader"]
 
 
 def write_for_formgrader(result: Result, out: OutFolder, course: Course = COURSE) -> None:
-    """Write the notebooks that formgrader shows, below `out`, each in one step."""
+    """Write below `out` the notebooks that Formgrader shows, each in one step."""
     sources = source_notebooks(result.lab, course)
     whole = result.notebook
     parts = {} if whole is None else unbind(dict(whole), tuple(sources))
@@ -39,7 +39,7 @@ def write_for_formgrader(result: Result, out: OutFolder, course: Course = COURSE
 
 
 def _told(verdict: Verdict) -> str:
-    """A verdict in words: what came of it, the points, and what the student reads."""
+    """A verdict as text: the status, the points, and the message to the student."""
     earned = ""
     if verdict.status in SCORED:
         most = f"of {points(verdict.max_points)}" if verdict.max_points else "bonus"
@@ -53,9 +53,9 @@ def _page(result: Result, source: Mapping[str, Any], told: Mapping[str, str]) ->
     notebook = graded_notebook(result, source)
     schemes = {marks_of(cell).get("grade_id"): cell["source"] for cell in source["cells"]}
     for cell in notebook["cells"]:
-        if marks_of(cell).get("task"):  # whoever gives its points goes by its mark scheme
+        if marks_of(cell).get("task"):  # its graders need the mark scheme
             cell["source"] = schemes[marks_of(cell)["grade_id"]]
-        # What students wrote in markdown would run in the instructor's session.
+        # Students' Markdown would otherwise run in the instructor's session.
         if cell["cell_type"] == "markdown" and cell["source"] not in released:
             cell["source"] = inert_markdown(cell["source"])
     _show(told, notebook["cells"])
@@ -67,7 +67,7 @@ def _show(told: Mapping[str, str], cells: Sequence[dict[str, Any]]) -> None:
     by_id = {_grade_id(cell): cell for cell in cells if cell["cell_type"] == "code"}
     for grade_id, text in told.items():
         cell = by_id.get(f"{grade_id}-solution") or by_id.get(grade_id)
-        if cell is not None:  # a manual answer has no outputs; its comment says it
+        if cell is not None:  # a manual answer has no outputs, only a comment
             line = f"Autograder: {plain_text(text)}\n"
             cell["outputs"].append({"output_type": "stream", "name": "stdout", "text": line})
 

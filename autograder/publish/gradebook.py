@@ -1,8 +1,8 @@
-"""The single writer into nbgrader's database, and the course folder Formgrader opens.
+"""Writes nbgrader's database, as its only writer, and the course folder that Formgrader opens.
 
 OUT becomes an nbgrader course: nbgrader_config.py, gradebook.db, source/, autograded/, submitted/.
-Formgrader counts the folders in submitted/. They are empty on purpose: its button "autograde" would
-run a notebook there outside the sandbox; without one it only says no.
+Formgrader counts the folders in submitted/. They are empty on purpose: with a notebook in there,
+its button "autograde" would run it outside the sandbox; without one it just fails.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ c.CourseDirectory.db_url = url.render_as_string()
 c.HTMLExporter.sanitize_html = True
 '''
 
-_AT_ONCE = 100  # submissions a transaction: a formgrader beside it waits a moment only
+_AT_ONCE = 100  # submissions per transaction, so that a running Formgrader waits only a moment
 
 Json = dict[str, Any]
 
@@ -65,16 +65,15 @@ def write_gradebook(
     course: Course = COURSE,
     counting: Counting = ALL_COUNTS,
 ) -> None:
-    """Write the grades of `results` into `out`/gradebook.db, and what formgrader shows with them.
+    """Write the grades of `results` into `out`/gradebook.db, and the notebooks for Formgrader.
 
     Points and cells are those of the course's source notebooks; `counting` says what they add to
-    the maximum. Exercises that were not judged, manual questions, and all of a quarantined or
-    failed submission wait for an instructor. Manual scores and comments are left as they are; if
-    the score under one changes, it is put up for a second look. Writing the same results again
-    changes nothing. A graded result that comes without its notebook leaves the one that formgrader
-    shows as it is.
+    the maximum. Exercises that weren't judged, manual questions, and everything in a quarantined or
+    failed submission wait for an instructor. Manual scores and comments stay; if the grader's score
+    under one changes, it is flagged for a second look. Writing the same results again changes
+    nothing. A graded result without its notebook leaves the one that Formgrader shows.
 
-    Raises ValueError where the gradebook holds submissions of a lab that had other cells then.
+    Raises ValueError if the gradebook holds submissions of a lab whose cells were different.
     """
     write_whole(out.nbgrader_config, _CONFIG.encode())
     with _alone(out):
@@ -83,9 +82,9 @@ def write_gradebook(
 
 
 def look_again(submissions: Mapping[SubmissionKey, str], out: OutFolder) -> None:
-    """Put manual points up for a second look if the work was submitted again since.
+    """Flag manual points for a second look if the work was submitted again since.
 
-    `submissions` has the digest of each submission that `write_gradebook` was given.
+    `submissions` has the digest of each submission given to `write_gradebook`.
     """
     now: dict[str, dict[str, str]] = {lab: dict(some) for lab, some in SHOWN.read(out).items()}
     anew = []
@@ -110,7 +109,7 @@ def _write_lab(
     if not has_cells(out, lab):
         for path in files:
             path.unlink(missing_ok=True)
-    # Recording takes nbgrader hundreds of queries. A file that is there says that it is done.
+    # Recording cells takes nbgrader hundreds of queries, so existing files mean that it is done.
     if not all(path.is_file() and path.read_bytes() == data for path, data in files.items()):
         save_cells(out, lab, sources)
         for path, data in files.items():
@@ -128,9 +127,9 @@ def _write_lab(
 
 @contextmanager
 def _alone(out: OutFolder) -> Iterator[None]:
-    """Wait for any other command that writes this gradebook: nbgrader's part takes no lock."""
+    """Wait for other commands that write this gradebook, since nbgrader's code takes no lock."""
     with out.gradebook_lock.open("w") as file:
-        if sys.platform != "win32":  # where nothing is graded
+        if sys.platform != "win32":  # nothing is graded there
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -144,11 +143,11 @@ def _entries(result: Result, source: Json) -> Entries:
     questions = {question.id: question for question in questions_in(source)}
     grades: dict[str, tuple[float | None, bool]] = {}
     comments: dict[str, list[str]] = {}
-    above = None  # formgrader has a box for comments at solution cells only
+    above = None  # Formgrader has comment boxes only at solution cells
     for marks in map(marks_of, source["cells"]):
         name = marks.get("grade_id", "")
         if name.endswith("/"):
-            above = None  # here the next notebook begins
+            above = None  # the next notebook starts here
         if marks.get("solution") or marks.get("task"):
             above = name
             comments[name] = [] if result.end == "graded" else [said(result, _not_graded(result))]
@@ -165,7 +164,7 @@ def _entries(result: Result, source: Json) -> Entries:
             grades[name] = (None, True)
         if verdict is not None and above is not None:
             comments[above].append(said(result, _remark(verdict)))
-    # Stock feedback renders comments as markdown, and a message may quote what a student wrote.
+    # Stock feedback renders comments as Markdown, and a message may quote a student.
     texts = {name: inert_markdown("\n\n".join(lines)) or None for name, lines in comments.items()}
     return Entries(grades, texts)
 

@@ -1,9 +1,8 @@
-"""What an instructor can learn about a lab from a class: one printable page.
+"""Analyses how a class did on a lab's exercises, as one printable page for the instructor.
 
-For each exercise it shows how many earned it, whether those who earned it did well elsewhere too,
-the commonest mistakes with a student's own lines, and what to do about it. The terms and bounds are
-those of classical test theory (Ebel and Frisbie, *Essentials of Educational Measurement*, chapter
-13).
+For each exercise it shows how many students earned it, whether they did well elsewhere too, the
+commonest mistakes with a student's own lines, and what to do about it. Terms and bounds are those
+of classical test theory (Ebel and Frisbie, *Essentials of Educational Measurement*, chapter 13).
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from autograder.publish.export import points
 __all__ = ["Item", "LabAnalysis", "analyse", "page_html", "write_page"]
 
 _TEMPLATES = Path(__file__).parents[1] / "templates"
-_FEWEST = 10  # submissions from which a correlation says anything
+_FEWEST = 10  # submissions that a correlation needs to be meaningful
 _EASY, _HARD = 0.95, 0.30  # mean shares of the points beyond which an exercise tells little
 _POOR = 0.20  # discrimination below which an exercise needs revision
-_COMMON = 0.15  # share of the class whose mistake is worth a word in the next lecture
-_UNNAMED = 0.50  # share of the wrong answers that no mistake was recognised in
+_COMMON = 0.15  # share of the class whose mistake deserves a mention in the next lecture
+_UNNAMED = 0.50  # share of the incorrect answers without a recognised mistake
 _MISTAKES = 3
 _LINES = 10
 _NONE = "\N{EN DASH}"
@@ -55,19 +54,21 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Item:
-    """One exercise in a class's hands."""
+    """One exercise, as a class did on it."""
 
     #: The task's id.
     task: str
+    #: The most points it gives.
     max_points: float
     #: Submissions that were judged on it.
     judged: int
+    #: The share of them with full points; None if none was judged.
     #: The part of them that got all points; None if nobody was judged.
     pass_rate: float | None
-    #: The mean share of the points, from 0 to 1; None if nobody was judged.
+    #: The mean share of the points, from 0 to 1; None if none was judged.
     mean_share: float | None
     #: Correlation with the share of the points in the lab's other exercises; None if it can't be
-    #: told, because too few were judged or all fared alike.
+    #: computed, because too few were judged or all shares are equal.
     discrimination: float | None
     #: The commonest mistakes, most frequent first.
     mistakes: tuple[Mistake, ...]
@@ -77,27 +78,32 @@ class Item:
 
 @dataclass(frozen=True)
 class LabAnalysis:
-    """A lab in a class's hands."""
+    """A lab, as a class did on it."""
 
+    #: The lab.
     lab: str
     #: Submissions that were graded.
     submissions: int
+    #: The mean of their points.
     mean_points: float
+    #: The median of their points.
     median_points: float
+    #: The most points there are.
     max_points: float
-    #: Cronbach's alpha over the submissions judged on all exercises; None if it can't be told.
+    #: Cronbach's alpha over the submissions judged on all exercises; None if it can't be computed.
     reliability: float | None
+    #: The exercises, in the lab's order.
     items: tuple[Item, ...]
 
     @property
     def is_small(self) -> bool:
-        """Whether the class is too small for figures that say much."""
+        """Whether the class is too small for meaningful figures."""
         return self.submissions < _FEWEST
 
 
 @dataclass
 class _Answers:
-    """What the class did at one exercise, by student."""
+    """The class's results on one exercise, by student."""
 
     max_points: float = 0.0
     shares: dict[str, float] = field(default_factory=dict)
@@ -108,7 +114,7 @@ class _Answers:
 
 
 def analyse(lab: str, results: Iterable[Result], code: Code) -> LabAnalysis:
-    """Return the analysis of one lab; `code` gives what a student wrote for a task.
+    """Return the analysis of one lab; `code` returns a student's solution of a task.
 
     Only graded submissions count, and of each only the exercises that were judged.
     """
@@ -131,7 +137,7 @@ def _answers(graded: Sequence[Result]) -> dict[str, _Answers]:
     for result in graded:
         for verdict in result.verdicts:
             if verdict.status == UNANSWERED:
-                continue  # those who wrote a manual answer have no verdict to compare with
+                continue  # written manual answers have no verdict to compare with
             answers = by_task[verdict.task]
             answers.max_points = verdict.max_points
             if verdict.status not in JUDGED or not verdict.max_points:
@@ -168,7 +174,13 @@ def _item(task: str, by_task: Mapping[str, _Answers], code: Code, *, is_small: b
 
 def _mistake(name: str, count: int, example: Result, task: str, code: Code) -> Mistake:
     message = next(verdict.message for verdict in example.verdicts if verdict.task == task)
-    return Mistake(name, count, example.student, message, _cut(code(example, task)))
+    return Mistake(
+        id=name,
+        count=count,
+        student=example.student,
+        message=message,
+        code=_cut(code(example, task)),
+    )
 
 
 def _discrimination(task: str, by_task: Mapping[str, _Answers]) -> float | None:
@@ -209,7 +221,7 @@ def _advice(
         return
     judged = len(answers.shares)
     if judged < _FEWEST:
-        if not is_small:  # of a small class the page says so once
+        if not is_small:  # the page says so once for a small class
             yield f"Fewer than {_FEWEST} were judged, so read the figures with care."
     elif mean_share > _EASY:
         yield "Nearly everybody has it: shorten it, or leave it as a warm-up."
@@ -226,13 +238,13 @@ def _advice(
     wrong = answers.unnamed + answers.mistakes.total()
     if answers.unnamed > _UNNAMED * wrong and answers.unnamed >= 3:
         yield (
-            f"{answers.unnamed} of {wrong} incorrect answers show no mistake that the task knows: "
-            "read some, and add what they have in common to its mistakes."
+            f"{answers.unnamed} of {wrong} incorrect answers match no mistake that the task knows: "
+            "read some, and add what they have in common to the task's mistakes."
         )
 
 
 def _cut(code: str) -> str:
-    """The first lines of a student's function or class, as a page has room for."""
+    """The first lines of a student's function or class, as many as fit on the page."""
     lines = code.strip("\n").splitlines()
     first = next((at for at, line in enumerate(lines) if line.startswith(("def ", "class "))), 0)
     lines = lines[first:]
@@ -246,7 +258,7 @@ def write_page(analysis: LabAnalysis, title: str, path: Path) -> None:
 
 
 def page_html(analysis: LabAnalysis, title: str) -> str:
-    """Return the page as HTML that stands alone: no script, no request, everything escaped."""
+    """Return the page as self-contained HTML: no scripts, no requests, everything escaped."""
     return _template().render(a=analysis, title=title)
 
 

@@ -1,4 +1,4 @@
-"""Writes everything people see of a submission, within the bounds of one process."""
+"""Writes all pages of a submission, within the bounds of one process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.base.course import Course
 from autograder.base.files import is_between
 from autograder.base.terminal import say
 from autograder.model.lateness import ON_TIME, Lateness
-from autograder.model.manual_grades import NOTHING, Given
+from autograder.model.manual_grades import NO_MANUAL_GRADES, ManualGrades
 from autograder.model.note import Note
 from autograder.model.result import Result
 from autograder.model.submission import SubmissionKey
@@ -34,8 +34,8 @@ class Shown:
     #: The submission.
     key: SubmissionKey
     #: Its manual points and comments.
-    given: Given = NOTHING
-    #: What being late costs.
+    given: ManualGrades = NO_MANUAL_GRADES
+    #: The deduction for lateness.
     late: Lateness = ON_TIME
 
 
@@ -43,26 +43,26 @@ def write_pages(
     result: Result,
     out: OutFolder,
     course: Course,
-    given: Given = NOTHING,
+    given: ManualGrades = NO_MANUAL_GRADES,
     late: Lateness = ON_TIME,
 ) -> None:
-    """Write the feedback page of a submission, and what formgrader shows of it, below `out`."""
-    write_feedback(result, out, course, given, late)
+    """Write below `out` a submission's feedback page and its notebooks for Formgrader."""
+    write_feedback(result, out, course, given=given, late=late)
     write_for_formgrader(result, out, course)
 
 
 def write_missing(wanted: Sequence[Shown], out: OutFolder, course: Course) -> None:
     """Write the pages of these submissions from the journal in `out`.
 
-    Where what a student handed in takes too long to show, or too much memory, the pages show the
-    points without it, and say why.
+    If a student's work takes too much time or memory to show, the pages show the points without it
+    and say why.
     """
     work: pool.Work[Shown, None] = pool.Work(partial(_writing, out, course), preload=(__name__,))
     for shown, outcome in pool.run_all(wanted, work, workers=1):
         result = Journal(out).verdicts(shown.key)
         if isinstance(outcome, pool.Failure) and result is not None:
             say(f"{shown.key}: {outcome.reason}", to=sys.stderr)
-            note = Note("repair", f"Your cells are not shown here. {outcome.reason}")
+            note = Note("repair", f"Your cells aren't shown here. {outcome.reason}")
             bare = replace(counting_of(out, course).count(result), notes=(*result.notes, note))
             write_pages(bare, out, course, shown.given, shown.late)
 
@@ -79,8 +79,8 @@ def _writing(out: OutFolder, course: Course, _slot: int) -> Iterator[Callable[[S
     yield write
 
 
-def are_there(result: Result, out: OutFolder, course: Course, given: Given) -> bool:
-    """Tell whether a submission has all its pages, and they show today's manual grades."""
+def are_there(result: Result, out: OutFolder, course: Course, given: ManualGrades) -> bool:
+    """Tell whether a submission has all its pages, and they show the current manual grades."""
     page, names = out.feedback_page(result.key), source_names(result.lab, course)
     notebooks = (out.graded_notebook(result.key, name) for name in names)
     whole = (
@@ -91,6 +91,6 @@ def are_there(result: Result, out: OutFolder, course: Course, given: Given) -> b
 
 
 def drop_pages(key: SubmissionKey, out: OutFolder) -> None:
-    """Remove the pages of a submission, so that `publish` writes them anew."""
+    """Remove the pages of a submission, so that `publish` writes them again."""
     for path in (out.feedback_page(key), *out.graded_notebooks(key)):
         path.unlink(missing_ok=True)

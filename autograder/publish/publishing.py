@@ -1,4 +1,4 @@
-"""Turns the journal of a results folder into everything that leaves."""
+"""Publishes a results folder: turns its journal into the files that leave the grader."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict
 from autograder.base.course import Course
 from autograder.base.files import drop_drafts
 from autograder.model.lateness import ON_TIME
-from autograder.model.manual_grades import NOTHING
+from autograder.model.manual_grades import NO_MANUAL_GRADES
 from autograder.model.result import Result
 from autograder.publish.export import write_grades
 from autograder.publish.gradebook import look_again, write_gradebook
@@ -27,14 +27,14 @@ __all__ = ["publish"]
 
 
 def publish(out: OutFolder, course: Course, *, anew: bool = False) -> list[Result]:
-    """Write grades.csv, the gradebook and all pages that are missing; return the results.
+    """Write grades.csv, the gradebook and all missing pages; return the results.
 
-    A page that does not show the manual grades of today counts as missing; with `anew` each page
-    is written again. They hold every submission that was taken in and has its result, of all labs.
-    A folder of an older format comes to be of the present one. The results come without their
-    notebooks: those of a large class are read one by one, and never held together.
+    A page that doesn't show the current manual grades counts as missing; with `anew` every page is
+    rewritten. The output covers every submission, of all labs, that was read and has a result. A
+    folder of an older format is migrated to the current one. The results come without their
+    notebooks, since those of a large class are read one by one and never held together.
 
-    Raises Damaged, before anything is written, for a damaged file in `out`.
+    Raises Damaged, before anything is written, if a file in `out` is damaged.
     """
     require_whole(out)
     older = format_of(out) < FORMAT
@@ -49,14 +49,14 @@ def publish(out: OutFolder, course: Course, *, anew: bool = False) -> list[Resul
         {
             result.key: (journal.submission(result.key) or "")[:16]
             for result in results
-            if result.end != "failed"  # of which no content is kept
+            if result.end != "failed"  # these keep no content
         },
         out,
     )
     manual, late = manual_grades(out), lateness(out)
     wanted = []
     for result in results:
-        given = manual.get(result.key, NOTHING)
+        given = manual.get(result.key, NO_MANUAL_GRADES)
         if anew or older or not are_there(result, out, course, given):
             wanted.append(Shown(result.key, given, late.get(result.key, ON_TIME)))
     write_missing(wanted, out, course)
@@ -64,7 +64,7 @@ def publish(out: OutFolder, course: Course, *, anew: bool = False) -> list[Resul
     if results:
         save_students(out, map(asdict, roster))
     missing = absent(out, [student.id for student in roster])
-    write_grades(results, out, course, missing, counting)
+    write_grades(results, out, course, missing=missing, counting=counting)
     note_published(out)
     if older:
         out.old_review_queue.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""The manual-review queue, most urgent first, and the command that goes on from each row.
+"""Builds the manual-review queue, most urgent first, with the next command for each row.
 
-`OUT/manual_review.csv` has all of it; what is printed after grading is its beginning.
+`OUT/manual_review.csv` has the whole queue; its beginning is printed after grading.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from functools import partial
 from typing import Literal
 
 from autograder.base.course import COURSE, Course
@@ -41,7 +42,7 @@ Scores = Mapping[str, float | None]
 Words = Mapping[str, str]
 
 _COLUMNS = ("kind", "student", "lab", "task", "count", "why", "next")
-# What the instructor reads above each kind, and the command that goes on from there.
+# The heading above each kind, and the next command.
 _KINDS: dict[Kind, tuple[str, str]] = {
     "failed": (
         "Grading failed, through no fault of the student; grade again",
@@ -79,7 +80,7 @@ _WHY = {
     "needs_gpu": "The machine that graded has no GPU.",
     "needs_isolation": "The machine that graded has no Linux namespaces.",
 }
-_MOST_LINES = 10  # of single needs
+_MOST_LINES = 10  # lines of single needs
 _WIDTH = 100
 
 
@@ -87,7 +88,7 @@ _WIDTH = 100
 class Need:
     """One thing for the instructor to do; without a student it concerns the whole class."""
 
-    #: What is to be done.
+    #: The kind of work.
     kind: Kind
     #: The student's id; empty if it concerns the class.
     student: str
@@ -104,9 +105,9 @@ class Need:
 
 
 def needs(results: Sequence[Result], out: OutFolder, course: Course = COURSE) -> list[Need]:
-    """Return the manual-review queue; what already has manual points is not on it.
+    """Return the manual-review queue, without questions that already have manual points.
 
-    `results` are those in `out`, whose gradebook is written.
+    `results` are those of `out`, whose gradebook must have been written.
     """
     scores, again, words = final_scores(out), second_looks(out), _words(out, course)
     questions = questions_of((result.lab for result in results), course)
@@ -117,7 +118,14 @@ def needs(results: Sequence[Result], out: OutFolder, course: Course = COURSE) ->
         for need in _of_one(result, scores.get(result.key, {}), words, questions)
     ]
     found += [
-        _need("second_look", words, _WHY["second_look"], result.lab, result.student, task)
+        _need(
+            "second_look",
+            words,
+            why=_WHY["second_look"],
+            lab=result.lab,
+            student=result.student,
+            task=task,
+        )
         for result in ordered
         for task in again.get(result.key, {})
     ]
@@ -126,7 +134,7 @@ def needs(results: Sequence[Result], out: OutFolder, course: Course = COURSE) ->
 
 
 def told(found: Sequence[Need], out: OutFolder, course: Course = COURSE) -> str:
-    """Return the beginning of what `needs` found as text, by kind, with commands to run next."""
+    """Return the beginning of the queue as text, by kind, with the commands to run next."""
     if not found:
         return "Manual review: nothing to do."
     by_kind = {kind: [n for n in found if n.kind == kind] for kind in _KINDS}
@@ -147,25 +155,40 @@ def told(found: Sequence[Need], out: OutFolder, course: Course = COURSE) -> str:
 
 
 def write_needs(found: Iterable[Need], out: OutFolder) -> None:
-    """Write all of it to a CSV file, in one step; no text in it is a formula to a spreadsheet."""
+    """Write the whole queue to a CSV file, in one step; no text is a formula to a spreadsheet."""
     write_whole(out.manual_review, csv_bytes([_COLUMNS, *map(astuple, found)]))
 
 
 def _need(
-    kind: Kind, words: Words, why: str, lab: str, student: str = "", task: str = "", count: int = 1
+    kind: Kind,
+    words: Words,
+    *,
+    why: str,
+    lab: str,
+    student: str = "",
+    task: str = "",
+    count: int = 1,
 ) -> Need:
     names = {"student": _word(student), "lab": lab, "task": full_id(lab, task)}
-    return Need(kind, student, lab, task, count, why, _KINDS[kind][1].format(**words, **names))
+    return Need(
+        kind=kind,
+        student=student,
+        lab=lab,
+        task=task,
+        count=count,
+        why=why,
+        next=_KINDS[kind][1].format(**words, **names),
+    )
 
 
 def _of_one(
     result: Result, scores: Scores, words: Words, questions: Mapping[str, Sequence[Question]]
 ) -> Iterator[Need]:
-    """What is to be done about one submission. `scores` are None if there are no points yet."""
-    where = (result.lab, result.student)
+    """The work on one submission. A score in `scores` is None if there are no points yet."""
+    need = partial(_need, words=words, lab=result.lab, student=result.student)
     waiting = [q for q in questions[result.lab] if scores.get(q.id) is None]
     if result.end == "failed" or (result.end == "quarantined" and waiting):
-        yield _need(result.end, words, said(result, result.reason), *where)
+        yield need(result.end, why=said(result, result.reason))
     if result.end != "graded":
         return
     verdicts = {verdict.task: verdict for verdict in result.verdicts}
@@ -173,14 +196,14 @@ def _of_one(
         verdict = verdicts.get(question.id)
         if not question.by_person and (verdict is None or verdict.status == "could_not_judge"):
             why = verdict.message if verdict else "The grader returned no verdict."
-            yield _need("not_judged", words, said(result, why), *where, question.id)
+            yield need("not_judged", why=said(result, why), task=question.id)
     repairs = _repairs(result.notes)
     if repairs:
-        yield _need("repaired", words, " ".join(repairs), *where)
+        yield need("repaired", why=" ".join(repairs))
 
 
 def _repairs(notes: Sequence[Note]) -> list[str]:
-    """What was repaired. In another release given cells differ by nobody's doing."""
+    """The repairs. In another release, given cells differ without anybody's doing."""
     of_other_release = any(note.kind == "release" for note in notes)
     kinds = {"repair"} if of_other_release else {"repair", "given"}
     return [note.text for note in notes if note.kind in kinds]
@@ -192,7 +215,7 @@ def _of_class(
     words: Words,
     questions: Mapping[str, Sequence[Question]],
 ) -> Iterator[Need]:
-    """What is the same for everybody: answers to grade manually, and what the machine lacked."""
+    """The work that is the same for everybody: manual grading, and what the machine lacked."""
     counts: dict[Kind, Counter[tuple[str, str]]] = {
         "manual": Counter(),
         "needs_gpu": Counter(),
@@ -212,7 +235,7 @@ def _of_class(
     for kind, of_kind in counts.items():
         for (lab, task), count in of_kind.items():
             if count:
-                yield _need(kind, words, _WHY[kind], lab, task=task, count=count)
+                yield _need(kind, words, why=_WHY[kind], lab=lab, task=task, count=count)
 
 
 def _line(need: Need) -> str:
@@ -222,7 +245,7 @@ def _line(need: Need) -> str:
 
 
 def _words(out: OutFolder, course: Course) -> Words:
-    """What commands say of the place of the grades, and of a course that is not this one."""
+    """The parts of commands that name the results folder, and a course other than this one."""
     options = "".join(f" {_word(word)}" for word in course.command_options)
     return {"out": _word(out), "pages": _word(out.feedback), "course": options}
 

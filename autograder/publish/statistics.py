@@ -1,4 +1,4 @@
-"""How a class did at each task, as a table and as a picture."""
+"""Computes how a class did at each task, as a table and a picture."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["TaskStatistics", "statistics_of", "write_picture", "write_table"]
 _COUNTS = ("judged", "correct", "partially_correct", "incorrect", "not_judged")
 _RATES = ("pass_rate", "mean_points", "max_points")
 _SECONDS = ("median_seconds", "p95_seconds")
-_MISTAKES = 3  # the commonest that are named
+_MISTAKES = 3  # commonest mistakes that are named
 _WIDEST = 26  # letters of a name in the picture
-# Okabe and Ito's colours, which colour-blind people tell apart; lightness falls along too.
+# Okabe and Ito's colours, distinct to colour-blind people, in order of falling lightness.
 _LOOKS = {
     "right": ("#56B4E9", ""),
     "partly": ("#F0E442", "//"),
@@ -43,14 +43,14 @@ class TaskStatistics:
     task: str
     #: Submissions by the status of their verdict.
     statuses: Counter[str] = field(default_factory=Counter)
-    #: Recognised mistakes.
+    #: Recognised mistakes, by how often they were made.
     mistakes: Counter[str] = field(default_factory=Counter)
-    #: The points of all that were judged together.
+    #: The sum of the points of all judged submissions.
     earned: float = 0.0
     #: The most points that the task gives.
     max_points: float = 0.0
-    #: How long the grader's calls of each student's code took in the sandbox, by the wall clock;
-    #: only of submissions whose code was called.
+    #: Wall time of the grader's calls of each student's code in the sandbox; only of submissions
+    #: whose code was called.
     seconds: list[float] = field(default_factory=list)
 
     @property
@@ -59,7 +59,7 @@ class TaskStatistics:
 
     @property
     def pass_rate(self) -> float | None:
-        """The part of those judged who are correct; None if nobody was judged."""
+        """The share of judged submissions that are correct; None if none was judged."""
         return self.statuses["right"] / self.judged if self.judged else None
 
     @property
@@ -72,7 +72,7 @@ class TaskStatistics:
 
     @property
     def p95_seconds(self) -> float | None:
-        """The least time within which 95% of the submissions were done (the nearest rank)."""
+        """The 95th percentile of the seconds, by the nearest rank."""
         place = math.ceil(0.95 * len(self.seconds)) - 1
         return sorted(self.seconds)[place] if self.seconds else None
 
@@ -83,7 +83,7 @@ def statistics_of(results: Iterable[Result]) -> dict[str, list[TaskStatistics]]:
     for result in results:
         for verdict in result.verdicts:
             if verdict.status == UNANSWERED:
-                continue  # those who wrote a manual answer have no verdict to compare with
+                continue  # written manual answers have no verdict to compare with
             one = labs[result.lab].setdefault(verdict.task, TaskStatistics(verdict.task))
             one.statuses[verdict.status] += 1
             one.max_points = verdict.max_points
@@ -97,7 +97,7 @@ def statistics_of(results: Iterable[Result]) -> dict[str, list[TaskStatistics]]:
 
 
 def write_table(labs: Mapping[str, Sequence[TaskStatistics]], path: Path) -> None:
-    """Write one row a task to a CSV file: counts, rates, seconds, and the commonest mistakes."""
+    """Write one row per task to a CSV file: counts, rates, seconds, and the commonest mistakes."""
     rows: list[tuple[object, ...]] = [("lab", "task", *_COUNTS, *_RATES, *_SECONDS, "mistakes")]
     for lab, tasks in labs.items():
         for one in tasks:
@@ -110,7 +110,7 @@ def write_table(labs: Mapping[str, Sequence[TaskStatistics]], path: Path) -> Non
 
 
 def write_picture(lab: str, tasks: Sequence[TaskStatistics], path: Path) -> None:
-    """Write a picture of one lab: a bar a task, the commonest mistake beside it."""
+    """Write a picture of one lab: a bar for each task, with the commonest mistake beside it."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.6, 1.6 + 0.62 * len(tasks)), layout="constrained")
@@ -151,7 +151,7 @@ def _share(one: TaskStatistics, status: str) -> float:
 
 
 def _name(one: TaskStatistics) -> str:
-    """The task's name on lines that leave room for the bars; the table has it whole."""
+    """The task's name, broken to leave room for the bars; the table has the full name."""
     words = re.sub(r"^lab\d\d-", "", one.task).replace("_", "_ ").replace("/", "/ ")
     lines = textwrap.wrap(words, _WIDEST, max_lines=3, placeholder="...")
     return "\n".join(re.sub("([_/]) ", r"\1", line) for line in lines)

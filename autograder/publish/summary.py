@@ -1,4 +1,4 @@
-"""A class in figures, and the few lines that an instructor reads after grading."""
+"""Summarises a class in figures, and in the few lines that an instructor reads after grading."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ __all__ = ["LabSummary", "cut", "summaries", "told"]
 _ENDS = ("graded", "quarantined", "failed")
 _STATUSES = ("right", "partly", "wrong", "could_not_judge", *NEEDS)
 _WIDTH = 80
-_MOST_ROWS = 40  # submissions that are shown one by one; a larger class as figures only
+_MOST_ROWS = 40  # submissions listed one by one; a larger class gets only figures
 
 
 @dataclass(frozen=True)
 class LabSummary:
     """One lab of a class in figures.
 
-    Points are the grader's alone, of graded submissions: what waits for manual grading or needs a
-    GPU is neither in the points nor in `max_points`.
+    Points are the grader's alone, of graded submissions. Exercises that wait for manual grading or
+    need a GPU count neither in the points nor in `max_points`.
     """
 
     #: The lab.
     lab: str
-    #: How many submissions were taken in.
+    #: Submissions that were read.
     submissions: int
-    #: How many students on the roster submitted nothing.
+    #: Students on the roster who submitted nothing.
     not_submitted: int
     #: Submissions by their end.
     ends: Mapping[str, int]
@@ -45,14 +45,14 @@ class LabSummary:
     median_points: float | None
     #: The most points that a submission was judged on.
     max_points: float
-    #: Submissions by the release that they say they are of; "" if they do not say.
+    #: Submissions by the release that they name; "" if they name none.
     releases: Mapping[str, int]
-    #: How many submissions ran outside the sandbox.
+    #: Submissions that ran outside the sandbox.
     not_isolated: int
 
 
 def summaries(results: Iterable[Result], missing: Iterable[SubmissionKey] = ()) -> list[LabSummary]:
-    """Return each lab's figures; `missing` are the submissions that were never handed in."""
+    """Return each lab's figures; `missing` are the students on the roster without a submission."""
     labs: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         labs[result.lab].append(result)
@@ -94,7 +94,7 @@ def _summary(lab: str, results: Sequence[Result], not_submitted: int) -> LabSumm
 
 
 def _judged(result: Result) -> tuple[float, float]:
-    """The points of what the grader judged, and their maximum."""
+    """The points that the grader gave, and their maximum."""
     judged = [v for v in result.verdicts if v.status in JUDGED]
     return sum(v.points for v in judged), sum(v.max_points for v in judged)
 
@@ -117,7 +117,7 @@ def _lab_lines(lab: LabSummary) -> list[str]:
 
 
 def _parts(exercises: Mapping[str, int]) -> list[str]:
-    """The counts of what was judged, and of the rest, each short enough for a line."""
+    """The counts of judged exercises and of all others, each short enough for a line."""
     judged = {shown(status) for status in JUDGED}
     rest = _counted({words: count for words, count in exercises.items() if words not in judged})
     counts = _counted({words: count for words, count in exercises.items() if words in judged})

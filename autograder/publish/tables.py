@@ -1,4 +1,4 @@
-"""What goes to other systems: one row a student, Canvas's gradebook, all feedback in a zip."""
+"""Exports for other systems: one row per student, Canvas's gradebook, all feedback in a zip."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from autograder.rules.semester import Student
 __all__ = ["Cells", "write_canvas", "write_feedback_zip", "write_students"]
 
 _CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
-_POSSIBLE = "    Points Possible"  # Canvas knows the row by these very spaces
-_BEGINNING = (1980, 1, 1, 0, 0, 0)  # of all files' time in a zip: the same pages, the same bytes
+_POSSIBLE = "    Points Possible"  # Canvas recognises the row by exactly these spaces
+_BEGINNING = (1980, 1, 1, 0, 0, 0)  # the time of all files in a zip, for reproducible bytes
 
 Standings = Mapping[SubmissionKey, Standing]
 
 
 def write_students(standings: Standings, people: Mapping[str, Student], path: Path) -> None:
-    """Write one row a student, with the columns of each lab beside each other.
+    """Write one row per student, with the columns of each lab beside each other.
 
-    `core` and `stretch` are the parts of `points`; `final` is `points` less what being late takes
-    off; `waiting` counts the questions that wait for manual grading, which count as 0 until then;
-    `release` is the one that the
-    submission says it is of.
+    `core` and `stretch` are the parts of `points`; `final` is `points` after the deduction for
+    lateness; `waiting` counts the questions that wait for manual grading, which count as 0 until
+    then; `release` is the one that the submission names.
     """
     labs = sorted({key.lab for key in standings})
     kinds = ("points", "of", "core", "stretch", "percent_off", "final", "waiting", "release")
@@ -46,22 +45,22 @@ def write_students(standings: Standings, people: Mapping[str, Student], path: Pa
 
 @dataclass
 class Cells:
-    """How many of Canvas's cells of a lab are not final."""
+    """A lab's cells in Canvas's table that aren't final."""
 
-    #: Cells that are empty.
+    #: Empty cells.
     empty: int = 0
-    #: Cells with the points so far of a student whose work waits for manual grading.
+    #: Cells with the points so far, for students whose work waits for manual grading.
     partial: int = 0
 
 
 def write_canvas(
     standings: Standings, people: Mapping[str, Student], path: Path, *, partial: bool = False
 ) -> dict[str, Cells]:
-    """Write the file that Canvas's gradebook imports; return by lab how many cells are not final.
+    """Write a file for Canvas's gradebook to import; return by lab how many cells aren't final.
 
-    A student whose work waits for manual grading has an empty cell, which Canvas leaves as
-    it is; with `partial` the points so far, if anything has a score. Where something needed a GPU,
-    the rest is scaled to the points of the lab.
+    A student whose work waits for manual grading gets an empty cell, which Canvas leaves as it is;
+    with `partial`, the cell has the points so far, if there are any. If exercises were left out for
+    lack of a GPU, the rest is scaled to the points of the lab.
     """
     labs = sorted({key.lab for key in standings})
     possible = {lab: max(s.of for key, s in standings.items() if key.lab == lab) for lab in labs}
@@ -85,7 +84,7 @@ def write_canvas(
 
 
 def write_feedback_zip(pages: Path, path: Path) -> int:
-    """Write all of `pages`, laid out as <student>/<lab>.html, into one zip; return how many."""
+    """Write all of `pages`, laid out as <student>/<lab>.html, into one zip; return their number."""
     data = io.BytesIO()
     files = sorted(pages.glob("*/*.html"))
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:

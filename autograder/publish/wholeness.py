@@ -1,4 +1,4 @@
-"""Checks that a results folder is fit to go on from, before a command does."""
+"""Checks that a results folder is complete before a command continues with it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["require_whole"]
 def require_whole(out: OutFolder) -> None:
     """Raise Damaged for the first file in `out` that is missing, cut off or replaced.
 
-    A results folder that nothing was graded into is whole, and so is one that is not there. Raises
-    ValueError if a newer grader wrote the folder, or the instructor's own rules are gone.
+    A results folder that holds no grades counts as complete, as does a missing one. Raises
+    ValueError if a newer grader wrote the folder, or if the instructor's own rules are gone.
     """
     require_known_format(out)
     for folder in (out, *out.attempts()):
@@ -30,7 +30,7 @@ def require_whole(out: OutFolder) -> None:
             raise Damaged(small.path(out), "is missing", small.expected)
     if record.settings and not is_there(out.semester):
         raise ValueError(
-            f"{out.semester} is missing, and the grades here rest on its rules; put it back from "
-            "a copy, or put an empty file in its place if no rules are to hold any more"
+            f"{out.semester} is missing, but the grades here depend on its rules; restore it from "
+            "a backup, or create an empty file if no rules are to apply any more"
         )
     require_gradebook(out)

@@ -1,1 +1,1 @@
-"""Grades looked at again: rejudge, regrade, changes, explain."""
+"""Second looks at grades: rejudge, regrade, changes, explain, repair."""

@@ -1,4 +1,4 @@
-"""Shows scores that are about to change, with the reason, and asks before they do."""
+"""Shows scores that are about to change, with the reason, and asks for approval."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from autograder.store.out_folder import OutFolder
 __all__ = ["Change", "agreed", "between", "note_down", "told"]
 
 _COLUMNS = ("time", "student", "lab", "task", "old", "new", "why", "before")
-_SHOWN = 300  # characters of a message
-_MOST = 20  # changes that are shown
+_SHOWN = 300  # characters shown of a message
+_MOST = 20  # changes shown
 
 
 @dataclass(frozen=True)
@@ -36,32 +36,38 @@ class Change:
     old: str
     #: The points from now on, or the status if there are none.
     new: str
-    #: What the grader says now.
+    #: The grader's message now.
     why: str
-    #: What it said before.
+    #: The grader's message before.
     before: str
 
     def to_json(self) -> dict[str, str]:
-        """Return the change as `--json` prints it."""
+        """Return the change in the form that `--json` prints."""
         names = ("task", "old", "new", "why", "before")
         return {**self.key._asdict(), **{name: getattr(self, name) for name in names}}
 
 
 def between(old: Result, new: Result) -> Iterator[Change]:
-    """Yield a change for each task whose score is not the same in two results of a submission."""
+    """Yield a change for each task whose score differs between two results of a submission."""
     before = {verdict.task: verdict for verdict in old.verdicts}
     after = {verdict.task: verdict for verdict in new.verdicts}
     for task in dict.fromkeys((*before, *after)) or ("",):
         was, now = _score(old, before.get(task)), _score(new, after.get(task))
         if was != now:
-            told = (_said(new, after.get(task)), _said(old, before.get(task)))
-            yield Change(old.key, task, was, now, *told)
+            yield Change(
+                key=old.key,
+                task=task,
+                old=was,
+                new=now,
+                why=_said(new, after.get(task)),
+                before=_said(old, before.get(task)),
+            )
 
 
 def told(changes: Sequence[Change], out: OutFolder) -> str:
-    """Return the changes as text: who, which task, old and new, and why.
+    """Return the changes as text: who, which task, old and new score, and why.
 
-    Of many the first ones only; all of them are in a file of `out` then, which the text names.
+    Only the first ones of many are shown; the text then names a file of `out` with all of them.
     """
     if not changes:
         return "No score changes."
@@ -79,7 +85,7 @@ def told(changes: Sequence[Change], out: OutFolder) -> str:
 
 
 def agreed() -> bool:
-    """Ask whether to go on; no answer is no."""
+    """Ask for approval; no answer counts as no."""
     try:
         return input("Write them? [y/N] ").strip().lower() in {"y", "yes"}
     except EOFError:
@@ -87,8 +93,8 @@ def agreed() -> bool:
 
 
 def note_down(changes: Sequence[Change], out: OutFolder) -> None:
-    """Add the changes to changes.csv, for when a student asks why a score is another now."""
-    (out.proposed_changes).unlink(missing_ok=True)
+    """Append the changes to changes.csv, for when a student asks why a score changed."""
+    out.proposed_changes.unlink(missing_ok=True)
     if changes:
         path = out.changes
         old = path.read_bytes() if path.is_file() else b""
@@ -96,7 +102,7 @@ def note_down(changes: Sequence[Change], out: OutFolder) -> None:
 
 
 def _write(changes: Sequence[Change], path: Path, old: bytes = b"") -> None:
-    """Write the changes to a CSV file, after the rows that it has."""
+    """Write the changes to a CSV file, after its existing rows."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     rows = [(now, *c.key, c.task, c.old, c.new, c.why, c.before) for c in changes]
     write_whole(path, old + csv_bytes(rows if old else [_COLUMNS, *rows]))

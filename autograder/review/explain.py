@@ -1,4 +1,4 @@
-"""Explains one verdict, made again from the kept answers, with everything it rests on.
+"""Explains one verdict, judged again from the stored answers, with everything it depends on.
 
 For instructors only: it shows inputs, hidden cases and expected values.
 """
@@ -13,7 +13,7 @@ from autograder.base import pool
 from autograder.base.course import COURSE, Course
 from autograder.content import full_id
 from autograder.grading.registry import find_task
-from autograder.model.judge import findings, judge_safely
+from autograder.model.judge import judge_answer, judge_safely
 from autograder.model.result import Result
 from autograder.model.scoring import SANE, Rules
 from autograder.model.status import JUDGED, shown
@@ -30,7 +30,7 @@ from autograder.store.roll import taken
 
 __all__ = ["explain"]
 
-_SHOWN = 400  # characters of one value
+_SHOWN = 400  # characters shown of one value
 
 
 def explain(
@@ -41,11 +41,11 @@ def explain(
     course: Course = COURSE,
     rules: Rules = SANE,
 ) -> str:
-    """Return, as text, why a student has these points for a task; no student code runs.
+    """Return, as text, why a student has these points for a task; runs no student code.
 
-    A test of an ordinary assignment is named `ps1/q1`; `rules` are what it is scored by.
+    A test of an ordinary assignment is named `ps1/q1`, and `rules` is how it is scored.
 
-    Raises ValueError where there is no such task, or no result of this student.
+    Raises ValueError if there is no such task, or no result of this student.
     """
     _require_graded_by_code(out, task_id)
     lab = find_task(task_id, course, rules)[0].name
@@ -58,7 +58,7 @@ def explain(
         raise ValueError(f"{out} has no result of {student} in {lab}; {hint}")
     told = pool.alone(partial(_explained, out, secret, course, rules), (student, task_id))
     if isinstance(told, pool.Failure):
-        return f"{student}, {task_id}: this cannot be explained. {told.reason}"
+        return f"{student}, {task_id}: this can't be explained. {told.reason}"
     return told
 
 
@@ -68,7 +68,7 @@ def _explained(
     student, task_id = of
     found, task = find_task(task_id, course, rules)
     result = Journal(out).read(SubmissionKey(student, found.name))
-    assert result is not None, "which it was when this was asked for"
+    assert result is not None, "checked by `explain`"
     waived = waivers(out).get(full_id(found.name, task.id))
     return "\n".join(_lines(task, result, Journal(out), secret, waived))
 
@@ -149,7 +149,7 @@ def _answer(answer: Answer) -> str:
 
 def _found(task: Task, case: Case, answer: Answer) -> Sequence[tuple[str, str]]:
     try:
-        found = findings(task, case, answer)
+        found = judge_answer(task, case, answer)
     except Exception as error:
         return [("judge", f"raised {type(error).__name__}: {error}")]
     return [(part, _finding(finding)) for part, finding in found.items()]

@@ -1,6 +1,6 @@
-"""Grades a class again beside its old grades, after a lab has changed, and compares.
+"""Grades a class again beside its old grades, after a lab has changed, and compares them.
 
-`OUT/regrade` gets the new results. Only when they are agreed to do they take the old ones' place.
+`OUT/regrade` holds the new results. They replace the old ones only after approval.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ __all__ = ["Comparison", "beside", "commit", "compare"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """What grading a class again has come to."""
+    """The differences between new grades and old."""
 
     #: The scores that change.
     changes: Sequence[Change]
-    #: The students who had no grade before.
+    #: The students without a grade before.
     new: Sequence[str]
 
 
 def beside(room: Classroom) -> Classroom:
-    """Return the class to grade, so that the grades that there are stay as they are."""
+    """Return the settings to grade again beside the existing grades, which stay unchanged."""
     return replace(room, out=room.out.regrade, keeps_old=False)
 
 
 def compare(room: Classroom) -> Comparison:
-    """Compare the grades beside with those that there are."""
+    """Compare the new grades with the existing ones."""
     ours, theirs, given = Journal(room.out), Journal(beside(room).out), waivers(room.out)
     changes: list[Change] = []
     new = []
@@ -54,9 +54,9 @@ def compare(room: Classroom) -> Comparison:
 
 
 def commit(room: Classroom, comparison: Comparison) -> list[Result]:
-    """Let the grades beside take the old ones' place, publish them, and return all results.
+    """Replace the existing grades by the new ones, publish them, and return all results.
 
-    Raises ValueError, before anything is written, where the gradebook has other cells.
+    Raises ValueError, before anything is written, if the gradebook has other cells.
     """
     there = beside(room).out
     if room.out.gradebook.is_file():

@@ -1,7 +1,7 @@
-"""Judges the kept answers again with today's judges. No student code runs.
+"""Judges stored answers again with the current judges. No student code runs.
 
-Answers are judged again only where they are answers to what would be asked today: the same probe
-with the same inputs. Where the lab asks something else by now, only `regrade` can tell.
+Answers are judged again only if they answer the current questions: the same probe with the same
+inputs. If the lab has changed its questions, only `regrade` can help.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from autograder.base import pool
 from autograder.base.course import Course
 from autograder.base.limits import Limits
 from autograder.content.provenance import asked_of
-from autograder.grading.registry import CourseLab, find_lab
+from autograder.grading.course_lab import CourseLab
+from autograder.grading.registry import find_lab
 from autograder.model.judge import draw_again, judge_safely
 from autograder.model.result import Result
 from autograder.model.scoring import SANE, Rules
@@ -37,23 +38,22 @@ __all__ = ["Proposal", "commit", "drawn_again", "judge_again", "propose", "remar
 
 @dataclass
 class Proposal:
-    """What judging again comes to; nothing of it is written yet."""
+    """The outcome of judging again, before anything is written."""
 
-    #: The waivers that are to hold, by task.
+    #: The waivers that are to apply, by task.
     waived: Mapping[str, str]
     #: The scores that change.
     changes: list[Change] = field(default_factory=list)
-    #: Results as the judges see them, without waivers, with the journal they are in and the terms
-    #: they stand under. Attempts that do not count are among them, so that none comes to count with
-    #: its old verdicts.
+    #: Changed results, without waivers, each with its journal and its new terms. Attempts that
+    #: don't count are included, so that none comes to count with outdated verdicts.
     amended: list[tuple[Journal, Result, dict[str, Any]]] = field(default_factory=list)
-    #: The results whose pages say something else then.
+    #: The results whose pages change.
     pages: list[Result] = field(default_factory=list)
-    #: By task, how many verdicts that count were judged again.
+    #: By task, the number of verdicts (of attempts that count) that were judged again.
     judged: Counter[str] = field(default_factory=Counter)
-    #: By task, how many stay, since something else would be asked today.
+    #: By task, the number of verdicts that stay because the questions have changed.
     stale: Counter[str] = field(default_factory=Counter)
-    #: By task, how many rest on no answers, such as those on what a solution may not use.
+    #: By task, the number of verdicts that rest on no answers, such as those on banned names.
     unasked: Counter[str] = field(default_factory=Counter)
     #: A sentence for each submission whose answers were too hard to judge.
     given_up: list[str] = field(default_factory=list)
@@ -61,24 +61,29 @@ class Proposal:
 
 @dataclass(frozen=True)
 class _Again:
-    """What judging one submission again came to: its verdicts, the counts, and if all could be."""
+    """The outcome of judging one submission again."""
 
+    #: The new verdicts.
     verdicts: tuple[Verdict, ...]
+    #: By task, the number of verdicts that were judged again.
     judged: Counter[str]
+    #: By task, the number of verdicts that stay because the questions have changed.
     stale: Counter[str]
+    #: By task, the number of verdicts that rest on no answers.
     unasked: Counter[str]
 
     @property
     def whole(self) -> bool:
+        """Whether all answers could be judged again."""
         return not self.stale
 
 
 def propose(
     out: OutFolder, course: Course, secret: bytes, waived: Mapping[str, str], rules: Rules = SANE
 ) -> Proposal:
-    """Judge all kept answers in `out` again, and compare; nothing is written.
+    """Judge all stored answers in `out` again, and compare; nothing is written.
 
-    `rules` are those of today for ordinary assignments.
+    `rules` are the current ones for ordinary assignments.
     """
     holding, proposal = waivers(out), Proposal(waived)
     for old, new in _amended(out, course, secret, rules, proposal):
@@ -89,7 +94,7 @@ def propose(
     for folder in out.attempts():
         others = Proposal(waived)
         for _ in _amended(folder, course, secret, rules, others):
-            pass  # what changes is told of the attempts that count alone
+            pass  # changes are reported only for attempts that count
         proposal.amended += others.amended
     return proposal
 
@@ -97,7 +102,7 @@ def propose(
 def _amended(
     out: OutFolder, course: Course, secret: bytes, rules: Rules, proposal: Proposal
 ) -> Iterator[tuple[Result, Result]]:
-    """Judge the answers in `out` itself again; note down what comes of it, yield old and new."""
+    """Judge the answers of one folder again into `proposal`; yield each old and new result."""
     journal = Journal(out)
     graded = {
         key: result
@@ -135,7 +140,7 @@ def _judging(
 
     def judge(key: SubmissionKey) -> _Again:
         old = journal.verdicts(key)
-        assert old is not None, "which it was when this was handed out"
+        assert old is not None, "checked by the caller"
         if key.lab not in labs:
             labs[key.lab] = find_lab(key.lab, course, rules)
         return _judged_again(journal, old, secret, labs[key.lab])
@@ -144,7 +149,7 @@ def _judging(
 
 
 def remarks(proposal: Proposal) -> list[str]:
-    """Return a sentence for each task whose verdicts could not all be judged again."""
+    """Return a sentence for each task whose verdicts couldn't all be judged again."""
     lines = [f"Judged again: {proposal.judged.total()} verdicts, without running any code."]
     lines += [
         f"{task}: {count} verdicts stay, since the lab has changed; `autograder regrade` "
@@ -159,9 +164,9 @@ def remarks(proposal: Proposal) -> list[str]:
 
 
 def commit(proposal: Proposal, out: OutFolder, course: Course) -> list[Result]:
-    """Write what was proposed; return all results. Cut off, the same command does the rest.
+    """Write the proposal; return all results. If interrupted, repeat the command to finish.
 
-    Pages go first: one that is missing is written anew from whatever holds by then.
+    Pages are removed first, since a missing page is rewritten from the state at that time.
     """
     note_down(proposal.changes, out)
     for result in proposal.pages:
@@ -175,13 +180,13 @@ def commit(proposal: Proposal, out: OutFolder, course: Course) -> list[Result]:
 def judge_again(
     task: Task, secret: bytes, journal: Journal, result: Result, answers: Sequence[Answer]
 ) -> Verdict | None:
-    """Return today's verdict on kept answers, or None if they are answers to something else."""
+    """Return the current verdict on stored answers; None if they answer other questions."""
     cases = drawn_again(task, secret, journal, result)
     return None if cases is None else judge_safely(task, cases, answers)
 
 
 def drawn_again(task: Task, secret: bytes, journal: Journal, result: Result) -> list[Case] | None:
-    """Return the cases that kept answers answer, or None if today's cases or probe are others."""
+    """Return the cases that stored answers answer; None if the cases or the probe have changed."""
     digest = journal.submission(result.key) or ""
     cases = draw_again(task, secret, result.student, bytes.fromhex(digest))
     same = journal.asked(result.key).get(task.id) == asked_of(task, cases)
@@ -189,7 +194,7 @@ def drawn_again(task: Task, secret: bytes, journal: Journal, result: Result) -> 
 
 
 def _judged_again(journal: Journal, old: Result, secret: bytes, lab: CourseLab) -> _Again:
-    """The verdicts of today's judges, and which of the answers could be judged again."""
+    """The current judges' verdicts, and which of the answers could be judged again."""
     answers = journal.answers(old.key)
     before = {verdict.task: verdict for verdict in old.verdicts}
     verdicts: list[Verdict] = []
@@ -205,7 +210,7 @@ def _judged_again(journal: Journal, old: Result, secret: bytes, lab: CourseLab) 
         counts[task.id] += 1
         if verdict is not None:
             verdicts.append(verdict)
-    # Manual answers that nobody wrote rest on no task.
+    # Unanswered manual questions belong to no task.
     verdicts += (verdict for task, verdict in before.items() if task not in answers)
     return _Again(tuple(verdicts), judged, stale, unasked)
 
@@ -213,12 +218,12 @@ def _judged_again(journal: Journal, old: Result, secret: bytes, lab: CourseLab) 
 def _terms(
     old: dict[str, Any], lab: str, course: Course, rules: Rules, *, whole: bool
 ) -> dict[str, Any]:
-    """The terms that a rejudged result stands under: today's tasks, if nothing else has changed."""
+    """A rejudged result's terms: the current tasks', if nothing else has changed."""
     now = terms_of(lab, course, Limits(), isolated=True, rules=rules)
     if not whole or old.get("notebooks") != now["notebooks"]:
         return old
     if "rules" not in now:
         return {**old, "lab": now["lab"]}
-    shows = "show_hidden_tests"  # what a page shows follows from running, and stays
+    shows = "show_hidden_tests"  # set when the code ran, so it stays
     now_rules = {**now["rules"], shows: old.get("rules", {}).get(shows)}
     return {**old, "lab": now["lab"], "rules": now_rules}

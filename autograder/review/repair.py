@@ -1,7 +1,7 @@
-"""Makes a results folder whole again, from its journal and what was last published.
+"""Repairs a results folder from its journal and the record of the last publication.
 
-No student's code runs, no grade is made, and nothing is deleted: what is damaged is moved to
-`OUT/damaged`. Cut off at any point, the same command does the rest.
+No student code runs, no grade is made, and nothing is deleted: damaged files move to `OUT/damaged`.
+If interrupted, repeat the command to finish.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ __all__ = ["Repair", "repair"]
 
 @dataclass
 class Repair:
-    """What repairing a results folder has done."""
+    """The outcome of repairing a results folder."""
 
     #: The folder.
     out: OutFolder
-    #: Where damaged files were moved.
+    #: The new paths of damaged files.
     moved: list[Path] = field(default_factory=list)
     #: A sentence for each file that was rebuilt.
     rebuilt: list[str] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Repair:
     results: Sequence[Result] = ()
 
     def move(self, path: Path) -> None:
-        """Move a damaged file or folder out of the way, to `OUT/damaged`."""
+        """Move a damaged file or folder to `OUT/damaged`."""
         place = self.place_of(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         free, number = place, 1
@@ -64,17 +64,17 @@ class Repair:
         self.moved.append(free)
 
     def place_of(self, path: Path) -> Path:
-        """Where a file or folder of OUT goes if it is damaged."""
+        """Return where a damaged file or folder of OUT is moved."""
         return self.out.damaged / path.relative_to(self.out.path)
 
 
 def repair(out: OutFolder, course: Course) -> Repair:
-    """Make `out` whole, publish it anew, and return what was done.
+    """Repair `out`, publish it again, and return what was done.
 
-    Raises ValueError, before anything is moved, if the instructor's own rules cannot be read, or
-    the course has other questions by now than the grades have answers to.
+    Raises ValueError, before anything is moved, if the instructor's own rules can't be read, or if
+    the course's questions have changed since the grades were made.
     """
-    with suppress(Damaged):  # which is repaired below
+    with suppress(Damaged):  # repaired below
         require_known_format(out)
     semester = read_semester(out, course)
     work = Repair(out)
@@ -93,8 +93,8 @@ def repair(out: OutFolder, course: Course) -> Repair:
     if not shown_is_known and (manual := manual_in(out)):
         put_up_again(out, manual)
         work.lost.append(
-            f"{SHOWN.path(out)} could not be rebuilt, so there is no telling which work was "
-            "submitted again; all manual grades are up for a second look in Formgrader"
+            f"{SHOWN.path(out)} couldn't be rebuilt, so it is unknown which work was submitted "
+            "again; all manual grades are flagged for a second look in Formgrader"
         )
     return work
 
@@ -119,7 +119,7 @@ def _require_same_questions(out: OutFolder, course: Course, labs: set[str]) -> N
 
 
 def _move_misplaced(work: Repair, folder: OutFolder) -> None:
-    """Move what is no folder where one belongs, no file where one does, or may not be read."""
+    """Move files in place of folders, folders in place of files, and whatever isn't readable."""
     kinds: tuple[tuple[Sequence[str], Callable[[Path], bool], int], ...] = (
         (FOLDERS, Path.is_dir, os.R_OK | os.W_OK | os.X_OK),
         (FILES, Path.is_file, os.R_OK),
@@ -133,7 +133,7 @@ def _move_misplaced(work: Repair, folder: OutFolder) -> None:
 
 
 def _move_unreadable(work: Repair) -> None:
-    """Move derived files that are not whole; all of them are written again."""
+    """Move derived files that are damaged; all of them are rewritten later."""
     out = work.out
     for folder in (out, *out.attempts()):
         for pattern, is_whole in WHOLE.items():
@@ -145,7 +145,7 @@ def _move_unreadable(work: Repair) -> None:
 
 
 def _keep_rows(log: Path, damaged: Path) -> None:
-    """Write the log of changes with those of its rows that are whole."""
+    """Rewrite the log of changes with its undamaged rows."""
     lines = damaged.read_bytes().splitlines(keepends=True)
     whole = [line for line in lines if line.endswith(b"\n") and is_text(line)]
     if whole:
@@ -153,17 +153,17 @@ def _keep_rows(log: Path, damaged: Path) -> None:
 
 
 def _mend_format(work: Repair) -> None:
-    """Move an unreadable version of the format away; publishing writes the present one."""
+    """Move an unreadable record of the format away; publishing writes the current one."""
     for folder in (work.out, *work.out.attempts()):
         try:
             format_of(folder)
         except Damaged:
             work.move(folder.format)
-            work.rebuilt.append(f"{folder.format}: every file is written in the present format")
+            work.rebuilt.append(f"{folder.format}: every file is written in the current format")
 
 
 def _mend_regrade(work: Repair) -> None:
-    """Move results that wait for an agreement away as one, if any file among them is damaged."""
+    """Move results that wait for approval away together if any file among them is damaged."""
     top = work.out.regrade
     try:
         for folder in (top, *top.attempts()):
@@ -177,7 +177,7 @@ def _mend_regrade(work: Repair) -> None:
 def _mend_small_files(
     work: Repair, named: Mapping[OutFolder, set[SubmissionKey]], semester: Semester
 ) -> bool:
-    """Put the small files back; return whether what graders were shown is known."""
+    """Restore the small files; return whether it is known what graders were shown."""
     out = work.out
     try:
         record = published(out)
@@ -206,20 +206,20 @@ def _mend_small_files(
 
 
 def _is_gone(work: Repair, small: SmallFile, folder: OutFolder, *, expected: bool) -> bool:
-    """Whether a small file is missing or damaged; then it is out of the way."""
+    """Whether a small file is missing or damaged; a damaged one is moved away."""
     path = small.path(folder)
     try:
         small.read(folder)
     except Damaged:
         work.move(path)
         return True
-    # A repair that was cut off may have moved it already.
+    # An interrupted repair may have moved it already.
     moved = is_there(work.place_of(path))
     return not is_there(path) and (expected or moved)
 
 
 def _mend_journals(work: Repair, folders: Sequence[OutFolder]) -> list[SubmissionKey]:
-    """Move damaged entries; return the submissions in OUT that have none any more."""
+    """Move damaged entries; return the submissions that no longer have one."""
     for folder in folders:
         journal = Journal(folder)
         for key, path in folder.entries().items():
@@ -227,7 +227,7 @@ def _mend_journals(work: Repair, folders: Sequence[OutFolder]) -> list[Submissio
                 work.move(path)
             elif not journal.whole(key):
                 work.lost.append(
-                    f"{path}: the verdicts are there, but the notebook or the answers are damaged; "
+                    f"{path}: the verdicts are intact, but the notebook or answers are damaged; "
                     f"`autograder grade {key.lab}` grades {key.student} again"
                 )
     out, journal = work.out, Journal(work.out)
@@ -243,12 +243,12 @@ def _mend_journals(work: Repair, folders: Sequence[OutFolder]) -> list[Submissio
 
 
 def _mend_gradebook(work: Repair) -> None:
-    """Move a damaged gradebook, after its manual grades were written down to be put back."""
+    """Move a damaged gradebook away, after recording its manual grades for restoration."""
     out, record = work.out, published(work.out)
     if any(place.name.startswith(out.gradebook.name) for place in work.moved):
         work.lost.append(
-            f"{out.gradebook} could not be read at all; manual grades are those of its last "
-            "copy, so give again in Formgrader what was given since the last command"
+            f"{out.gradebook} couldn't be read at all; manual grades are those of its last copy, "
+            "so enter again in Formgrader any that were given since the last command"
         )
     try:
         require_gradebook(out)
@@ -266,7 +266,7 @@ def _mend_gradebook(work: Repair) -> None:
 
 
 def _settle(out: OutFolder, course: Course, semester: Semester, lost: set[str]) -> Iterator[str]:
-    """Choose again among the attempts at labs where the choice, or a chosen entry, is lost."""
+    """Choose again among the attempts at labs where the choice or a chosen entry is lost."""
     there = {key.lab for folder in out.attempts() for key in taken(folder)}
     for lab in sorted(there & (lost | (there - counted(out).keys()))):
         room = Classroom(lab=lab, out=out, course=course, secret=b"", rules=semester.ordinary)

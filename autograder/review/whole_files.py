@@ -1,4 +1,4 @@
-"""Whether a file that publishing writes anew is whole, by its place in a results folder."""
+"""Tells whether a file that publishing can rewrite is intact, by its place in a results folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _is_zip(path: Path) -> bool:
 
 
 def is_text(data: bytes) -> bool:
-    """Tell whether these bytes are text, without what a disk fills gaps with."""
+    """Tell whether these bytes are text, free of the zeros with which a disk fills gaps."""
     try:
         return "\0" not in data.decode()
     except UnicodeDecodeError:

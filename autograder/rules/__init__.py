@@ -1,1 +1,1 @@
-"""What an instructor decides: semesters, attempts, lateness, waivers."""
+"""The instructor's rules: semesters, attempts, lateness, waivers."""

@@ -1,6 +1,6 @@
-"""What of a lab counts towards its grade: all, or the core with the stretch as bonus or left out.
+"""Decides what counts towards a lab's grade: all of it, or the core with the stretch as bonus.
 
-The journal keeps what the judge said; this is applied to a copy, each time something is published.
+The journal keeps the judge's verdicts; these rules apply to a copy at each publication.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _STRETCH_LEFT_OUT = "The stretch doesn't count in this course."
 class Counting:
     """How the exercises of a course count."""
 
+    #: How the stretch counts.
     stretch: Stretch = "required"
     #: The reasons why tasks are left out, by the task's name in its course.
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +37,7 @@ class Counting:
     course: Course = COURSE
 
     def why_left_out(self, lab: str, task: str) -> str:
-        """Return why a task doesn't count; "" if it does."""
+        """Return why a task doesn't count; empty if it does."""
         reason = self.left_out.get(full_id(lab, task), "")
         if not reason and self.stretch == "left_out" and task in _stretch(lab, self.course):
             return _STRETCH_LEFT_OUT
@@ -48,27 +49,33 @@ class Counting:
         return 0.0 if bonus or self.why_left_out(lab, question.id) else question.points
 
     def count(self, result: Result) -> Result:
-        """Return the result as it counts, with waivers, bonuses and what is left out."""
+        """Return the result as it counts: waivers and bonuses applied, left-out tasks removed."""
         verdicts = waive(result, self.waived).verdicts
         return replace(result, verdicts=tuple(self._counted(result.lab, v) for v in verdicts))
 
     def _counted(self, lab: str, verdict: Verdict) -> Verdict:
         why = self.why_left_out(lab, verdict.task)
         if why:
-            return Verdict(verdict.task, "left_out", {}, 0.0, f"Left out of your total: {why}")
+            return Verdict(
+                task=verdict.task,
+                status="left_out",
+                earned={},
+                max_points=0.0,
+                message=f"Left out of your total: {why}",
+            )
         if self.stretch == "bonus" and verdict.task in _stretch(lab, self.course):
             return replace(verdict, max_points=0.0)
         return verdict
 
 
 def counting_of(out: OutFolder, course: Course) -> Counting:
-    """Return how exercises of the course count in the results folder `out`."""
+    """Return how the course's exercises count in the results folder `out`."""
     semester = read_semester(out, None)
     return Counting(semester.stretch, semester.left_out, waivers(out), course)
 
 
 @cache
 def _stretch(lab: str, course: Course) -> frozenset[str]:
-    """The exercises beyond a lab's core."""
+    """The ids of a lab's exercises beyond the core."""
     questions = questions_of([lab], course)[lab]
     return frozenset(question.id for question in questions if question.is_stretch)

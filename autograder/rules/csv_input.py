@@ -1,7 +1,7 @@
-"""Reads the rows of a CSV file that was made by hand, most often with a spreadsheet.
+"""Reads the rows of a CSV file that a person made, most often with a spreadsheet.
 
-Commas, semicolons or tabs may part its cells, and blank rows may stand in it. What would be taken
-for something else than was meant is refused: the file, the row, and the remedy are named.
+Commas, semicolons or tabs may separate its cells, and it may have blank rows. Ambiguous content is
+refused: the error names the file, the row and the remedy.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from pathlib import Path
 
 __all__ = ["header_of", "rows"]
 
-_PARTED_BY = ",;\t"
+_SEPARATORS = ",;\t"
 _CANVAS = "SIS Login ID"  # a column of what Canvas exports
 _FROM_CANVAS = (
     "; in Canvas's gradebook export, rename `SIS Login ID` to id and `ID` to lms_user_id, and "
-    "delete the rows that belong to no student"
+    "delete the rows that aren't students'"
 )
 
 
 def header_of(path: Path) -> list[str]:
-    """Return the names of the columns, as the first row has them.
+    """Return the names of the columns, from the first row.
 
-    Raises ValueError for a file that can't be read or is empty.
+    Raises ValueError if the file can't be read or is empty.
     """
     for _, cells in _whole(path, _lines(path)):
         return [cell.strip() for cell in cells]
@@ -35,11 +35,11 @@ def header_of(path: Path) -> list[str]:
 def rows(
     path: Path, needed: Sequence[str], also: Sequence[str], key: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield each row of a CSV file, by the columns `needed` and `also`, with where it stands.
+    """Yield each row's place, and its cells by the columns `needed` and `also`.
 
-    What is in the columns `key` stands in one row only, whether in capitals or not.
+    The values of the columns `key` must be unique, upper and lower case aside.
 
-    Raises ValueError for a file or a row that is not as expected.
+    Raises ValueError if the file or a row isn't as expected.
     """
     header: list[str] | None = None
     seen: dict[tuple[str, ...], int] = {}
@@ -50,8 +50,8 @@ def rows(
             _check_header(path, header, needed)
         elif len(cells) > len(header):
             raise ValueError(
-                f"{where}: it has {len(cells)} cells, and the first row has {len(header)}; no more "
-                "than that are expected. A text with a comma in it needs quotes around it."
+                f"{where}: it has {len(cells)} cells; expected at most {len(header)}, as in the "
+                "first row. A text that contains a comma needs quotes around it."
             )
         else:
             row = dict.fromkeys((*needed, *also), "")
@@ -70,7 +70,7 @@ def rows(
 def _lines(path: Path) -> Iterator[list[str]]:
     text = _text(path)
     first = text.lstrip().partition("\n")[0]
-    parted_by = max(_PARTED_BY, key=first.count)
+    parted_by = max(_SEPARATORS, key=first.count)
     return csv.reader(io.StringIO(text, newline=""), delimiter=parted_by, strict=True)
 
 
@@ -79,8 +79,8 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ValueError(
-            f"{path} cannot be read ({error.strerror}); expected a CSV file. Put it back from a "
-            "copy, or let its owner give you the right to read it."
+            f"{path} can't be read ({error.strerror}); expected a CSV file. Restore it from a "
+            "backup, or have its owner make it readable for you."
         ) from error
     except UnicodeDecodeError as error:
         raise ValueError(
@@ -90,7 +90,7 @@ def _text(path: Path) -> str:
 
 
 def _whole(path: Path, lines: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """The number and the cells of each row that holds anything, no empty cells at its end."""
+    """The number and the cells of each row that isn't blank, without empty cells at its end."""
     number = 0
     try:
         for number, cells in enumerate(lines, start=1):
@@ -100,8 +100,8 @@ def _whole(path: Path, lines: Iterator[list[str]]) -> Iterator[tuple[int, list[s
                 yield number, cells
     except csv.Error as error:
         raise ValueError(
-            f"{path}, row {number + 1}: it cannot be read as CSV ({error}); look for a quotation "
-            "mark without its other half there"
+            f"{path}, row {number + 1}: it can't be read as CSV ({error}); look for an unpaired "
+            "quotation mark there"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Which attempt counts, and what being late costs. Pure arithmetic."""
+"""Decides which attempt counts and what lateness costs. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt of a student's at a lab."""
+    """A student's attempt at a lab."""
 
-    #: When it came, and which folder it came in.
+    #: When it arrived, and in which folder.
     receipt: Receipt
-    #: The points that it earned before anything is taken off.
+    #: The points that it earned before any deduction.
     points: float
 
 
 def days_late(received: datetime, due: datetime, grace: timedelta = timedelta(0)) -> int:
-    """Return how many days after `due` have begun; 0 up to `grace` after it.
+    """Return how many days have begun since `due`; 0 up to `grace` after it.
 
     >>> due = datetime.fromisoformat("2026-11-20T23:59:00+01:00")
     >>> days_late(due + timedelta(minutes=15), due, grace=timedelta(minutes=15))
@@ -37,7 +37,7 @@ def days_late(received: datetime, due: datetime, grace: timedelta = timedelta(0)
 
 
 def lateness(semester: Semester, receipt: Receipt) -> Lateness:
-    """Return how late this attempt is, and what that costs."""
+    """Return how late this attempt is, and the cost."""
     due = semester.due_for(receipt.student, receipt.lab)
     if due is None:
         return ON_TIME
@@ -47,10 +47,10 @@ def lateness(semester: Semester, receipt: Receipt) -> Lateness:
 
 
 def counting(semester: Semester, attempts: Sequence[Attempt]) -> Attempt:
-    """Return the one of a student's attempts at a lab that counts.
+    """Return the attempt of a student at a lab that counts.
 
-    `last` is the one received last. `best` has the most points once lateness is taken off; of
-    equals the later. `on_time` is the last that was not late; where all were late, the last.
+    `last` is the one received last. `best` has the most points after the deduction for lateness; a
+    tie goes to the later one. `on_time` is the last that wasn't late, or the last if all were late.
     """
     ordered = sorted(attempts, key=lambda a: (a.receipt.received, a.receipt.folder))
     if semester.attempts == "best":
@@ -62,7 +62,7 @@ def counting(semester: Semester, attempts: Sequence[Attempt]) -> Attempt:
 
 
 def sentence(semester: Semester, receipt: Receipt, among: int) -> str:
-    """Say to the student when this attempt came, whether late, and which of several it is."""
+    """Tell the student when this attempt arrived, whether late, and which of several it is."""
     due = semester.due_for(receipt.student, receipt.lab)
     late = lateness(semester, receipt)
     said = f"Received {receipt.received:%Y-%m-%d %H:%M} (UTC{receipt.received:%z})"

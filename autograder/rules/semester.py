@@ -1,9 +1,8 @@
-"""The rules of a course that an instructor writes down, in one file `OUT/semester.toml`.
+"""Reads the rules of a course that an instructor writes in one file, `OUT/semester.toml`.
 
-It names the roster, when work was received, when it was due and for whom later, what being late
-costs, which attempt counts, which tasks everybody is given, and how ordinary assignments are
-scored. Without the file none of that applies. Every error names the file, the key, the value, and
-what was expected.
+It names the roster, receipt times, due times and extensions, the cost of lateness, the attempt that
+counts, waived tasks, and how ordinary assignments are scored. Without the file none of these rules
+apply. Every error names the file, the key, the value, and what was expected.
 """
 
 from __future__ import annotations
@@ -47,74 +46,85 @@ _LATE = ("grace_minutes", "most_percent", "percent_per_day")
 
 @dataclass(frozen=True)
 class Student:
-    """A row of the roster. Only the id is always there."""
+    """A row of the roster. Only the id is always present."""
 
+    #: The student's id, as the submissions' folders are named.
     id: str
+    #: Given name.
     first_name: str = ""
+    #: Family name.
     last_name: str = ""
+    #: E-mail address.
     email: str = ""
+    #: The user id in the learning platform.
     lms_user_id: str = ""
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """When a submission was received, by a clock that its student can't set.
+    """When a submission was received, by a clock that the student can't set."""
 
-    `folder` is where below the submissions' folder this attempt lies; empty for the folder itself.
-    """
-
+    #: The student's id.
     student: str
+    #: The lab's name.
     lab: str
+    #: When the submission was received.
     received: datetime
+    #: This attempt's folder, within the submissions' folder; empty for that folder itself.
     folder: str = ""
 
 
 @dataclass(frozen=True)
 class Late:
-    """What being late costs: a percentage of the points for each day begun, up to `most_percent`.
+    """The cost of lateness."""
 
-    Up to `grace` after the due time nothing counts as late; beyond it, days count from the due
-    time itself.
-    """
-
+    #: Time after the due time in which nothing counts as late. Beyond it, days count from the due
+    #: time itself.
     grace: timedelta = timedelta(0)
+    #: Percentage of the points taken off for each day begun.
     percent_per_day: float = 0.0
+    #: The most that is taken off.
     most_percent: float = 100.0
 
 
 @dataclass(frozen=True)
 class Semester:
-    """A course's rules; `due` goes by lab, `extensions` by student and lab, `waived` by task.
+    """A course's rules."""
 
-    `stretch` says how what lies beyond the labs' cores counts; `left_out` has the tasks that don't
-    count at all, each with its reason. `ordinary` are those that ordinary assignments are scored
-    by.
-    """
-
+    #: Which attempt counts.
     attempts: Attempts = "last"
+    #: Due times by lab.
     due: Mapping[str, datetime] = field(default_factory=dict)
+    #: The cost of lateness.
     late: Late = field(default_factory=Late)
+    #: Later due times, by student and lab.
     extensions: Mapping[SubmissionKey, datetime] = field(default_factory=dict)
+    #: When each attempt was received.
     receipts: tuple[Receipt, ...] = ()
+    #: The course's students.
     roster: tuple[Student, ...] = ()
+    #: The reasons why everybody gets a task's points, by task.
     waived: Mapping[str, str] = field(default_factory=dict)
+    #: How exercises beyond the labs' cores count.
     stretch: Stretch = "required"
+    #: The reasons why tasks don't count, by task.
     left_out: Mapping[str, str] = field(default_factory=dict)
+    #: How ordinary assignments are scored.
     ordinary: Rules = SANE
 
     def due_for(self, student: str, lab: str) -> datetime | None:
-        """Return when this student's work is due: the lab's time, or a later one granted."""
+        """Return when this student's work is due: the lab's time, or a granted later one."""
         times = (self.due.get(lab), self.extensions.get(SubmissionKey(student, lab)))
         return max((time for time in times if time is not None), default=None)
 
 
 def read_semester(out: OutFolder, course: Course | None = COURSE) -> Semester:
-    """Return the rules in `out`/semester.toml; those of an empty file where there is none.
+    """Return the rules in `out`/semester.toml; without the file, the defaults.
 
-    Labs and tasks have to be those of the course; without one their names are not looked at.
+    Labs and tasks must be those of the course; without a course their names aren't checked.
 
-    Raises ValueError for a key, a value or a row that is not as expected, FileNotFoundError for a
-    file that the settings name and that is not there.
+    Raises ValueError if a key, a value or a row isn't as expected, and FileNotFoundError if a file
+    that the settings name doesn't exist.
     """
     path = out.semester
     if not is_there(path):
@@ -123,12 +133,12 @@ def read_semester(out: OutFolder, course: Course | None = COURSE) -> Semester:
         data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ValueError(
-            f"{path} cannot be read ({error.strerror}); expected a text file with your rules. Put "
-            "it back from a copy, or remove what is there if no rules are to hold."
+            f"{path} can't be read ({error.strerror}); expected a text file with your rules. "
+            "Restore it from a backup, or remove it if no rules are to apply."
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(
-            f"{path} is not a TOML file ({error}); correct it, or put it back from a copy"
+            f"{path} is not a TOML file ({error}); correct it, or restore it from a backup"
         ) from error
     settings = Settings(path, course)
     ordinary = settings.rules(settings.table(data, "ordinary"))

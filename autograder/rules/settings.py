@@ -1,4 +1,4 @@
-"""The settings in a file, by name; an error names the file, the key and what was expected."""
+"""Reads settings from a file by name; errors name the file, the key and what was expected."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ TIME = "a date and time with its offset from UTC, such as 2026-11-20T23:59:00+01
 
 @dataclass(frozen=True)
 class Settings:
-    """The file `path`, whose values are taken out by name; `course` is whose labs it may name."""
+    """The settings in one file, and the checks on their values."""
 
+    #: The file, for error messages.
     path: Path
+    #: The course whose labs and tasks it may name; None to allow any name.
     course: Course | None
 
     @cached_property
     def labs(self) -> list[str] | None:
-        """The names that a lab may have; None for any."""
+        """The names that a lab may have; None if any name is allowed."""
         return None if self.course is None else lab_names(self.course)
 
     def wrong(self, key: str, value: object, expected: str) -> ValueError:
@@ -69,8 +71,8 @@ class Settings:
         path = self.path.parent / name
         if not path.is_file():
             raise FileNotFoundError(
-                f"{self.path}: {key} is {name!r}; there is no file {path}. Put it back, or take "
-                "the key out."
+                f"{self.path}: {key} is {name!r}, but there is no file {path}. Restore the file, "
+                "or remove the key."
             )
         return path
 
@@ -86,7 +88,7 @@ class Settings:
         return replace(_RULES[start], **switches)
 
     def reasons(self, data: Mapping[str, Any], key: str, rules: Rules) -> Iterator[tuple[str, str]]:
-        """Yield each task of the table `key`, with the reason that students read."""
+        """Yield each task of the table `key`, with its reason, which students read."""
         for task, reason in self.table(data, key).items():
             try:
                 if self.course is not None:

@@ -1,7 +1,7 @@
-"""Tasks whose points everybody who submitted gets, with the reason.
+"""Waives tasks: everybody who submitted gets their points, with the reason.
 
-They are asked for in semester.toml, and hold once `autograder rejudge` has written them to
-`OUT/waived.json`. The journal keeps what the judge said, so that a waiver can be taken back.
+Waivers are set in semester.toml, and apply once `autograder rejudge` has written them to
+`OUT/waived.json`. The journal keeps the judge's verdicts, so that a waiver can be revoked.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ __all__ = ["waive", "waivers", "write_waivers"]
 
 
 def waivers(out: OutFolder) -> dict[str, str]:
-    """Return the reasons for which tasks are waived in `out`, by task."""
+    """Return the reasons why tasks are waived in `out`, by task."""
     return dict(WAIVED.read(out))
 
 
 def write_waivers(given: Mapping[str, str], out: OutFolder) -> None:
-    """Make these the waivers that hold in `out`."""
+    """Replace the waivers of `out`."""
     WAIVED.write(out, dict(given))
 
 
 def waive(result: Result, given: Mapping[str, str]) -> Result:
-    """Return the result with full marks for the tasks that are waived."""
+    """Return the result with full marks for waived tasks."""
     if not given:
         return result
     return replace(result, verdicts=tuple(_waived(result.lab, v, given) for v in result.verdicts))
@@ -41,5 +41,9 @@ def _waived(lab: str, verdict: Verdict, given: Mapping[str, str]) -> Verdict:
         return verdict
     message = f"Waived, so everybody gets full points: {reason}"
     return Verdict(
-        verdict.task, "right", {"waived": verdict.max_points}, verdict.max_points, message
+        task=verdict.task,
+        status="right",
+        earned={"waived": verdict.max_points},
+        max_points=verdict.max_points,
+        message=message,
     )

@@ -1,1 +1,1 @@
-"""A whole class: the pool of grading processes, attempts, the class run."""
+"""Grading a whole class: the graders, their attempts, and the class run."""

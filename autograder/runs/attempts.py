@@ -1,8 +1,8 @@
 """Grades every attempt that was received, and publishes the one that counts.
 
-Each folder that receipts name is graded into an `OUT/attempts/<folder>` of its own. The attempt
-that the semester's rules choose is then copied into OUT's journal, from which all that leaves is
-made, with a note that says when it came and what being late costs.
+Each folder named in receipts is graded into an `OUT/attempts/<folder>` of its own. The attempt
+chosen by the semester's rules is then copied into OUT's journal, with a note on when it arrived and
+what lateness costs. Publishing starts from there.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ __all__ = [
     "settle_again",
 ]
 
-_NO_RECEIPT = "There is no receipt for this submission, so it does not count as late."
+_NO_RECEIPT = "There is no receipt for this submission, so it doesn't count as late."
 
 
 @dataclass(frozen=True)
 class Round:
     """The attempts of one folder."""
 
-    #: Its name in the submissions' folder; empty for that folder itself.
+    #: The folder's name in the submissions' folder; empty for that folder itself.
     folder: str
-    #: The class that they are graded as.
+    #: The settings that they are graded with.
     room: Classroom
     #: The attempts.
     handed: Sequence[Handed]
 
 
 def rounds(room: Classroom, submitted: Path, semester: Semester) -> list[Round]:
-    """Take in all attempts at the lab; without receipts they are one round, graded into OUT."""
+    """Read all attempts at the lab; without receipts they are one round, graded into OUT."""
     folders = sorted({r.folder for r in semester.receipts if r.lab == room.lab})
     if not folders:
         return [Round("", room, take(room, submitted))]
     if folders[0] == "" and len(folders) > 1:
         raise ValueError(
-            f"some receipts for {room.lab} name a folder and some do not; expected all or none"
+            f"some receipts for {room.lab} name a folder and some don't; expected all or none"
         )
     rooms = [replace(room, out=room.out.attempt(folder)) for folder in folders]
     return [
@@ -66,9 +66,9 @@ def rounds(room: Classroom, submitted: Path, semester: Semester) -> list[Round]:
 
 
 def settle(room: Classroom, graded: Sequence[Round], semester: Semester) -> list[str]:
-    """Make the attempts that count OUT's own; return what receipts and submissions disagree on.
+    """Copy the attempts that count into OUT; return where receipts and submissions disagree.
 
-    Run again after the rules have changed, it does what they say now.
+    Run it again after the rules have changed, and it applies the new ones.
     """
     if [r.room.out for r in graded] == [room.out]:
         return []
@@ -92,12 +92,12 @@ def settle(room: Classroom, graded: Sequence[Round], semester: Semester) -> list
 
 
 def settle_again(room: Classroom, semester: Semester) -> list[str]:
-    """Do as `settle` does, with the attempts that were taken in before; no submission is read."""
+    """Do as `settle` does, with the attempts that were read before; no submission is read."""
     folders = sorted({r.folder for r in semester.receipts if r.lab == room.lab})
     if not folders:
         return [
             f"{room.lab}: {room.out.attempts_folder} holds attempts, but no receipt says which of "
-            "them counts; put the receipts back, and repair again"
+            "them counts; restore the receipts, and repair again"
         ]
     graded = []
     for folder in folders:
@@ -114,7 +114,7 @@ def _settle_one(
     receipts: Mapping[tuple[str, str], Receipt],
     semester: Semester,
 ) -> dict[str, Any]:
-    """Make the attempt of `own` that counts the student's, and say which it is."""
+    """Make one attempt of `own` the student's, by the rules, and return which one and why."""
     key, counts = SubmissionKey(student, room.lab), counting_of(room.out, room.course)
     attempts = []
     for folder, one in own.items():
@@ -137,7 +137,7 @@ def _adopt(out: OutFolder, key: SubmissionKey, theirs: Journal, note: str) -> No
     ours = Journal(out)
     old, new = ours.verdicts(key), theirs.verdicts(key)
     if new is None:
-        return  # grading was cut off before it
+        return  # grading was interrupted before it
     new = replace(new, notes=(*new.notes, Note("receipt", note)))
     same = ours.submission(key) == theirs.submission(key)
     if same and new == old:

@@ -1,8 +1,8 @@
-"""Grades one lab's submissions of a whole class, from a folder of notebooks to an out folder.
+"""Grades one lab's submissions of a whole class, from a folder of notebooks to a results folder.
 
-Three steps: `take` writes down who handed in, `grade_all` grades what the journal has not yet, and
-`publish` (of `publishing`) turns the journal into all that leaves. Each may be cut off at any point
-and done again.
+Three steps: `take` records the submissions, `grade_all` grades those that the journal lacks, and
+`publish` (of `publishing`) turns the journal into output. Each step may be interrupted at any point
+and repeated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 
 from autograder.base import pool
 from autograder.base.files import write_whole
-from autograder.grading.registry import CourseLab, find_lab, lab_names
+from autograder.grading.course_lab import CourseLab
+from autograder.grading.registry import find_lab, lab_names
 from autograder.model.result import Result
 from autograder.model.submission import Quarantine, SubmissionKey
 from autograder.notebooks.intake import find_submissions
@@ -27,9 +28,9 @@ from autograder.store.roll import note_taken, taken
 
 __all__ = ["Elsewhere", "grade_all", "grade_notebooks", "take"]
 
-_SPARE_SECONDS = 300.0  # of a submission, beyond what its code may take
+_SPARE_SECONDS = 300.0  # for one submission, beyond the time that its code may take
 
-# What has submissions graded on other machines: it yields each with its outcome.
+# Has submissions graded on other machines, and yields each with its outcome.
 Elsewhere = Callable[
     [Classroom, CourseLab, Sequence[Handed], pool.Work[Handed, str]],
     Iterator[tuple[Handed, Any]],
@@ -37,13 +38,13 @@ Elsewhere = Callable[
 
 
 def take(room: Classroom, submitted: Path) -> list[Handed]:
-    """Return the submissions below `submitted`, after writing down that they were taken in.
+    """Record the submissions below `submitted`, and return them.
 
-    From then on `autograder audit` asks for the end of each of them.
+    From then on `autograder audit` expects a result for each of them.
     """
     handed = find_submissions(submitted, room.lab, lab_names(room.course))
     if not taken(room.out):
-        write_format(room.out)  # an older folder is of the present format once it is published
+        write_format(room.out)  # publishing migrates an older folder
     note_taken(room.out, room.lab, [student for student, _ in handed])
     return handed
 
@@ -51,11 +52,11 @@ def take(room: Classroom, submitted: Path) -> list[Handed]:
 def grade_all(
     room: Classroom, handed: Sequence[Handed], workers: int, elsewhere: Elsewhere | None = None
 ) -> Iterator[str]:
-    """Grade the submissions that the journal has no result of; yield each student when done.
+    """Grade the submissions without a result in the journal; yield each student when done.
 
-    They are graded by `workers` processes of this machine, or by what `elsewhere` spreads them
-    over. What the machine was too busy for is graded once more, one at a time, when all others are
-    done.
+    They are graded by `workers` processes of this machine, or on the machines that `elsewhere`
+    distributes them to. Submissions for which the machine was too busy are graded once more, one at
+    a time, after all others.
     """
     lab = find_lab(room.lab, room.course, room.rules)
     busy: list[Handed] = []
@@ -78,7 +79,7 @@ def _outcomes(
     *,
     last_try: bool,
 ) -> Iterator[tuple[Handed, Any]]:
-    shared = min(workers, len(handed)) > 1  # one worker loads the tasks while its sandbox starts
+    shared = min(workers, len(handed)) > 1  # a lone worker loads the tasks while its sandbox starts
     work: pool.Work[Handed, str] = pool.Work(
         partial(Grader, room, lab=lab, last_try=last_try),
         preload=(__name__, *(lab.preload if shared else ())),
@@ -91,7 +92,7 @@ def _outcomes(
 
 
 def _noted(room: Classroom, lab: CourseLab, item: Handed, outcome: Any) -> str:
-    """The student of an item that is done; one that no worker could finish is written down."""
+    """Record a failure if no worker could finish the item, and return its student."""
     student, path = item
     if isinstance(outcome, pool.Failure) and not _has_grade(room, lab, student, path):
         failed = ungraded(room, student, "failed", outcome.reason)
@@ -100,7 +101,7 @@ def _noted(room: Classroom, lab: CourseLab, item: Handed, outcome: Any) -> str:
 
 
 def _has_grade(room: Classroom, lab: CourseLab, student: str, path: Path) -> bool:
-    """Whether there is a grade of this very submission, which stays though every worker died."""
+    """Whether there is a grade of this very submission, which stays even if every worker died."""
     journal, key = Journal(room.out), SubmissionKey(student, room.lab)
     terms = journal.terms(key) if room.keeps_old else room.terms()
     try:
@@ -113,7 +114,7 @@ def _has_grade(room: Classroom, lab: CourseLab, student: str, path: Path) -> boo
 def grade_notebooks(
     room: Classroom, notebooks: Sequence[Mapping[str, Any]], workers: int
 ) -> list[Result]:
-    """Grade notebooks, nbformat 4's JSON, as if a class had handed them in; one result each."""
+    """Grade notebooks (nbformat 4 JSON) as if a class had submitted them; one result each."""
     submitted = room.out.path / "submitted"
     for number, notebook in enumerate(notebooks):
         path = submitted / f"n{number:05}" / room.lab / f"{room.lab}.ipynb"

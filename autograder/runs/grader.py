@@ -1,4 +1,4 @@
-"""Grades one submission after another into the journal: what each worker of a class runs."""
+"""Grades one submission after another into the journal: the work of each grading process."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from autograder.grading.course_lab import CourseLab
 from autograder.grading.grade import Graded
-from autograder.grading.registry import CourseLab, find_lab
+from autograder.grading.registry import find_lab
 from autograder.model.result import End, Result
 from autograder.model.submission import Quarantine, SubmissionKey
 from autograder.publish.pages import write_pages
@@ -22,16 +23,16 @@ from autograder.store.journal import Journal
 
 __all__ = ["BUSY", "Grader", "keep", "ungraded"]
 
-BUSY = "busy"  # what a grader says of a submission that it has to be given again
+BUSY = "busy"  # the outcome of a submission that has to be graded again
 
 
 class Grader:
-    """Grades one submission after another, in one sandbox that starts when the first needs it.
+    """Grades one submission after another, in sandboxes that start on first use.
 
-    `slot` tells graders apart that work on one machine at the same time. `backend` is the way to
-    shut submissions in, namespaces if none is given. `lab` is what the room grades, if it was read
-    before: reading an ordinary assignment takes seconds. Without `last_try`, nothing is kept of a
-    submission that the machine was too busy for, and it has to be graded again.
+    `slot` distinguishes graders that work on one machine at the same time. `backend` is the way to
+    isolate submissions, by default namespaces. `lab` is the room's lab if it was read before:
+    reading an ordinary assignment takes seconds. Without `last_try`, nothing is stored of a
+    submission for which the machine was too busy, and it has to be graded again.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Grader:
             sandbox.close()
 
     def start(self, torch: bool = True) -> Sandbox:
-        """Return the sandbox that has torch imported, or the one without; started on first use."""
+        """Return the sandbox with torch imported, or the one without; starts it on first use."""
         if torch not in self._sandboxes:
             self._sandboxes[torch] = Sandbox(
                 self._lab.hides,
@@ -80,12 +81,12 @@ class Grader:
         return self._sandboxes[torch]
 
     def _is_done(self, student: str, raw: bytes) -> bool:
-        """Whether the journal has a result of this very submission that is to stay."""
+        """Whether the journal has a result of this very submission that should stay."""
         room, journal, terms = self._room, Journal(self._room.out), self._terms
         key = SubmissionKey(student, room.lab)
         if room.keeps_old:
             held = journal.terms(key)
-            # What was graded outside the sandbox does not pass for what is graded inside.
+            # A grade from outside the sandbox must not pass for one from inside.
             if held is not None and (held["isolated"] or not room.isolated):
                 terms = held
         result = journal.find(key, raw, terms)
@@ -95,9 +96,9 @@ class Grader:
         return room.keeps_old or not lacks_gpu or not self.start().has_gpu
 
     def __call__(self, item: Handed) -> str:
-        """Grade one submission into the journal; one that is there already is left alone.
+        """Grade one submission into the journal, unless it is there already.
 
-        Returns "busy" if nothing was kept since the machine was too busy, and else nothing.
+        Returns BUSY if nothing was stored because the machine was too busy, and otherwise nothing.
         """
         room, (student, path) = self._room, item
         raw = b""
@@ -110,7 +111,7 @@ class Grader:
         except Quarantine as refusal:
             graded = ungraded(room, student, "quarantined", str(refusal))
         except (IsolationError, MemoryError):
-            raise  # this worker cannot go on; another one may
+            raise  # this worker can't go on, but another one may
         except Exception as error:
             graded = ungraded(room, student, "failed", _failed_at(error))
         if graded.busy and not self._last_try:
@@ -118,21 +119,22 @@ class Grader:
         try:
             keep(room, graded, raw, self._terms)
         except (OSError, MemoryError):
-            raise  # no fault of what is to be written
+            raise  # not the submission's fault
         except Exception as error:
             keep(room, ungraded(room, student, "failed", _failed_at(error)), raw, self._terms)
         return ""
 
 
 def keep(room: Classroom, graded: Graded, raw: bytes, terms: Mapping[str, Any]) -> None:
-    """Write what follows from a result, then the result: where that is, the rest is there too."""
+    """Write the result's pages, then the result: where a result is stored, its pages are too."""
     write_pages(counting_of(room.out, room.course).count(graded.result), room.out, room.course)
     Journal(room.out).keep(graded.result, raw, graded.answers, terms, graded.asked)
 
 
 def ungraded(room: Classroom, student: str, end: End, reason: str) -> Graded:
-    """The result of a submission that no verdict came of, with the reason."""
-    return Graded(Result(student, room.lab, end, reason, isolated=room.isolated), {})
+    """The result of a submission without verdicts, with the reason."""
+    result = Result(student=student, lab=room.lab, end=end, reason=reason, isolated=room.isolated)
+    return Graded(result, answers={})
 
 
 def _failed_at(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Which grades were made under other terms than today's."""
+"""Finds grades that were made under other terms than the current ones."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["Outdated", "outdated"]
 
 @dataclass(frozen=True)
 class Outdated:
-    """Grades of one lab that were made under terms other than today's."""
+    """Grades of one lab that were made under other terms than the current ones."""
 
     #: The lab.
     lab: str
-    #: How many of its grades.
+    #: The number of grades.
     count: int
-    #: What is different, as `changed` says it.
+    #: The difference, in the words of `changed`.
     way: str
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ def outdated(out: OutFolder, course: Course, limits: Limits | None = None) -> li
     """Return each way in which grades in `out` were made under other terms, by lab.
 
     Such terms are another version of a lab's tasks or, if `limits` are given, other limits. Grading
-    again may come to other grades.
+    again may give other grades.
     """
     journal, counts = Journal(out), Counter[tuple[str, str]]()
     entries, rules = taken(out), read_semester(out, course).ordinary

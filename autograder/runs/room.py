@@ -1,4 +1,4 @@
-"""The settings that all submissions of one grading share, and the type of a submission."""
+"""Defines the settings that all submissions of one grading share, and the type of a submission."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Handed = tuple[str, Path]  # a student, and the path of the submission's noteboo
 
 @dataclass(frozen=True)
 class Classroom:
-    """What all submissions of one grading have in common. Each worker gets a copy."""
+    """The settings that all submissions of one grading share. Each worker gets a copy."""
 
     #: The lab's name.
     lab: str
@@ -27,20 +27,20 @@ class Classroom:
     out: OutFolder
     #: The course that gives the lab.
     course: Course
-    #: The course's secret, from which cases are drawn.
+    #: The course's secret, which seeds the drawn cases.
     secret: bytes = field(repr=False)
     #: What one submission may use.
     limits: Limits = field(default_factory=Limits)
-    #: False runs students' code without the sandbox, and marks every result.
+    #: Whether students' code runs in the sandbox; otherwise every result is marked.
     isolated: bool = True
-    #: Keeps a grade that was made under other terms, or that left something out for lack of a GPU:
-    #: what `autograder grade` does, since only `regrade` shows what changes, and asks.
+    #: Whether a grade stays that was made under other terms, or that left something out for lack of
+    #: a GPU. `autograder grade` sets it, since only `regrade` shows what changes, and asks.
     keeps_old: bool = False
-    #: What an ordinary assignment is scored by.
+    #: How an ordinary assignment is scored.
     rules: Rules = SANE
 
     def terms(self) -> dict[str, Any]:
-        """What a grade of this room depends on besides the submission, as the journal keeps it."""
+        """Return what a grade of this room depends on besides the submission, for the journal."""
         return terms_of(
             self.lab, self.course, self.limits, isolated=self.isolated, rules=self.rules
         )

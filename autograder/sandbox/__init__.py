@@ -1,1 +1,1 @@
-"""Where students' code runs. The trust boundary lies between the folders `host` and `guest`."""
+"""Runs students' code. The trust boundary lies between the folders `host` and `guest`."""

@@ -1,7 +1,7 @@
-"""What is kept of a grading: the journal, fingerprints, nbgrader's database.
+"""What is stored of a grading: the journal, fingerprints, nbgrader's database.
 
-`database`, `gradebook_file`, `manual_backup` and `published` are imported by name alone, where they
-are needed: nbgrader takes a second to load, and a worker does without it.
+Import `database`, `gradebook_file`, `manual_backup` and `published` by name where they are needed:
+they load nbgrader, which takes a second, and workers don't need it.
 """
 
 from autograder.store.journal import Journal

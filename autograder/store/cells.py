@@ -1,4 +1,4 @@
-"""The cells of an assignment in nbgrader's database, as its `generate_assignment` records them."""
+"""Records an assignment's cells in nbgrader's database, as its `generate_assignment` does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autograder.store.out_folder import OutFolder
 
 __all__ = ["save_cells"]
 
-_COURSE = "default_course"  # nbgrader's only one, unless its configuration says otherwise
+_COURSE = "default_course"  # nbgrader's only course by default
 _KINDS: dict[str, Any] = {
     "GradeCell": tables.GradeCell,
     "SolutionCell": tables.SolutionCell,
@@ -28,20 +28,21 @@ Key = tuple[str, str]  # a kind of cell and its grade_id
 
 @dataclass(frozen=True)
 class _Cells:
-    """The columns that a notebook's marks give each cell."""
+    """The database columns of a notebook's cells."""
 
-    #: cells that are graded or solved, by kind and grade_id
+    #: Cells that are graded or solved, by kind and grade_id.
     marked: Mapping[Key, Mapping[str, Any]]
-    #: cells whose source is kept, by grade_id
+    #: Cells whose source is stored, by grade_id.
     sources: Mapping[str, Mapping[str, Any]]
 
 
 def save_cells(out: OutFolder, lab: str, sources: Mapping[str, Mapping[str, Any]]) -> None:
     """Record the assignment `lab` and its cells, as nbgrader's `generate_assignment` does.
 
-    `sources` are its source notebooks by name, nbformat 4's JSON.
+    `sources` are its source notebooks by name, as nbformat 4 JSON.
 
-    Raises ValueError where the gradebook holds submissions of the lab from when it had other cells.
+    Raises ValueError if the gradebook holds submissions of the lab from when its cells were
+    different.
     """
     create_tables(out)
     with open_session(out) as session:
@@ -55,7 +56,7 @@ def save_cells(out: OutFolder, lab: str, sources: Mapping[str, Mapping[str, Any]
 
 
 def _assignment(session: Session, lab: str) -> str:
-    """The id of an assignment, which is added if it is new."""
+    """The id of an assignment, added if it is new."""
     if session.get(tables.Course, _COURSE) is None:
         session.execute(insert(tables.Course), [{"id": _COURSE}])
     known = session.scalar(select(tables.Assignment.id).where(tables.Assignment.name == lab))
@@ -67,7 +68,7 @@ def _assignment(session: Session, lab: str) -> str:
 
 
 def _save_notebook(session: Session, assignment: str, name: str, source: Mapping[str, Any]) -> bool:
-    """Record one notebook; False if its cells differ from those that submissions have."""
+    """Record one notebook; return False if its cells differ from those of submissions."""
     cells = _cells_of(source)
     notebook = session.execute(
         select(tables.Notebook.id).where(
@@ -99,7 +100,7 @@ def _has_submissions(session: Session, notebook: str) -> bool:
 
 
 def _recorded(session: Session, notebook: str) -> tuple[dict[Key, str], dict[str, str]]:
-    """The ids of the cells that are there, and of the sources."""
+    """The ids of the recorded cells, and of the recorded sources."""
     cell, kept = tables.BaseCell, tables.SourceCell
     marked = select(cell.type, cell.name, cell.id).where(cell.notebook_id == notebook)
     named = select(kept.name, kept.id).where(kept.notebook_id == notebook)
@@ -110,7 +111,7 @@ def _recorded(session: Session, notebook: str) -> tuple[dict[Key, str], dict[str
 
 
 def _drop(session: Session, marked: dict[Key, str], kept: dict[str, str], cells: _Cells) -> None:
-    """Remove what the notebook has no more."""
+    """Remove cells and sources that the notebook no longer has."""
     for key in marked.keys() - cells.marked.keys():
         place = marked.pop(key)
         kind = _KINDS[key[0]]

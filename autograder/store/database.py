@@ -1,6 +1,6 @@
-"""Writes the rows of one lab in nbgrader's database: each submission's grades and comments.
+"""Writes each submission's grades and comments for one lab into nbgrader's database.
 
-They are written in bulk, in one transaction a call, and manual grades are never written over.
+Rows are written in bulk, in one transaction per call. Manual grades are never overwritten.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ Places = dict[tuple[str, str], str]  # (student, notebook) -> submitted notebook
 
 @dataclass(frozen=True)
 class Entries:
-    """What one submission has in the gradebook, by the cell's name as `bind` has it."""
+    """One submission's rows in the gradebook, by the cell's name as `bind` has it."""
 
     #: The automatic score, and whether the cell waits for manual grading.
     grades: Mapping[str, tuple[float | None, bool]]
-    #: What the grader says.
+    #: The grader's comment.
     comments: Mapping[str, str | None]
 
 
 def save_entries(out: OutFolder, lab: str, entries: Mapping[str, Entries]) -> None:
-    """Write `entries`, by student, into `out`/gradebook.db; rows that are right stay as they are.
+    """Write `entries`, by student, into `out`/gradebook.db; unchanged rows aren't touched.
 
-    Manual scores and comments stay. If the score under a manual one changes, the grade is
-    put up for a second look.
+    Manual scores and comments stay. If the grader's score under a manual one changes, the grade is
+    flagged for a second look.
     """
     with open_session(out) as session:
         notebooks = _notebooks(session, lab)
@@ -48,7 +48,7 @@ def save_entries(out: OutFolder, lab: str, entries: Mapping[str, Entries]) -> No
 
 
 def save_max_points(out: OutFolder, lab: str, points: Mapping[str, float]) -> None:
-    """Make these what each cell of a lab adds to the lab's maximum, by the cell's name."""
+    """Set how many points each cell, by its name, adds to the lab's maximum."""
     with open_session(out) as session:
         cells = _cells(session, _notebooks(session, lab), (api.GradeCell, api.TaskCell))
         for name, most in points.items():
@@ -59,7 +59,7 @@ def save_max_points(out: OutFolder, lab: str, points: Mapping[str, float]) -> No
 
 
 def put_up_again(out: OutFolder, submissions: Iterable[SubmissionKey]) -> None:
-    """Put all manual points of these submissions up for a second look."""
+    """Flag all manual points of these submissions for a second look."""
     submission, submitted = api.SubmittedAssignment, api.SubmittedNotebook
     with open_session(out) as session:
         for student, lab in submissions:
@@ -78,10 +78,10 @@ def put_up_again(out: OutFolder, submissions: Iterable[SubmissionKey]) -> None:
 
 
 def save_students(out: OutFolder, students: Iterable[Mapping[str, str]]) -> None:
-    """Write names and addresses into `out`/gradebook.db, for formgrader to show.
+    """Write names and addresses into `out`/gradebook.db, for Formgrader to show.
 
-    A student without a name, on the roster or not, is shown by the id. Characters that HTML has a
-    use for are replaced by others that look alike: formgrader runs what a name says.
+    A student without a name is shown by the id. HTML's special characters are replaced by
+    look-alikes, because Formgrader would run HTML in a name.
     """
     rows = [
         {name: text if name == "id" else text.translate(_INERT) for name, text in row.items()}
@@ -113,7 +113,7 @@ def _notebooks(session: Session, lab: str) -> dict[str, str]:
 def _submissions(
     session: Session, lab: str, notebooks: Mapping[str, str], students: Sequence[str]
 ) -> Places:
-    """The ids of the students' submitted notebooks; what is missing is added."""
+    """The ids of the students' submitted notebooks; missing rows are added."""
     known = set(session.scalars(select(api.Student.id).where(api.Student.id.in_(students))))
     _insert(session, api.Student, [{"id": s} for s in students if s not in known])
     assignment = session.scalar(select(api.Assignment.id).where(api.Assignment.name == lab))
@@ -164,16 +164,16 @@ def _save_grades(
     old = {(place, cell): rest for place, cell, *rest in session.execute(query)}
     added, changed = [], []
     for student, entry in entries.items():
-        for name, (score, needs_person) in entry.grades.items():
+        for name, (score, is_manual) in entry.grades.items():
             notebook, cell = cells[name]
             key = (places[student, notebook], cell)
-            values = {"auto_score": score, "needs_manual_grade": needs_person}
+            values = {"auto_score": score, "needs_manual_grade": is_manual}
             if key not in old:
                 added.append({"notebook_id": key[0], "cell_id": key[1], **values})
                 continue
             grade_id, old_score, by_hand = old[key]
             if score != old_score:
-                values["needs_manual_grade"] = needs_person or by_hand is not None
+                values["needs_manual_grade"] = is_manual or by_hand is not None
                 changed.append({"id": grade_id, **values})
     _insert(session, grade, added)
     if changed:

@@ -1,4 +1,4 @@
-"""What a grade rests on beside the submission, so that no old grade passes for a new one."""
+"""Fingerprints what a grade depends on beside the submission, so that stale grades are noticed."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from autograder.model.scoring import SANE, Rules
 __all__ = ["changed", "environment", "files_of", "terms_of"]
 
 _GRADER, _LIBRARY = Path(__file__).parents[1], Path(peakmem.__file__).parent
-_PACKAGES = ("ipython", "matplotlib", "numpy", "torch")  # whose results or outputs grades rest on
+_PACKAGES = ("ipython", "matplotlib", "numpy", "torch")  # grades depend on their results or outputs
 
 
 def terms_of(
     lab: str, course: Course, limits: Limits, *, isolated: bool, rules: Rules = SANE
 ) -> dict[str, Any]:
-    """Return the terms of grading `lab` now: its version, the limits, and whether in the sandbox.
+    """Return the terms of grading `lab` now: its version, the limits, and the isolation.
 
-    The version is a digest of the lab's tasks and probes, of the release that submissions are
-    restored to, and of the instructor's notebook, which has the points. Of an ordinary assignment
-    it is one of its notebooks and the files beside them, and its terms have the `rules` too.
+    The version is a digest of the lab's tasks and probes, the release that submissions are restored
+    to, and the instructor's notebook with the points. For an ordinary assignment it is a digest of
+    its notebooks and data files, and the terms include the `rules`.
     """
     notebooks = files_of(lab, course)
     terms = {
@@ -59,7 +59,7 @@ def files_of(lab: str, course: Course) -> list[Path]:
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return, in words, each way in which the terms of a grade are not the present ones.
+    """Return, in words, each way in which a grade's terms differ from the current ones.
 
     >>> changed({"lab": "a", "limits": {"files": 1}}, {"lab": "b", "limits": {"files": 2}})
     ['another version of the lab', 'other limits (files 1, now 2)']

@@ -1,4 +1,4 @@
-"""The file gradebook.db: how it is opened, and how damage to it shows."""
+"""Opens the file gradebook.db, and recognises damage to it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 _WAIT_SECONDS = 60  # for another writer, such as Formgrader
 _EXPECTED = "nbgrader's gradebook, an SQLite database"
-# What SQLite calls what is wrong with the file itself; a lock or a full disk is none of these.
+# SQLite's codes for a damaged file. A lock or a full disk isn't among them.
 _DAMAGE = {
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_ERROR,  # a table or a column is not there
@@ -36,13 +36,13 @@ _DAMAGE = {
 
 
 def database_url(out: OutFolder) -> URL:
-    """Return the URL of the gradebook, whatever characters the folder's name has."""
+    """Return the gradebook's URL, with any special characters of the path escaped."""
     path = str(out.resolve().gradebook)
     return URL.create("sqlite", database=path, query={"timeout": str(_WAIT_SECONDS)})
 
 
 def create_tables(out: OutFolder) -> None:
-    """Make the tables that are missing, as the installed nbgrader would."""
+    """Create missing tables, as the installed nbgrader would."""
     version = tables.AlembicVersion
     engine = create_engine(database_url(out))
     try:
@@ -57,7 +57,7 @@ def create_tables(out: OutFolder) -> None:
 
 @contextmanager
 def open_session(out: OutFolder) -> Iterator[Session]:
-    """One transaction, with no other writer: the lock is taken at its start."""
+    """Open one transaction that excludes other writers: it takes the lock at its start."""
     engine = create_engine(database_url(out))
 
     @event.listens_for(engine, "connect")
@@ -77,7 +77,7 @@ def open_session(out: OutFolder) -> Iterator[Session]:
 
 @contextmanager
 def damage_told(out: OutFolder) -> Iterator[None]:
-    """Raise Damaged for an error of SQLite's that says that the gradebook's file is damaged."""
+    """Raise Damaged if SQLite reports that the gradebook's file is damaged."""
     try:
         yield
     except DatabaseError as error:
@@ -88,7 +88,7 @@ def damage_told(out: OutFolder) -> Iterator[None]:
 
 
 def has_tables(out: OutFolder) -> bool:
-    """Tell whether the gradebook has any table: none has one that a first run left unfinished."""
+    """Tell whether the gradebook has any tables; an interrupted first run leaves none."""
     path = out.gradebook
     if not path.is_file():
         return False
@@ -97,9 +97,9 @@ def has_tables(out: OutFolder) -> bool:
 
 
 def require_gradebook(out: OutFolder) -> None:
-    """Raise Damaged if the gradebook's file is there, but is no whole gradebook.
+    """Raise Damaged if the gradebook's file exists but isn't a complete gradebook.
 
-    A file without any table passes, as a first run leaves it that was cut off.
+    A file without tables passes, since an interrupted first run leaves one.
     """
     path = out.gradebook
     if not is_there(path):
@@ -108,10 +108,10 @@ def require_gradebook(out: OutFolder) -> None:
         with path.open("rb"), closing(_connect(path)) as book:
             why = _what_is_wrong(book)
     except OSError as error:
-        raise Damaged(path, f"cannot be read ({error.strerror})", _EXPECTED) from error
+        raise Damaged(path, f"can't be read ({error.strerror})", _EXPECTED) from error
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF not in _DAMAGE:
-            raise OSError(f"{path} cannot be read or written: {error}") from error
+            raise OSError(f"{path} can't be read or written: {error}") from error
         why = f"is damaged ({error})"
     if why:
         raise Damaged(path, why, _EXPECTED)

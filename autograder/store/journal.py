@@ -1,10 +1,10 @@
-"""Keeps what was answered and what came of it, on disk before anything else is told.
+"""Stores each submission's answers and result on disk before anything else is reported.
 
-One submission has one file, written whole or not at all: where `<student>.entry` is there, the
-submission is done, whatever happens to the machine afterwards. Its first line is JSON: what the
-result was made from, the result without its notebook, and a digest of all that follows: the
-notebook as JSON, and the cases' answers, which are all that judging again needs. Of the answers
-the line of JSON is compressed; the arrays' bytes after it are not, for numbers hardly shrink.
+Each submission has one file, written atomically: if `<student>.entry` exists, the submission is
+done, whatever happens to the machine afterwards. Its first line is JSON: what the result was made
+from, the result without its notebook, and a digest of the rest. The rest is the notebook as JSON
+and the cases' answers, which suffice to judge again. The answers' line of JSON is compressed; the
+arrays' bytes after it aren't, because numbers hardly shrink.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ __all__ = ["Journal"]
 
 _VERSION = 4
 _HEAD = {"asked", "digest", "key", "notebook_bytes", "result"}
-_MAX_HEAD = 2**24  # bytes of a first line; a hundred times what verdicts take
-# Levels that an entry puts around an answer. Without them whatever came over the wire may be kept.
+_MAX_HEAD = 2**24  # bytes of a first line, a hundred times the size of verdicts
+# Nesting levels that an entry adds around an answer, so that any answer the wire allowed fits.
 _AROUND = 8
 
 Terms = Mapping[str, Any]
@@ -39,17 +39,17 @@ Terms = Mapping[str, Any]
 class Journal:
     """The journal of a results folder.
 
-    A result counts only for the very bytes it was made from, and only under the same `terms`: plain
-    JSON-ready data that says what else it rests on, such as limits and the tasks' version.
+    A result is valid only for the exact bytes that it was made from, and only under the same
+    `terms`: JSON-ready data with what else it depends on, such as limits and the tasks' version.
     """
 
     def __init__(self, out: OutFolder) -> None:
         self._out = out
 
     def find(self, key: SubmissionKey, raw: bytes, terms: Terms) -> Result | None:
-        """Return the result of exactly this submission, or None if it is still to be graded.
+        """Return the result of exactly this submission; None if it still has to be graded.
 
-        One that failed by the grader's fault is to be graded again.
+        A submission whose grading failed has to be graded again.
         """
         entry = self._entry(key)
         if entry is None or entry[0]["key"] != _key(raw, terms):
@@ -58,17 +58,17 @@ class Journal:
         return None if result.end == "failed" else result
 
     def read(self, key: SubmissionKey) -> Result | None:
-        """Return the result of this student's last graded submission, None if there is none."""
+        """Return the result of this student's last graded submission; None if there is none."""
         entry = self._entry(key)
         return None if entry is None else _whole(*entry)
 
     def verdicts(self, key: SubmissionKey) -> Result | None:
-        """Return the same result without its notebook, which is most of what `read` reads."""
+        """Return the result that `read` returns, without its notebook, which takes most time."""
         head = self._head(key)
         return None if head is None else result_from_dict({**head["result"], "notebook": None})
 
     def terms(self, key: SubmissionKey) -> dict[str, Any] | None:
-        """Return the terms of this student's last graded submission, None if there is none."""
+        """Return the terms of this student's last graded submission; None if there is none."""
         head = self._head(key)
         return None if head is None else dict(head["key"]["terms"])
 
@@ -80,10 +80,10 @@ class Journal:
         terms: Terms,
         asked: Mapping[str, str] | None = None,
     ) -> None:
-        """Write down a submission's answers and its result, for good once this returns.
+        """Store a submission's answers and result; they are on disk once this returns.
 
-        `asked` says, by task, what the answers are answers to; where it does not, they cannot be
-        judged again.
+        `asked` has, by task, the digest of what the answers answer. Without it they can't be judged
+        again.
         """
         said = {task: [vars(answer) for answer in given] for task, given in answers.items()}
         notebook = json.dumps(result.notebook).encode()
@@ -99,7 +99,7 @@ class Journal:
         write_whole(self._out.entry(result.key), _sealed(head) + b"\n" + rest)
 
     def amend(self, result: Result, terms: Terms) -> None:
-        """Write another result and other terms over those of a submission; its answers stay."""
+        """Replace a submission's result and terms; its answers stay."""
         read = self._read(result.key)
         if read is None:
             raise KeyError(f"the journal has no entry of {result.key}")
@@ -118,23 +118,23 @@ class Journal:
         return True
 
     def asked(self, key: SubmissionKey) -> dict[str, str]:
-        """Return, by task, a digest of what the answers are answers to."""
+        """Return, by task, the digest of what the answers answer."""
         head = self._head(key)
         return {} if head is None else dict(head["asked"])
 
     def submission(self, key: SubmissionKey) -> str | None:
-        """Return the SHA-256 digest of the submission's bytes, None if there is no entry."""
+        """Return the SHA-256 digest of the submission's bytes; None if there is no entry."""
         head = self._head(key)
         return None if head is None else str(head["key"]["submission"])
 
     def whole(self, key: SubmissionKey) -> bool:
-        """Tell whether all of a submission's entry can be read."""
+        """Tell whether a submission's entry is complete and readable."""
         return self._entry(key) is not None
 
     def answers(self, key: SubmissionKey) -> dict[str, list[Answer]]:
-        """Return what a graded submission answered, by task.
+        """Return a graded submission's answers, by task.
 
-        None if it has no whole entry, or one that an earlier version of the journal wrote.
+        Empty if the entry is missing or damaged, or was written by an older version of the journal.
         """
         entry = self._entry(key)
         if entry is None or entry[0]["key"].get("version") != _VERSION:
@@ -147,12 +147,12 @@ class Journal:
         }
 
     def _entry(self, key: SubmissionKey) -> tuple[dict[str, Any], bytes] | None:
-        """An entry's first line, and the rest; one that is not whole any more counts as none."""
+        """An entry's first line and its rest; None if the entry is missing or damaged."""
         read = self._read(key)
         return read if read is not None and _digest(read[1]) == read[0]["digest"] else None
 
     def _read(self, key: SubmissionKey) -> tuple[dict[str, Any], bytes] | None:
-        """The same, whether the rest is whole or not."""
+        """The same, even if the rest is damaged."""
         path = self._out.entry(key)
         try:
             first, _, rest = path.read_bytes().partition(b"\n")
@@ -163,7 +163,7 @@ class Journal:
             raise _unreadable(path, error) from error
 
     def _head(self, key: SubmissionKey) -> dict[str, Any] | None:
-        """An entry's first line alone, or None if it is not whole."""
+        """An entry's first line alone; None if it is missing or damaged."""
         path = self._out.entry(key)
         try:
             with path.open("rb") as file:
@@ -175,11 +175,11 @@ class Journal:
 
 
 def _unreadable(path: Path, error: OSError) -> Damaged:
-    return Damaged(path, f"cannot be read ({error.strerror})", "a submission's entry")
+    return Damaged(path, f"can't be read ({error.strerror})", "a submission's entry")
 
 
 def _sealed(head: Mapping[str, Any]) -> bytes:
-    """An entry's first line, with a digest of itself: what damage left readable may not be so."""
+    """An entry's first line with its own digest, since damaged JSON may still be readable."""
     return json.dumps({**head, "seal": _seal(head)}, sort_keys=True).encode()
 
 
@@ -188,7 +188,7 @@ def _seal(head: Mapping[str, Any]) -> str:
 
 
 def _parsed(first: bytes) -> dict[str, Any]:
-    """An entry's first line; ValueError where it is none."""
+    """Parse an entry's first line. Raises ValueError if it isn't one."""
     try:
         head: dict[str, Any] = json.loads(first)
         seal = head.pop("seal", None)  # entries of older versions have none
@@ -200,7 +200,7 @@ def _parsed(first: bytes) -> dict[str, Any]:
     except (KeyError, TypeError, AttributeError, RecursionError):
         whole = False
     if not whole:
-        raise ValueError("no first line of an entry")
+        raise ValueError("not an entry's first line")
     return head
 
 
@@ -210,7 +210,7 @@ def _whole(head: Mapping[str, Any], rest: bytes) -> Result:
 
 
 def _packed(answers: bytes) -> bytes:
-    """Encoded plain data with its line of JSON compressed."""
+    """The encoded answers, with their line of JSON compressed."""
     end = answers.find(b"\n") + 1 or len(answers)
     return zlib.compress(answers[:end], level=1) + answers[end:]
 

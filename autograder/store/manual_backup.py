@@ -1,7 +1,7 @@
-"""Reads manual grades from a gradebook, and puts them back into one.
+"""Reads manual grades from a gradebook, and restores them into one.
 
-A gradebook can be rebuilt from the journal, all but these. So they are copied whenever the
-gradebook is written, and what is still readable of a damaged one is salvaged.
+Everything else in a gradebook can be rebuilt from the journal. So manual grades are copied whenever
+the gradebook is written, and from a damaged one the readable rest is salvaged.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ __all__ = [
 class Manual:
     """The manual grades of one submission, by the cell's name as `bind` has it."""
 
-    #: Points that stand in place of the automatic score.
+    #: Points that replace the automatic score.
     points: Mapping[str, float] = field(default_factory=dict)
     #: Extra credit.
     extra: Mapping[str, float] = field(default_factory=dict)
     #: Comments.
     comments: Mapping[str, str] = field(default_factory=dict)
-    #: The cells whose points are up for a second look.
+    #: The cells whose points are flagged for a second look.
     again: Sequence[str] = field(default_factory=list)
 
     def values(self, cell: str) -> dict[str, Any]:
-        """What the cell's row in the gradebook has of this."""
+        """Return the column values for a cell's row in the gradebook."""
         values: dict[str, Any] = {"extra_credit": self.extra.get(cell)}
         if cell in self.points:
             values |= {"manual_score": self.points[cell], "needs_manual_grade": cell in self.again}
         return values
 
     def without(self, graded: Collection[str], commented: Collection[str]) -> Manual:
-        """The same without the grades and the comments of these cells."""
+        """Return the same grades without those of `graded` and the comments of `commented`."""
         return Manual(
-            {cell: value for cell, value in self.points.items() if cell not in graded},
-            {cell: value for cell, value in self.extra.items() if cell not in graded},
-            {cell: text for cell, text in self.comments.items() if cell not in commented},
-            [cell for cell in self.again if cell not in graded],
+            points={cell: value for cell, value in self.points.items() if cell not in graded},
+            extra={cell: value for cell, value in self.extra.items() if cell not in graded},
+            comments={cell: text for cell, text in self.comments.items() if cell not in commented},
+            again=[cell for cell in self.again if cell not in graded],
         )
 
 
@@ -86,7 +86,7 @@ def manual_in(out: OutFolder) -> dict[SubmissionKey, Manual]:
 
 
 def submissions_in(out: OutFolder) -> set[SubmissionKey]:
-    """Return all submissions that `out`/gradebook.db has."""
+    """Return all submissions in `out`/gradebook.db."""
     if not has_tables(out):
         return set()
     submission = api.SubmittedAssignment
@@ -98,9 +98,9 @@ def submissions_in(out: OutFolder) -> set[SubmissionKey]:
 
 
 def restore(out: OutFolder, manual: Mapping[SubmissionKey, Manual]) -> dict[SubmissionKey, Manual]:
-    """Put manual grades into `out`/gradebook.db where it has none; return those without a place.
+    """Restore manual grades into `out`/gradebook.db where it has none; return those without a row.
 
-    They are of submissions that have no automatic grade at the moment.
+    The latter are of submissions that currently have no automatic grade.
     """
     if not manual:
         return {}
@@ -140,10 +140,10 @@ def _by_cell(rows: Iterator[Any]) -> dict[tuple[SubmissionKey, str], tuple[Any, 
 def merged(
     kept: Mapping[SubmissionKey, Manual], found: Mapping[SubmissionKey, Manual]
 ) -> tuple[dict[SubmissionKey, Manual], list[str]]:
-    """Return the manual grades of a copy with those found in a damaged gradebook over them.
+    """Return the manual grades of a copy, updated by those found in a damaged gradebook.
 
-    Damage may have changed a number: points that are not those of the copy are put up for a second
-    look, and named in the sentences that come second.
+    Damage may have changed a number, so points that differ from the copy's are flagged for a second
+    look; the returned sentences name them.
     """
     whole, doubts = dict(kept), []
     for key, new in found.items():
@@ -155,10 +155,10 @@ def merged(
             for cell in other
         ]
         whole[key] = Manual(
-            {**old.points, **new.points},
-            {**old.extra, **new.extra},
-            {**old.comments, **new.comments},
-            sorted({*old.again, *new.again, *other}),
+            points={**old.points, **new.points},
+            extra={**old.extra, **new.extra},
+            comments={**old.comments, **new.comments},
+            again=sorted({*old.again, *new.again, *other}),
         )
     return whole, doubts
 
@@ -181,7 +181,7 @@ def from_json(data: Mapping[str, Mapping[str, Any]]) -> dict[SubmissionKey, Manu
 
 
 def is_manual(data: object) -> bool:
-    """Tell whether this is what `to_json` writes."""
+    """Tell whether the data have the form that `to_json` returns."""
     if not isinstance(data, dict) or not all(isinstance(some, dict) for some in data.values()):
         return False
     for given in (given for some in data.values() for given in some.values()):
@@ -199,7 +199,7 @@ def is_manual(data: object) -> bool:
 
 
 def salvaged(out: OutFolder) -> dict[SubmissionKey, Manual]:
-    """Return the manual grades that can be read of a damaged gradebook, row by row."""
+    """Return the manual grades that can still be read from a damaged gradebook, row by row."""
     path = out.gradebook
     if not path.is_file():
         return {}
@@ -215,7 +215,7 @@ def salvaged(out: OutFolder) -> dict[SubmissionKey, Manual]:
 
 
 def _in_full_length(data: bytes) -> bytes:
-    """A database file with zeros in place of what was cut off, without which SQLite reads none."""
+    """The file padded with zeros to its full length, since SQLite can't read a shortened one."""
     size, pages = int.from_bytes(data[16:18]), int.from_bytes(data[28:32])
     return data.ljust(min(size * pages, 2 * len(data)), b"\0")
 
@@ -257,7 +257,7 @@ def _salvaged(book: sqlite3.Connection) -> dict[SubmissionKey, Manual]:
 
 
 def _rows(book: sqlite3.Connection, query: str) -> list[Any]:
-    """All rows that can be read: from the front up to the damage, and from the end."""
+    """All readable rows: from the front up to the damage, and from the end."""
     rows: dict[Any, None] = {}
     for order in ("ASC", "DESC"):
         with suppress(sqlite3.Error):
@@ -280,7 +280,7 @@ def _told(points: float | None) -> str:
 
 @dataclass
 class _Found:
-    """What has been found of one submission so far."""
+    """The manual grades of one submission found so far."""
 
     points: dict[str, float] = field(default_factory=dict)
     extra: dict[str, float] = field(default_factory=dict)
@@ -296,4 +296,4 @@ class _Found:
             self.extra[cell] = extra
 
     def manual(self) -> Manual:
-        return Manual(self.points, self.extra, self.comments, sorted(self.again))
+        return Manual(self.points, self.extra, self.comments, again=sorted(self.again))

@@ -1,4 +1,4 @@
-"""A results folder, the OUT of a command: where each of its files is. See docs/out_folder.md."""
+"""The layout of a results folder, the OUT of a command. See docs/out_folder.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from autograder.model.submission import SubmissionKey
 __all__ = ["FILES", "FOLDERS", "OutFolder"]
 
 _ATTEMPTS, _REGRADE = "attempts", "regrade"
-_SUBMITTED = "submitted"  # the attempts that came in the submissions' folder itself
+_SUBMITTED = "submitted"  # holds the attempts from the submissions' folder itself
 
 #: Patterns of the folders in a results folder, from the top down.
 FOLDERS = (
@@ -57,7 +57,7 @@ FILES = (
 
 @dataclass(frozen=True)
 class OutFolder:
-    """A results folder. Every path in it comes from here."""
+    """A results folder, and the paths in it."""
 
     #: The folder as the user named it.
     path: Path
@@ -66,33 +66,33 @@ class OutFolder:
         return str(self.path)
 
     def resolve(self) -> OutFolder:
-        """Return the same folder by its absolute path."""
+        """Return this folder with its absolute path."""
         return OutFolder(self.path.resolve())
 
-    # Folders within it that are laid out as it is
+    # Subfolders with the same layout
 
     @property
     def attempts_folder(self) -> Path:
-        """The folder of the attempts, if receipts name several."""
+        """The folder of the attempts, if receipts name several folders."""
         return self.path / _ATTEMPTS
 
     def attempt(self, folder: str) -> OutFolder:
-        """Return where the attempts are graded that came in this folder of the submissions'."""
+        """Return the results folder for the attempts in this folder of the submissions."""
         return OutFolder(inside(self.attempts_folder, folder or _SUBMITTED))
 
     def attempts(self) -> list[OutFolder]:
-        """Return the folders in which attempts are graded; empty if receipts name none."""
+        """Return the results folders of all attempts; empty if receipts name no folders."""
         return [OutFolder(path) for path in self.matching(f"{_ATTEMPTS}/*") if path.is_dir()]
 
     @property
     def regrade(self) -> OutFolder:
-        """Where new grades wait for the instructor to agree to them."""
+        """Where new grades wait for the instructor's approval."""
         return OutFolder(self.path / _REGRADE)
 
-    # What is kept of each submission
+    # Files for each submission
 
     def entry(self, key: SubmissionKey) -> Path:
-        """Return where the journal's entry of a submission is."""
+        """Return the path of a submission's journal entry."""
         return inside(self.path, "journal", key.lab, f"{key.student}.entry")
 
     def entries(self) -> dict[SubmissionKey, Path]:
@@ -102,11 +102,11 @@ class OutFolder:
 
     @property
     def feedback(self) -> Path:
-        """The folder of the feedback pages, one folder a student."""
+        """The folder of the feedback pages, with one folder per student."""
         return self.path / "feedback"
 
     def feedback_page(self, key: SubmissionKey) -> Path:
-        """Return where the feedback page of a submission is."""
+        """Return the path of a submission's feedback page."""
         return inside(self.feedback, key.student, f"{key.lab}.html")
 
     def feedback_pages(self) -> dict[SubmissionKey, Path]:
@@ -122,7 +122,7 @@ class OutFolder:
         return self.path / "gradebook.db"
 
     def gradebook_parts(self) -> list[Path]:
-        """Return the database, and what SQLite leaves beside it when it is killed."""
+        """Return the database, and the files that a killed SQLite leaves beside it."""
         return [self.gradebook, *self.matching(f"{self.gradebook.name}-*")]
 
     @property
@@ -132,30 +132,30 @@ class OutFolder:
 
     @property
     def nbgrader_config(self) -> Path:
-        """The settings with which Formgrader starts here."""
+        """The settings that Formgrader starts with here."""
         return self.path / "nbgrader_config.py"
 
     def source(self, lab: str) -> Path:
-        """Return the folder of a lab's source notebooks as they were when it was graded."""
+        """Return the folder with a lab's source notebooks as of when it was graded."""
         return inside(self.path, "source", lab)
 
     def source_notebook(self, lab: str, name: str) -> Path:
-        """Return where one of a lab's source notebooks is."""
+        """Return the path of one of a lab's source notebooks."""
         return inside(self.source(lab), f"{name}.ipynb")
 
     def graded_notebook(self, key: SubmissionKey, name: str) -> Path:
-        """Return where Formgrader finds a notebook of a submission."""
+        """Return the path at which Formgrader looks for a submission's notebook."""
         return inside(self._graded(key), f"{name}.ipynb")
 
     def graded_notebooks(self, key: SubmissionKey) -> list[Path]:
-        """Return all notebooks of a submission that Formgrader finds."""
+        """Return all notebooks of a submission for Formgrader."""
         return sorted(self._graded(key).glob("*.ipynb"))
 
     def submitted(self, key: SubmissionKey) -> Path:
-        """Return the empty folder by which Formgrader counts a submission."""
+        """Return the empty folder that makes Formgrader count a submission."""
         return inside(self.path, "submitted", key.student, key.lab)
 
-    # What people and other programs read
+    # Files for people and other programs
 
     @property
     def grades(self) -> Path:
@@ -169,38 +169,38 @@ class OutFolder:
 
     @property
     def old_review_queue(self) -> Path:
-        """The name that the manual-review queue had in folders of format 0."""
+        """The manual-review queue of folders in format 0."""
         return self.path / "needs_a_person.csv"
 
     @property
     def changes(self) -> Path:
-        """The log of scores that have changed."""
+        """The log of changed scores."""
         return self.path / "changes.csv"
 
     @property
     def proposed_changes(self) -> Path:
-        """The scores that would change, while the instructor is asked."""
+        """The scores that would change, for the instructor to approve."""
         return self.path / "changes_proposed.csv"
 
     @property
     def exports(self) -> Path:
-        """The folder of what `export` writes."""
+        """The folder that `export` writes to."""
         return self.path / "export"
 
     def export(self, name: str) -> Path:
-        """Return where one of the exported files is."""
+        """Return the path of an exported file."""
         return inside(self.exports, name)
 
-    # The grader's own notes, and the instructor's rules
+    # The grader's own records, and the instructor's rules
 
     @property
     def semester(self) -> Path:
-        """The rules of the course: the one file here that an instructor writes."""
+        """The rules of the course, the only file here that an instructor writes."""
         return self.path / "semester.toml"
 
     @property
     def receipts(self) -> Path:
-        """When submissions were received, as `collect` writes it and the rules may name it."""
+        """When submissions were received; `collect` writes it, and the rules may name it."""
         return self.path / "receipts.csv"
 
     @property
@@ -210,22 +210,22 @@ class OutFolder:
 
     @property
     def published(self) -> Path:
-        """What the last publication rested on."""
+        """What the last publication was based on."""
         return self.path / "published.json"
 
     def small_file(self, name: str) -> Path:
-        """Return where one of the small JSON files is."""
+        """Return the path of one of the small JSON files."""
         return inside(self.path, name)
 
     def beacon(self, token: str) -> Path:
-        """Return an empty file by which other machines know that they see this very folder."""
+        """Return the empty file by which other machines verify that they see this folder."""
         return inside(self.path, f".controller-{token}")
 
     # Damage
 
     @property
     def damaged(self) -> Path:
-        """The folder to which damaged files are moved."""
+        """The folder that damaged files are moved to."""
         return self.path / "damaged"
 
     def matching(self, pattern: str) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The version of a results folder's format: written into it, and checked before it is read."""
+"""Versions the format of a results folder: writes the version, and checks it before reading."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from autograder.store.out_folder import OutFolder
 
 __all__ = ["FORMAT", "format_of", "require_known_format", "write_format"]
 
-#: The format that this grader writes. docs/out_folder.md says what each has changed.
+#: The format that this grader writes. docs/out_folder.md lists each version's changes.
 FORMAT = 1
 
 
 def format_of(out: OutFolder) -> int:
-    """Return the version of a folder's format: 0 if it has none, as folders had at first.
+    """Return the version of a folder's format; 0 if it records none, as the first folders did.
 
-    Raises Damaged for a file that cannot be read.
+    Raises Damaged if the record can't be read.
     """
     if not is_there(out.format):
         return 0
@@ -31,13 +31,13 @@ def require_known_format(out: OutFolder) -> None:
     there = format_of(out)
     if there > FORMAT:
         raise ValueError(
-            f"{out} has format {there}, and this grader knows formats up to {FORMAT}; use the "
+            f"{out} has format {there}, but this grader knows formats up to {FORMAT}; use the "
             "grader that wrote it, or give another OUT"
         )
 
 
 def write_format(out: OutFolder) -> None:
-    """Write down that a folder is of the present format."""
+    """Record that a folder has the current format."""
     write_whole(out.format, json.dumps({"format": FORMAT}).encode() + b"\n")
 
 

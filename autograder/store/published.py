@@ -1,8 +1,8 @@
-"""What the last publication rested on, in one file, OUT/published.json.
+"""Records what the last publication was based on, in one file, OUT/published.json.
 
-It holds copies of the small files that no journal can give back: who was taken in, what is waived,
-which attempts count, what graders were shown, and their manual grades. By it a missing file is told
-from one that never was, and `autograder repair` puts back what was lost.
+It holds copies of the small files that the journal can't restore: the submissions read, waivers,
+the attempts that count, what Formgrader has shown, and manual grades. It distinguishes a lost file
+from one that never existed, and lets `autograder repair` restore lost ones.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _VERSION = 1
 class Published:
     """Copies of the small files, each as its JSON, and of the manual grades."""
 
-    #: Who was taken in.
+    #: The submissions that were read.
     taken: Sequence[Sequence[str]] = ()
-    #: What is waived.
+    #: The waivers.
     waived: Mapping[str, Any] = field(default_factory=dict)
     #: Which attempts count.
     counted: Mapping[str, Any] = field(default_factory=dict)
@@ -54,21 +54,21 @@ class Published:
     shown: Mapping[str, Any] = field(default_factory=dict)
     #: The manual grades in the gradebook.
     manual: Mapping[str, Any] = field(default_factory=dict)
-    #: Manual grades of submissions without an automatic one at the moment, for which the gradebook
-    #: has no place.
+    #: Manual grades of submissions that currently have no automatic one, and so no row in the
+    #: gradebook.
     waiting: Mapping[str, Any] = field(default_factory=dict)
-    #: Whether there were rules of the instructor's.
+    #: Whether the instructor had written rules.
     settings: bool = False
 
     def copy(self, small: SmallFile) -> Any:
-        """The copy of one of the small files."""
+        """Return the copy of one of the small files."""
         return getattr(self, Path(small.name).stem)
 
 
 def published(out: OutFolder) -> Published:
-    """Return what was last published in `out`; an empty one if nothing was.
+    """Return the record of the last publication in `out`; an empty one if there was none.
 
-    Raises Damaged for a file that cannot be read.
+    Raises Damaged if the file can't be read.
     """
     path = out.published
     if not is_there(path):
@@ -79,14 +79,14 @@ def published(out: OutFolder) -> Published:
 
 
 def put_back(out: OutFolder) -> None:
-    """Put manual grades back into a gradebook that was written anew, and lost them."""
+    """Restore manual grades into a gradebook that was rewritten without them."""
     record = published(out)
     waiting = from_json(record.waiting)
     if not waiting:
         return
     homeless = restore(out, waiting)
     if homeless != waiting:
-        # What is in the gradebook now waits no more: from here on a grader may take it back.
+        # Restored grades no longer wait, so that an instructor can remove them.
         _write(out, replace(record, manual=to_json(manual_in(out)), waiting=to_json(homeless)))
 
 
@@ -100,14 +100,14 @@ def await_gradebook(out: OutFolder) -> None:
 
 
 def have_wait(out: OutFolder, manual: Mapping[SubmissionKey, Manual]) -> None:
-    """Have these manual grades wait until the gradebook has a place for them."""
+    """Have these manual grades wait until the gradebook has rows for them."""
     record = published(out)
     kept = {key: one for key, one in from_json(record.manual).items() if key not in manual}
     _write(out, replace(record, manual=to_json(kept), waiting=to_json(manual)))
 
 
 def note_published(out: OutFolder) -> None:
-    """Write down what `out` holds now, after all of it was published."""
+    """Record the state of `out` after everything was published."""
     now = Published(
         taken=TAKEN.read(out),
         waived=WAIVED.read(out),

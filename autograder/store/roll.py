@@ -1,4 +1,4 @@
-"""Who submitted, who is absent, and which attempt counts, as a results folder has it."""
+"""Tells who submitted, who is absent, and which attempt counts, for a results folder."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ __all__ = ["absent", "counted", "lateness", "note_counted", "note_taken", "taken
 
 
 def taken(out: OutFolder) -> list[SubmissionKey]:
-    """Return all submissions that were taken in, of every lab."""
+    """Return all submissions, of every lab, that were read."""
     return [SubmissionKey(student, lab) for student, lab in TAKEN.read(out)]
 
 
 def note_taken(out: OutFolder, lab: str, students: Iterable[str]) -> None:
-    """Write down that these students' work on the lab, and no other's, was taken in."""
+    """Record that these students' work on the lab, and nobody else's, was read."""
     others = [key for key in taken(out) if key.lab != lab]
     TAKEN.write(out, sorted(others + [SubmissionKey(student, lab) for student in students]))
 
 
 def absent(out: OutFolder, students: Iterable[str]) -> list[SubmissionKey]:
-    """Return, by lab, what those `students` were asked for of whom nothing was taken in."""
+    """Return, by lab, the submissions that are missing from these students."""
     there = set(taken(out))
     labs, names = sorted({key.lab for key in there}), list(students)
     return [key for lab in labs for name in names if (key := SubmissionKey(name, lab)) not in there]
 
 
 def counted(out: OutFolder) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return, by lab and student, which attempt counts.
+    """Return, by lab and student, the attempt that counts.
 
-    It has `folder`, `received`, `percent_off` and, but for older folders, `days_late`.
+    It has `folder`, `received`, `percent_off` and, except in older folders, `days_late`.
     """
     return dict(COUNTED.read(out))
 
 
 def lateness(out: OutFolder) -> dict[SubmissionKey, Lateness]:
-    """Return how late each attempt that counts is; without receipts there are none."""
+    """Return how late each counting attempt is; empty without receipts."""
     return {
         SubmissionKey(student, lab): Lateness(chosen["percent_off"], chosen.get("days_late", 0))
         for lab, of_lab in counted(out).items()
@@ -49,5 +49,5 @@ def lateness(out: OutFolder) -> dict[SubmissionKey, Lateness]:
 
 
 def note_counted(out: OutFolder, chosen: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
-    """Write down which attempts count at these labs; other labs' stay as they are."""
+    """Record the attempts that count at these labs; other labs' stay."""
     COUNTED.write(out, {**counted(out), **chosen})

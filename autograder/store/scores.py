@@ -1,4 +1,4 @@
-"""Reads the scores and comments in nbgrader's database, of all labs, by submission and cell."""
+"""Reads scores and comments from nbgrader's database, of all labs, by submission and cell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import and_, func, or_, select, true
 from sqlalchemy.orm import Session
 
-from autograder.model.manual_grades import Given
+from autograder.model.manual_grades import ManualGrades
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.binder import full_name
 from autograder.store import tables as api
@@ -32,7 +32,7 @@ def has_cells(out: OutFolder, lab: str) -> bool:
 def scores_in(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]:
     """Return the grader's scores in `out`/gradebook.db: submission -> grade cell -> score.
 
-    None is a score that waits for manual grading. Manual scores are not looked at.
+    None means that manual grading is due. Manual scores are ignored.
     """
     return _values(out, api.Grade, api.Grade.auto_score)
 
@@ -40,15 +40,15 @@ def scores_in(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]:
 def final_scores(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]:
     """Return the scores as `scores_in` does, with manual ones in place of the grader's.
 
-    Extra credit is in them.
+    Extra credit is included.
     """
     return _values(out, api.Grade, _final())
 
 
-def manual_grades(out: OutFolder) -> dict[SubmissionKey, Given]:
-    """Return the manual grades in `out`/gradebook.db; a submission without any is left out.
+def manual_grades(out: OutFolder) -> dict[SubmissionKey, ManualGrades]:
+    """Return the manual grades in `out`/gradebook.db; submissions without any are left out.
 
-    Where there are manual points or extra credit, the points are final ones.
+    Points of a cell with manual points or extra credit are its final points.
     """
     grade = api.Grade
     touched = or_(grade.manual_score.is_not(None), func.coalesce(grade.extra_credit, 0.0) != 0.0)
@@ -56,19 +56,19 @@ def manual_grades(out: OutFolder) -> dict[SubmissionKey, Given]:
     said = api.Comment.manual_comment
     comments = _values(out, api.Comment, said, func.coalesce(said, "") != "")
     return {
-        key: Given(points.get(key, {}), comments.get(key, {}))
+        key: ManualGrades(points.get(key, {}), comments.get(key, {}))
         for key in points.keys() | comments.keys()
     }
 
 
 def second_looks(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]:
-    """Return the manual points that are up for a second look in `out`/gradebook.db."""
+    """Return the manual points in `out`/gradebook.db that are flagged for a second look."""
     up = and_(api.Grade.manual_score.is_not(None), api.Grade.needs_manual_grade)
     return _values(out, api.Grade, api.Grade.manual_score, up)
 
 
 def _final() -> Any:
-    """A grade's points: manual ones in place of the grader's, and extra credit."""
+    """A grade's final points: manual or else automatic, plus extra credit."""
     given = func.coalesce(api.Grade.manual_score, api.Grade.auto_score)
     return given + func.coalesce(api.Grade.extra_credit, 0.0)
 
@@ -87,9 +87,9 @@ def _values(
 
 
 def rows_of(session: Session, table: Any, *columns: Any, where: Any = None) -> Iterator[Any]:
-    """Yield whose row it is, the cell's name as `bind` has it, and these columns of each row.
+    """Yield the submission, the cell's name as `bind` has it, and these columns of each row.
 
-    `table` is that of grades or of comments; `where` says which of its rows, all if it is None.
+    `table` is that of grades or of comments; `where` selects rows, by default all.
     """
     submission, notebook = api.SubmittedAssignment, api.SubmittedNotebook
     names = (submission.student_id, api.Assignment.name, api.Notebook.name, api.BaseCell.name)

@@ -1,4 +1,4 @@
-"""The small JSON files of a results folder: what each holds, read and written."""
+"""Reads and writes the small JSON files of a results folder."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class SmallFile:
 
     #: Its name in the folder.
     name: str
-    #: What it holds, for the message about a damaged one.
+    #: What it holds, for the error message if it is damaged.
     expected: str
-    #: Tells whether what was read is that.
+    #: Tells whether the data have its form.
     is_valid: Callable[[Any], bool]
-    #: What a folder without the file has.
+    #: The data of a folder without the file.
     empty: Any
 
     def path(self, out: OutFolder) -> Path:
         return out.small_file(self.name)
 
     def read(self, out: OutFolder) -> Any:
-        """Return what the file of `out` holds; raises Damaged if it cannot be read."""
+        """Return the data of `out`'s file. Raises Damaged if it can't be read."""
         path = self.path(out)
         return read_json(path, self.is_valid, self.expected) if is_there(path) else self.empty
 
@@ -63,7 +63,7 @@ def _is_chosen(data: object) -> bool:
     expected = {"folder", "received", "percent_off"}
     if not isinstance(data, dict) or data.keys() - {"days_late"} != expected:
         return False
-    days = data.get("days_late", 0)  # which older folders don't have
+    days = data.get("days_late", 0)  # older folders don't have it
     if type(days) is not int or days < 0:
         return False
     off, texts = data["percent_off"], (data["folder"], data["received"])
@@ -79,7 +79,7 @@ def _is_name(data: object) -> bool:
     return isinstance(data, str) and data not in {"", ".", ".."} and not set(data) & set("/\\\0")
 
 
-TAKEN = SmallFile("taken.json", "a list of [student, lab], who was taken in", _is_taken, [])
+TAKEN = SmallFile("taken.json", "a list of [student, lab], who submitted", _is_taken, [])
 WAIVED = SmallFile("waived.json", "the reasons of waivers, by task", _is_waived, {})
 COUNTED = SmallFile("counted.json", "the attempt that counts, by lab and student", _is_counted, {})
 SHOWN = SmallFile(

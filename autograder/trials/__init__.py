@@ -1,1 +1,1 @@
-"""What shows that the grader is right: the answer bank, mutants, sampled classes, calibration."""
+"""Checks of the grader itself: the answer bank, mutants, sampled classes, calibration."""

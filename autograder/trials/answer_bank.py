@@ -1,14 +1,13 @@
-"""Correct and incorrect answers to every task, which must be graded as they say.
+"""Checks correct and incorrect answers to every task, which must be graded as they say.
 
-DIR/<lab>/<task without labNN->.py holds a task's answers in percent format, a solution cell each,
+DIR/<lab>/<task without labNN->.py holds a task's answers in percent format, one solution cell each,
 under `# %% right: <name>` or `# %% wrong: <mistake>`. A folder <task>/ of files right_<name>.py and
-wrong_<mistake>.py is read too. An answer begins with a docstring of one line that says what is
-particular about it; a wrong one's may end in `[earns 2]`, the most points it may still get, 0 if
-left out.
+wrong_<mistake>.py is read too. An answer starts with a docstring of one line on what is particular
+about it; a wrong answer's may end in `[earns 2]`, the most points it may still get (by default 0).
 
-Answers to different tasks are graded together, in one notebook, as long as neither sees a name of
-the other's. What then looks wrong is graded once more in a notebook of its own, and only that
-counts as a problem.
+Answers to different tasks are graded together in one notebook if neither sees the other's names. If
+such an answer then gets an unexpected verdict, it is graded again in a notebook of its own, and
+only that verdict counts.
 """
 
 from __future__ import annotations
@@ -40,47 +39,49 @@ Grade = Callable[[Sequence[Notebook]], Sequence[Result]]
 
 @dataclass(frozen=True)
 class Entry:
-    """One answer of the bank, to the task whose id is `task`."""
+    """One answer of the answer bank."""
 
+    #: The id of its task.
     task: str
+    #: Whether it is correct.
     kind: Literal["right", "wrong"]
-    #: Tells it from the task's other answers of its kind.
+    #: Its name, unique among the task's answers of its kind.
     name: str
-    #: The id of the mistake that it is named for, or None if its name is no mistake's.
+    #: The id of the mistake that it is named after; None if it is named after none.
     mistake: str | None
     #: The solution cell.
     source: str
-    #: The task's points for a right one, the most that it may get for a wrong one.
+    #: The task's points for a right answer, the most it may get for a wrong one.
     earns: float
-    #: Its docstring: what is particular about it.
+    #: Its docstring, on what is particular about it.
     about: str
 
     @property
     def label(self) -> str:
-        """Tells it from every other answer: `lab03-adam_step/right_loops`."""
+        """A unique name among all answers: `lab03-adam_step/right_loops`."""
         return f"{self.task}/{self.kind}_{self.name}"
 
 
 @dataclass(frozen=True)
 class BankReport:
-    """What came of grading a bank, in sentences. It passed where `problems` is empty.
+    """The outcome of grading an answer bank, in sentences."""
 
-    `not_run` are the tasks that could not be tried here, since they need a GPU. `inexact` are wrong
-    answers that earned less than the most they may: allowed, but a sampled class takes the most
-    for what they earn.
-    """
-
+    #: Answers that weren't graded as they say; the bank passes if there are none.
     problems: tuple[str, ...]
+    #: Tasks that couldn't be tried here, because they need a GPU.
     not_run: tuple[str, ...]
+    #: Wrong answers that earned less than the most they may. That is allowed, but a sampled class
+    #: expects the most.
     inexact: tuple[str, ...]
+    #: The number of graded answers.
     graded: int
 
 
 def read_bank(folder: Path, lab: Lab) -> list[Entry]:
     """Return the bank's answers to the lab, in the order of its tasks.
 
-    Raises FileNotFoundError if there is none, and ValueError with one line for each answer that
-    does not have the form described above.
+    Raises FileNotFoundError if there are none, and ValueError, with one line for each answer, if
+    answers don't have the form described above.
     """
     home = folder / lab.name
     if not home.is_dir():
@@ -111,7 +112,7 @@ def read_bank(folder: Path, lab: Lab) -> list[Entry]:
 
 
 def _answers(path: Path) -> Iterator[tuple[str, re.Match[str] | None, str]]:
-    """Yield where each answer to a task stands, its heading, if it has one, and its text."""
+    """Yield the place of each answer to a task, its heading, if it has one, and its text."""
     if path.is_dir():
         for file in sorted(path.iterdir()):
             if not file.name.startswith((".", "__")):
@@ -142,7 +143,7 @@ def _entry(task: Task, heading: re.Match[str] | None, text: str) -> Entry:
         )
     earns = task.points if right else float(says[1]) if says else 0.0
     if not right and earns >= task.points:
-        raise ValueError(f"a wrong answer cannot earn {earns:g} of {task.points:g} points")
+        raise ValueError(f"a wrong answer can't earn {earns:g} of {task.points:g} points")
     return Entry(
         task=task.id,
         kind="right" if right else "wrong",
@@ -157,8 +158,8 @@ def _entry(task: Task, heading: re.Match[str] | None, text: str) -> Entry:
 def submission_with(release: Mapping[str, Any], answers: Mapping[str, str]) -> Notebook:
     """Return the released notebook with the solution cells of some tasks filled in.
 
-    `answers` maps a task's id to its solution cell's source; the other cells are left as released.
-    Raises ValueError for a task that has no solution cell there.
+    `answers` maps a task's id to its solution cell's source; other cells stay as released. Raises
+    ValueError if a task has no solution cell there.
     """
     notebook: Notebook = deepcopy(dict(release))
     missing = dict(answers)
@@ -173,7 +174,7 @@ def submission_with(release: Mapping[str, Any], answers: Mapping[str, str]) -> N
 
 
 def check_bank(release: Mapping[str, Any], entries: Sequence[Entry], grade: Grade) -> BankReport:
-    """Grade all entries and return what is not as they say.
+    """Grade all entries, and return those that weren't graded as they say.
 
     `grade` turns notebooks into Results, one each and in the same order.
     """
@@ -216,7 +217,7 @@ def _inexact(entries: Sequence[Entry], verdicts: Mapping[str, Verdict | str]) ->
 
 
 def given_sources(release: Mapping[str, Any]) -> list[str]:
-    """Return the sources of a release's code cells but for the exercises' own."""
+    """Return the sources of a release's code cells, except the exercises' own."""
     return [
         "".join(cell["source"])
         for cell in release["cells"]
@@ -228,7 +229,7 @@ def given_sources(release: Mapping[str, Any]) -> list[str]:
 def _verdicts(
     release: Mapping[str, Any], packs: Sequence[Sequence[Entry]], grade: Grade
 ) -> dict[str, Verdict | str]:
-    """The verdict on each entry, or why its notebook was not graded."""
+    """The verdict on each entry, or why its notebook wasn't graded."""
     notebooks = [
         submission_with(release, {entry.task: entry.source for entry in together})
         for together in packs

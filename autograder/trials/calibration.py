@@ -1,8 +1,8 @@
 """Grades correct answers to exercises with a memory budget, many times.
 
-A right answer that loses points is a false alarm: the budget is too small, or this machine counts
-memory in another way than the budgets expect. Each grading is a real one, in the sandbox, of a lab
-that is cut down to its cases with a budget; each round draws new cases.
+A correct answer that loses points is a false alarm: the budget is too small, or this machine counts
+memory differently than the budgets expect. Each grading is a real one, in the sandbox, of a lab
+reduced to its cases with a budget, and each round draws new cases.
 """
 
 from __future__ import annotations
@@ -35,41 +35,43 @@ __all__ = [
     "with_budget",
 ]
 
-_SECRET = bytes(32)  # draws differ from round to round, and are the same in every run
+_SECRET = bytes(32)  # cases differ from round to round, but not from run to run
 
 Notebook = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Grading:
-    """One answer of the bank, graded once, and its verdict."""
+    """One answer of the bank, graded once."""
 
+    #: The answer.
     entry: Entry
+    #: Its verdict.
     verdict: Verdict
 
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of the gradings of one task's correct answers."""
+    """Counts of the gradings of one task's correct answers."""
 
     #: The task.
     task: str
-    #: How many gradings there were.
+    #: The number of gradings.
     gradings: int
-    #: How many lost points.
+    #: Those that lost points.
     lost: int
-    #: How many were left to an instructor.
+    #: Those that weren't judged.
     could_not_judge: int
-    #: A line for each of both.
+    #: A line for each of both kinds.
     failures: tuple[str, ...]
 
     @property
     def problem(self) -> str:
-        """What is wrong, in a sentence; empty if every grading was right."""
+        """The problem, in a sentence; empty if every grading was correct."""
         if not self.failures:
             return ""
         return (
-            f"{self.task}: of {self.gradings} gradings of right answers {self.lost} lost points "
+            f"{self.task}: of {self.gradings} gradings of correct answers {self.lost} lost points "
             f"and {self.could_not_judge} were not judged; the first was {self.failures[0]}"
         )
 
@@ -81,9 +83,9 @@ class Tally:
 
 
 def with_budget(lab: Lab) -> Lab:
-    """Return the lab with nothing but its cases that have a budget, and the tasks that have such.
+    """Return the lab reduced to its cases with a budget, and to the tasks that have such cases.
 
-    The parts that no such case decides are then earned by everybody.
+    Parts that no such case decides are then earned by everybody.
     """
 
     def only_budgeted(task: Task) -> Task:
@@ -97,15 +99,15 @@ def with_budget(lab: Lab) -> Lab:
 
 
 def measured_labs() -> list[Lab]:
-    """Return the labs in which a task has a budget, each cut down to those: see `with_budget`."""
+    """Return the labs in which a task has a budget, each reduced by `with_budget`."""
     return [lab for name in lab_names() if (lab := with_budget(find_lab(name))).tasks]
 
 
 def calibrate(labs: Iterable[Lab], course: Course, rounds: int) -> Iterator[Grading]:
-    """Grade every right answer of the course's bank to the labs' tasks, `rounds` times.
+    """Grade every correct answer of the course's answer bank to the labs' tasks, `rounds` times.
 
-    `labs` are cut down to their cases with a budget. Raises FileNotFoundError, with the remedy, if
-    the course has no bank.
+    `labs` are reduced to their cases with a budget. Raises FileNotFoundError, with the remedy, if
+    the course has no answer bank.
     """
     bank = course.bank
     if not bank.is_dir():
@@ -120,13 +122,14 @@ def calibrate(labs: Iterable[Lab], course: Course, rounds: int) -> Iterator[Grad
         release = release_of(lab.name, course.releases)
         with Sandbox(lab.hides, ranks=lab.ranks) as sandbox:
             for number in range(rounds):
-                yield from grade_answers(lab, release, right, sandbox, f"round {number}")
+                student = f"round {number}"
+                yield from grade_answers(lab, release, right, sandbox, student=student)
 
 
 def grade_answers(
-    lab: Lab, release: Notebook, entries: Sequence[Entry], sandbox: Sandbox, student: str
+    lab: Lab, release: Notebook, entries: Sequence[Entry], sandbox: Sandbox, *, student: str
 ) -> Iterator[Grading]:
-    """Grade answers to a lab, several in one notebook; the cases are those drawn for `student`."""
+    """Grade answers to a lab, several in one notebook, on the cases drawn for `student`."""
     for together in pack(entries, given=given_sources(release)):
         by_task = {entry.task: entry for entry in together}
         answers = {task: entry.source for task, entry in by_task.items()}
@@ -139,7 +142,7 @@ def grade_answers(
 
 
 def tallies(gradings: Iterable[Grading]) -> list[Tally]:
-    """Count the gradings of right answers by task, in the order in which the tasks come first."""
+    """Count the gradings of correct answers by task, in the tasks' order of first appearance."""
     by_task: dict[str, list[Grading]] = {}
     for grading in gradings:
         by_task.setdefault(grading.verdict.task, []).append(grading)

@@ -21,8 +21,7 @@ _KEY = ("student", "lab", "task")
 def prepare(out: Path, students: int, seed: int, course: Course, *, has_gpu: bool) -> Path:
     """Sample a class over all labs into `out`/class; return its folder.
 
-    What an earlier demo left in `out` is deleted. Raises FileExistsError where `out` holds anything
-    that no demo made.
+    Deletes what an earlier demo left in `out`. Raises FileExistsError if `out` holds anything else.
     """
     class_ = out / "class"
     if out.exists() and any(out.iterdir()) and not (class_ / "truth.csv").is_file():
@@ -36,7 +35,7 @@ def prepare(out: Path, students: int, seed: int, course: Course, *, has_gpu: boo
 
 
 def compare(truth: Path, grades: Path) -> list[str]:
-    """Return a sentence for each exercise whose row in `grades` is not as in `truth`, by CSV."""
+    """Return a sentence for each exercise that differs between two CSV files of grades."""
     given = {tuple(row[name] for name in _KEY): row for row in _rows(grades)}
     return [
         sentence
@@ -46,7 +45,7 @@ def compare(truth: Path, grades: Path) -> list[str]:
 
 
 def verdict(results: Sequence[Result], students: int, differences: Sequence[str]) -> str:
-    """Return the demo's last line: how many were graded and lost, and whether scores are true."""
+    """Return the demo's last line: counts of graded and lost, and whether scores are true."""
     graded = sum(result.end == "graded" for result in results)
     scores = f"{len(differences)} scores differ from" if differences else "scores equal"
     return f"{graded} graded, {students - graded} lost, {scores} the truth"

@@ -1,16 +1,17 @@
-"""Makes a solution cell's one-change variants: the slips a student makes.
+"""Makes one-change variants of a solution cell: the slips that students make.
 
-The kept libraries do not fit. mutmut and cosmic-ray rewrite the files of a package and run its test
-command once a mutant; here the code is a notebook's cell, the tests are a task's judge outside of
-the process that runs it, and hundreds of cells go through a sandbox that stays up. Their operators
-know nothing of torch either (`mul_` for `mul`, a lost `detach()`, no `no_grad`). What is left is to
-list the changes of a syntax tree, which the standard library's `ast` does here and in `slips`.
+The maintained libraries don't fit. mutmut and cosmic-ray rewrite the files of a package and run its
+test command for each mutant. Here the code is a notebook's cell, the test is a task's judge outside
+the process that runs the code, and hundreds of cells go through one running sandbox. Nor do those
+libraries know torch's slips (`mul_` for `mul`, a lost `detach()`, no `no_grad`). The remaining
+work, to list changes of a syntax tree, is done here and in `slips` with the standard library's
+`ast`.
 
-A mutant's id is made of its task, the line, and the change, with a number where one line has the
-same change twice. So it stays the same while other lines are edited.
+A mutant's id consists of its task, the line, and the change, with a number if one line has the same
+change twice. So it stays the same while other lines are edited.
 
-Not mutated, since nothing that is graded depends on it: docstrings, annotations, messages of
-exceptions, the order of what `max` and `min` compare, and `strict=True`, which only checks an
+Some parts aren't mutated, because no grade depends on them: docstrings, annotations, messages of
+exceptions, the order of `max`'s and `min`'s arguments, and `strict=True`, which only checks an
 assumption.
 """
 
@@ -28,29 +29,35 @@ __all__ = ["Mutant", "mutants_of"]
 
 @dataclass(frozen=True)
 class Mutant:
-    """A task's solution cell with one change.
+    """A task's solution cell with one change."""
 
-    `line` is the line it is on, without its comment; `change` says what it was and what it became.
-    """
-
+    #: Its id.
     id: str
+    #: The id of its task.
     task: str
+    #: The changed line, without its comment.
     line: str
+    #: The change, as `before -> after`.
     change: str
+    #: The changed cell.
     source: str
 
 
 @dataclass(frozen=True)
 class _Slot:
-    """A node and the place that it stands in: a field of `parent`, or one item of that field."""
+    """A node of a syntax tree and its place there."""
 
+    #: The node that holds it.
     parent: ast.AST
+    #: The field of `parent` that holds it.
     field: str
+    #: Its index in that field, if the field is a list.
     index: int | None
+    #: The node.
     node: ast.AST
 
     def holding(self, new: ast.AST | list[ast.stmt], whole: ast.Module) -> str:
-        """The source of `whole` with `new` in this place; the tree is left as it was."""
+        """Return the source of `whole` with `new` in this place; the tree stays as it was."""
         if self.index is None:
             setattr(self.parent, self.field, new)
             text = _source(whole)
@@ -98,12 +105,14 @@ def mutants_of(task: str, source: str) -> list[Mutant]:
             name = f"{task}: {line}: {change}"
             numbers[name] += 1
             number = f" ({numbers[name]})" if numbers[name] > 1 else ""
-            found.append(Mutant(f"{name}{number}", task, line, change, text))
+            found.append(
+                Mutant(id=f"{name}{number}", task=task, line=line, change=change, source=text)
+            )
     return found
 
 
 def _line_number(node: ast.AST) -> int:
-    """The first line of a node, or of what it is made of: a comprehension has none of its own."""
+    """The first line of a node or of its parts, since a comprehension has none of its own."""
     return next((n.lineno for n in ast.walk(node) if hasattr(n, "lineno")), 1)
 
 
@@ -116,7 +125,7 @@ def _compiles(text: str) -> bool:
 
 
 def _bound_names(tree: ast.AST) -> frozenset[str]:
-    """The names that the cell binds itself; what else it uses are modules, mostly."""
+    """The names that the cell itself binds; the other names it uses are mostly modules."""
     nodes = list(ast.walk(tree))
     stored = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     return frozenset(stored | {n.arg for n in nodes if isinstance(n, ast.arg)})

@@ -1,13 +1,13 @@
 """Finds small changes of the reference solutions that would still earn full points.
 
 Each mutant is graded in the sandbox by its task's own judge, in a notebook of its own: the solved
-one, cut to the cells that the task's names are made of, and only its own task is asked. So no
-mutant can spoil or save another, and one costs no more than a process and its task's cases. A
-first round in this process would save little: most of the time is the task's own, and a measured
-task has other figures here.
+one, reduced to the cells that the task's names depend on, with only its own task. So no mutant can
+affect another, and one costs no more than a process and its task's cases. A first round in this
+process would save little, since the task itself takes most of the time, and would give measured
+tasks other figures.
 
-A mutant that earns full points *survives*. Either it does all that the exercise asks for, and a
-file says why, tests/mutants/<lab>.toml in this course; or the task's cases have a hole.
+A mutant that earns full points *survives*. Either it does everything that the exercise asks for,
+and a file says why (tests/mutants/<lab>.toml in this course), or the task's cases have a hole.
 """
 
 from __future__ import annotations
@@ -57,29 +57,38 @@ Graded = tuple[Mutant, Verdict | str]  # a string says why there is no verdict
 
 @dataclass(frozen=True)
 class Solved:
-    """A lab with all its exercises solved, and how mutants of them are graded.
+    """A lab with all its exercises solved, and the settings for grading mutants of them."""
 
-    `submissions` have the cells that a task's names are made of, by the task's id. With another
-    `seed` other cases are drawn.
-    """
-
+    #: The lab's name.
     lab: str
+    #: By task, a submission reduced to the cells that the task's names depend on.
     submissions: Mapping[str, Submission]
+    #: What one submission may use.
     limits: Limits
+    #: Whether mutants run in the sandbox.
     isolated: bool = True
+    #: Seeds the drawn cases.
     seed: int = 0
 
     def mutants(self, tasks: Iterable[str]) -> list[Mutant]:
-        """The mutants of these tasks, each task's after its solution itself."""
+        """Return the mutants of these tasks, each task's after its unchanged solution."""
         found = []
         for task in tasks:
             source = _solution(self.submissions[task], task).source
-            found.append(Mutant(f"{task}: {_UNCHANGED}", task, "", _UNCHANGED, source))
+            found.append(
+                Mutant(
+                    id=f"{task}: {_UNCHANGED}",
+                    task=task,
+                    line="",
+                    change=_UNCHANGED,
+                    source=source,
+                )
+            )
             found += mutants_of(task, source)
         return found
 
     def with_mutant(self, mutant: Mutant) -> Submission:
-        """The submission with a mutant in it. Its cases are drawn by its id and the seed alone."""
+        """Return the submission with a mutant in it; its id and the seed alone draw its cases."""
         submission = self.submissions[mutant.task]
         cells = list(submission.cells)
         place = cells.index(_solution(submission, mutant.task))
@@ -89,20 +98,21 @@ class Solved:
 
 @dataclass(frozen=True)
 class MutationReport:
-    """What came of grading the mutants of a lab, or of some of its tasks.
+    """The outcome of grading the mutants of a lab, or of some of its tasks."""
 
-    All is well where `problems` is empty. `survivors` are the ids of all mutants that earned full
-    points, `unexplained` those of them that no file explains. `doubted` could not be judged, so
-    they earned nothing, and were not judged incorrect. `not_run` are the tasks that need a
-    GPU, where there is none.
-    """
-
+    #: Unexpected outcomes, a sentence each; empty if there are none.
     problems: tuple[str, ...]
+    #: The number of graded mutants.
     graded: int
+    #: The number of mutants that lost points.
     killed: int
+    #: The ids of all mutants that earned full points.
     survivors: tuple[str, ...]
+    #: The survivors that no file explains.
     unexplained: tuple[str, ...]
+    #: Mutants that couldn't be judged: they earned nothing, but weren't judged incorrect.
     doubted: tuple[str, ...]
+    #: Tasks that need a GPU, if there is none.
     not_run: tuple[str, ...]
 
 
@@ -120,11 +130,11 @@ def solve(
     raw = json.dumps(submission_with(release, sources)).encode()
     whole = take_in_bytes("mutant", lab, raw, release)
     submissions = {task: _cut(whole, find_task(task).defines) for task in sources}
-    return Solved(lab, submissions, limits, isolated, seed)
+    return Solved(lab=lab, submissions=submissions, limits=limits, isolated=isolated, seed=seed)
 
 
 def _cut(whole: Submission, names: Sequence[str]) -> Submission:
-    """The submission without the cells that these names do without, such as a lab's plots."""
+    """The submission without the cells that these names don't depend on, such as a lab's plots."""
     reached = reachable(names, [cell.source for cell in whole.cells])
     needed = set(map(ast.dump, reached.statements))
 
@@ -132,7 +142,7 @@ def _cut(whole: Submission, names: Sequence[str]) -> Submission:
         try:
             return not needed.isdisjoint(map(ast.dump, ast.parse(cell.source).body))
         except SyntaxError:
-            return True  # such as one with a magic, which Python alone cannot read
+            return True  # for example a magic, which Python alone can't parse
 
     return replace(whole, cells=tuple(filter(is_needed, whole.cells)))
 
@@ -142,9 +152,10 @@ def _solution(submission: Submission, task: str) -> RunCell:
 
 
 def tasks_named(solved: Solved, names: Sequence[str] | None) -> list[str]:
-    """Return the ids of these tasks of the lab, of all if no names are given.
+    """Return the ids of these tasks of the lab, by default of all.
 
-    ValueError for a name of no task. A task may be named without the lab, as in `state_bytes`.
+    A task may be named without its lab, as in `state_bytes`. Raises ValueError if a name is no
+    task's.
     """
     tasks = {task: task for task in solved.submissions}
     tasks |= {task.partition("-")[2]: task for task in solved.submissions}
@@ -156,10 +167,10 @@ def tasks_named(solved: Solved, names: Sequence[str] | None) -> list[str]:
 
 
 def read_explained(path: Path) -> dict[str, str]:
-    """Return why each mutant that is listed in the file may survive, by its id.
+    """Return the reasons why the mutants listed in a file may survive, by their ids.
 
-    Raises ValueError for a file that does not have the form: tables `[[survivor]]`, each with a
-    `reason` and the ids of `mutants`, none of which is listed twice. No file is an empty one.
+    Raises ValueError if the file doesn't have this form: tables `[[survivor]]`, each with a
+    `reason` and the ids of `mutants`, none of them listed twice. A missing file counts as empty.
     """
     if not path.exists():
         return {}
@@ -183,7 +194,7 @@ def read_explained(path: Path) -> dict[str, str]:
 def check_mutants(
     graded: Iterable[Graded], explained: Mapping[str, str], tasks: Sequence[str]
 ) -> MutationReport:
-    """Return what came of all mutants of `tasks`, held against those that are explained."""
+    """Return the outcome of all mutants of `tasks`, compared with those that are explained."""
     by_end: dict[str, list[str]] = {}
     problems: list[str] = []
     for mutant, verdict in graded:
@@ -221,7 +232,7 @@ def _end(verdict: Verdict | str) -> str:
 
 
 def _idle(explained: Mapping[str, str], survivors: set[str], tasks: Sequence[str]) -> Iterator[str]:
-    """A sentence for each entry that says of no survivor why it is one."""
+    """A sentence for each entry that names a mutant which didn't survive."""
     for name in explained:
         if name.partition(":")[0] in tasks and name not in survivors:
             yield f"{name}: listed as a survivor, but no such mutant survived"
@@ -231,7 +242,7 @@ def _idle(explained: Mapping[str, str], survivors: set[str], tasks: Sequence[str
 
 
 def grade_mutants(solved: Solved, mutants: Sequence[Mutant], workers: int) -> Iterator[Graded]:
-    """Yield each mutant with its verdict, as they are graded."""
+    """Yield each mutant with its verdict, as soon as it is graded."""
     work: pool.Work[Mutant, Verdict] = pool.Work(
         partial(_grading, solved),
         preload=(__name__, f"autograder.content.{find_lab(solved.lab).number}"),
@@ -243,7 +254,7 @@ def grade_mutants(solved: Solved, mutants: Sequence[Mutant], workers: int) -> It
 
 @contextmanager
 def _grading(solved: Solved, slot: int) -> Iterator[Callable[[Mutant], Verdict]]:
-    """What grades one mutant after another in one sandbox, in a worker's process."""
+    """Yield a function that grades mutants in one sandbox, in a worker's process."""
     lab = find_lab(solved.lab)
     measured = any(task.trust == "measured" for task in lab.tasks)
     backend = None if solved.isolated else Unprotected()

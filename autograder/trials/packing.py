@@ -1,4 +1,4 @@
-"""Which answers may stand in one notebook: those that don't see each other's names."""
+"""Packs answers into as few notebooks as possible, such that none sees another's names."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ __all__ = ["Answer", "bound_names", "pack", "together"]
 
 
 class Answer(Protocol):
-    """What packing needs to know of an answer; `bank.Entry` is one."""
+    """The interface to an answer, as packing needs it; `answer_bank.Entry` has it."""
 
     @property
-    def task(self) -> str: ...
+    def task(self) -> str:
+        """The id of its task."""
+
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """`right` or `wrong`."""
+
     @property
-    def source(self) -> str: ...
+    def source(self) -> str:
+        """The solution cell."""
 
 
 Some = TypeVar("Some", bound=Answer)
@@ -29,17 +34,19 @@ Some = TypeVar("Some", bound=Answer)
 
 @dataclass(frozen=True)
 class _Names:
-    """What a cell's code binds at its top level (name -> what to), and what it reads besides."""
+    """The top-level names of a cell's code."""
 
+    #: What each name that it binds is bound to.
     bound: Mapping[str, str]
+    #: The other names that it reads.
     read: frozenset[str]
 
 
 def pack(entries: Iterable[Some], given: Sequence[str] = ()) -> list[list[Some]]:
-    """Put the entries into as few notebooks as first fit finds, each task at most once in each.
+    """Distribute the entries over notebooks by first fit, each task at most once in a notebook.
 
-    `given` are the sources of the lab's own cells: what they bind may be read by every answer.
-    Right and wrong answers are kept apart, for a wrong one may stop the process they share.
+    `given` are the sources of the lab's own cells, whose names every answer may read. Right and
+    wrong answers are kept apart, because a wrong one may end the process that they share.
     """
     packs: list[list[Some]] = []
     for entry in entries:
@@ -58,7 +65,7 @@ def bound_names(source: str) -> frozenset[str]:
 
 
 def together(entries: Sequence[Answer], given: Sequence[str] = ()) -> bool:
-    """Tell whether the last entry may stand in a notebook with all those before it."""
+    """Tell whether the last entry may share a notebook with all those before it."""
     *others, last = entries
     everybodys = {name: what for cell in given for name, what in _names(cell).bound.items()}
     mine = _names(last.source)
@@ -85,7 +92,7 @@ def _names(source: str) -> _Names:
             statements = ast.parse(source).body
             table = symtable.symtable(source, "<cell>", "exec")
     except (SyntaxError, ValueError, RecursionError):
-        return _Names({}, frozenset())  # it will run nothing
+        return _Names({}, frozenset())  # it won't run
     bound: dict[str, str] = {}
     for statement in statements:
         for name, what in _bindings(statement):
@@ -111,7 +118,7 @@ def _bindings(statement: ast.stmt) -> Iterator[tuple[str, str]]:
 
 
 def _globals(table: symtable.SymbolTable) -> Iterator[str]:
-    """The names that code reads from its notebook, from within functions too."""
+    """The names that code reads from its notebook, also inside functions."""
     for symbol in table.get_symbols():
         if symbol.is_referenced() and (table.get_type() == "module" or symbol.is_global()):
             yield symbol.get_name()

@@ -1,9 +1,9 @@
-"""Makes a class of invented students whose scores are known before they are graded.
+"""Makes a class of invented students whose scores are known before grading.
 
-Answers come from the bank: right ones, and wrong ones that are named for a mistake and so earn
-exactly what their first line says (`bank.check_bank` lists those that do not, as inexact). Every
-student is of one of KINDS, in turn, so that a class has all that makes honest notebooks messy.
-Exercises that need a GPU are answered rightly or not at all.
+Answers come from the answer bank: right ones, and wrong ones that are named after a mistake and so
+earn exactly what their docstring says (`check_bank` lists exceptions as inexact). Every student is
+of one of KINDS, in turn, so that a class has everything that makes honest notebooks messy.
+Exercises that need a GPU are answered correctly or not at all.
 """
 
 from __future__ import annotations
@@ -40,7 +40,15 @@ def sample(
     has_gpu: bool = False,
 ) -> None:
     """Write a class of students of one lab; see `sample_class`."""
-    sample_class([lab], students, seed, out, bank, releases, has_gpu=has_gpu)
+    sample_class(
+        [lab],
+        students=students,
+        seed=seed,
+        out=out,
+        bank=bank,
+        releases=releases,
+        has_gpu=has_gpu,
+    )
 
 
 def sample_class(
@@ -53,14 +61,14 @@ def sample_class(
     *,
     has_gpu: bool = False,
 ) -> None:
-    """Write `students` submissions, to the labs in turn, and out/truth.csv: the grades they get.
+    """Write `students` submissions, to the labs in turn, and their true grades in out/truth.csv.
 
-    A student hands in one lab, at out/submitted/<student>/<lab>/<lab>.ipynb. `bank` and `releases`
-    are the folders bank and labs; `has_gpu` tells whether exercises that need a GPU will be
-    graded. The same arguments write the same bytes. A score in truth.csv is empty where the
-    exercise will not be judged.
+    A student submits one lab, at out/submitted/<student>/<lab>/<lab>.ipynb. `bank` and `releases`
+    are the folders of the answer bank and of released labs; `has_gpu` tells whether exercises that
+    need a GPU will be graded. The same arguments write the same bytes. A score in truth.csv is
+    empty if the exercise won't be judged.
 
-    Raises FileExistsError where `out` has anything in it, which could be taken for this class.
+    Raises FileExistsError if `out` isn't empty, since old files could be taken for this class.
     """
     if out.exists() and any(out.iterdir()):
         raise FileExistsError(f"{out} is not empty; give a new folder, or delete it first")
@@ -69,7 +77,7 @@ def sample_class(
         release, entries = release_of(lab.name, releases), read_bank(bank, lab)
         for turn, index in enumerate(range(number, students, len(labs))):
             student = f"s{index + 1:03d}"
-            # Each lab begins elsewhere in the kinds, so that few students a lab still show all.
+            # Each lab starts elsewhere in the kinds, so that few students per lab still show all.
             kind = KINDS[(turn + number * len(KINDS) // len(labs)) % len(KINDS)]
             draw = random.Random(f"{seed} {lab.name} {student}")
             notebook, answers = _work(lab, release, entries, kind, draw)
@@ -98,7 +106,7 @@ def _truth(
 
 
 def _known(task: Task, answers: Mapping[str, Entry], has_gpu: bool) -> tuple[str, str, str]:
-    """The score, the status and the mistake that this work has to be given."""
+    """The score, the status and the mistake that this work must be given."""
     entry = answers.get(task.id)
     if task.needs_gpu and not has_gpu:
         return "", shown("needs_gpu"), ""
@@ -116,7 +124,7 @@ def _work(
     kind: str,
     draw: random.Random,
 ) -> tuple[Notebook, dict[str, Entry]]:
-    """One student's notebook, and which of the bank's answers count in it, by task."""
+    """One student's notebook, and by task the answers of the bank that count in it."""
     if kind == "empty":
         return {**release, "cells": []}, {}
     if kind == "untouched":
@@ -133,7 +141,7 @@ def _work(
     spoiled = draw.choice(answerable) if mess else None
     answers = _answers(lab, release, entries, draw, kind == "all right", spoiled)
     notebook = submission_with(release, {task: entry.source for task, entry in answers.items()})
-    _answer_in_words(notebook)
+    _answer_manual_questions(notebook)
     if mess and spoiled:
         mess(notebook, spoiled)
         if kind in _COSTLY:
@@ -141,8 +149,8 @@ def _work(
     return notebook, answers
 
 
-def _answer_in_words(notebook: Notebook) -> None:
-    """Write something to each question that an instructor grades, whose score nobody knows."""
+def _answer_manual_questions(notebook: Notebook) -> None:
+    """Answer each question that an instructor grades, whose score isn't known."""
     for cell in notebook["cells"]:
         marks = cell["metadata"].get("nbgrader", {})
         if marks.get("grade") and marks.get("solution"):
@@ -182,7 +190,7 @@ def _answers(
 
 
 def _helps_others(lab: Lab, entry: Entry) -> bool:
-    """Tell whether an answer defines what another exercise asks for."""
+    """Tell whether an answer defines a name that another exercise asks for."""
     others = {name for task in lab.tasks if task.id != entry.task for name in task.defines}
     return bool(bound_names(entry.source) & others)
 
@@ -190,10 +198,10 @@ def _helps_others(lab: Lab, entry: Entry) -> bool:
 def _without_strangers(
     lab: Lab, answers: Mapping[str, Entry], surely: Task | None
 ) -> dict[str, Entry]:
-    """Leave out each answer that defines what an unanswered exercise asks for, as a helper may."""
+    """Drop answers that define, say as a helper, what an unanswered exercise asks for."""
     kept = dict(answers)
     while True:
-        # The answer that is surely there may be spoiled yet, so no other may stand in for it.
+        # The answer to `surely` may be spoiled later, so no other answer may replace it.
         unsure = [task for task in lab.tasks if task.id not in kept or task is surely]
         strangers = [
             entry.task
@@ -207,7 +215,7 @@ def _without_strangers(
         del kept[removable[-1]]
 
 
-# What makes honest notebooks messy. Each changes the notebook at one rightly answered task.
+# Each mess changes the notebook at one correctly answered task.
 
 
 def _place(notebook: Notebook, task: Task) -> int:
@@ -216,7 +224,7 @@ def _place(notebook: Notebook, task: Task) -> int:
 
 
 def _helper_in_an_added_cell(notebook: Notebook, task: Task) -> None:
-    """The work is done by a helper of another name, in a cell that the student added above."""
+    """Move the work to a helper of another name, in an added cell above."""
     place = _place(notebook, task)
     solution = notebook["cells"][place]
     source, calls = solution["source"], []
@@ -244,7 +252,7 @@ def _deleted_cell(notebook: Notebook, task: Task) -> None:
 
 
 def _no_metadata(notebook: Notebook, task: Task) -> None:
-    """As Colab saves it: an older format, without ids and without what nbgrader had noted."""
+    """Save as Colab does: in an older format, without ids and without nbgrader's metadata."""
     notebook["nbformat_minor"] = 0
     for cell in notebook["cells"]:
         cell["metadata"] = {}
@@ -281,5 +289,5 @@ _MESSES: dict[str, Callable[[Notebook, Task], None]] = {
     "syntax error": _syntax_error,
     "warnings": _warnings,
 }
-_COSTLY = frozenset({"deleted cell", "syntax error"})  # these lose their exercise
+_COSTLY = frozenset({"deleted cell", "syntax error"})  # these cost their exercise
 KINDS = ("all right", "mixed", *_MESSES, "mixed", "untouched", "mixed", "empty")

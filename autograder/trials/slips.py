@@ -1,4 +1,4 @@
-"""The slips that a student makes at one node of a syntax tree, by the kind of the node."""
+"""Lists the slips that a student may make at one node of a syntax tree, by the node's kind."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["Change", "is_idle", "shown", "slips_at"]
 
-_MAX_SHOWN = 60  # characters of what is changed, in an id
-Change = tuple[str, ast.AST | list[ast.stmt]]  # an operator's name, and what it puts in place
+_MAX_SHOWN = 60  # characters of the change that an id shows
+Change = tuple[str, ast.AST | list[ast.stmt]]  # an operator's name, and the replacement
 
 
 def shown(node: ast.AST | list[ast.stmt]) -> str:
-    """Return a node as an id names it: its source on one line, cut off if it is long."""
+    """Return a node as an id shows it: its source on one line, shortened if necessary."""
     assert isinstance(node, ast.AST)
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
 
 
 def is_idle(node: ast.AST) -> bool:
-    """Tell whether nothing that is graded depends on a node."""
+    """Tell whether no grade depends on a node."""
     if isinstance(node, ast.keyword):
         return node.arg == "strict"
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def slips_at(node: ast.AST, bound: frozenset[str]) -> Iterator[Change]:
-    """Yield every slip at a node of a cell that binds the names `bound` itself."""
+    """Yield every slip at a node of a cell that itself binds the names `bound`."""
     if isinstance(node, ast.Call):
         yield from _unwrapped(node, bound)
     for kind, changes in _BY_TYPE.items():
@@ -36,7 +36,7 @@ def slips_at(node: ast.AST, bound: frozenset[str]) -> Iterator[Change]:
 
 
 def _with(node: ast.AST, **fields: object) -> ast.AST:
-    """A copy of the node with other fields."""
+    """A copy of the node with changed fields."""
     new = copy.copy(node)
     for name, value in fields.items():
         setattr(new, name, value)
@@ -148,7 +148,7 @@ def _named(node: ast.Name | ast.Attribute) -> Iterator[Change]:
 
 
 def _unwrapped(node: ast.Call, bound: frozenset[str]) -> Iterator[Change]:
-    """A call left out, as `x` for `abs(x)` or for `x.detach()`."""
+    """Drop a call, as `x` for `abs(x)` or for `x.detach()`."""
     function = node.func
     if isinstance(function, ast.Attribute) and _root(function) in bound:
         yield "", function.value

@@ -10,7 +10,7 @@ import pytest
 from autograder.base.course import COURSE
 from autograder.content import find_lab
 from autograder.grading import grade as grading
-from autograder.grading.alone import Plan
+from autograder.grading.plans import Plan
 from autograder.notebooks.released import release_of
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.trials.answer_bank import read_bank
@@ -44,9 +44,9 @@ def test_a_right_answer_keeps_its_points_in_every_mix(
     monkeypatch: pytest.MonkeyPatch, guarded: bool
 ) -> None:
     if not guarded:
-        monkeypatch.setattr(grading, "alone", lambda *_: None)
+        monkeypatch.setattr(grading, "plan_alone", lambda *_: None)
         monkeypatch.setattr(
-            "autograder.grading.run.together", lambda _tasks, cells: Plan(cells, {})
+            "autograder.grading.run.plan_together", lambda _tasks, cells: Plan(cells, {})
         )
     drawn = mixes(3, 4)
     lost = [one for found in lost_points(LAB, drawn) for one in found]

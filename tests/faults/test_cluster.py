@@ -196,7 +196,7 @@ def test_what_fails_on_one_worker_is_tried_on_another(standing, visitors, folder
 
 def test_a_machine_that_does_not_see_the_folder_is_unfit(folder):
     demands = Demands((folder / "not-here",), isolated=False)
-    assert demands.unmet() == [f"it does not see {folder / 'not-here'}"]
+    assert demands.unmet() == [f"it doesn't see {folder / 'not-here'}"]
     assert Demands((folder,), isolated=False).unmet() == []
 
 
@@ -294,7 +294,7 @@ def test_a_scheduler_of_another_dask_is_named(folder, monkeypatch):
 
     monkeypatch.setattr(dask_cluster, "Client", connect)
     demands = Demands((folder,), isolated=False)
-    with pytest.raises(RuntimeError, match=r"does not understand Dask 20.*n_workers"):
+    with pytest.raises(RuntimeError, match=r"doesn't understand Dask 20.*n_workers"):
         list(dask_cluster.run_all(["a"], Work(partial(toy, folder)), "tcp://127.0.0.1:9", demands))
 
 
@@ -313,7 +313,7 @@ def test_a_class_graded_by_a_cluster_that_loses_workers_and_its_scheduler(
         dask.scheduler.kill()
         _, said = command.communicate()
         assert command.returncode == 2
-        assert "the same command goes on" in said
+        assert "run the same command again" in said
         assert "Traceback" not in said
     kept = {path: path.stat().st_mtime_ns for path in room.out.glob("journal/*/*.entry")}
     dask.start_scheduler()

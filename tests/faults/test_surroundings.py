@@ -88,14 +88,14 @@ def test_control_without_raising_it_does_not_work(setting: str, place: Path) -> 
 
 NAMED = {
     "ulimit -n 64": (
-        "The limit of open files is 64, and the sandbox needs 256: give `ulimit -n 1024`"
+        "The limit of open files is 64, but the sandbox needs 256: run `ulimit -n 1024`"
     ),
     "ulimit -v 3000000": (
-        "The limit of address space in KiB is 3000000, and the sandbox needs 4194304: give "
+        "The limit of address space in KiB is 3000000, but the sandbox needs 4194304: run "
         "`ulimit -v unlimited`"
     ),
-    "ulimit -i 20": "The limit of waiting signals is 20, and the sandbox needs 256: give",
-    "ulimit -f 2000": "The limit of file size in KiB is 2000, and the sandbox needs 1048576: give",
+    "ulimit -i 20": "The limit of waiting signals is 20, but the sandbox needs 256: run",
+    "ulimit -f 2000": "The limit of file size in KiB is 2000, but the sandbox needs 1048576: run",
 }
 
 

@@ -58,7 +58,7 @@ def largest_micro_batch(run, upper):
         except OSError: pass
 """,
         points=0,
-        says="could not be taken",
+        says="couldn't be accepted",
     ),
     Attack(
         "deletes-asserts",
@@ -146,7 +146,7 @@ def largest_micro_batch(run, upper):
     to_grader(frame(b'{"array": ["<f8", "C", [1099511627776, 0]]}\\n'))
 """,
         points=0,
-        says="could not be taken",
+        says="couldn't be accepted",
     ),
     Attack(
         "subclasses-of-plain-types",

@@ -130,7 +130,7 @@ def largest_micro_batch(run, upper):
     while True: frame.f_locals["ask"]("x" * 8 * 2**20)
 """,
         points=0,
-        says="could not be taken",
+        says="couldn't be accepted",
     ),
     Attack(
         "pickle",
@@ -155,7 +155,7 @@ class Run:
 def largest_micro_batch(run, upper): to_grader(frame(pickle.dumps(Run())))
 """,
         points=0,
-        says="could not be taken",
+        says="couldn't be accepted",
     ),
     Attack(
         "forged-replies",
@@ -163,7 +163,7 @@ def largest_micro_batch(run, upper): to_grader(frame(pickle.dumps(Run())))
         + "# %%\n"
         + "to_grader(b''.join(frame({'id': n, 'value': ('value', 1)}) for n in range(1, 99)))",
         points=4,  # the cell is left out, and the honest solution is run without it
-        shows="something that is not an answer",
+        shows="something that isn't an answer",
     ),
     Attack(
         "forged-verdict",
@@ -185,7 +185,7 @@ def largest_micro_batch(run, upper):
     to_grader(frame({"id": numpy.zeros(3), "value": 1}))
 """,
         points=0,
-        says="something that is not an answer",
+        says="something that isn't an answer",
     ),
     Attack(
         "arrays-as-question",
@@ -209,7 +209,7 @@ def largest_micro_batch(run, upper):
     to_grader(frame(f'{{"set":[{keys}]}}'.encode()))
 """,
         points=0,
-        says="could not be taken",
+        says="couldn't be accepted",
     ),
     Attack(
         "millions-of-lists",
@@ -217,7 +217,7 @@ def largest_micro_batch(run, upper):
         + "# %%\ndef largest_micro_batch(run, upper):\n"
         + "    to_grader(frame(b'[' + b'[],' * (4 * 2**20) + b'[]]'))",
         points=0,
-        says="could not be taken",
+        says="couldn't be accepted",
     ),
     Attack(
         "half-a-character",

@@ -295,7 +295,7 @@ def work(call, greedy):
         "def work(call, greedy):\n"
         "    with ThreadPoolExecutor(1) as pool: return pool.submit(greedy).result()",
         ("budget", "NPROC"),
-        says="can start no thread or process",
+        says="can't start a thread or process",
     ),
     MeasuredAttack(
         "in-a-thread-that-waits",
@@ -314,7 +314,7 @@ def work(call, greedy):
     return call()
 """,
         ("NPROC",),
-        says="can start no thread or process",
+        says="can't start a thread or process",
     ),
     MeasuredAttack(
         "in-a-child-that-shares-a-file",
@@ -329,7 +329,7 @@ def work(call, greedy):
     return call()
 """,
         ("NPROC", "held"),
-        says="can start no thread or process|of its own",
+        says="can't start a thread or process|of its own",
     ),
     MeasuredAttack(
         "in-a-child-that-stays",
@@ -418,7 +418,7 @@ def work(call, greedy):
         "def swap():\n    for _ in range(30):\n"
         "        with open('/tmp/scratch', 'ab') as file: file.write(bytes(1 << 20))",
         off=("FSIZE",),
-        says="write to no file",
+        says="write to a file",
     ),
     _beside(
         "scratch-over-an-old-file",
@@ -434,7 +434,7 @@ def work(call, greedy):
         "    for i in range(60): pickle.dump(t.numpy(), open(f'/tmp/{i}', 'wb'))\n"
         "    return [pickle.load(open(f'/tmp/{i}', 'rb')).shape for i in range(60)]",
         off=("FSIZE",),
-        says="write to no file",
+        says="write to a file",
     ),
     # What is there before.
     _beside("scratch-in-a-global", "touch(scratch)", "scratch = bytearray(N)", off=("held",)),
@@ -501,7 +501,7 @@ def work(call, greedy):
     return call()
 """,
         ("let go",),
-        says="gave back memory",
+        says="freed memory that was held",
     ),
     # Limits.
     MeasuredAttack(

@@ -202,9 +202,9 @@ FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "too-large": (_too_large, "over 20 MiB"),
     "too-many-cells": (_too_many_cells, "cells; at most"),
     "too-much-code": (_too_much_code, "an answer has far fewer"),
-    "packed": (lambda: gzip.compress(json.dumps(solved()).encode()), "no notebook"),
-    "tar-of-devices": (_tar_of_devices, "no notebook"),
-    "long-number": (lambda: b'{"nbformat": ' + b"4" * 9999 + b"}", "no notebook"),
+    "packed": (lambda: gzip.compress(json.dumps(solved()).encode()), "isn't a notebook"),
+    "tar-of-devices": (_tar_of_devices, "isn't a notebook"),
+    "long-number": (lambda: b'{"nbformat": ' + b"4" * 9999 + b"}", "isn't a notebook"),
     "empty": (lambda: b"", "is empty"),
-    "gradebook": (lambda: b"SQLite format 3\0" + bytes(99), "no notebook"),
+    "gradebook": (lambda: b"SQLite format 3\0" + bytes(99), "isn't a notebook"),
 }

@@ -1,1 +1,1 @@
-"""What runs inside the sandbox. Nothing here is secret, and nothing it sends is believed."""
+"""Runs inside the sandbox. Nothing here is secret, and nothing it sends is believed."""

@@ -1,9 +1,8 @@
-"""Shuts one submission's process into namespaces, mounts and limits of its own.
+"""Isolates one submission's process in namespaces, mounts and limits of its own.
 
-Linux only. It runs inside bubblewrap, where the file system is already read-only and empty of
-everything but Python and the course's library, and where there is no network. What is added here,
-for each submission: its own processes, users, mounts, network, its own bounded /tmp, and a filter
-of system calls.
+Linux only. It runs inside bubblewrap, where the file system is already read-only and holds only
+Python and the course's library, without a network. Each submission then gets its own processes,
+users, mounts and network, its own bounded /tmp, and a system call filter.
 """
 
 from __future__ import annotations
@@ -36,22 +35,21 @@ _CLONE_NEWNET = 0x40000000
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 1, 2, 4, 8
 _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 4, 38, 24
-_CAPABILITIES = 64  # more than any kernel has; dropping one that is not there fails harmlessly
+_CAPABILITIES = 64  # more than any kernel has; dropping a missing one fails harmlessly
 _CAPABILITY_VERSION_3 = 0x20080522
-_INSIDE_ID = 1000  # the user and group that the student's code sees itself as
+_INSIDE_ID = 1000  # the user and group id that the student's code sees
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def shut_in(limits: Mapping[str, int]) -> None:
-    """Shut this process in and return as process 1 of its own process namespace.
+    """Isolate this process, and return as process 1 of its own process namespace.
 
-    The caller's process ends here with exit status 0; what returns is its child. `limits` are
+    The calling process ends here with exit status 0, and its child returns. `limits` has
     `memory_bytes` (address space beyond what is mapped now), `tmp_bytes`, `shm_bytes`, `files`
-    (inodes of /tmp), `processes` and `cpu_seconds`. Where there is a `gpu`, what CUDA cannot do
-    without is left open: addresses without end, and pages that only processes share. With
-    `ranks` the processes may talk to each other over a loopback interface. Raises OSError where a
-    layer cannot be had.
+    (inodes of /tmp), `processes` and `cpu_seconds`. With a `gpu`, two things that CUDA needs stay
+    open: unlimited addresses, and pages that only processes share. With `ranks`, processes may talk
+    to each other over a loopback interface. Raises OSError if a layer can't be set up.
     """
     outer_user, outer_group = os.getuid(), os.getgid()
     prctl(_PR_SET_DUMPABLE, 1)
@@ -72,8 +70,8 @@ def shut_in(limits: Mapping[str, int]) -> None:
     )  # no further namespaces for the student
     if limits["ranks"]:
         open_loopback()
-    # What /dev holds would count as nobody's memory and be there for the next student.
-    # Pages of /dev/zero that processes share and let go of would count as nobody's memory too.
+    # Files in /dev would count as nobody's memory and remain for the next student. So would pages
+    # of /dev/zero that processes have shared and released.
     if not limits["gpu"]:
         _mount("/dev/null", "/dev/zero", None, _MS_BIND, "")
     read_only = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV
@@ -90,9 +88,9 @@ def shut_in(limits: Mapping[str, int]) -> None:
 
 
 def set_limits(limits: Mapping[str, int]) -> None:
-    """Set the limits that the kernel keeps for each process, or for each user; see `shut_in`."""
+    """Set the limits that the kernel enforces per process or per user; see `shut_in`."""
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    # CUDA reserves addresses for all memory that there is, of the GPU's and of the host's.
+    # CUDA reserves addresses for all memory of the GPU and the host.
     addresses = resource.RLIM_INFINITY if limits["gpu"] else mapped + limits["memory_bytes"]
     for kind, limit in (
         (resource.RLIMIT_AS, addresses),
@@ -109,13 +107,13 @@ def set_limits(limits: Mapping[str, int]) -> None:
 
 
 def drop_bounding_set() -> None:
-    """See to it that no program started from here on has a capability that this one has not."""
+    """Prevent programs started from here on from gaining capabilities."""
     for capability in range(_CAPABILITIES):
         _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
 def give_up_capabilities() -> None:
-    """Give up every capability, those that a new user namespace grants its maker included."""
+    """Give up every capability, including those that a new user namespace grants its creator."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
     _check(_libc.capset(header, nothing), "capset")
@@ -123,12 +121,12 @@ def give_up_capabilities() -> None:
 
 
 def prctl(option: int, value: int) -> None:
-    """Set a property of this process; OSError where the kernel does not let it."""
+    """Set a property of this process. Raises OSError if the kernel refuses."""
     _check(_libc.prctl(option, value, 0, 0, 0), f"prctl({option})")
 
 
 def silence_terminal() -> None:
-    """Point the standard streams nowhere; what a cell prints is recorded above them."""
+    """Redirect the standard streams to nowhere; cells' prints are recorded above that level."""
     sys.stdout.flush()
     nowhere = os.open("/dev/null", os.O_RDWR)
     for stream in (0, 1, 2):

@@ -1,4 +1,4 @@
-"""Imports what a class's notebooks do, once, so that no submission waits for it."""
+"""Imports the modules that a class's notebooks need once, so that no submission waits for them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ if TYPE_CHECKING:
 
 __all__ = ["has_gpu", "prepare"]
 
-_NO_LABS = {"peakmem.show.cli", "peakmem.show.widgets"}  # commands and calculators
+_NO_LABS = {
+    "peakmem.show.cli",
+    "peakmem.show.widgets",
+}  # commands and calculators, which no lab needs
 
 
 def prepare(modules: Sequence[str]) -> tuple[InteractiveShell, Recorder]:
-    """Import these modules, those that are there, and return a shell that has run a first cell.
+    """Import those of these modules that exist; return a shell that has run a first cell.
 
-    With torch comes all of peakmem that students may import.
+    If torch is among them, all of peakmem that students may import comes too.
     """
     from autograder.sandbox.guest.shell import make_shell
 
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
     for name in modules:
-        with contextlib.suppress(ImportError):  # what holds a lab's answers refuses
+        with contextlib.suppress(ImportError):  # modules with a lab's answers refuse
             importlib.import_module(name)
     if "torch" in sys.modules:
         _warm_torch()
@@ -46,45 +49,45 @@ def prepare(modules: Sequence[str]) -> tuple[InteractiveShell, Recorder]:
 
 
 def has_gpu() -> bool:
-    """Tell whether this process can use a GPU; one without torch has no use for it."""
+    """Tell whether this process can use a GPU; False without torch."""
     torch = sys.modules.get("torch")
-    # is_available() would start CUDA here, and no fork of this process could use it any more.
+    # is_available() would start CUDA here, and then no fork of this process could use it.
     return torch is not None and bool(torch.cuda.device_count())
 
 
 def _warm_torch() -> None:
-    """Do now what torch does at its first use, and what a budget should not pay."""
+    """Trigger torch's work at first use now, so that no budget pays for it."""
     import torch
 
     # The first optimizer that steps makes torch import its compiler, which takes a second.
     parameter = torch.zeros(1, requires_grad=True)
     parameter.grad = torch.zeros(1)
     torch.optim.SGD([parameter], lr=0.1).step()
-    # The matrix library keeps buffers from its first large product on.
+    # The matrix library allocates lasting buffers at its first large product.
     torch.mm(torch.ones(512, 512), torch.ones(512, 512))
 
 
 def _prepare_ranks() -> None:
-    """Have ranks be forks of a submission's process: it is one that was prepared."""
-    with contextlib.suppress(ImportError):  # a torch that was built without torch.distributed
+    """Have ranks fork from the submission's process, since that one is prepared."""
+    with contextlib.suppress(ImportError):  # torch may be built without torch.distributed
         from peakmem.measure.ranks import fork_from_here
 
         fork_from_here()
 
 
 def _let_databases_do_without_locks() -> None:
-    """Make SQLite's system without file locks, which the filter refuses, the one that it takes."""
+    """Make SQLite use its backend without file locks by default, since the filter refuses them."""
     import _sqlite3
 
-    sqlite = ctypes.CDLL(_sqlite3.__file__)  # finds the names of the library below it too
-    with contextlib.suppress(AttributeError):  # one that Python was built with hides its names
+    sqlite = ctypes.CDLL(_sqlite3.__file__)  # also finds the names of the library it links to
+    with contextlib.suppress(AttributeError):  # a statically linked SQLite hides its names
         sqlite.sqlite3_vfs_find.restype = ctypes.c_void_p
         found = sqlite.sqlite3_vfs_find(b"unix-none")
         sqlite.sqlite3_vfs_register(ctypes.c_void_p(found), 1)
 
 
 def _import_library() -> None:
-    """Import what the first cells and the probes will; what holds a lab's answers refuses."""
+    """Import what first cells and probes will need; modules with a lab's answers refuse."""
     for name in _modules_in(peakmem.__path__, "peakmem."):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""Gets this process ready for a budget of memory: garbage gone, room made, idle memory shut."""
+"""Prepares this process for a memory budget: frees garbage, makes room, shuts idle memory."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 __all__ = ["find_idle", "settle"]
 
 _libc = ctypes.CDLL(None)
-_SMALL = 512  # bytes of the largest objects that Python packs together
-_EACH = 2**18  # one object in each such piece keeps Python's arenas of 1 MiB from being given back
+_SMALL = 512  # bytes; Python packs objects up to this size together
+_EACH = 2**18  # one object in each piece of this size keeps Python's 1 MiB arenas from being freed
 _ROOM = 4 * 2**20
-_IDLE = 16 * 2**20  # bytes of the least mapping that is shut while memory is measured
-_LEFT_OPEN = 8 * 2**20  # of each: numpy's products with 12,000 columns need no more
+_IDLE = 16 * 2**20  # bytes; larger idle mappings are shut while memory is measured
+_LEFT_OPEN = 8 * 2**20  # bytes of each that stay open, enough for numpy products of 12,000 columns
 _NO_ACCESS, _READ_AND_WRITE = 0, 3
 
-_anchors: list[bytes] = []  # what keeps the room for small objects
-_idle: list[tuple[int, int]] = []  # address and size of memory that libraries hold and don't use
+_anchors: list[bytes] = []  # objects that keep the room for small objects
+_idle: list[tuple[int, int]] = []  # address and size of memory that libraries hold but don't use
 
 
 def find_idle() -> None:
@@ -29,7 +29,7 @@ def find_idle() -> None:
 
 
 def _idle_mappings() -> Iterator[tuple[int, int]]:
-    """Where libraries mapped memory that nothing was ever written to, but for its beginning."""
+    """The mappings of libraries that were never written to, without their beginnings."""
     start = size = 0
     for line in Path("/proc/self/smaps").read_text().splitlines():
         word, *rest = line.split()
@@ -43,11 +43,12 @@ def _idle_mappings() -> Iterator[tuple[int, int]]:
 
 
 def settle(try_bytes: int, *, shut: bool) -> dict[str, Any]:
-    """Get this process ready for a budget of memory; tell whether `try_bytes` are to be had.
+    """Prepare this process for a memory budget; tell whether `try_bytes` can be allocated.
 
-    Garbage goes, and freed memory goes back. Python maps memory for small objects by the MiB, and
-    lets go of a MiB as soon as it is empty: room is made for some here, so that none of it counts
-    against a budget for data. Idle memory of libraries is `shut`, so that to open it costs budget.
+    Garbage is collected and freed memory returned to the system. Python maps memory for small
+    objects by the MiB and releases a MiB once it is empty, so some room is made here that doesn't
+    count against a budget for data. With `shut`, idle memory of libraries becomes inaccessible, so
+    that opening it again costs budget.
     """
     gc.collect()
     objects = [bytes(_SMALL - sys.getsizeof(b"")) for _ in range(_ROOM // _SMALL)]

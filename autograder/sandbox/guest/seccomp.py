@@ -1,13 +1,12 @@
-"""The system calls that a student's process is refused, by a filter in the kernel.
+"""Refuses a student's process certain system calls, by a filter in the kernel.
 
-Namespaces and limits leave gaps, which this closes. Memory that no process maps, of memory files
-and System V, counts in no process's size; nor do pages that processes share and let go of, huge
-pages, and what a process sends out to swap. The kernel's own memory counts nowhere either: for file
-locks, watches of files, timers, sockets that wait to be accepted. What is written to a file without
-a write counts as written by nobody. A process that hides its memory, or forges where its stack
-begins, cannot be watched. One that chooses its processors crowds its neighbours'. Sockets to the
-host of a virtual machine belong to no network namespace. And the rest is what no honest notebook
-calls, but attacks on kernels do.
+The filter closes gaps that namespaces and limits leave. Some memory counts in no process's size:
+memory files and System V memory, pages that processes share and release, huge pages, and pages
+swapped out. The kernel's own memory isn't counted either: file locks, watches of files, timers,
+sockets waiting to be accepted. Some ways of writing to files aren't counted as writes. A process
+that hides its memory, or forges where its stack begins, can't be watched. A process that chooses
+its processors crowds its neighbours'. Sockets to a virtual machine's host belong to no network
+namespace. The remaining calls are those that no honest notebook needs but attacks on kernels do.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ REFUSED = {
     "msgget": (68, 186),
     "semget": (64, 190),
     "process_madvise": (440, 440),
-    # Memory of the kernel's own in any amount. Of watches, a user has only so many: the
-    # instructor's programs would get none.
+    # Kernel memory in any amount. Watches are limited per user, so the instructor's programs would
+    # run out of them.
     "inotify_init": (253, 26),  # ARM has only the next one
     "inotify_init1": (294, 26),
     "inotify_add_watch": (254, 27),
     "timer_create": (222, 107),
     "listen": (50, 201),
     "landlock_create_ruleset": (444, 444),
-    # Bytes that are kept beside files: attributes, and what is on its way with a message.
+    # Bytes stored beside files: attributes, and those in transit with a message.
     "setxattr": (188, 5),
     "lsetxattr": (189, 6),
     "fsetxattr": (190, 7),
     "sendmsg": (46, 211),
     "sendmmsg": (307, 269),
-    # Writing that is not counted as written.
+    # Writes that aren't counted as writes.
     "splice": (275, 76),
     "tee": (276, 77),
     "vmsplice": (278, 75),
@@ -60,7 +59,7 @@ REFUSED = {
     "kcmp": (312, 272),
     "perf_event_open": (298, 241),
     "syslog": (103, 116),
-    # Limits, which the grader lowers from outside for a measured call, and raises again.
+    # Limits, which the grader lowers from outside for a measured call and raises again.
     "setrlimit": (160, 164),
     # Keyrings, which outlive a process.
     "add_key": (248, 217),
@@ -90,12 +89,12 @@ REFUSED = {
     "init_module": (175, 105),
     "finit_module": (313, 273),
     "kexec_load": (246, 104),
-    # Its flags lie in memory, where no filter can read them. C libraries then call clone.
+    # Its flags lie in memory, which no filter can read. C libraries fall back to clone.
     "clone3": (435, 435),
 }
 _SOCKET, _CLONE, _PRCTL, _MMAP, _MADVISE = (41, 198), (56, 220), (157, 167), (9, 222), (28, 233)
 _PRLIMIT64, _FCNTL, _SETSOCKOPT = (302, 261), (72, 25), (54, 208)
-_NEWEST = 452  # fchmodat2; whatever kernels after 6.6 added, programs have to do without
+_NEWEST = 452  # fchmodat2; calls added after kernel 6.6 are refused
 _LINKS = ((88, 36), (266, 36))  # symlink, which ARM lacks, and symlinkat
 _FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6: what a network namespace encloses
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW... flag
@@ -106,16 +105,16 @@ _LOCKS = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW: a lock 
 _LEASE, _NOTIFY, _PIPE_SIZE = 1024, 1026, 1031  # F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ
 _SOCKET_SIZES = (7, 8)  # SO_SNDBUF, SO_RCVBUF
 _SOCKET_FILTERS = (26, 50, 51, 52)  # SO_ATTACH_FILTER, ..._BPF, ..._REUSEPORT_CBPF, ..._EBPF
-# Of a socket's options those that make no tables in the kernel and change no protocol:
-# SO_REUSEADDR, SO_KEEPALIVE, SO_LINGER, SO_RCVTIMEO, SO_SNDTIMEO (with numbers of their own for
-# long times); TCP_NODELAY.
+# The socket options that create no tables in the kernel and change no protocol: SO_REUSEADDR,
+# SO_KEEPALIVE, SO_LINGER, SO_RCVTIMEO, SO_SNDTIMEO (with numbers of their own for long times);
+# TCP_NODELAY.
 _AF_UNIX, _AF_INET, _AF_NETLINK = 1, 2, 16
 _SOCK_STREAM, _SOCK_DGRAM, _SOCK_KINDS, _TCP, _ROUTE = 1, 2, 0xF, 6, 0
 _PLAIN_OPTIONS = {1: (2, 9, 13, 20, 21, 66, 67), _TCP: (1,)}
 _TO_SWAP = (20, 21)  # MADV_COLD, MADV_PAGEOUT
-# What a process may ask or say of itself: its name, its capabilities, the signal at its parent's
-# end, slack of timers, huge pages, vectors' length, filters such as this, names of mappings. Others
-# hide its memory from the grader, forge it, or have the kernel make a table of any size.
+# The properties that a process may read or set of itself: its name, capabilities, the signal at its
+# parent's end, timer slack, huge pages, vector length, filters such as this, names of mappings. The
+# others hide its memory from the grader, forge it, or make the kernel build a table of any size.
 _PROPERTIES = (
     *(1, 2, 3, 7, 14, 15, 16, 21, 22, 23, 27, 29, 30, 36, 37, 38, 39, 40, 41, 42, 47, 50, 51),
     0x53564D41,
@@ -136,13 +135,12 @@ _REFUSAL: Step = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)
 
 
 def refuse_system_calls(*, gpu: bool, ranks: bool) -> None:
-    """Have the kernel refuse these calls to this process and to all that it starts, for good.
+    """Have the kernel refuse these calls to this process and to everything it starts, for good.
 
-    They fail as on a kernel that lacks them. Where there is a `gpu`, memory that no process maps
-    or that only processes share may be had: CUDA's libraries ask for such. With `ranks` they may
-    wait for connections, and in return make plain sockets only and set few of their options.
-    Raises OSError where the processor is an unknown one or the kernel takes no filter; the process
-    must have given up new privileges before.
+    They fail as on a kernel without them. With a `gpu`, memory that no process maps or that only
+    processes share is allowed, because CUDA's libraries need it. With `ranks`, processes may wait
+    for connections, but create only plain sockets and set few of their options. Raises OSError if
+    the processor is unknown or the kernel takes no filter. Set no-new-privileges before the call.
     """
     filter_system_calls(partial(_filter, gpu=gpu, ranks=ranks))
     if ranks:
@@ -150,16 +148,16 @@ def refuse_system_calls(*, gpu: bool, ranks: bool) -> None:
 
 
 def refuse_links() -> None:
-    """Have the kernel refuse symbolic links too, whose targets hold bytes that no limit counts."""
+    """Have the kernel refuse symbolic links, whose targets hold bytes that no limit counts."""
     filter_system_calls(_no_links)
 
 
 def filter_system_calls(steps_of: Callable[[int, int], Iterator[Step]]) -> None:
-    """Have the kernel ask this filter too, from now on; see `refuse_system_calls`."""
+    """Add a filter in the kernel, for good; see `refuse_system_calls`."""
     machine = os.uname().machine
     if machine not in _ARCHITECTURES:
         known = ", ".join(_ARCHITECTURES)
-        raise OSError(errno.ENOSYS, f"no list of system calls for {machine}; there is for {known}")
+        raise OSError(errno.ENOSYS, f"no list of system calls for {machine}, only for {known}")
     steps = [struct.pack("HBBI", *step) for step in steps_of(*_ARCHITECTURES[machine])]
     code = ctypes.create_string_buffer(b"".join(steps))
     program = struct.pack("HP", len(steps), ctypes.addressof(code))
@@ -212,7 +210,7 @@ def _no_links(column: int, _architecture: int) -> Iterator[Step]:
 
 
 def _plain_sockets(column: int, _architecture: int) -> Iterator[Step]:
-    """Let sockets be what ranks talk through, on an interface that is up."""
+    """Allow only the sockets that ranks need, on an interface that is up."""
     yield _LOAD, 0, 0, _NUMBER
     for number, steps in ((_SOCKET, _a_plain_socket()), (_SETSOCKOPT, _a_plain_option())):
         body = list(steps)
@@ -226,7 +224,7 @@ def _a_plain_socket() -> Iterator[Step]:
     yield _LOAD, 0, 0, family
     yield _EQUAL, 0, 1, _AF_UNIX
     yield _PASS
-    interfaces = list(_one_of(protocol, (_ROUTE,)))  # which gloo asks for their names
+    interfaces = list(_one_of(protocol, (_ROUTE,)))  # gloo asks them for interface names
     yield _EQUAL, 0, len(interfaces), _AF_NETLINK
     yield from interfaces
     yield _EQUAL, 1, 0, _AF_INET
@@ -257,7 +255,7 @@ def _one_of(place: int, values: Sequence[int]) -> Iterator[Step]:
 
 
 def _only_asking_limits(number: int) -> Iterator[Step]:
-    """Refuse to set a limit: the pointer to the new one, in either half, is not null."""
+    """Refuse to set a limit: the pointer to the new limit is not null in either half."""
     yield _EQUAL, 0, 6, number
     yield _LOAD, 0, 0, _ARGUMENTS + 8 * 2
     yield _EQUAL, 0, 3, 0
@@ -276,7 +274,7 @@ def _by_argument(
     else_: Step,
     mask: int = 0xFFFFFFFF,
 ) -> Iterator[Step]:
-    """Decide on a call by the masked bits of one argument; other calls go on to what follows."""
+    """Decide on a call by the masked bits of one argument; other calls pass on to later steps."""
     yield _EQUAL, 0, len(tests) + 4, number
     yield _LOAD, 0, 0, _ARGUMENTS + 8 * argument
     yield _AND, 0, 0, mask

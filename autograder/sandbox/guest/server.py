@@ -1,10 +1,10 @@
-"""The process inside the sandbox: prepared once, then forked for each submission.
+"""Serves submissions inside the sandbox: a process prepared once, then forked for each of them.
 
-Its standard input is the control socket. The first message there is the whole `Setup`. Then it
+Its standard input is the control socket, whose first message is the `Setup`. The process then
 imports what labs need, and waits. Each further byte carries one end of a socket pair, which a fork
-of this process serves: it shuts itself in, gives up every privilege, and then runs the student's
-cells and probes as the messages ask. Nothing in this file is secret, nothing in this process knows
-an expected value, and from the first student cell on nothing here is trusted.
+of this process serves: it isolates itself, gives up every privilege, and runs the student's cells
+and probes as requested. Nothing in this file is secret, this process knows no expected value, and
+from the first student cell on nothing here is trusted.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ __all__ = ["main"]
 
 
 class TimeLimit(BaseException):
-    """The cell or probe took too long. No `except Exception` of the student's stops it."""
+    """The cell or probe took too long. A student's `except Exception` doesn't catch it."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What this process is told, once.
+    """The settings of this process, sent once."""
 
-    `way` is how a fork shuts itself in: in `namespaces` of its own, as a `user` of its own, or by
-    `nothing`. `files` is the folder of an assignment's files, if it has any. `preload` are modules
-    to import.
-    """
-
+    #: How a fork isolates itself: in `namespaces` of its own, as a `user` of its own, or by
+    #: `nothing`.
     way: str
+    #: The processor to run on.
     processor: int
+    #: The folder of an assignment's files, if it has any.
     files: str | None
+    #: Modules to import.
     preload: list[str]
 
 
@@ -57,7 +57,7 @@ def main() -> None:
     control = socket.socket(fileno=os.dup(0))
     setup = Setup(**receive(control))
     with Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), 0)  # students' code must not find the socket there
+        os.dup2(nothing.fileno(), 0)  # hides the socket from students' code
     os.sched_setaffinity(0, {setup.processor})
     shell, recorder = prepare(setup.preload)
     gc.collect()
@@ -74,7 +74,7 @@ def main() -> None:
         for fd in fds:
             os.close(fd)
         if setup.way != "nothing":
-            os.waitpid(pid, 0)  # the fork that shut itself in; the shell is its child
+            os.waitpid(pid, 0)  # the isolating fork ends; the shell is its child
 
 
 def _become_shell(fds: Sequence[int], shell: Any, recorder: Any, setup: Setup) -> None:
@@ -85,7 +85,7 @@ def _become_shell(fds: Sequence[int], shell: Any, recorder: Any, setup: Setup) -
         if bare:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         elif setup.way == "user":
-            from autograder.sandbox.guest.uid import confine  # not in the sandbox of namespaces
+            from autograder.sandbox.guest.uid import confine  # absent from the namespaces' sandbox
 
             confine(receive(connection), connection, socket.socket(fileno=fds[1]))
         else:
@@ -93,7 +93,7 @@ def _become_shell(fds: Sequence[int], shell: Any, recorder: Any, setup: Setup) -
         if setup.files is not None:
             _work_beside(Path(setup.files), bare)
         if not bare:
-            refuse_links()  # `_work_beside` makes some
+            refuse_links()  # only now, since `_work_beside` makes some
         _serve(connection, shell, recorder)
     except (WireError, BrokenPipeError):
         pass
@@ -104,8 +104,8 @@ def _become_shell(fds: Sequence[int], shell: Any, recorder: Any, setup: Setup) -
 
 
 def _work_beside(folder: Path, bare: bool) -> None:
-    """Show the folder's files in the working directory, where modules are imported from too."""
-    if bare:  # outside the sandbox there is no working directory of one's own yet
+    """Link the folder's files into the working directory, and import modules from there too."""
+    if bare:  # outside the sandbox there is no private working directory yet
         os.chdir(tempfile.mkdtemp(dir=folder.parent))
     for path in sorted(folder.rglob("*")):
         here = path.relative_to(folder)
@@ -139,7 +139,7 @@ def _serve(connection: socket.socket, shell: Any, recorder: Any) -> None:
 
 
 def _place(path: Path, data: bytes) -> dict[str, Any]:
-    """Write one of the student's own files; the assignment's stay where names meet."""
+    """Write one of the student's files; on a name collision, the assignment's file wins."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError), path.open("xb") as file:
         file.write(data)
@@ -151,12 +151,12 @@ def _cell(request: dict[str, Any], shell: Any, recorder: Any) -> dict[str, Any]:
     try:
         with _time_limit():
             outcome = shell.run_cell(request["cell"], store_history=True)
-    except TimeLimit as late:  # it came when the cell had just ended, and the shell was at work
+    except TimeLimit as late:  # it arrived after the cell's end, inside the shell
         recorder.error(TimeLimit.__name__, str(late), [])
         return {"outputs": recorder.outputs()}
     error = outcome.error_before_exec or outcome.error_in_exec
     if error is not None and all(o["output_type"] != "error" for o in recorder.outputs()):
-        recorder.error(type(error).__name__, str(error), [])  # no failure goes by in silence
+        recorder.error(type(error).__name__, str(error), [])  # no failure may pass silently
     return {"outputs": recorder.outputs()}
 
 
@@ -181,9 +181,9 @@ def _probe(
 
 @contextlib.contextmanager
 def _time_limit() -> Iterator[None]:
-    """Let the grader, who has the clock, interrupt what runs in here, and nothing else.
+    """Let the grader, which keeps the clock, interrupt the code that runs in this block.
 
-    This is the first, kind limit: it stops honest loops and leaves the process alive.
+    This is the first, soft limit: it stops honest loops and leaves the process alive.
     """
     signal.signal(signal.SIGALRM, _raise_time_limit)
     try:

@@ -1,4 +1,4 @@
-"""An IPython shell without a kernel: runs cells and keeps what they show, within bounds."""
+"""Runs cells in an IPython shell without a kernel, and records their outputs within bounds."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from traitlets.config import Config
 
 __all__ = ["Recorder", "States", "make_shell"]
 
-MAX_TEXT = 20_000  # characters of one cell's text that are kept
-MAX_END = 2_000  # characters of the end of what was cut: a test says there what failed
+MAX_TEXT = 20_000  # characters recorded of one cell's text
+MAX_END = 2_000  # characters recorded of the end of a cut text, where tests report failures
 MAX_OUTPUTS = 200  # outputs of one cell
 MAX_DATA = 2**20  # bytes of one cell's figures and rich outputs
 
@@ -23,26 +23,26 @@ _CUT = f"\n[the output is cut after {MAX_TEXT:,} characters or {MAX_OUTPUTS} pie
 
 
 _LEFT_OUT = (
-    "[A figure or rich output of {:.1f} MB is left out here: those of one cell may take 1 MiB "
-    "together.]"
+    "[A figure or rich output of {:.1f} MB is left out here: those of one cell may take at most "
+    "1 MiB together.]"
 )
 
 
 class Recorder:
-    """Collects one cell's outputs in nbformat 4's form; a flood is cut, and says so."""
+    """Collects one cell's outputs in nbformat 4's form; a flood is cut, with a remark."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
         self._outputs: list[dict[str, Any]] = []
-        self._ends: dict[str, str] = {}  # of the streams, by name
-        self._cut: set[str] = set()  # the streams of which something is left out
+        self._ends: dict[str, str] = {}  # the ends of the streams, by name
+        self._cut: set[str] = set()  # the streams that were cut
         self._text_left = MAX_TEXT
         self._data_left = MAX_DATA
 
     def outputs(self) -> list[dict[str, Any]]:
-        """What was kept, and how each stream ended of which something is left out."""
+        """The recorded outputs, followed by the end of each stream that was cut."""
         ends = [
             {"output_type": "stream", "name": name, "text": f"{_CUT}{end}"}
             for name, end in self._ends.items()
@@ -51,7 +51,7 @@ class Recorder:
         return self._outputs + ends
 
     def write(self, name: str, text: str) -> None:
-        # Of the whole stream: what stands across the place of the cut is to be read as well.
+        # Kept of the whole stream, so that text across the cut can be read too.
         self._ends[name] = (self._ends.get(name, "") + text[-MAX_END:])[-MAX_END:]
         kept = text[: max(self._text_left, 0)]
         self._text_left -= len(text)
@@ -81,10 +81,10 @@ class Recorder:
         )
 
     def _add(self, output: dict[str, Any], *, always: bool = False) -> bool:
-        """Keep an output, or say that there is no room for it.
+        """Record an output if there is room; return whether it was recorded.
 
-        One that decides what a cell earns takes the last one's place if need be. The first error
-        stays: where it is the last that there is room for, nothing replaces it.
+        An output that decides the score replaces the last one if necessary. But an error in the
+        last place stays, since the first error decides.
         """
         if len(self._outputs) < MAX_OUTPUTS:
             self._outputs.append(output)
@@ -96,7 +96,7 @@ class Recorder:
 
 
 class _Stream:
-    """Stands in for sys.stdout or sys.stderr."""
+    """Replaces sys.stdout or sys.stderr."""
 
     encoding = "utf-8"
 
@@ -113,23 +113,23 @@ class _Stream:
             self.write(line)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, since nothing is buffered."""
 
     def isatty(self) -> bool:
         return False
 
     def fileno(self) -> int:
-        """What programs that a cell starts may write to; that leads nowhere."""
+        """Return a descriptor for programs that a cell starts; it leads nowhere."""
         return 1 if self._name == "stdout" else 2
 
 
 class _Shell(InteractiveShell):
-    """IPython's shell, with its outputs going to `recorder` and no window system to serve."""
+    """IPython's shell, with outputs going to `recorder` and no GUI event loop."""
 
     recorder = Recorder()
 
     def enable_gui(self, gui: str | None = None) -> None:
-        """Figures are shown inline; there is no event loop."""
+        """Do nothing: figures are shown inline, and there is no event loop."""
 
     def _showtraceback(self, etype: type, evalue: BaseException, stb: Any) -> None:
         lines = stb if isinstance(stb, list) else [str(stb)]
@@ -151,9 +151,9 @@ class _Hook(DisplayHook):
 
 
 class States:
-    """The names of a shell as they stood at some of its cells, each state by a name of its own.
+    """The values of a shell's names as they stood at some of its cells, as named states.
 
-    `names` are the shell's own: functions that its cells define look their globals up in there.
+    `names` are the shell's own, in which functions defined by its cells look up their globals.
     """
 
     def __init__(self, names: dict[str, Any]) -> None:
@@ -161,7 +161,7 @@ class States:
         self._states: dict[str, dict[str, Any]] = {}
 
     def keep(self, wanted: Mapping[str, Sequence[str]]) -> None:
-        """Add what these names are now to each state; a name that a state has stays as it is."""
+        """Add the names' current values to each state; names already in a state stay."""
         for state, names in wanted.items():
             kept = self._states.setdefault(state, {})
             for name in names:
@@ -170,9 +170,9 @@ class States:
 
     @contextmanager
     def at(self, state: str) -> Iterator[None]:
-        """Give the shell's names a state's values for a while; names that it has not kept stay.
+        """Give the shell a state's values for a while; names not in the state keep theirs.
 
-        What is bound meanwhile is part of the state from then on, and of no other.
+        Names bound meanwhile become part of this state, and of no other.
         """
         kept = self._states.setdefault(state, {})
         before = dict(self._names)
@@ -191,8 +191,8 @@ class States:
 def make_shell(*, draws: bool) -> tuple[InteractiveShell, Recorder]:
     """Return a shell for notebook cells and the recorder of its outputs.
 
-    Figures are shown inline. One that `draws` gets ready for that now, another when its first cell
-    imports matplotlib, which takes long. sys.stdout and sys.stderr are the recorder's from here on.
+    Figures are shown inline. With `draws` the shell prepares for that now, otherwise when a cell
+    first imports matplotlib, which takes long. sys.stdout and sys.stderr become the recorder's.
     """
     config = Config()
     config.HistoryManager.enabled = False  # no history file, and no thread that writes it
@@ -204,7 +204,7 @@ def make_shell(*, draws: bool) -> tuple[InteractiveShell, Recorder]:
     if draws:
         shell.run_line_magic("matplotlib", "inline")
     sys.stdout, sys.stderr = _Stream("stdout", recorder), _Stream("stderr", recorder)
-    shell.run_cell("1 + 1", store_history=True)  # the first cell is slow; let it be this one
+    shell.run_cell("1 + 1", store_history=True)  # the first cell is slow, so run one now
     shell.reset(new_session=True)
     recorder.clear()
     return shell, recorder

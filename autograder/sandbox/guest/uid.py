@@ -1,10 +1,10 @@
-"""Confines a process to a user id of its own, where the system refuses namespaces.
+"""Confines a process to a user id of its own, on systems that refuse namespaces.
 
-Linux only, as root, in a fork of the prepared process (`server`). The fork becomes the guard of
-one submission: it stays root, runs no line of the student's, and ends everything that belongs to
-the submission's user id once the grader says so, the grader dies, or the student's process ends.
-Its child gives up root for that user id, for good, and is the student's process.
-docs/threat_model.md tells what this way lacks beside namespaces.
+Linux only, as root, in a fork of the prepared process (`server`). The fork becomes the guard of one
+submission: it stays root, runs no student code, and ends everything that belongs to the
+submission's user id once the grader asks, the grader dies, or the student's process ends. Its child
+gives up root for that user id, for good, and becomes the student's process. docs/threat_model.md
+says how this way is weaker than namespaces.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from autograder.sandbox.guest.seccomp import Step, filter_system_calls, refuse_s
 
 __all__ = ["CLEAN", "PLACES", "confine", "processes_of"]
 
-CLEAN = b"clean"  # the guard's last word: nothing of the user is left
-PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")  # anybody may write there
+CLEAN = b"clean"  # the guard's last message: nothing of the user is left
+PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")  # writable by everyone
 
 _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE = 36, 4
-_TICK_MS = 200  # milliseconds between looks for orphans that have ended
+_TICK_MS = 200  # milliseconds between looks for ended orphans
 _END = 20.0  # seconds that ending all processes of a user may take
 
-# Refused beside what `seccomp` refuses: what the missing namespaces would have enclosed.
+# Refused in addition to `seccomp`: what the missing namespaces would have enclosed.
 REFUSED = {
     "connect": (42, 203),
     "bind": (49, 200),
@@ -55,16 +55,16 @@ _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 38  # ENOSYS
 
 
 def confine(limits: Mapping[str, Any], connection: socket.socket, leash: socket.socket) -> None:
-    """Return in a process of the user id `limits["user"]`, which has only `connection` open.
+    """Return in a process with the user id `limits["user"]` and only `connection` open.
 
-    The caller's process becomes its guard and never returns: it ends with `CLEAN` on `leash` when
-    the other end of that is shut down, or with a sentence about what it could not do. `limits` has
-    what `shut_in` takes, and `home`, a folder to be made and removed again. Nobody else may have
-    the user id or the one after it. Raises OSError where a layer cannot be had.
+    The calling process becomes its guard and never returns. It ends when the other end of `leash`
+    is shut down, and sends `CLEAN` on it, or a sentence on what it couldn't do. `limits` has what
+    `shut_in` takes, and `home`, a folder to create and remove again. The user id and the next one
+    must be unused. Raises OSError if a layer can't be set up.
     """
     user, home = int(limits["user"]), Path(limits["home"])
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what the student's process leaves behind comes here
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)  # orphans of the student's process come here
     home.mkdir(mode=0o700)
     os.chown(home, user, user)
     student = os.fork()
@@ -82,9 +82,9 @@ def confine(limits: Mapping[str, Any], connection: socket.socket, leash: socket.
 
 
 def _become(user: int, home: Path, limits: Mapping[str, Any]) -> None:
-    """Give up root for `user`. The order matters: each step takes what the next ones cannot."""
-    # Whoever leaves this process's children behind leaves them to it, so that their memory is
-    # counted with its own, as in a process namespace. The filter keeps that as it is.
+    """Give up root for `user`. The order matters: each step needs rights that later ones drop."""
+    # Orphans of this process's descendants come to it, so that their memory is counted with its
+    # own, as in a process namespace. The filter keeps this setting.
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     os.setsid()
     os.chdir(home)
@@ -95,8 +95,8 @@ def _become(user: int, home: Path, limits: Mapping[str, Any]) -> None:
     drop_bounding_set()
     os.setgroups([])
     os.setresgid(user, user, user)
-    # From here on the kernel shows this process's memory, and lets its peak be reset, to root
-    # alone (it is not "dumpable"); the filter keeps that, and a new program would show.
+    # From here on, only root can see this process's memory or reset its peak, since the process
+    # isn't "dumpable". The filter keeps that, and starting a new program would show.
     os.setresuid(user, user, user)
     give_up_capabilities()
     refuse_system_calls(gpu=limits["gpu"], ranks=False)
@@ -104,12 +104,12 @@ def _become(user: int, home: Path, limits: Mapping[str, Any]) -> None:
 
 
 def no_way_out(column: int, _architecture: int) -> Iterator[Step]:
-    """The steps of a filter that lets nobody out: no address, no name, no other program's view."""
+    """Yield a filter without ways out: no address, no name, no view of other programs."""
     yield _LOAD, 0, 0, _NUMBER
     for numbers in REFUSED.values():
         yield _EQUAL, 0, 1, numbers[column]
         yield _RETURN, 0, 0, _REFUSE
-    # A pair of sockets leads nowhere else, but for datagrams, which can be sent to any name.
+    # A pair of sockets leads nowhere else, except for datagrams, which can go to any name.
     yield _EQUAL, 0, 6, _SOCKETPAIR[column]
     yield _LOAD, 0, 0, _FIRST_ARGUMENT
     yield _EQUAL, 0, 3, _AF_UNIX
@@ -146,9 +146,9 @@ def _guard(student: int, user: int, home: Path, leash: socket.socket) -> None:
 
 
 def _kill_all(user: int) -> None:
-    """Kill all that has this user id, in one call that no fork slips through.
+    """Kill all processes with this user id, in one call that no fork escapes.
 
-    Who calls has that id only as the effective one: so it may kill them, and they cannot kill it.
+    The caller has that id only as its effective one, so it may kill them, but they can't kill it.
     """
     killer = os.fork()
     if killer == 0:
@@ -165,7 +165,7 @@ def _kill_all(user: int) -> None:
 
 
 def processes_of(user: int) -> list[int]:
-    """Return the processes that have this user id in any role, those that have ended left out."""
+    """Return the running processes that have this user id in any role."""
     found = []
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
@@ -188,7 +188,7 @@ def _reap() -> None:
 
 
 def _remove_files(user: int, home: Path) -> None:
-    """Remove what the user wrote. None of its processes is left to swap a folder for a link."""
+    """Remove the user's files. No process of the user is left to swap a folder for a link."""
     places = [place for place in PLACES if Path(place).is_dir()]
     rid = ["rm", "-rf", "--", str(home)]
     find = ["find", *places, "-xdev", "-user", str(user), "-prune"]

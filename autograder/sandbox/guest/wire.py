@@ -1,4 +1,4 @@
-"""Sends one message of plain data at a time over a stream socket, bounded in size."""
+"""Sends bounded messages of plain data over a stream socket."""
 
 from __future__ import annotations
 
@@ -21,26 +21,28 @@ __all__ = [
 ]
 
 MAX_MESSAGE = 16 * 2**20  # bytes of one message
-_MAX_CONTAINERS = 400_000  # lists and dicts in one: small ones take much memory, for few bytes
+_MAX_CONTAINERS = (
+    400_000  # lists and dicts in one message; small ones take much memory for few bytes
+)
 _LENGTH = struct.Struct(">Q")
 
 
 class WireError(ConnectionError):
-    """What the other side sends is no message."""
+    """The other side sent something that isn't a message."""
 
 
 class ConnectionClosed(WireError):
-    """The other side has gone."""
+    """The other side closed the connection."""
 
 
 class MessageTooLong(WireError):
-    """The other side announces more than is taken."""
+    """The other side announced a message that is too long."""
 
 
 def send(connection: socket.socket, message: Any, look: Callable[[], None] | None = None) -> None:
-    """Send plain data; PlainError where it is none, or would be over MAX_MESSAGE bytes.
+    """Send plain data. Raises PlainError if it isn't plain, or longer than MAX_MESSAGE bytes.
 
-    `look` is called as by `take`: who does not read is given time, until it raises to give up.
+    `look` is called as by `take`, while a slow reader is waited for, until it raises to give up.
     """
     data = serialization.encode(message)
     if len(data) > MAX_MESSAGE:
@@ -59,7 +61,7 @@ def send(connection: socket.socket, message: Any, look: Callable[[], None] | Non
 
 
 def receive(connection: socket.socket) -> Any:
-    """Return the next message; what `take` and `decode` raise."""
+    """Return the next message. Raises what `take` and `decode` raise."""
     return decode(take(connection))
 
 
@@ -68,11 +70,11 @@ def take(
     at_most: int = MAX_MESSAGE,
     look: Callable[[], None] | None = None,
 ) -> bytearray:
-    """Return the next message's bytes. A length over `at_most` is refused before any is read.
+    """Return the next message's bytes. A length over `at_most` is refused before reading on.
 
-    `look` is called after each piece that came and each time that the socket's timeout passed:
-    who sends a byte now and then is no faster than who sends none. It raises to give up. Raises
-    WireError, and without `look` TimeoutError where the socket's timeout passes.
+    `look` is called after each piece received and after each timeout of the socket, so that a
+    trickle of bytes gains no time; it raises to give up. Raises WireError, and without `look`
+    TimeoutError if the socket's timeout passes.
     """
     (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size, look))
     if length > at_most:
@@ -81,15 +83,15 @@ def take(
 
 
 def decode(data: bytes | bytearray) -> Any:
-    """Return the message that these bytes encode; WireError, which quotes none of them, else."""
-    end = data.find(b"\n")  # arrays' bytes, which are not read as JSON, come after it
+    """Return the message that these bytes encode. Raises WireError, without quoting them."""
+    end = data.find(b"\n")  # arrays' bytes come after it and aren't read as JSON
     end = len(data) if end < 0 else end
     if data.count(b"[", 0, end) + data.count(b"{", 0, end) > _MAX_CONTAINERS:
         raise WireError(f"a message of over {_MAX_CONTAINERS:,} lists and dicts")
     try:
         return serialization.decode(data)
     except serialization.PlainError:
-        raise WireError("a message that is no plain data") from None
+        raise WireError("a message that isn't plain data") from None
 
 
 def _exactly(connection: socket.socket, count: int, look: Callable[[], None] | None) -> bytearray:
@@ -99,7 +101,7 @@ def _exactly(connection: socket.socket, count: int, look: Callable[[], None] | N
         try:
             taken = connection.recv_into(left)
             if not taken:
-                raise ConnectionClosed("the other side has gone")
+                raise ConnectionClosed("the other side closed the connection")
             left = left[taken:]
         except TimeoutError:
             if look is None:

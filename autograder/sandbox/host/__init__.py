@@ -1,1 +1,1 @@
-"""The trusted side: it starts the guest, holds the clock and the limits, and believes nothing."""
+"""The trusted side: starts the guest, holds the clock and the limits, and believes nothing."""

@@ -1,4 +1,4 @@
-"""The ways to shut a submission in, behind one face: what a Sandbox needs of each."""
+"""The interface of the isolation backends: what a Sandbox needs of each."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ Fork = Callable[..., socket.socket]
 
 @dataclass(frozen=True)
 class Launch:
-    """How the prepared process is started, and where it finds an assignment's files."""
+    """How to start the prepared process."""
 
+    #: The command line.
     command: Sequence[str]
+    #: Its environment variables.
     environment: Mapping[str, str]
+    #: Where the process finds the assignment's files; None if there are none.
     files: str | None = None
 
 
 class Enclosure(Protocol):
-    """One submission's process, shut in, as seen from outside."""
+    """One submission's isolated process, seen from outside."""
 
     @property
     def connection(self) -> socket.socket:
@@ -36,53 +39,53 @@ class Enclosure(Protocol):
 
     @property
     def demands(self) -> Mapping[str, Any] | None:
-        """What the guest shuts the process in with; None if it doesn't."""
+        """The limits that the guest sets before any student code runs; None if it sets none."""
         ...
 
     def meet(self, pid: int, handle: int) -> memory.Watch:
-        """Return the watch over the process's memory, from now on. Comes before all that follows.
+        """Start watching the process's memory, and return the watch. Call this first.
 
         `handle` is a pidfd of the process.
         """
         ...
 
     def places(self) -> list[str]:
-        """Return the folders where the process may write, as they are seen from here."""
+        """Return the folders that the process can write to, as paths seen from here."""
         ...
 
     def is_same(self) -> bool:
-        """Tell whether the process still is the program that it was forked as."""
+        """Tell whether the process still runs the program that it was forked as."""
         ...
 
     def kill(self) -> None:
-        """Kill the process and everything that it started, without waiting for their end."""
+        """Kill the process and everything it started, without waiting for their end."""
         ...
 
     def leave(self) -> None:
-        """Do without a process that was not met; it ends by itself with nobody at the other end."""
+        """Abandon a process before `meet`; it ends by itself once its socket is closed."""
         ...
 
     def close(self) -> None:
-        """Let go of the process, which has ended; IsolationError if something of it stays."""
+        """Release the ended process. Raises IsolationError if something of it remains."""
         ...
 
 
 class Backend(Protocol):
-    """A way to shut submissions in. It holds no state: one may serve several sandboxes."""
+    """A way to isolate submissions. It holds no state, so one may serve several sandboxes."""
 
     @property
     def way(self) -> Literal["namespaces", "user", "nothing"]:
-        """How the guest shuts a fork in."""
+        """The isolation that the guest sets up in a fork."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on this way of running code, which every result has to bear."""
+        """Sentences on this way of running code, which every result must carry."""
         ...
 
     @property
     def ends_first(self) -> bool:
-        """Whether a submission's processes have to be gone before its answers are judged."""
+        """Whether a submission's processes must have ended before its answers are judged."""
         ...
 
     def launch(
@@ -93,17 +96,17 @@ class Backend(Protocol):
         scratch: Path,
         slot: int,
     ) -> Launch:
-        """Return how to start a Python with these arguments; makes what it sees in `scratch`.
+        """Return how to start Python with the arguments `program`; prepares files in `scratch`.
 
-        Raises IsolationError, with the remedy, where this way does not work.
+        Raises IsolationError, with the remedy, if this way doesn't work here.
         """
         ...
 
     def enclose(
         self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool, ranks: bool
     ) -> Enclosure:
-        """Return the enclosure of a submission to be; its process is being made.
+        """Return the enclosure of a new submission, while its process is still starting.
 
-        With `ranks` its processes may talk to each other, where the backend can keep that apart.
+        With `ranks`, its processes may talk to each other if the backend can isolate that.
         """
         ...

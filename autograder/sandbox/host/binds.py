@@ -1,4 +1,4 @@
-"""What the sandbox shows of this machine, as arguments of bubblewrap, and what it hides there."""
+"""Builds bubblewrap's arguments for what the sandbox shows of this machine and what it hides."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ __all__ = [
     "system_binds",
 ]
 
-GUEST = Path(__file__).parents[1] / "guest"  # all that runs inside, and nothing else
+GUEST = Path(__file__).parents[1] / "guest"  # the only part of the grader that runs inside
 GRADER = Path(__file__).parents[2]
-COURSE_INSIDE = "/course"  # where the course's own modules lie inside
-PACKAGES_INSIDE = "/course/packages"  # where the installed packages lie inside
-FILES = "/course/files"  # where an assignment's data files lie inside
+COURSE_INSIDE = "/course"  # the course's own modules, inside the sandbox
+PACKAGES_INSIDE = "/course/packages"  # the installed packages, inside
+FILES = "/course/files"  # an assignment's data files, inside
 
 
 def system_binds() -> Iterator[str]:
-    """Show /usr and what belongs to it, and this Python wherever it lies."""
+    """Show /usr and its companions, and this Python wherever it is installed."""
     yield from ("--ro-bind", "/usr", "/usr")
     yield from _masks(Path("/usr"), "/usr")
     for folder in map(Path, ("/bin", "/sbin", "/lib", "/lib32", "/lib64")):
@@ -51,9 +51,9 @@ def system_binds() -> Iterator[str]:
 
 
 def _masks(shown: Path, within: str) -> Iterator[str]:
-    """Lay emptiness over the course and the grader where they lie in a folder that is shown."""
+    """Hide the course and the grader behind empty folders if a shown folder contains them."""
     secrets = [GRADER]
-    root = COURSE.root  # of an installed grader the folder of packages
+    root = COURSE.root  # for an installed grader, the packages' folder
     if COURSE.solutions.is_dir():
         secrets.insert(0, root)
     for secret in secrets:
@@ -62,9 +62,9 @@ def _masks(shown: Path, within: str) -> Iterator[str]:
 
 
 def course_binds() -> Iterator[str]:
-    """Show the library, what runs inside, and the installed packages, at fixed places.
+    """Show the library, the guest's code and the installed packages at fixed places.
 
-    So it makes no difference where the course lies, and where that is does not show inside.
+    So the course's location makes no difference, and doesn't show inside.
     """
     library = Path(peakmem.__file__).parent
     guest = f"{COURSE_INSIDE}/autograder/sandbox/guest"
@@ -76,35 +76,35 @@ def course_binds() -> Iterator[str]:
 
 
 def installed_packages() -> Path:
-    """Return the folder that pip installs packages in: on Linux one, for pure and compiled ones."""
+    """Return the folder that pip installs into; on Linux, one for pure and compiled packages."""
     return Path(sysconfig.get_path("platlib")).resolve()
 
 
 def hiding_binds(hides: Sequence[str], scratch: Path) -> Iterator[str]:
-    """Lay a refusal over each module that holds the lab's answers, and over its compiled copies."""
+    """Replace each module that holds the lab's answers by a refusal, and hide compiled copies."""
     for name in hides:
         origin = _origin(name)
         if origin is None:
-            continue  # not installed, so not to be imported either
+            continue  # not installed, so it can't be imported either
         refusal = scratch / name
         refusal.mkdir()
-        refusal.chmod(0o755)  # another user reads it
+        refusal.chmod(0o755)  # readable by another user
         file = refusal / "__init__.py"
         file.write_text(f'raise ImportError("{name} holds answers of this lab")\n')
-        file.chmod(0o644)  # whatever the shell's umask says
-        if origin.name == file.name:  # a package: its modules go too, which load without it
+        file.chmod(0o644)  # regardless of the umask
+        if origin.name == file.name:  # a package: hide its modules too, which load without it
             yield from ("--ro-bind", str(refusal), _seen_inside(origin.parent))
             continue
         yield from ("--ro-bind", str(file), _seen_inside(origin))
         compiled = origin.with_name("__pycache__")
-        with contextlib.suppress(OSError):  # the grader may write there yet, where it can
+        with contextlib.suppress(OSError):  # the grader may still write there
             compiled.mkdir(exist_ok=True)
         if compiled.is_dir():
             yield from _emptiness(_seen_inside(compiled))
 
 
 def _emptiness(place: str) -> Iterator[str]:
-    """Lay an empty folder over a place, to which an ordinary user could write, were it not so."""
+    """Lay a read-only empty folder over a place, which ordinary users could otherwise write to."""
     yield from ("--perms", "0755", "--tmpfs", place, "--remount-ro", place)
 
 
@@ -124,7 +124,7 @@ def _seen_inside(path: Path) -> str:
 
 
 def _readable_parents(path: Path) -> Iterator[str]:
-    # bubblewrap makes missing parents readable by their owner only, which is not the student.
+    # bubblewrap would make missing parents readable by their owner only, who isn't the student.
     for parent in reversed(path.parents):
         if str(parent) != "/":
             yield from ("--perms", "0755", "--dir", str(parent))

@@ -1,14 +1,14 @@
-"""A bound on a student process's memory that the kernel enforces for one request.
+"""Enforces a memory budget on a student process for one request, through the kernel.
 
-The trusted side sets it from outside, by prlimit, before the request is sent, and lifts it after
-the reply. A call within its budget succeeds, and one beyond it is refused memory: that fact is the
-verdict. docs/decisions/memory_budgets.md compares this with what resident sizes tell.
+The trusted side sets the budget from outside with prlimit before the request, and lifts it after
+the reply. A call within its budget succeeds; a call beyond it is refused memory, and that refusal
+is the verdict. docs/decisions/memory_budgets.md compares this with measuring resident sizes.
 
-Two limits together count every byte once. RLIMIT_DATA counts private writable mappings, of all
-threads, whether touched or not; pages of files and code don't count. RLIMIT_AS counts all mappings,
-shared memory and windows into files in memory among them. While a budget is in force the process
-can start no thread or process, can open few files, pipes and sockets, and can write to no file
-unless the budget allows it. The filter of system calls refuses to raise any of these limits again.
+Two limits together count every byte once. RLIMIT_DATA counts the private writable mappings of all
+threads, touched or not; pages of files and code don't count. RLIMIT_AS counts all mappings,
+including shared memory and windows into files in memory. Under a budget the process can't start
+threads or processes, can open few files, pipes and sockets, and can't write to files unless the
+budget allows it. The system call filter keeps the process from raising these limits.
 """
 
 from __future__ import annotations
@@ -31,44 +31,43 @@ __all__ = ["HELD_BYTES", "Enforced", "Footprint", "footprint"]
 
 _Result = TypeVar("_Result")
 
-HELD_BYTES = 8 * 2**20  # what a notebook may hold before a measured call; honest ones hold under 6
-_LET_GO_BYTES = 2**20  # garbage of the notebook's that a call may collect
-_MOST_OPEN = 32  # files in a measured call: pipes and sockets hold bytes for whoever opens them
-_MORE_LEFT_OPEN = 12  # than a prepared process has, by a notebook before it
+HELD_BYTES = 8 * 2**20  # a notebook may hold this before a measured call; honest ones need under 6
+_LET_GO_BYTES = 2**20  # the notebook's garbage that a call may collect
+_MOST_OPEN = 32  # files in a measured call: pipes and sockets hold bytes for their owner
+_MORE_LEFT_OPEN = 12  # files that a notebook may leave open, beyond those of a prepared process
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """What a process maps: `data_bytes` as RLIMIT_DATA counts, `mapped_bytes` as RLIMIT_AS does.
+    """The memory that a process maps, and its open files."""
 
-    `own_bytes` are mappings that hold data of the process's making: anonymous, shared, or of files
-    that lie on none of the `devices` of the prepared process's libraries. `open_files` are how many
-    files, pipes and sockets it has open.
-    """
-
+    #: Bytes that RLIMIT_DATA counts.
     data_bytes: int
+    #: Bytes that RLIMIT_AS counts.
     mapped_bytes: int
+    #: Bytes of mappings that hold the process's own data: anonymous, shared, or of files that lie
+    #: on none of `devices`.
     own_bytes: int
+    #: The devices that hold the prepared process's libraries.
     devices: frozenset[str]
+    #: The number of open files, pipes and sockets.
     open_files: int
 
 
 def footprint(pid: int, devices: frozenset[str] | None = None) -> Footprint:
-    """Return what a process maps; without `devices`, all its files count as libraries.
+    """Return a process's footprint; without `devices`, all its files count as libraries.
 
-    Where its mappings can't be read, all but code counts as its own. Raises OSError if the process
-    is gone.
+    If its mappings can't be read, everything but code counts as its own. Raises OSError if the
+    process is gone.
     """
-    data_bytes, mapped_bytes = (
-        memory.status_bytes(pid, "VmData"),
-        memory.status_bytes(pid, "VmSize"),
-    )
+    data_bytes = memory.status_bytes(pid, "VmData")
+    mapped_bytes = memory.status_bytes(pid, "VmSize")
     open_files = len(_open_files(pid))
     try:
         maps = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
     except PermissionError:
-        # A process that gave up root shows its mappings to no grader without CAP_SYS_PTRACE, but
-        # how much of them is code.
+        # The mappings of a process that gave up root need CAP_SYS_PTRACE to be read, but the size
+        # of its code doesn't.
         own_bytes = mapped_bytes - memory.status_bytes(pid, "VmLib")
         return Footprint(data_bytes, mapped_bytes, own_bytes, frozenset(), open_files)
     seen = set()
@@ -92,10 +91,10 @@ def footprint(pid: int, devices: frozenset[str] | None = None) -> Footprint:
 
 
 def _file_bytes(pid: int, places: Sequence[str]) -> int:
-    """Return the lengths of all files of a process's user in `places`, or that it has open.
+    """The total length of all files of a process's user, in `places` or open in the process.
 
-    Holes count: a process that maps such a file can fill them. Raises OSError if a folder can't be
-    read. Other users' folders may go meanwhile.
+    Holes count, since a process that maps such a file can fill them. Raises OSError if a folder
+    can't be read; other users' folders may disappear meanwhile.
     """
     user, _ = memory.owner(pid)
     lengths = {
@@ -108,13 +107,13 @@ def _file_bytes(pid: int, places: Sequence[str]) -> int:
 
 def _statuses(pid: int, places: Sequence[str], user: int) -> Iterator[os.stat_result]:
     for descriptor in _open_files(pid):
-        # It may be closed in between, or the grader may lack CAP_SYS_PTRACE.
+        # It may be closed meanwhile, or the grader may lack CAP_SYS_PTRACE.
         with contextlib.suppress(FileNotFoundError, PermissionError):
             yield descriptor.stat()
     waiting = [(place, user) for place in places]
     while waiting:
         folder, owner = waiting.pop()
-        # Another user's folder may be gone by now; one of the process's has no business to be.
+        # Another user's folder may be gone by now; the process's own must not be.
         gone = () if owner == user else (FileNotFoundError,)
         with contextlib.suppress(*gone), os.scandir(folder) as entries:
             for entry in entries:
@@ -130,11 +129,11 @@ def _open_files(pid: int) -> list[Path]:
 
 
 class Enforced:
-    """A budget in force on process `pid`, whose mappings were `prepared` before any student code.
+    """A budget in force on process `pid`; `prepared` is its footprint before any student code.
 
-    `doubt` says why a call that stays within the budget proves nothing; it is empty if it does.
-    `places` are the folders where it may write, which the budget takes for memory unless it allows
-    files. With `has_ranks` it may have children, which the caller puts under budgets of their own.
+    `doubt` says why a call that stays within the budget proves nothing; empty if it does prove it.
+    `places` are the folders it can write to, which count as memory unless the budget allows files.
+    With `has_ranks` it may have children, which the caller puts under budgets of their own.
     """
 
     def __init__(
@@ -150,12 +149,12 @@ class Enforced:
         self._devices = prepared.devices
         self._before = footprint(pid, prepared.devices)
         self._limits = self._limit(budget)
-        # After the limits are set: what starts processes or makes files until then can't go on.
+        # Checked under the limits, since from here on no process or file can be added.
         alone = has_ranks or not memory.descendants(pid)
         self.doubt = self._doubt(prepared, () if budget.files else places) if alone else _CHILDREN
 
     def lift(self) -> None:
-        """Set the limits back, and doubt the call if it unmapped what was there before it.
+        """Restore the limits, and doubt the call if it unmapped memory held before it.
 
         Raises OSError if the process is gone.
         """
@@ -169,7 +168,7 @@ class Enforced:
         _as_owner(self._pid, lambda: _set(self._pid, self._limits))
 
     def _limit(self, budget: Budget) -> dict[int, tuple[int, int]]:
-        """Lower the soft limits, and return what they were."""
+        """Lower the soft limits, and return the previous ones."""
         lowered = {
             resource.RLIMIT_DATA: self._before.data_bytes + budget.bytes,
             resource.RLIMIT_AS: self._before.mapped_bytes + budget.bytes + budget.window_bytes,
@@ -181,7 +180,7 @@ class Enforced:
 
         def lower() -> dict[int, tuple[int, int]]:
             before = {kind: resource.prlimit(self._pid, kind) for kind in lowered}
-            # A notebook may hold so much that the budget would go beyond what it may have at all.
+            # A notebook may hold so much that the budget would exceed the hard limit.
             now = {
                 kind: (_at_most(hard, lowered[kind]), hard) for kind, (_, hard) in before.items()
             }
@@ -191,7 +190,7 @@ class Enforced:
         return _as_owner(self._pid, lower)
 
     def _doubt(self, prepared: Footprint, places: Sequence[str]) -> str:
-        # Private copies of a library's pages are data, and anonymous to nobody: hence both.
+        # Private copies of a library's pages are data but not anonymous, so both sizes count.
         held_bytes = max(
             self._before.own_bytes - prepared.own_bytes,
             self._before.data_bytes - prepared.data_bytes,
@@ -219,11 +218,11 @@ def _set(pid: int, limits: Mapping[int, tuple[int, int]]) -> None:
 
 
 def _as_owner(pid: int, call: Callable[[], _Result]) -> _Result:
-    """Make a call with the real user and group id of a process, if this process is root's.
+    """Call a function with the real user and group ids of a process, if this process is root's.
 
     The kernel lets a process set another's limits if their real ids are equal, or with a capability
-    that root lacks in most containers. Ids belong to threads, so the call is made in one of its
-    own: no process of that user may ever signal this one.
+    that root lacks in most containers. Ids belong to threads, so the call runs in a thread of its
+    own: processes of that user must never be able to signal this one.
     """
     if os.geteuid() != 0:
         return call()
@@ -234,20 +233,20 @@ def _as_owner(pid: int, call: Callable[[], _Result]) -> _Result:
         libc = ctypes.CDLL(None, use_errno=True)
         for number, own in ((number_of_group, group), (number_of_user, user)):
             if libc.syscall(number, own, -1, -1) != 0:
-                raise OSError(ctypes.get_errno(), f"the ids of process {pid} are not to be had")
+                raise OSError(ctypes.get_errno(), f"the ids of process {pid} can't be taken")
         return call()
 
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(impersonated).result()
 
 
-# Linux's numbers of setresuid and setresgid. The C library's functions would change all threads.
+# Linux's numbers of setresuid and setresgid. The C library's functions would affect all threads.
 _SET_REAL_IDS = {"x86_64": (117, 119), "aarch64": (147, 149)}
 
 _HELD = (
-    "Your notebook held {held:.0f} MiB of its own when this exercise's memory was measured; up to "
-    "{most:.0f} MiB are left out of account. Delete large tensors, arrays and files that other "
-    "cells leave behind. An instructor will look at this."
+    "Your notebook held {held:.0f} MiB of its own when this exercise's memory was measured; "
+    "{most:.0f} MiB are disregarded. Delete large tensors, arrays and files that other cells leave "
+    "behind. An instructor will look at this."
 )
 _OPEN = (
     "Your notebook had more than {most} files, pipes and sockets open when this exercise's memory "
@@ -262,6 +261,6 @@ _CHILDREN = (
     "hold memory for it. End them. An instructor will look at this."
 )
 _LET_GO = (
-    "Your code gave back memory that was there before it was measured, so the budget was not what "
-    "it seems. An instructor will look at this."
+    "Your code freed memory that was held before the measurement, so the budget was larger than "
+    "intended. An instructor will look at this."
 )

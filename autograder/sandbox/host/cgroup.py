@@ -1,11 +1,11 @@
-"""A control group around one submission: bounds the kernel's own memory too.
+"""Bounds a submission by a control group, including the kernel's memory for it.
 
-A submission's processes hold memory that no process maps: buffers of sockets and pipes, mappings,
-page tables. The filter of system calls refuses most of it, and a control group bounds the rest, if
-the grader may make one: below its own group, if that is delegated to the grader alone (version 2,
-`systemd-run --user --scope -p Delegate=yes autograder ...`), or as root below whatever group it is
-in (version 1). Without one, docs/threat_model.md says how much is left. File locks count in no
-group either, so the filter refuses them everywhere.
+A submission also holds memory that no process maps: socket and pipe buffers, mappings, page tables.
+The system call filter refuses most of it, and a control group bounds the rest if the grader may
+create one: below its own group if that is delegated to the grader alone (version 2,
+`systemd-run --user --scope -p Delegate=yes autograder ...`), or, as root, below any group (version
+1). docs/threat_model.md says how much is left without one. File locks count in no group, so the
+filter always refuses them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REMEDY = (
     "without `--user`"
 )
 
-_OWN = "autograder-itself"  # where the grader's processes go, since a parent may hold none
+_OWN = "autograder-itself"  # holds the grader's processes, since a parent may hold none
 _MADE = "autograder-{pid}-"
 _MIB = 2**20
 _TRIAL_BYTES = 64 * _MIB
@@ -33,7 +33,7 @@ _TRIAL_BYTES = 64 * _MIB
 
 @dataclass(frozen=True)
 class _Files:
-    """What the files of a version are called. `limits` may be missing but for the first."""
+    """The names of a version's files; all but `memory` may be missing on a machine."""
 
     memory: str
     swap: str
@@ -49,14 +49,16 @@ _FILES = {
 
 @dataclass(frozen=True)
 class Parent:
-    """A group below which the grader may make others."""
+    """A group below which the grader may create groups."""
 
+    #: Its folder.
     path: Path
+    #: The version of control groups, 1 or 2.
     version: int
 
 
 class Cgroup:
-    """A group of one submission's processes. Raises OSError where it cannot be had."""
+    """A control group for one submission's processes. Raises OSError if it can't be created."""
 
     _numbers = itertools.count()
 
@@ -69,23 +71,23 @@ class Cgroup:
             # Version 1 bounds memory and swap together.
             swap_bytes = 0 if parent.version == 2 else memory_bytes
             for name, value in ((self._files.swap, swap_bytes), (self._files.processes, processes)):
-                if (self._path / name).exists():  # the kernel may do without
+                if (self._path / name).exists():  # a kernel may lack the file
                     self._write(name, value)
         except BaseException:
             self.remove()
             raise
 
     def take_in(self, pid: int) -> None:
-        """Move a process here. What it forks belongs here too; what it held before does not."""
+        """Move a process into the group. Its later forks join it; its earlier memory doesn't."""
         self._write("cgroup.procs", pid)
 
     def ran_out(self) -> bool:
-        """Tell whether the kernel killed a process of this group for want of memory."""
+        """Tell whether the kernel killed a process of this group because memory ran out."""
         words = (self._path / self._files.events).read_text().split()
         return dict(zip(words[::2], words[1::2], strict=False)).get("oom_kill", "0") != "0"
 
     def remove(self) -> None:
-        """Remove the group, if all of its processes are gone; `parent` looks for others later."""
+        """Remove the group if all its processes are gone; otherwise `parent` sweeps it up later."""
         with contextlib.suppress(OSError):
             self._path.rmdir()
 
@@ -94,9 +96,9 @@ class Cgroup:
 
 
 def enclosed(pid: int, memory_bytes: int, processes: int) -> Cgroup | None:
-    """Return a new group with a process in it, or None if this machine lets the grader make none.
+    """Return a new group that holds a process; None if the grader can't create groups here.
 
-    `memory_bytes` are what it may use from now on. Raises OSError if the process is gone.
+    `memory_bytes` bounds what it uses from now on. Raises OSError if the process is gone.
     """
     place = parent()
     if place is None:
@@ -111,10 +113,10 @@ def enclosed(pid: int, memory_bytes: int, processes: int) -> Cgroup | None:
 
 
 def claim() -> None:
-    """Get this process's group ready for others below it, if it is this process's alone.
+    """Prepare this process's group to hold other groups, if no other process is in it.
 
-    In version 2 a group with others that have limits holds no process of its own, so this one moves
-    into one below. To be called before any process is started.
+    In version 2 a group whose children have limits can't hold processes, so this process moves into
+    a child group. Call this before starting any process.
     """
     with contextlib.suppress(OSError):
         own = _own_group(2)
@@ -129,7 +131,7 @@ def claim() -> None:
 
 @functools.cache
 def parent() -> Parent | None:
-    """Return where groups for submissions can be made on this machine, or None if they can't."""
+    """Return where groups for submissions can be created on this machine; None if nowhere."""
     if not Path("/proc/self/cgroup").exists():
         return None  # no Linux, or a kernel without groups
     for candidate in _candidates():
@@ -148,7 +150,7 @@ def _candidates() -> Iterator[Parent]:
     if own is not None and own.name == _OWN:
         with contextlib.suppress(OSError):
             (own.parent / "cgroup.subtree_control").write_text("+memory")
-            with contextlib.suppress(OSError):  # how many processes there are is bounded without
+            with contextlib.suppress(OSError):  # RLIMIT_NPROC bounds processes without it
                 (own.parent / "cgroup.subtree_control").write_text("+pids")
             yield Parent(own.parent, 2)
     legacy = _own_group(1)
@@ -157,7 +159,7 @@ def _candidates() -> Iterator[Parent]:
 
 
 def _own_group(version: int) -> Path | None:
-    """The folder of this process's group: of the only hierarchy of version 2, or of memory's."""
+    """This process's group: in version 2's only hierarchy, or in version 1's for memory."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "" if version == 2 else "memory" in controllers.split(","):
@@ -175,7 +177,7 @@ def _own_group(version: int) -> Path | None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what graders left that were killed. A group that still has processes stays."""
+    """Remove groups that killed graders left behind. A group with processes stays."""
     for left in folder.glob(_MADE.format(pid="*") + "*"):
         if not Path("/proc", left.name.split("-")[1]).exists():
             with contextlib.suppress(OSError):

@@ -1,9 +1,8 @@
-"""Charges a student's processes for their time, to which a busy machine adds nothing.
+"""Charges a student's processes for their time, unaffected by how busy the machine is.
 
-By the clock on the wall an answer takes as long as the machine lets it. So what is charged is the
-time in which the processes computed or slept, and the grader's own computing on what they send.
-Waiting for a processor or a disk is not charged. A request that the machine keeps waiting for too
-long is given up as well, but as one that nobody can judge.
+Wall time depends on the machine's load. So the charge is the time in which the processes computed
+or slept, and the grader's computing on their messages. Waiting for a processor or a disk is free. A
+request that the machine delays for too long is abandoned too, but as one that can't be judged.
 """
 
 from __future__ import annotations
@@ -20,35 +19,35 @@ from autograder.base.limits import Allowance, MachineBusy, ProcessLost
 
 __all__ = ["GRACE", "Processes", "Stopwatch", "Turn", "grader", "look_at"]
 
-GRACE = 2.0  # seconds between the kind time limit, an exception inside, and the kill from out here
-_PATIENCE = 10  # seconds by the clock for each that a request may be charged
+GRACE = 2.0  # seconds from the soft time limit (an exception inside) to the kill from outside
+_PATIENCE = 10  # wall seconds for each second that a request may be charged
 _TICK = 0.05  # seconds between looks at the processes
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 _NANOSECONDS = 1e9
-_TELLS = Path("/proc/self/schedstat").exists()  # whether the kernel tells who had to wait
+_TELLS = Path("/proc/self/schedstat").exists()  # whether the kernel reports time spent waiting
 
 
 @dataclass(frozen=True)
 class Processes:
-    """What a look at a process and all its descendants shows.
+    """The state of a process and all its descendants at one moment."""
 
-    `computed` is by process: CPU seconds of its own, threads that have ended included. `reaped` are
-    those of the children that have been waited for. `waited` is by thread: seconds in which it
-    wanted a processor and had none; None if the kernel does not tell. `asleep` says whether every
-    thread sleeps of its own accord; `on_disk`, whether one waits for a disk.
-    """
-
+    #: CPU seconds by process, ended threads included.
     computed: Mapping[int, float] = field(default_factory=dict)
+    #: CPU seconds of children that have been waited for.
     reaped: float = 0.0
+    #: Seconds by thread in which it was ready to run but had no processor; None if the kernel
+    #: doesn't report them.
     waited: Mapping[int, float] | None = field(default_factory=dict)
+    #: Whether every thread sleeps voluntarily.
     asleep: bool = True
+    #: Whether a thread waits for a disk.
     on_disk: bool = False
 
 
 def look_at(pid: int) -> Processes:
-    """Return what the kernel tells of the process `pid` and its descendants; empty if it is gone.
+    """Return the state of the process `pid` and its descendants; empty if it is gone.
 
-    A system without /proc/PID/schedstat (CONFIG_SCHED_INFO) does not tell who waited.
+    Without /proc/PID/schedstat (CONFIG_SCHED_INFO) the system doesn't report waiting times.
     """
     computed: dict[int, float] = {}
     waited: dict[int, float] = {}
@@ -73,16 +72,16 @@ def look_at(pid: int) -> Processes:
 
 
 def grader() -> tuple[float, float]:
-    """Return for how many seconds this thread has computed, and has waited for a processor."""
+    """Return this thread's CPU seconds and the seconds it waited for a processor."""
     return time.thread_time(), _waited("/proc/thread-self") if _TELLS else 0.0
 
 
 class Stopwatch:
-    """Measures the charged seconds of one process and its descendants, from its making on.
+    """Measures the seconds charged to a process and its descendants since its creation.
 
-    `charged` is the greater of the CPU seconds of all processes and of the grader, and the seconds
-    by the clock less those in which any of them had to wait for the machine. `at_our_cost` is added
-    to by the caller: CPU seconds of the grader that are not charged.
+    `charged` is the greater of two sums: the CPU seconds of all processes and of the grader, and
+    the wall time less the time in which any of them waited for the machine. The caller adds to
+    `at_our_cost` the grader's CPU seconds that aren't charged.
     """
 
     def __init__(
@@ -100,11 +99,11 @@ class Stopwatch:
 
     @property
     def by_the_clock(self) -> float:
-        """Seconds since the making, whatever the machine did meanwhile."""
+        """Wall seconds since the creation."""
         return self._now() - self._begun
 
     def read(self) -> float:
-        """Return the charged seconds up to now."""
+        """Return the seconds charged so far."""
         before, after = self._seen, self._look(self._pid)
         now, (computed, waited) = self._now(), self._grader()
         elapsed = now - self._seen_at
@@ -116,7 +115,7 @@ class Stopwatch:
             self._excused += _risen(before.waited, after.waited)
         computed += self._computed - self._grader_begun[0] - self.at_our_cost
         waited += self._excused - self._grader_begun[1]
-        # Of a thread that wants a processor nobody tells how long it has waited by now.
+        # The kernel doesn't report how long a thread that is waiting now has waited.
         not_waited = now - self._begun - waited if after.asleep else 0.0
         self.charged = max(self.charged, computed, not_waited)
         return self.charged
@@ -125,8 +124,8 @@ class Stopwatch:
 class Turn:
     """The time of one request, of which `seconds` may be charged; `left` is the submission's.
 
-    When they are used up the process gets SIGALRM, of which `inside` makes an exception. One that
-    does not heed it is lost. `handle` is the process's file descriptor, as of `os.pidfd_open`.
+    When they are used up, the process gets SIGALRM, which the guest turns into an exception. A
+    process that ignores it is lost. `handle` is a pidfd of the process.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class Turn:
         self._told = False
 
     def look(self) -> None:
-        """Look at the clock, not more often than need be; ProcessLost if the time is over."""
+        """Check the clock, at most once a tick. Raises ProcessLost if the time is over."""
         waited = self._watch.by_the_clock
         if waited < self._next:
             return
@@ -164,7 +163,7 @@ class Turn:
 
     @contextmanager
     def at_our_cost(self) -> Iterator[None]:
-        """Charge nothing for the grader's computing in this block: for how often it looks."""
+        """Don't charge the grader's computing in this block; it varies with how often it looks."""
         begun = time.thread_time()
         try:
             yield
@@ -172,8 +171,8 @@ class Turn:
             self._watch.at_our_cost += time.thread_time() - begun
 
     def end(self) -> None:
-        """Charge what the last look did not."""
-        if self._next == _TICK:  # there was none: a request so short is not worth a look
+        """Charge the time since the last look."""
+        if self._next == _TICK:  # no look was taken: the request was too short
             self._left.use(min(self._watch.by_the_clock, _TICK))
         else:
             self._charge()
@@ -184,11 +183,11 @@ class Turn:
 
 
 def _computed_between(before: Processes, after: Processes) -> float:
-    """CPU seconds between two looks.
+    """CPU seconds between two states, as the better of two lower bounds.
 
-    By process, what a child computed after the first look is missing if it has ended. Summed up,
-    it is there once its parent has waited for it, but a child that nobody waits for takes its
-    seconds away. So each is a lower bound.
+    Compared by process, the CPU time of a child that ended meanwhile is missing. Compared in total,
+    it is there once the parent has waited for the child, but a child that isn't waited for takes
+    its earlier seconds away.
     """
     total = sum(after.computed.values()) + after.reaped
     total -= sum(before.computed.values()) + before.reaped
@@ -204,7 +203,7 @@ def _waited(home: str) -> float:
 
 
 def _stat(home: str) -> list[str]:
-    """The fields of a stat file from the third on; proc(5) counts them from 1."""
+    """The fields of a stat file from the third on (proc(5) counts them from 1)."""
     return _text(f"{home}/stat").rpartition(")")[2].split()
 
 

@@ -1,7 +1,7 @@
-"""Requests to a student's process and its replies, within bounds of time, memory and length.
+"""Exchanges requests and replies with a student's process, within bounds of time, memory and size.
 
-This side holds the clock, watches the memory and reads plain data off one socket. It believes
-nothing else.
+This side holds the clock, watches the memory, and reads only plain data from one socket. It
+believes nothing else.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ __all__ = ["Conversation", "Replies", "named_process"]
 
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 _TICK = 0.05  # seconds between looks at the memory
-_START = 120.0  # seconds that shutting itself in may take
-_MAX_ASKED = 100_000  # questions of one probe
+_START = 120.0  # seconds in which the process must have isolated itself
+_MAX_ASKED = 100_000  # questions from one probe
 
 
 def named_process(connection: socket.socket) -> int:
-    """Return the process id of the first message's sender, which the kernel vouches for.
+    """Return the process id of the first message's sender, as certified by the kernel.
 
-    Raises IsolationError if that message says that the process could not be shut in.
+    Raises IsolationError if the message says that the process couldn't isolate itself.
     """
     connection.settimeout(_START)
     _, ancillary, _, _ = connection.recvmsg(
@@ -51,15 +51,15 @@ def named_process(connection: socket.socket) -> int:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
     first = receive(connection)
     if "ready" not in first:
-        raise IsolationError(f"a student's process could not be shut in: {first.get('fault')}")
+        raise IsolationError(f"a student's process couldn't be isolated: {first.get('fault')}")
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
             return int(_CREDENTIALS.unpack(data[: _CREDENTIALS.size])[0])
-    raise IsolationError("the system did not name the student's process")
+    raise IsolationError("the system didn't report the student's process id")
 
 
 class Replies:
-    """Answers a probe's questions, as the task says, and keeps them in `asked`."""
+    """Answers a probe's questions as the task defines, and records them in `asked`."""
 
     def __init__(self, ask: Ask | None) -> None:
         self._ask = ask
@@ -70,14 +70,14 @@ class Replies:
             raise ProcessLost(_NOT_TO_ASK)
         try:
             reply = self._ask(question)
-        except Exception:  # a question of a form that no honest probe has
+        except Exception:  # no honest probe asks a question of this form
             raise ProcessLost(_NOT_TO_ASK) from None
         self.asked.append((question, reply))
         return reply
 
 
 class Conversation:
-    """One process's side of the socket, what it may use, and why it was given up, if it was.
+    """One process's end of the socket, its allowance, and why it was abandoned, if it was.
 
     `handle` is a pidfd of the process; `kill` ends it and everything that it started.
     """
@@ -85,6 +85,7 @@ class Conversation:
     def __init__(
         self,
         connection: socket.socket,
+        *,
         pid: int,
         handle: int,
         limits: Limits,
@@ -103,7 +104,7 @@ class Conversation:
         self.left = Allowance(limits)
 
     def give_up(self, reason: str | ProcessLost) -> ProcessLost:
-        """Kill the process, and return the error that every further request ends in."""
+        """Kill the process, and return the error that every further request raises."""
         self.lost = ProcessLost(reason) if isinstance(reason, str) else reason
         self._kill()
         return self.lost
@@ -111,13 +112,13 @@ class Conversation:
     def request(
         self, request: dict[str, Any], seconds: float, replies: Replies | None = None
     ) -> dict[str, Any]:
-        """Return the reply to a request; ProcessLost if there is none that can be taken.
+        """Return the reply to a request. Raises ProcessLost if there is no acceptable reply.
 
-        `replies` answer what is asked meanwhile. Only a request with them counts as an answer.
+        `replies` answers questions meanwhile. Only a request with `replies` counts as an answer.
         """
         if self.lost is not None:
             raise self.lost
-        number = secrets.randbits(62)  # which nobody can reply to in advance
+        number = secrets.randbits(62)  # so that no reply can be sent in advance
         turn = Turn(self._pid, self._handle, seconds, self.left)
         answer_bytes = self.left.answer_bytes
 
@@ -130,7 +131,7 @@ class Conversation:
             while True:
                 reply = self._take(look, answers=replies is not None)
                 if not isinstance(reply, dict) or not _is_same(reply.get("id"), number):
-                    raise ProcessLost("Your code's process sent something that is not an answer.")
+                    raise ProcessLost("Your code's process sent something that isn't an answer.")
                 if "ask" not in reply:
                     turn.end()
                     return reply
@@ -144,21 +145,21 @@ class Conversation:
             raise self.give_up(self._too_much_memory() if ran_out else _ENDED) from None
         except MessageTooLong as error:
             if replies is None:
-                raise self.give_up(f"What your code shows could not be taken: {error}.") from None
+                raise self.give_up(f"What your code shows couldn't be accepted: {error}.") from None
             self.left.answer_bytes = answer_bytes
-            replies.asked.clear()  # for nothing of it is kept
+            replies.asked.clear()  # the whole answer is dropped
             raise self.give_up(
-                f"Your code's answer could not be taken: {error}, since {_ALL_ANSWERS}."
+                f"Your code's answer couldn't be accepted: {error}, since {_ALL_ANSWERS}."
             ) from None
         except (WireError, PlainError, TimeoutError) as error:
-            raise self.give_up(f"Your code's answer could not be taken: {error}.") from None
+            raise self.give_up(f"Your code's answer couldn't be accepted: {error}.") from None
 
     def _send(self, message: dict[str, Any], look: Callable[[], None]) -> None:
         self._connection.settimeout(_TICK)
         send(self._connection, message, look)
 
     def _take(self, look: Callable[[], None], *, answers: bool) -> Any:
-        """Receive one message. What a process may send in all is bounded: this side keeps it."""
+        """Receive one message. The total is bounded, because this side stores it."""
         left = self.left
         most = min(MAX_MESSAGE, left.sent_bytes, *([left.answer_bytes] if answers else []))
         data = take(self._connection, most, look)
@@ -167,9 +168,9 @@ class Conversation:
         return decode(data)
 
     def _look(self, turn: Turn) -> None:
-        """Look at the clock and, not more often than need be, at the memory.
+        """Check the clock and, at most once a tick, the memory.
 
-        This is done while the process says nothing, and as often while it talks without end.
+        Called while the process is silent, and as often while it keeps talking.
         """
         turn.look()
         if (spent := self.left.spent()) is not None:
@@ -187,10 +188,10 @@ class Conversation:
 
 
 def _is_same(sent: Any, expected: int | str) -> bool:
-    """Whether what was sent is this very value. An array compares, but has no truth value."""
+    """Whether the sent value is exactly this one. An array would compare without a truth value."""
     return type(sent) is type(expected) and bool(sent == expected)
 
 
 _ENDED = "Your code ended its own process (os._exit, a crash, or no memory left)."
 _ALL_ANSWERS = f"all answers of a notebook may take {ANSWER_BYTES / 2**20:g} MiB together"
-_NOT_TO_ASK = "Your code's process asked what it had no business to ask."
+_NOT_TO_ASK = "Your code's process asked a question that this exercise doesn't allow."

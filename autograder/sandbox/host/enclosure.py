@@ -1,4 +1,4 @@
-"""A submission's process without a user id of its own: killed, it takes all its others with it."""
+"""Encloses a submission's process whose death kills all its others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ProcessEnclosure", "demands"]
 
 
 class ProcessEnclosure:
-    """A process that takes all others of its submission with it when it is killed."""
+    """A process whose death ends all other processes of its submission."""
 
     def __init__(
         self, connection: socket.socket, limits: Limits, demands: Mapping[str, Any] | None

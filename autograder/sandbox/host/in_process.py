@@ -1,7 +1,7 @@
-"""The one primitive of grading: a student's notebook answers probes, and no more.
+"""Defines what grading needs of a student: a notebook that answers probes.
 
-`LocalStudent` answers in this process: for tests, and for stock `nbgrader autograde`, which runs
-in the student's kernel anyway. `autograder.sandbox.host.student` has the one that is safe to run.
+`LocalStudent` answers in this process: for tests, and for stock `nbgrader autograde`, which runs in
+the student's kernel anyway. `autograder.sandbox.host.student` has the safe implementation.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Ask = Callable[[Any], Any]
 
 
 class Student(Protocol):
-    """What grading needs of a student: answers to probes."""
+    """The interface to a student's notebook: it answers probes."""
 
     def run(self, probe: str, inputs: Mapping[str, Any], ask: Ask | None = None) -> Answer:
-        """Run the probe (`module:function`) on plain inputs and return what came back."""
+        """Run the probe (`module:function`) on plain inputs, and return its answer."""
         ...
 
 
 class LocalStudent:
-    """A student whose names live in this process. It isolates nothing and limits nothing."""
+    """A student whose names live in this process. It provides no isolation and no limits."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = names
@@ -37,7 +37,7 @@ class LocalStudent:
 
         def record(question: Any) -> Any:
             if is_mark(question):
-                return None  # nobody looks at ranks from outside here
+                return None  # nothing watches ranks from outside here
             if ask is None:
                 raise LookupError(f"this task answers no questions, but was asked {question!r}")
             reply = ask(question)
@@ -45,11 +45,11 @@ class LocalStudent:
             return reply
 
         try:
-            # Through the encoding and back, so that both ways to run a task see the same values.
+            # Encoded and decoded, so that both ways to run a task see the same values.
             arguments = serialization.decode(serialization.encode(dict(inputs)))
             value = serialization.decode(
                 serialization.encode(call_probe(probe, self._names, arguments, record))
             )
-        except (Exception, SystemExit) as error:  # sys.exit() in a solution ends no grading
+        except (Exception, SystemExit) as error:  # sys.exit() must not end the grading
             return Answer(raised=describe(error), asked=tuple(asked))
         return Answer(value=value, asked=tuple(asked))

@@ -1,4 +1,4 @@
-"""The command that starts the sandbox, and whether this machine can run it."""
+"""Builds the command that starts the sandbox, and tells whether this machine can run it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ __all__ = [
     "plain_command",
 ]
 
-_FIRST_USER = 61_000  # as root, sandboxes run as this user id and those after it
-_START = 60.0  # seconds that trying the chain may take
+_FIRST_USER = 61_000  # as root, sandboxes run with this user id and the following ones
+_START = 60.0  # seconds that the trial of the whole chain may take
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-_OPTIONS = ("-s", "-P")  # of Python: nothing of the user's own, nothing of the working directory
+_OPTIONS = ("-s", "-P")  # of Python: ignore the user's packages and the working directory
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "HOME": "/tmp/home",
@@ -52,7 +52,7 @@ class IsolationError(AutograderError, RuntimeError):
     """A layer of isolation is missing; the message says which, and how to get it."""
 
 
-# The chain of the sandbox around a program that does nothing: a fork shuts itself in and says so.
+# The sandbox's whole chain around an empty program: a fork isolates itself and reports.
 _TRIAL = """
 import os, sys
 from autograder.sandbox.guest.namespaces import shut_in
@@ -76,32 +76,32 @@ def command(
 ) -> tuple[list[str], dict[str, str]]:
     """Return the command line and the environment of a Python in the sandbox.
 
-    `program` are Python's arguments; `scratch` is a folder of the caller's for files that are shown
-    inside, empty but for what `lay_out` put there.
+    `program` is Python's arguments. `scratch` is a caller's folder for files that are shown inside,
+    empty except for what `lay_out` put there.
     """
     prefix = Path(sys.base_prefix).resolve()
     if prefix.is_relative_to("/tmp"):
         raise IsolationError(
-            f"Python lies in {prefix}, and the sandbox has a /tmp of its own. Install Python "
-            "elsewhere; a virtual environment may lie anywhere."
+            f"Python is installed in {prefix}, but the sandbox has a /tmp of its own. Install "
+            "Python elsewhere; a virtual environment may be anywhere."
         )
     binds = [*system_binds(), *course_binds(), *hiding_binds(hides, scratch)]
     if (scratch / "files").is_dir():
         binds += ["--ro-bind", str(scratch / "files"), FILES]
     environment = {**_ENVIRONMENT, "PYTHONPATH": f"{COURSE_INSIDE}:{PACKAGES_INSIDE}"}
-    # The virtual environment's own Python is a link; what it links to needs no such folder.
+    # The virtual environment's Python is a link, and its target needs no such folder.
     inside = [os.path.realpath(sys.executable), *_OPTIONS, *program]
     inner = [
         *("bwrap", "--unshare-all", "--unshare-user", "--die-with-parent"),
         *("--proc", "/proc", "--dev", "/dev", *_gpu_devices(), "--tmpfs", "/tmp"),
-        # The folders around all that is bound lie in memory, and would belong to an ordinary user:
-        # what one student left there, a module in Python's path for one, the next would find.
+        # The folders that hold the binds lie in memory and would be writable by an ordinary user.
+        # A file left there, such as a module on Python's path, would reach the next student.
         *("--remount-ro", "/", "--chdir", "/tmp"),
     ]
     if os.getuid() != 0:
         return [inner[0], *binds, *inner[1:], *inside], environment
-    # Root prepares the binds, which may lie in folders that nobody else can read, and is then
-    # given up: the kernel counts no processes of root, and root in a sandbox is still root.
+    # Root prepares the binds, which may lie in folders that only root can read, and is then
+    # dropped: the kernel doesn't count root's processes, and root in a sandbox is still root.
     user = str(_FIRST_USER + slot)
     outer = [
         *("bwrap", *binds, "--bind", "/proc", "/proc", "--dev", "/dev", *_gpu_devices()),
@@ -116,16 +116,16 @@ def command(
 
 
 def plain_command(program: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return what `command` does, for a Python that sees all of this machine."""
+    """Return the command and the environment of a Python that sees all of this machine."""
     library = str(Path(peakmem.__file__).parent.parent)
     environment = {**_ENVIRONMENT, "PYTHONPATH": f"{GRADER.parent}:{library}"}
     return [sys.executable, *_OPTIONS, *program], environment
 
 
 def lay_out(files: Mapping[str, Path], scratch: Path) -> Path:
-    """Copy an assignment's files below `scratch`; return their folder, which the sandbox binds.
+    """Copy an assignment's files into a folder of `scratch`, which the sandbox binds; return it.
 
-    Copies, since the user that the sandbox runs as may not read the instructor's.
+    They are copied because the sandbox's user may not be able to read the instructor's files.
     """
     folder = scratch / "files"
     folder.mkdir()
@@ -140,13 +140,13 @@ def lay_out(files: Mapping[str, Path], scratch: Path) -> Path:
 
 
 def missing_layers() -> list[str]:
-    """Return a sentence for each layer of isolation that this machine lacks; none is well."""
+    """Return a sentence for each layer of isolation that this machine lacks; empty if complete."""
     if sys.platform != "linux":
         return [
             "Grading safely needs Linux namespaces. Grade in a Linux virtual machine, or under "
             "WSL 2 on Windows."
         ]
-    from autograder.sandbox.host.ulimits import too_low  # Linux's too
+    from autograder.sandbox.host.ulimits import too_low  # runs on Linux only
 
     missing = [*too_low(), *_unreadable()]
     missing += [
@@ -158,13 +158,13 @@ def missing_layers() -> list[str]:
 
 
 def _unreadable() -> list[str]:
-    """A sentence for each place that only root reads, while root's submissions are another user."""
+    """A sentence for each place that only root can read, since submissions run as another user."""
     if os.getuid() != 0:
         return []
     library = Path(peakmem.__file__)
     shown = (library.parent, library, Path(__file__), installed_packages(), Path(os.__file__))
     return [
-        f"{place} can be read by its owner only, and submissions run as another user: "
+        f"{place} is readable only by its owner, but submissions run as another user: "
         f"`chmod -R go+rX {place if place.is_dir() else place.parent}`."
         for place in shown
         if not place.stat().st_mode & stat.S_IROTH
@@ -172,7 +172,7 @@ def _unreadable() -> list[str]:
 
 
 def _refused_layers() -> list[str]:
-    """Try the whole chain on a program that does nothing, as grading would run it."""
+    """Try the whole chain on an empty program, as grading would run it."""
     ours, theirs = socket.socketpair()
     with tempfile.TemporaryDirectory(prefix="autograder-") as scratch, ours:
         with theirs:
@@ -196,7 +196,7 @@ def _refused_layers() -> list[str]:
     _, errors = trial.communicate()
     if said == "in":
         return []
-    why = said or errors.strip()[-500:] or "it ended without a word"
+    why = said or errors.strip()[-500:] or "it ended without a message"
     return [
         f"The sandbox does not work here: {why}. "
         "In a container, start it with --privileged; where the system forbids user "

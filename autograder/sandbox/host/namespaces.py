@@ -1,4 +1,4 @@
-"""The first way to shut submissions in: bubblewrap, and namespaces of their own."""
+"""Isolates submissions with bubblewrap, each in namespaces of its own."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["Namespaces"]
 
 @dataclass(frozen=True)
 class Namespaces:
-    """Each submission sees a file system, processes and a network of its own, and no other."""
+    """Each submission has its own file system, processes and network, and sees no others."""
 
     way: Literal["namespaces"] = "namespaces"
     notes: tuple[str, ...] = ()
-    #: process 1 of a namespace takes all others in it along, so their end need not be awaited
+    #: Killing process 1 of a namespace kills all others in it, so there is no need to wait for it.
     ends_first: bool = False
 
     def launch(

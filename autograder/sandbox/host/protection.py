@@ -1,4 +1,4 @@
-"""Which of the kernel's bounds hold on this machine, for `autograder doctor`."""
+"""Reports which kernel bounds hold on this machine, for `autograder doctor`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ __all__ = ["Protection", "protection"]
 
 @dataclass(frozen=True)
 class Protection:
-    """What bounds the kernel's own memory, and whether memory budgets hold."""
+    """The kernel bounds that hold on this machine."""
 
-    #: "cgroup" or "filter"
+    #: What bounds the kernel's own memory: "cgroup" or "filter".
     kernel_memory: str
+    #: Whether the kernel enforces memory budgets.
     budgets_hold: bool
 
     @property
     def lines(self) -> list[str]:
-        """A sentence for each bound; the remedy with it if there is a better one."""
+        """A sentence for each bound, with the remedy if there is a better bound."""
         return [_KERNEL_MEMORY[self.kernel_memory], _BUDGETS[self.budgets_hold]]
 
 
 def protection() -> Protection:
-    """Try the sandbox on a process that runs nothing of a student's."""
+    """Try the sandbox on a process that runs no student code."""
     with Sandbox() as sandbox, sandbox.open() as student:
         budgets_hold = student.budgets_hold
     kernel_memory = "filter" if cgroup.parent() is None else "cgroup"
@@ -35,16 +36,16 @@ def protection() -> Protection:
 _KERNEL_MEMORY = {
     "cgroup": "Kernel memory: a control group bounds all memory of a submission.",
     "filter": (
-        "Kernel memory: only the filter of system calls bounds it, so a submission can take about "
+        "Kernel memory: only the system call filter bounds it, so a submission can take about "
         "1.5 GiB beside its limit. For a control group around each submission, "
         f"{cgroup.REMEDY}."
     ),
 }
 _BUDGETS = {
-    True: "Memory budgets: the kernel holds a process to them.",
+    True: "Memory budgets: the kernel enforces them.",
     False: (
-        "Memory budgets: the kernel does not hold a process to them here, so right answers to "
-        "exercises with a budget cannot be judged. Grade on a Linux kernel of 4.7 or later, and "
-        "not on one that another program imitates, as gVisor does."
+        "Memory budgets: the kernel doesn't enforce them here, so correct answers to exercises "
+        "with a budget can't be judged. Grade on a real Linux kernel of 4.7 or later, not on an "
+        "emulated one such as gVisor's."
     ),
 }

@@ -1,4 +1,4 @@
-"""How much memory and disk the user id of one submission holds, seen from outside."""
+"""Watches the memory and disk space that one submission's user id holds, from outside."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LOOK = 0.5  # seconds between looks at the disk
 
 
 class Quota(memory.Watch):
-    """The watch over memory, and over the files of a user, which no file system of its own bounds.
+    """Watches memory, and also a user's files if no file system of its own bounds them.
 
-    A file that has no name any more is not found; what a process has mapped of it is memory.
+    Deleted files aren't found; what a process has mapped of them counts as memory.
     """
 
     def __init__(self, pid: int, limits: Limits, user: int, home: Path) -> None:
@@ -56,16 +56,16 @@ class Quota(memory.Watch):
 
 
 def _entries(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """What lies in a folder; ProcessLost where that cannot be told, and so not be counted."""
+    """The entries of a folder. Raises ProcessLost if they can't be listed, and so not counted."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):  # it was removed in between
+                with suppress(FileNotFoundError):  # it was removed meanwhile
                     yield entry.path, entry.stat(follow_symlinks=False)
     except (FileNotFoundError, NotADirectoryError):
         return  # so was the folder
     except OSError as error:
         raise ProcessLost(
-            f"Your code made a folder that cannot be looked into ({error.strerror}), such as one "
-            "nested too deep to have a path, and was stopped."
+            f"Your code made a folder that can't be read ({error.strerror}), such as one nested "
+            "too deep to have a path, and was stopped."
         ) from None

@@ -1,4 +1,4 @@
-"""Exceptions as a student's process tells them: taken in form, explained where a budget did it."""
+"""Sanitises exceptions reported by a student's process, and explains those that a budget caused."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from peakmem.core.errors import RankError
 
 __all__ = ["explained", "three_texts"]
 
-# What a budget refuses beside memory, as Python tells it.
+# What a budget refuses besides memory, as Python reports it.
 _REFUSED_BESIDE = {
     ("RuntimeError", "can't start new thread"),
     ("BlockingIOError", f"[Errno {errno.EAGAIN}] {os.strerror(errno.EAGAIN)}"),
     ("OSError", f"[Errno {errno.EFBIG}] {os.strerror(errno.EFBIG)}"),
 }
 _WHILE_MEASURED = (
-    "While its memory is measured, your code can start no thread or process and write to no file."
+    "While its memory is measured, your code can't start a thread or process, or write to a file."
 )
 
 
 def explained(kind: str, message: str, trace: str) -> tuple[str, str, str]:
-    """Return an exception as (type's name, message, traceback) of a call under a budget.
+    """Return the exception of a call under a budget as (type's name, message, traceback).
 
-    Where the budget refused something beside memory, the message says so.
+    The message explains it if the budget refused something other than memory.
 
-    >>> explained("OSError", "[Errno 27] File too large", "")[1].endswith("write to no file.")
+    >>> explained("OSError", "[Errno 27] File too large", "")[1].endswith("write to a file.")
     True
     """
-    if kind == RankError.__name__:  # its message has the rank's own error, and then where it was
+    if kind == RankError.__name__:  # the message holds the rank's own error, then its place
         first = message.partition("\n")[0]
         ours = any(first.endswith(f" {name}: {text}") for name, text in _REFUSED_BESIDE)
     else:
@@ -39,7 +39,7 @@ def explained(kind: str, message: str, trace: str) -> tuple[str, str, str]:
 
 
 def three_texts(raised: Any) -> tuple[str, str, str]:
-    """Return an exception as sent: believed only in its form, and cut to a bearable length."""
+    """Return a reported exception as three strings of bounded length, whatever was sent."""
     parts = raised if isinstance(raised, (list, tuple)) else ()
     texts = [plain_text(part[:1000]) if isinstance(part, str) else "" for part in parts[:3]]
     kind, message, trace = (*texts, "", "", "")[:3]

@@ -1,8 +1,8 @@
-"""What the grader does while all ranks of a probe hold still: before they begin, and at the end.
+"""Measures and bounds a probe's ranks while they pause: before they start, and at the end.
 
-A probe says when its ranks hold still (`peakmem.probes.ranks`). Each is a process that the kernel
-knows, so its budget and the bytes that it has written are taken from outside. What the ranks say
-themselves decides nothing: one that begins too early, or never, leaves the call in doubt.
+A probe reports when its ranks pause (`peakmem.probes.ranks`). Each rank is a process of its own, so
+its budget is set, and the bytes it has written are counted, from outside. Reports from the ranks
+decide nothing: a rank that starts too early, or never, leaves the call in doubt.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from peakmem.probes import MARK, is_mark
 
 __all__ = ["Baseline", "Gate", "RankBudget"]
 
-_LAUNCHER = Budget(4 * 2**20)  # for what it keeps of the ranks' results
+_LAUNCHER = Budget(4 * 2**20)  # for the ranks' results that the launcher holds
 _AFTERWARDS = 2**18  # bytes that closing connections may still send
-_AROUND = 1.05  # bytes of a network for each that is written: headers and acknowledgements
-_MESSAGES = 2**20  # bytes of many small messages beside that
+_AROUND = 1.05  # bytes on the network for each byte written: headers and acknowledgements
+_MESSAGES = 2**20  # bytes allowed in addition, for many small messages
 
 
 class Baseline:
-    """Takes the footprint of ranks that only hold still, before any student code has run."""
+    """Takes the footprint of idle ranks before any student code has run."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self.footprint: Footprint | None = None
 
     def reply(self, _question: Any) -> None:
-        """Look at the ranks: of several, all but the same, the largest footprint counts."""
+        """Record the largest footprint of the ranks, which are nearly equal."""
         prints = [footprint(rank) for rank in memory.descendants(self._pid)]
         self.footprint = max(prints, key=lambda one: one.data_bytes)
 
 
 class RankBudget:
-    """A budget for each rank, and what the launcher and its ranks mapped before student code."""
+    """A budget for each rank, with the footprints of launcher and rank before student code."""
 
     def __init__(
         self,
@@ -51,18 +51,18 @@ class RankBudget:
         self._budget, self._launcher, self._rank, self._places = budget, launcher, rank, places
 
     def enforce(self, launcher: int, ranks: Sequence[int]) -> list[Enforced]:
-        """Put all of them under budgets. What the launcher could hold for its ranks is bounded."""
+        """Put all of them under budgets; the launcher's bounds what it could hold for its ranks."""
         held = [Enforced(launcher, _LAUNCHER, self._launcher, self._places, has_ranks=True)]
         return held + [Enforced(rank, self._budget, self._rank, self._places) for rank in ranks]
 
 
 class Gate:
-    """Replies to a probe with `world` ranks, which it takes for the children of process `pid`.
+    """Replies to a probe with `world` ranks, which are the children of process `pid`.
 
-    `rank_sent_bytes` are what each has written to files, pipes and connections between the two
-    marks, `rank_held_bytes` by how much the memory of each has grown from the first to the second,
-    and `traffic_bytes` what all have sent over the submission's own network meanwhile; None where
-    there is no such network. `doubt` says why neither these nor a budget prove anything.
+    Between the probe's two marks, `rank_sent_bytes` counts what each rank wrote to files, pipes and
+    connections, `rank_held_bytes` by how much the memory of each grew, and `traffic_bytes` what all
+    sent over the submission's own network (None without such a network). `doubt` says why neither
+    these nor a budget prove anything.
     """
 
     def __init__(self, pid: int, world: int, budget: RankBudget | None = None) -> None:
@@ -81,7 +81,7 @@ class Gate:
         self.traffic_bytes: int | None = None
 
     def reply(self, question: Any) -> None:
-        """Do what a mark is for; raises LookupError for any other question, and a mark too many."""
+        """Act on a mark. Raises LookupError for any other question, and for a mark too many."""
         expected, step = next(self._steps, ("", None))
         if step is None or not is_mark(question) or question[MARK] != expected:
             raise LookupError(f"expected the mark {expected!r} of a probe, but got {question!r}")
@@ -112,12 +112,12 @@ class Gate:
             self.doubt = self.doubt or _UNWRITTEN
 
     def close(self) -> None:
-        """Lift the launcher's budget, and doubt a call that sent more when it was said to be done.
+        """Lift the launcher's budget, and doubt a call that went on sending after its end.
 
         Raises OSError if the process is gone.
         """
         if self._held:
-            self._held[0].lift()  # the launcher's: the ranks are gone
+            self._held[0].lift()  # the launcher's; the ranks have ended
         if not self._is_done:
             self.doubt = self.doubt or _OTHERS
         later = _since(sent_bytes(self._pid), self._ended)
@@ -135,13 +135,10 @@ def _since(after: int | None, before: int | None) -> int | None:
 
 
 _OTHERS = (
-    "This exercise's ranks, and no other processes of your notebook, were to run from its "
-    "beginning to its end. It was not so. An instructor will look at this."
+    "This exercise's ranks, and no other processes of your notebook, must run from its beginning "
+    "to its end. They didn't. An instructor will look at this."
 )
 _UNWRITTEN = (
     "Your ranks sent more than torch.distributed wrote for them. An instructor will look at this."
 )
-_LATER = (
-    "Your ranks went on sending when the exercise was said to be done. An instructor will look at "
-    "this."
-)
+_LATER = "Your ranks went on sending after the exercise had ended. An instructor will look at this."

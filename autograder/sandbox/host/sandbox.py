@@ -1,8 +1,8 @@
-"""Runs a student's cells and probes where they can reach nothing and harm nobody.
+"""Runs a student's cells and probes in isolation.
 
-A backend lays out what students' code sees: Python and the course's library, read-only, without
+A backend decides what students' code sees: Python and the course's library, read-only, and no
 network, home, gradebook, other submissions, solutions or tasks. A process prepared in there
-(`guest/server.py`) is forked for each submission, and each fork is shut in by itself.
+(`guest/server.py`) is forked for each submission, and each fork isolates itself.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from autograder.sandbox.host.student import SandboxStudent
 
 __all__ = ["EVERYTHING", "Sandbox"]
 
-#: what any notebook of the course's own labs may import
+#: The modules that notebooks of the course's own labs may import.
 EVERYTHING = ("torch", "matplotlib.pyplot", "tqdm.auto")
 
-_START = 120.0  # seconds that preparing may take
+_START = 120.0  # seconds that the preparation may take
 _GUEST = ("-m", "autograder.sandbox.guest.server")
 
-# Fixed, or it grows with use, and freed tensors stay on the heap, where a budget counts them. One
-# heap for all threads: those of their own would each map 64 MiB.
+# Fixed thresholds: glibc's adaptive ones grow with use, and freed tensors would then stay on the
+# heap, where a budget counts them. One heap for all threads: each further one would map 64 MiB.
 _FREED_AT_ONCE = {
     "MALLOC_MMAP_THRESHOLD_": str(64 * 1024),
     "MALLOC_TRIM_THRESHOLD_": str(64 * 1024),
@@ -46,16 +46,16 @@ _FREED_AT_ONCE = {
 class Sandbox:
     """One prepared process. `open()` forks it into a `SandboxStudent`, one at a time.
 
-    It gets ready while the caller goes on, up to the first use. A fork takes a while to shut itself
-    in: `make_ready()` lets the next student's begin.
+    It starts in the background until the first use. A fork takes a while to isolate itself, so
+    `make_ready()` starts the next student's in advance.
 
-    `hides` are modules that the students must not import. `slot` tells sandboxes that run at the
-    same time apart: each keeps to one processor, and as root each gets an unprivileged user of its
-    own. `backend` is the way to shut submissions in. `files`, by their paths from there, are to be
-    read in the working directory, from which modules are imported then too. `measured=False` does
-    without budgets, and lets processes keep memory that they freed, which is faster: for labs of
-    which no task is measured. With `ranks`, students' processes may start others that talk to each
-    other. `preload` are the modules that students' code need not wait for.
+    `hides` are modules that students must not import. `slot` distinguishes sandboxes that run at
+    the same time: each keeps to one processor, and as root each gets an unprivileged user of its
+    own. `backend` is the way to isolate submissions. `files`, by relative path, are readable in the
+    working directory, from which modules can then be imported. `measured=False` turns budgets off
+    and lets processes keep freed memory, which is faster for labs without measured tasks. With
+    `ranks`, students' processes may start others that talk to each other. `preload` are modules
+    that students' code needn't wait for.
     """
 
     def __init__(
@@ -94,25 +94,25 @@ class Sandbox:
 
     @cached_property
     def has_gpu(self) -> bool:
-        """Whether students' code can use a GPU here, as the prepared process says once it is ready.
+        """Whether students' code can use a GPU here, as reported by the prepared process.
 
-        Raises IsolationError if it does not start.
+        Raises IsolationError if that process doesn't start.
         """
         return self._await_start()
 
     @property
     def isolated(self) -> bool:
-        """Whether students' code is shut in at all."""
+        """Whether students' code is isolated at all."""
         return self._backend.way != "nothing"
 
     @property
     def keeps_ranks_apart(self) -> bool:
-        """Whether processes can talk to each other here and to no other submission's."""
+        """Whether a submission's processes can talk to each other, but not to another's."""
         return self._backend.way != "user"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on this way of running code, which every result has to bear."""
+        """Sentences on this way of running code, which every result must carry."""
         return self._backend.notes
 
     @property
@@ -120,7 +120,7 @@ class Sandbox:
         return Path(self._scratch.name)
 
     def _setup(self, launch: Launch, preload: Sequence[str]) -> dict[str, Any]:
-        """All that the prepared process is told: what stays the same for every submission."""
+        """The settings of the prepared process, the same for every submission."""
         return {
             "way": self._backend.way,
             "processor": _processor(self._slot),
@@ -140,10 +140,10 @@ class Sandbox:
         self.close()
 
     def open(self) -> SandboxStudent:
-        """Return a fresh student, in whose process nothing has run yet.
+        """Return a fresh student, whose process hasn't run any code yet.
 
-        Raises IsolationError where the prepared process is no more: a system that runs out of
-        memory may have killed it.
+        Raises IsolationError if the prepared process is gone, for example killed by a system that
+        ran out of memory.
         """
         self._await_end_of_last()
         student, self._next = self._next or self._fork(), None
@@ -157,17 +157,17 @@ class Sandbox:
         return student
 
     def make_ready(self) -> None:
-        """Have the process of the next student made, and do not wait for it.
+        """Start the next student's process without waiting for it.
 
-        It shuts itself in while the one before it ends, and while its answers are judged.
+        It isolates itself while the previous one ends and its answers are judged.
         """
-        with contextlib.suppress(IsolationError):  # which the next student's `open` will tell
+        with contextlib.suppress(IsolationError):  # the next `open` reports it
             self._next = self._next or self._fork()
 
     def part_with(self, student: SandboxStudent) -> None:
-        """Kill a student's process. Where the backend allows it, only `open` waits for its end.
+        """Kill a student's process. If the backend allows it, only `open` waits for its end.
 
-        The system takes its time for that, in which the answers are judged.
+        The system takes a while to end it, and answers are judged meanwhile.
         """
         if self._backend.ends_first:
             student.close()
@@ -192,7 +192,7 @@ class Sandbox:
         return SandboxStudent(enclosure, self.limits, measured=self._measured)
 
     def _send_end(self, *descriptors: int) -> socket.socket:
-        """Ask for a fork, which gets the other end of a socket, and `descriptors`."""
+        """Request a fork, which gets the other end of a socket and `descriptors`."""
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         try:
@@ -204,7 +204,7 @@ class Sandbox:
         return ours
 
     def close(self) -> None:
-        """End the prepared process, and with its namespace everything that it ever forked."""
+        """End the prepared process and, with its namespace, everything it ever forked."""
         if self._next is not None:
             self._next.leave()
             self._next = None
@@ -221,24 +221,24 @@ class Sandbox:
         self._control.settimeout(_START)
         try:
             word = self._control.recv(1)
-        except (TimeoutError, ConnectionResetError):  # reset: it never read what it was told
+        except (TimeoutError, ConnectionResetError):  # reset: it never read its settings
             word = b""
         self._control.settimeout(None)
         if not word:
             told = self._errors.read_text(errors="replace").strip()[-2000:]
             self.close()
             raise IsolationError(
-                f"the sandbox did not start: {told or 'it ended without a word'}. "
+                f"the sandbox didn't start: {told or 'it ended without a message'}. "
                 "Run `autograder doctor` to see which layer is missing."
             )
         return word == b"G"
 
 
 def _processor(slot: int) -> int:
-    """A processor of this machine's for a slot: what crowds its own keeps no other slot waiting.
+    """The processor for a slot, so that a busy slot doesn't slow down the others.
 
-    Slots of one grader lie on different ones as far as there are so many, and those of several
-    graders begin at different ones.
+    A grader's slots use different processors as far as there are enough, and several graders start
+    at different ones.
     """
     there = sorted(os.sched_getaffinity(0))
     controller = multiprocessing.parent_process()

@@ -1,4 +1,4 @@
-"""One submission's process in the sandbox, seen from the trusted side: it runs cells and probes."""
+"""Controls one submission's process in the sandbox from the trusted side: runs cells and probes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import select
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from autograder.model.task import Answer, Budget
 from autograder.sandbox.guest.wire import ConnectionClosed, send
 from autograder.sandbox.host.backend import Enclosure
 from autograder.sandbox.host.budget import Enforced, Footprint, footprint
+from autograder.sandbox.host.call import Call
 from autograder.sandbox.host.cgroup import Cgroup, enclosed
 from autograder.sandbox.host.conversation import Conversation, Replies, named_process
 from autograder.sandbox.host.in_process import Ask
@@ -27,14 +28,14 @@ __all__ = ["SandboxStudent"]
 
 _END = 30.0  # seconds that killing may take
 _TRIAL_BYTES = 16 * 2**20
-_KERNEL_BYTES = 256 * 2**20  # of a submission's control group, for what no process maps
+_KERNEL_BYTES = 256 * 2**20  # a control group's share for memory that no process maps
 
 
 class SandboxStudent:
     """A student whose code runs in the sandbox. Everything it sends is a claim, not a fact.
 
-    Its process may take a while to start: `meet()` waits for it and comes before all else. Call
-    `leave()` to do without it before that.
+    Its process may take a while to start. Call `meet()` first, which waits for it, or `leave()` to
+    give up before it connects.
     """
 
     def __init__(self, enclosure: Enclosure, limits: Limits, *, measured: bool) -> None:
@@ -43,11 +44,11 @@ class SandboxStudent:
         self._measured = measured
         self._ranks = bool(enclosure.demands and enclosure.demands["ranks"])
         if enclosure.demands is not None:
-            with contextlib.suppress(ConnectionClosed):  # which is found out on meeting
+            with contextlib.suppress(ConnectionClosed):  # `meet` reports it
                 send(enclosure.connection, enclosure.demands)
 
     def meet(self) -> None:
-        """Wait for the process, and begin to watch it; OSError where it does not come."""
+        """Wait for the process, and start watching it. Raises OSError if it doesn't connect."""
         enclosure = self._enclosure
         self._pid = named_process(enclosure.connection)
         self._handle = os.pidfd_open(self._pid)
@@ -55,17 +56,17 @@ class SandboxStudent:
         self._cgroup = self._enclosed(watch)
         self._conversation = Conversation(
             enclosure.connection,
-            self._pid,
-            self._handle,
-            self._limits,
-            watch,
-            self._cgroup,
-            enclosure.kill,
+            pid=self._pid,
+            handle=self._handle,
+            limits=self._limits,
+            watch=watch,
+            cgroup=self._cgroup,
+            kill=enclosure.kill,
         )
         self._budgets_hold = self._measured and self._tries_a_budget()
 
     def _enclosed(self, watch: Watch) -> Cgroup | None:
-        """A control group around the process, with room for all that other limits let it have."""
+        """A control group around the process, with room for all that the other limits allow."""
         if self._enclosure.demands is None:
             return None
         limits = self._limits
@@ -73,7 +74,7 @@ class SandboxStudent:
         return enclosed(self._pid, limits.memory_bytes + room, limits.processes)
 
     def _tries_a_budget(self) -> bool:
-        """Tell whether the kernel holds the process to one; no student code has run in it yet."""
+        """Whether the kernel enforces a budget on the process, in which no student code ran yet."""
         try:
             if self._ranks:
                 self._prepared_rank = self._ranks_alone()
@@ -88,16 +89,22 @@ class SandboxStudent:
         return reply.get("had") is False
 
     def _ranks_alone(self) -> Footprint:
-        """The footprint of a rank that does nothing; ProcessLost where none can be had."""
+        """The footprint of an idle rank. Raises ProcessLost if no rank can be started."""
         baseline = Baseline(self._pid)
-        call = _Call("peakmem.probes.ranks:idle", {"world": 2}, None, self._limits.cell_seconds, "")
+        call = Call(
+            probe="peakmem.probes.ranks:idle",
+            inputs={"world": 2},
+            ask=None,
+            seconds=self._limits.cell_seconds,
+            state="",
+        )
         self._request(call.request(), call.seconds, Replies(baseline.reply))
         if baseline.footprint is None:
             raise ProcessLost("no rank could be started")
         return baseline.footprint
 
     def leave(self) -> None:
-        """Do without the process, which ends by itself when nobody is at the other end."""
+        """Give up on the process before it connects; it ends by itself once its socket closes."""
         self._enclosure.leave()
 
     def __enter__(self) -> Self:
@@ -113,35 +120,35 @@ class SandboxStudent:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the process is no more, or was given up."""
+        """Whether the process has ended or was abandoned."""
         return self._conversation.lost is not None
 
     @property
     def budgets_hold(self) -> bool:
-        """Whether the kernel held this process to a budget of memory when it was tried."""
+        """Whether the kernel enforced a memory budget on this process when it was tried."""
         return self._budgets_hold
 
     def share(self, left: Allowance) -> None:
-        """Let this process use what is left of `left`, instead of an allowance of its own."""
+        """Draw from the allowance `left` instead of an allowance of this process's own."""
         self._conversation.left = left
 
     def place(self, files: Mapping[str, bytes]) -> None:
-        """Write files, by their paths, into the working directory, before anything else is run.
+        """Write files, by relative path, into the working directory, before any code runs.
 
-        Where a file is already, it stays. Raises IsolationError where they cannot be had there.
+        Existing files stay. Raises IsolationError if the files can't be written.
         """
         for path, data in files.items():
             try:
                 self._request({"file": path, "data": data})
-            except ProcessLost as error:  # none of the student's code has run yet
-                raise IsolationError(f"{path} could not be written: {error}") from None
+            except ProcessLost as error:  # no student code has run yet
+                raise IsolationError(f"{path} couldn't be written: {error}") from None
 
     def run_cell(
         self, source: str, keep: Mapping[str, Sequence[str]] | None = None
     ) -> list[dict[str, Any]]:
-        """Run one cell and return its outputs as sent; ProcessLost where it took the process.
+        """Run one cell and return its outputs as sent. Raises ProcessLost if the process is lost.
 
-        `keep` maps the names of states to variables, which belong to that state as they are after
+        `keep` maps names of states to variables. Each state keeps its variables as they are after
         this cell, unless an earlier cell gave them to it.
         """
         reply = self._request({"cell": source, "keep": dict(keep or {})})
@@ -159,14 +166,22 @@ class SandboxStudent:
         state: str = "",
         ranks: int = 0,
     ) -> Answer:
-        """Run a probe and return what came back; a process that is lost makes a lost answer.
+        """Run a probe and return its answer; if the process is lost, the answer is lost.
 
-        With a `budget` the kernel refuses the call memory beyond it. Then the call is made once
-        more, metered and without a budget, so that the judge can name the mistake. `state` is
-        which of the states that were kept the notebook's names are put into. A probe that starts
-        `ranks` has each of them under the budget, and its traffic read.
+        With a `budget` the kernel refuses the call memory beyond it. A refused call is then
+        repeated, metered and without a budget, so that the judge can name the mistake. `state` is
+        the kept state that provides the notebook's names. If the probe starts `ranks`, each of them
+        is under the budget, and their traffic is counted.
         """
-        call = _Call(probe, inputs, ask, seconds or self._limits.cell_seconds, state, ranks)
+        call = Call(
+            probe=probe,
+            inputs=inputs,
+            ask=ask,
+            seconds=seconds or self._limits.cell_seconds,
+            state=state,
+            ranks=ranks,
+        )
+        call = Call(probe, inputs, ask, seconds or self._limits.cell_seconds, state, ranks)
         if budget is None:
             return self._run(call)[0]
         if not self._budgets_hold:
@@ -179,15 +194,16 @@ class SandboxStudent:
         raised = answer.raised and explained(*answer.raised)
         return replace(answer, raised=raised, memory="within", doubt=doubt)
 
-    def _run_within(self, budget: Budget, call: _Call) -> tuple[Answer, bool, str]:
-        """Run a probe under a budget: its answer, whether memory was refused, and any doubt."""
+    def _run_within(self, budget: Budget, call: Call) -> tuple[Answer, bool, str]:
+        """Run a probe under a budget; return its answer, whether memory was refused, any doubt."""
         try:
             self._settle(shut=True)
             bare = replace(call, inputs={**call.inputs, "metered": False})
             run = self._run_ranks_under if call.ranks else self._run_under
             answer, refused, doubt = run(budget, bare)
             if not self.is_lost:
-                # Whatever else was sent meanwhile is no reply to this, and loses the process.
+                # Any other message sent meanwhile doesn't match this request, and loses the
+                # process.
                 self._settle(shut=False)
             return answer, refused, doubt
         except ProcessLost as error:
@@ -195,21 +211,21 @@ class SandboxStudent:
         except OSError:
             return Answer(lost=str(self._conversation.give_up(ProcessLost(_GONE)))), False, ""
 
-    def _run_under(self, budget: Budget, call: _Call) -> tuple[Answer, bool, str]:
+    def _run_under(self, budget: Budget, call: Call) -> tuple[Answer, bool, str]:
         enforced = Enforced(self._pid, budget, self._prepared, self._enclosure.places())
         answer, refused = self._run(call)
         if not self.is_lost:
             enforced.lift()
         return answer, refused, enforced.doubt
 
-    def _run_ranks_under(self, budget: Budget, call: _Call) -> tuple[Answer, bool, str]:
+    def _run_ranks_under(self, budget: Budget, call: Call) -> tuple[Answer, bool, str]:
         places = self._enclosure.places()
         held = RankBudget(budget, self._prepared, self._prepared_rank, places)
         answer, refused = self._run(call, held)
         return answer, refused, answer.doubt
 
     def _settle(self, try_bytes: int = 0, *, shut: bool) -> dict[str, Any]:
-        """Have the process get ready for a budget, or go on without one where nothing is `shut`."""
+        """Have the process prepare for a budget, or go on without one if `shut` is false."""
         return self._request({"settle": try_bytes, "shut": shut})
 
     def _request(
@@ -220,7 +236,7 @@ class SandboxStudent:
     ) -> dict[str, Any]:
         return self._conversation.request(request, seconds or self._limits.cell_seconds, replies)
 
-    def _run(self, call: _Call, budget: RankBudget | None = None) -> tuple[Answer, bool]:
+    def _run(self, call: Call, budget: RankBudget | None = None) -> tuple[Answer, bool]:
         """Run a probe; return its answer, and whether the kernel refused it memory."""
         if not call.ranks:
             return self._ask_for(call, Replies(call.ask))
@@ -238,10 +254,10 @@ class SandboxStudent:
         )
         return answer, refused
 
-    def _ask_for(self, call: _Call, replies: Replies) -> tuple[Answer, bool]:
+    def _ask_for(self, call: Call, replies: Replies) -> tuple[Answer, bool]:
         try:
             reply = self._request(call.request(), call.seconds, replies)
-            if not self._enclosure.is_same():  # nor is its peak of memory
+            if not self._enclosure.is_same():  # so its peak memory isn't the same either
                 raise ProcessLost(_ANOTHER)
         except ProcessLost as error:
             lost = str(self._conversation.give_up(error))
@@ -258,12 +274,12 @@ class SandboxStudent:
         self._enclosure.kill()
 
     def close(self) -> None:
-        """Kill the process and everything that it started, and wait until all of it is gone.
+        """Kill the process and everything that it started, and wait for their end.
 
-        Raises IsolationError if something of it stays.
+        Raises IsolationError if something of it remains.
         """
         self.kill()
-        # Process 1 of a namespace is gone when all others in it are. A fork bomb takes a moment.
+        # Process 1 of a namespace ends after all others in it, which takes a fork bomb a moment.
         select.select([self._handle], [], [], _END)
         os.close(self._handle)
         if self._cgroup is not None:
@@ -271,29 +287,9 @@ class SandboxStudent:
         self._enclosure.close()
 
 
-@dataclass(frozen=True)
-class _Call:
-    """One call of a probe, in the state of the notebook's names that is called `state`."""
-
-    probe: str
-    inputs: Mapping[str, Any]
-    ask: Ask | None
-    seconds: float
-    state: str
-    ranks: int = 0
-
-    def request(self) -> dict[str, Any]:
-        return {
-            "probe": self.probe,
-            "inputs": dict(self.inputs),
-            "seconds": self.seconds,
-            "state": self.state,
-        }
-
-
 _NO_BUDGETS = (
-    "This machine does not hold a process to a budget of memory, so what the meter within it says "
-    "cannot be confirmed. An instructor will look at this."
+    "This machine doesn't hold a process to a memory budget, so the meter's figures from inside it "
+    "can't be confirmed. An instructor will look at this."
 )
 _GONE = "Your code ended its own process."
 _ANOTHER = "Your code ended its own process, or put another in its place."

@@ -1,4 +1,4 @@
-"""A short name for the folder of temporary files, because sockets lie there."""
+"""Gives the folder of temporary files a short name, because socket paths are limited."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 __all__ = ["shorten"]
 
-_LONGEST = 70  # bytes; a socket's name has at most 107, and Python's own part of it has 32
+_LONGEST = 70  # bytes; a socket's name has at most 107, of which Python adds 32
 _SHORT = "/tmp"
 
 
 def shorten() -> None:
     """Give the folder of temporary files a short name if its own is too long for sockets.
 
-    The files stay where TMPDIR says: the short name is a link, which goes when this process ends.
+    The files stay where TMPDIR says: the short name is a link, removed when this process ends.
     """
     given = tempfile.gettempdir()
     if len(os.fsencode(given)) <= _LONGEST:

@@ -1,10 +1,10 @@
-"""The second way to shut submissions in: a user id for each, where namespaces are refused.
+"""Isolates submissions by a user id each, on machines that refuse namespaces.
 
 Containers of learning platforms refuse namespaces, but let the grader be root. Each submission gets
-a user id that nobody else has. What that user must not read has to be root's alone, which the
-grader tries, as such a user, before anything runs. The library lies in a copy without the modules
-that hold a lab's answers. This way is weaker than namespaces (docs/threat_model.md tells where), so
-every result bears `NOTE`.
+a unique user id. Whatever that user must not read has to be readable by root alone, which the
+grader checks as such a user before anything runs. The library is a copy without the modules that
+hold a lab's answers. This way is weaker than namespaces (see docs/threat_model.md), so every result
+carries `NOTE`.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ NOTE = (
 )
 
 _GRADER = Path(__file__).parents[2]
-_HOMES = "homes"  # below the sandbox's own folder: where submissions have theirs
-_END = 40.0  # seconds that the guard may take for ending everything
+_HOMES = "homes"  # the submissions' homes, below the sandbox's own folder
+_END = 40.0  # seconds that the guard may take to end everything
 _PROGRAMS = {"find": "findutils", "rm": "coreutils"}
 
-# The chain around a program that does nothing: a fork confines itself and says so.
+# The whole chain around an empty program: a fork confines itself and reports.
 _TRIAL = """
 import os, socket, sys
 from autograder.sandbox.guest.uid import confine
@@ -71,15 +71,15 @@ print(said if said != "in" else "in" if last == "clean" else last)
 
 @dataclass(frozen=True)
 class UserIds:
-    """Each submission is a user of its own, whose processes a guard ends.
+    """Each submission runs as a user of its own, whose processes a guard ends.
 
-    `secret_paths` must not be readable by anybody but root.
+    Only root may be able to read `secret_paths`.
     """
 
     secret_paths: tuple[Path, ...] = ()
     way: Literal["user"] = "user"
     notes: tuple[str, ...] = (NOTE,)
-    #: what a user's processes leave behind is found and ended one by one, which may fail
+    #: A user's leftover processes are found and ended one by one, which may fail.
     ends_first: bool = True
 
     def launch(
@@ -93,8 +93,8 @@ class UserIds:
         secret = [*self.secret_paths, *_own_secrets(hides)]
         if readable := readable_by(draw_user(slot), secret):
             raise IsolationError(
-                f"anybody can read {', '.join(map(str, readable))}, so students' code could. "
-                "Make these root's alone: chmod -R go-rwx"
+                f"other users can read {', '.join(map(str, readable))}, so students' code could. "
+                "Restrict these to root: chmod -R go-rwx"
             )
         scratch.chmod(0o711)
         homes = scratch / _HOMES
@@ -112,14 +112,14 @@ class UserIds:
             try:
                 connection = fork(end.fileno())
             except BaseException:
-                leash.close()  # which ends all that there is of it
+                leash.close()  # this ends everything that was started
                 raise
         home = scratch / _HOMES / str(user)
         return UserEnclosure(connection, leash, limits, user, home, gpu=gpu)
 
 
 class UserEnclosure:
-    """A process that is a user of its own, on the leash of a guard."""
+    """A process with a user of its own, ended by a guard on a leash."""
 
     def __init__(
         self,
@@ -145,40 +145,40 @@ class UserEnclosure:
         return [str(self.home), *filter(os.path.isdir, PLACES)]
 
     def is_same(self) -> bool:
-        # The kernel keeps this file root's for a process that gave up root, until it starts
-        # another program; that one would have other memory than the budget was set for.
+        # The kernel keeps this file root's for a process that gave up root, until the process
+        # starts another program, whose memory isn't what the budget was set for.
         try:
             return Path(f"/proc/{self._pid}/clear_refs").stat().st_uid == 0
         except OSError:
             return False
 
     def kill(self) -> None:
-        """End everything of this user."""
+        """End all of this user's processes."""
         with contextlib.suppress(OSError):  # the guard has ended already
-            self._leash.shutdown(socket.SHUT_WR)  # its sign
+            self._leash.shutdown(socket.SHUT_WR)  # the guard's signal to start
 
     def leave(self) -> None:
         self._leash.close()
         self.connection.close()
 
     def close(self) -> None:
-        """Wait until everything of this user is gone; IsolationError if it stays."""
+        """Wait until this user's processes have ended. Raises IsolationError if some remain."""
         self.connection.close()
         said = b""
         if select.select([self._leash], [], [], _END)[0]:
             said = self._leash.recv(500)
         self._leash.close()
         if said != CLEAN:
-            why = said.decode(errors="replace") or "its guard ended without a word"
-            raise IsolationError(f"something of a submission may have stayed: {why}")
+            why = said.decode(errors="replace") or "its guard ended without a message"
+            raise IsolationError(f"parts of a submission may remain: {why}")
 
 
 def missing_layers(secret_paths: Iterable[Path] = ()) -> list[str]:
-    """Return a sentence for each thing that this way needs and this machine lacks."""
+    """Return a sentence for each requirement of this way that the machine doesn't meet."""
     if sys.platform != "linux":
         return ["A user id for each submission needs Linux."]
     if os.getuid() != 0:
-        return ["A user id for each submission takes root, to change to it."]
+        return ["A user id for each submission needs root, to change to it."]
     lacking = [
         f"{program} is not installed: `apt-get install {package}` gets it."
         for program, package in _PROGRAMS.items()
@@ -192,22 +192,22 @@ def missing_layers(secret_paths: Iterable[Path] = ()) -> list[str]:
         needed = [Path(sys.executable), Path(os.__file__), Path(sysconfig.get_path("platlib"))]
         if missed := set(needed) - set(readable_by(user, needed)):
             return [
-                f"Other users cannot read {', '.join(map(str, sorted(missed)))}, and students' "
-                "code has to: install Python and the packages where everybody can read them."
+                f"Other users can't read {', '.join(map(str, sorted(missed)))}, but students' code "
+                "must: install Python and the packages where every user can read them."
             ]
         if readable:
             return [
-                f"Anybody can read {', '.join(map(str, readable))}: make these root's alone, "
+                f"Other users can read {', '.join(map(str, readable))}: restrict these to root, "
                 "`chmod -R go-rwx`."
             ]
         said = _try(user)
     except (IsolationError, OSError, subprocess.SubprocessError) as error:
         said = str(error)
-    return [] if said == "in" else [f"A user id for each submission does not work here: {said}."]
+    return [] if said == "in" else [f"A user id for each submission doesn't work here: {said}."]
 
 
 def _own_secrets(hides: Sequence[str]) -> list[Path]:
-    """What of the grader itself, and of the installed packages, students must not read."""
+    """The files of the grader and the installed packages that students must not read."""
     found = [_GRADER, COURSE.solutions, COURSE.secret_file]
     for name in hides:
         spec = importlib.util.find_spec(name)
@@ -219,16 +219,16 @@ def _own_secrets(hides: Sequence[str]) -> list[Path]:
 def _command(
     program: Sequence[str], hides: Sequence[str], scratch: Path
 ) -> tuple[list[str], dict[str, str]]:
-    """The command of the prepared process, and its environment; makes what students see."""
+    """The prepared process's command and environment; creates the files that students see."""
     shown = scratch / "course"
     _lay_out(shown, hides)
     arguments, environment = plain_command(program)
-    home = str(scratch / "prepared")  # of the prepared process, which is root's
+    home = str(scratch / "prepared")  # home of the prepared process, which runs as root
     return arguments, {**environment, "HOME": home, "MPLCONFIGDIR": home, "PYTHONPATH": str(shown)}
 
 
 def _lay_out(shown: Path, hides: Sequence[str]) -> None:
-    """Copy the library and what runs inside; refusals stand in the place of what is hidden."""
+    """Copy the library and the guest's code, with refusals in place of hidden modules."""
     library = Path(peakmem.__file__).parent
     shutil.copytree(library, shown / "peakmem", ignore=shutil.ignore_patterns("__pycache__"))
     guest = shown / "autograder" / "sandbox" / "guest"
@@ -243,7 +243,7 @@ def _lay_out(shown: Path, hides: Sequence[str]) -> None:
 
 
 def _try(user: int) -> str:
-    """Try the whole chain on a program that does nothing; `in` where it works."""
+    """Try the whole chain on an empty program; `in` if it works."""
     with tempfile.TemporaryDirectory(prefix="autograder-") as name:
         scratch = Path(name)
         scratch.chmod(0o711)
@@ -252,4 +252,4 @@ def _try(user: int) -> str:
         done = subprocess.run(
             arguments, env=environment, capture_output=True, text=True, timeout=60, check=False
         )
-    return done.stdout.strip() or done.stderr.strip()[-500:] or "it ended without a word"
+    return done.stdout.strip() or done.stderr.strip()[-500:] or "it ended without a message"

@@ -1,4 +1,4 @@
-"""Raises the shell's limits where they are too low for grading, or names them."""
+"""Raises resource limits that are too low for grading, or reports them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class _Limit:
-    """A limit, what the grader raises it to, and the least that the sandbox can do with.
+    """A resource limit and its bounds, in bytes for memory and files."""
 
-    `unit` is what `ulimit -<letter>` counts in, in bytes for memory and files.
-    """
-
+    #: The limit's number in `resource`.
     kind: int
+    #: Its letter in `ulimit -<letter>`.
     letter: str
+    #: Its name in messages.
     name: str
+    #: What the grader raises it to.
     wanted: int
+    #: The least that the sandbox needs.
     needed: int
+    #: The unit that `ulimit` counts in.
     unit: int = 1
 
 
@@ -39,7 +42,7 @@ _LIMITS = (
 
 
 def raise_limits() -> None:
-    """Raise this process's limits as far as grading wants and the system lets it."""
+    """Raise this process's limits to what grading wants, as far as the system allows."""
     for limit in _LIMITS:
         soft, hard = resource.getrlimit(limit.kind)
         if _enough(soft, limit.wanted):
@@ -52,10 +55,10 @@ def raise_limits() -> None:
 
 
 def too_low() -> list[str]:
-    """Return a sentence for each limit of this process that the sandbox cannot do with."""
+    """Return a sentence for each limit of this process that is too low for the sandbox."""
     return [
-        f"The limit of {limit.name} is {soft // limit.unit}, and the sandbox needs "
-        f"{limit.needed // limit.unit}: give `ulimit -{limit.letter} {_remedy(limit)}` before the "
+        f"The limit of {limit.name} is {soft // limit.unit}, but the sandbox needs "
+        f"{limit.needed // limit.unit}: run `ulimit -{limit.letter} {_remedy(limit)}` before the "
         "command, or if that is refused, have it raised in /etc/security/limits.conf."
         for limit in _LIMITS
         if not _enough(soft := resource.getrlimit(limit.kind)[0], limit.needed)

@@ -1,4 +1,4 @@
-"""No way to shut submissions in: for `--insecure`, and for tests of what the sandbox prevents."""
+"""Runs submissions without isolation: for `--insecure`, and to test what isolation prevents."""
 
 from __future__ import annotations
 

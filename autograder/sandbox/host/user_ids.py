@@ -1,4 +1,4 @@
-"""User ids for submissions, such that nobody else has them, and what such a user can read."""
+"""Draws unused user ids for submissions, and tells what such a user can read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from autograder.sandbox.host.isolation import IsolationError
 
 __all__ = ["draw_user", "readable_by"]
 
-# User ids far from anybody's; the second range for containers that have 65536 only.
+# User ids unlikely to be in use; the second range is for containers that have only 65536.
 _RANGES = ((1_900_000_000, 2_000_000_000), (61_184, 65_500))
 _SLOTS = 64  # graders at one time on one machine
 
 
 def draw_user(slot: int) -> int:
-    """Return a UID such that neither it nor UID+1 is in use; two slots never get the same.
+    """Return a UID such that neither it nor UID+1 is in use; two slots never get the same one.
 
     Raises IsolationError if there is none.
     """
@@ -37,7 +37,7 @@ def draw_user(slot: int) -> int:
 
 
 def readable_by(user: int, paths: Iterable[Path]) -> list[Path]:
-    """Return those of `paths` that a process of this user id can open, list or enter."""
+    """Return those of `paths` that a process with this user id can open, list or enter."""
     asked = [(path, path.is_dir()) for path in paths if path.exists()]
     reading, writing = os.pipe()
     child = os.fork()

@@ -161,10 +161,9 @@ def test_check_names_what_differs_and_touches_nothing(course: Path) -> None:
     orphan.write_text("{}")
     before = files(course)
     assert check(Course(course)) == [
-        f"labs/{LAB}/{LAB}.ipynb is not what solutions/{LAB}.py builds; "
+        f"labs/{LAB}/{LAB}.ipynb differs from what solutions/{LAB}.py builds; "
         f"run `autograder build {LAB}`.",
-        "labs/lab99_gone/lab99_gone.ipynb is built from no source; "
-        "delete it, or move it elsewhere.",
+        "labs/lab99_gone/lab99_gone.ipynb has no source; delete it, or move it elsewhere.",
     ]
     assert len(check(Course(course), [LAB])) == 1
     assert files(course) == before
@@ -301,7 +300,7 @@ def test_cells_out_of_order_stop_the_build(course: Path) -> None:
     grade = next(i for i, chunk in enumerate(chunks) if f'"{TASK}"' in chunk)
     chunks.insert(1, chunks.pop(grade))
     source_of(course).write_text("\n# %%".join(chunks))
-    with pytest.raises(BuildError, match=f"cell {TASK}: expected it after {TASK}-check"):
+    with pytest.raises(BuildError, match=f"cell {TASK}: expected the order {TASK}-solution"):
         build(Course(course))
 
 
@@ -336,7 +335,7 @@ def test_a_lab_without_a_source_is_named_with_those_there_are(course: Path) -> N
 
 
 def test_a_folder_that_is_no_course_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is not the course's folder"):
+    with pytest.raises(ValueError, match="isn't a course's folder"):
         build(Course(tmp_path))
 
 

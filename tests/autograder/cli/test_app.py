@@ -82,7 +82,7 @@ def test_an_assignment_whose_name_begins_another_is_meant_itself(tmp_path):
         (tmp_path / "source" / name / "a.ipynb").write_text("{}")
     assert lab_named("ps1", Course(tmp_path)) == "ps1"
     assert lab_named("ps10", Course(tmp_path)) == "ps10"
-    with pytest.raises(ValueError, match="'ps' may be any of the labs ps1, ps10"):
+    with pytest.raises(ValueError, match="'ps' matches the labs ps1, ps10"):
         lab_named("ps", Course(tmp_path))
 
 

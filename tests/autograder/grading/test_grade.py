@@ -430,7 +430,9 @@ def test_what_one_exercise_leaves_behind_is_not_held_against_another(monkeypatch
     with Sandbox(lab.hides) as sandbox:
         for alone in (True, False):
             if not alone:
-                monkeypatch.setattr("autograder.grading.grade._run_alone", lambda *given: given[2])
+                monkeypatch.setattr(
+                    "autograder.grading.grade._run_alone", lambda *given, **_: given[2]
+                )
             result = grade(replace(lab, tasks=kept), submission, sandbox, b"secret").result
             statuses.append(result.verdicts[1].status)
     assert statuses == ["right", "could_not_judge"]

@@ -230,13 +230,13 @@ def test_a_failure_that_is_hidden_is_a_failure(graded, student):
 
 def test_a_notebook_that_was_not_handed_in_costs_its_own_points(graded):
     assert judged(graded, "half") == ALL | {CUBE: "0"}
-    assert rows(graded, "half")[CUBE]["message"] == "problem2.ipynb was not handed in."
+    assert rows(graded, "half")[CUBE]["message"] == "problem2.ipynb wasn't submitted."
 
 
 @pytest.mark.parametrize(
     ("student", "reason"),
     [
-        ("torn", "problem2.ipynb: The file is no notebook"),
+        ("torn", "problem2.ipynb: The file isn't a notebook"),
         ("renamed", "problem2-final.ipynb"),
         ("stranger", "no cell of this lab"),
     ],
@@ -303,7 +303,7 @@ def test_a_students_files_take_nothing_of_the_courses_place(beside):
     assert judged(out, "shadows") == ALL
     assert "SHADOWED" not in str(outputs(out, "shadows"))
     assert own_words(out, "shadows").splitlines()[1:] == ["MINE mine True", "MODULE 6 numpy 4"]
-    said = "Handed in too, but the course's own was used: data.csv, helper.py."
+    said = "Submitted too, but the course's own was used: data.csv, helper.py."
     assert said in page(out, "shadows")
 
 
@@ -311,7 +311,7 @@ def test_a_link_among_the_files_is_not_followed_and_a_person_is_told(beside):
     out = beside / "out"
     assert judged(out, "links") == ALL
     assert "secret" not in own_words(out, "links")
-    said = "Files beside the notebooks that were not read: secret (a link)."
+    said = "Files beside the notebooks that weren't read: secret (a link)."
     assert said in page(out, "links")
     assert f'"links","{NAME}"' in (out / "manual_review.csv").read_text()
 
@@ -451,7 +451,7 @@ def test_a_verdict_is_explained_with_the_tests_source(course, graded):
     command = (sys.executable, "-m", "autograder", "--course", course, "explain", graded)
     done = run([*command, "bob", f"{NAME}/{SQUARE}"])
     assert done.returncode == 0, done.stderr
-    for said in ("wrong, 0 of 2 points", "square(0)", "the same verdict", "AssertionError"):
+    for said in ("incorrect, 0 of 2 points", "square(0)", "the same verdict", "AssertionError"):
         assert said in done.stdout
     refused = run([*command, "bob", f"{NAME}/nothing"])
     assert refused.returncode == 2

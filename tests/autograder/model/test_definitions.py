@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from autograder.model.definitions import forget, redefined
+from autograder.model.definitions import clear_cache, redefined
 from autograder.model.restrictions import Ban
 from tests.autograder.uses import names_used
 
@@ -26,7 +26,7 @@ def lines_run(work: Callable[[], Any]) -> int:
         count += event == "line"
         return trace
 
-    forget()
+    clear_cache()
     before = sys.gettrace()
     sys.settrace(trace)
     try:

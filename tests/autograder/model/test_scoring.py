@@ -129,7 +129,7 @@ def test_what_is_not_earned_is_said_with_the_tests_own_message():
     assert score([failed(value="")], 2, SANE).said == "The test failed with AssertionError."
     assert score([shown("1.5")], 2, SANE).said == "The test gave 1.5 of 2 points."
     assert len(score([failed(value="x" * 10_000)], 2, SANE).said) < 600
-    assert "A person" in score([shown("3")], 2, SANE).said
+    assert "An instructor" in score([shown("3")], 2, SANE).said
     assert score([], 2, SANE).said == ""
 
 

@@ -101,7 +101,7 @@ def test_a_name_that_is_no_student_id_is_listed_under_another(tmp_path: Path, na
     ((student, path),) = find_submissions(tmp_path, LAB)
     assert student.startswith("unnamed~")
     assert student.isascii()
-    assert "Rename it" in reason(path)
+    assert "Rename the folder" in reason(path)
 
 
 def test_a_made_up_id_is_nobody_elses(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_link_is_not_followed_wherever_it_stands(tmp_path: Path, depth: int) -
     link.symlink_to(target)
     assert path.read_bytes() == secret.read_bytes()
     assert [found for _, found in find_submissions(tmp_path / "submitted", LAB)] == [path]
-    assert "it is a link" in reason(path)
+    assert "is a link" in reason(path)
 
 
 def test_a_hard_link_is_not_read(tmp_path: Path) -> None:
@@ -191,16 +191,16 @@ def test_the_limit_is_exact(tmp_path: Path) -> None:
     [
         (b"", "empty"),
         (b" \n", "empty"),
-        (b"\x00\x01\x02\xff" * 1000, "not JSON"),
-        (os.urandom(1000) + b"\xff", "not JSON"),
+        (b"\x00\x01\x02\xff" * 1000, "isn't JSON"),
+        (os.urandom(1000) + b"\xff", "isn't JSON"),
         (b"PK\x03\x04\x14", "a zip archive"),
         (b"\n<!DOCTYPE html>", "a web page"),
-        (b"[1, 2]", "JSON, but no notebook"),
-        (b'{"a": 1}', "JSON, but no notebook"),
+        (b"[1, 2]", "JSON, but not a notebook"),
+        (b'{"a": 1}', "JSON, but not a notebook"),
         (b'{"nbformat": 5, "cells": []}', "nbformat 5"),
         (b'{"nbformat": 4, "cells": {}}', "no list of cells"),
         (b'{"nbformat": 3}', "no list of cells"),
-        (b'{"nbformat": 4, "cells": [' + b"9" * 5000 + b"]}", "not JSON"),
+        (b'{"nbformat": 4, "cells": [' + b"9" * 5000 + b"]}", "isn't JSON"),
         (b"[" * 100_000, "nested deeper"),
         (b'{"a":' * 100_000, "nested deeper"),
         (b"[" + b"{}," * 1_000_000 + b"{}]", "clear its outputs"),
@@ -353,7 +353,7 @@ def test_copies_run_in_order_and_are_reported() -> None:
     notebook["cells"].insert(4, copied)
     submission = taken(notebook)
     assert run_sources(submission, "solution")[:2] == [DOUBLE, "double = abs"]
-    assert "lab05-double-solution stands in 2 cells" in submission.notes[0].text
+    assert "lab05-double-solution is answered in 2 cells" in submission.notes[0].text
     marked = [c["source"] for c in submission.notebook["cells"] if "nbgrader" in c["metadata"]]
     assert "double = abs" in marked  # what counts bears the id, once
     assert DOUBLE not in marked
@@ -447,7 +447,7 @@ def test_other_encodings_are_read_and_reported(encoding: str) -> None:
     notebook = solved(double=f"# über\n{DOUBLE}")
     submission = taken(json.dumps(notebook, ensure_ascii=False).encode(encoding))
     assert run_sources(submission, "solution")[0] == f"# über\n{DOUBLE}"
-    assert ("not in UTF-8" in str(submission.notes)) == (encoding != "utf-8-sig")
+    assert ("isn't in UTF-8" in str(submission.notes)) == (encoding != "utf-8-sig")
 
 
 def test_windows_line_ends_change_nothing() -> None:
@@ -485,7 +485,7 @@ def test_pictures_stay_and_nothing_else_that_is_attached() -> None:
     words["attachments"] = {"a.png": {"image/png": "A" * 9_000_000}}
     submission = taken(notebook)
     assert "attachments" not in submission.notebook["cells"][-1]
-    assert "all pictures together may take 1 MiB" in submission.notes[0].text
+    assert "all pictures together may take at most 1 MiB" in submission.notes[0].text
 
 
 # Whatever happens to a notebook.

@@ -20,7 +20,7 @@ from tests.autograder.release_by_hand import LAB
 RESULTS = [
     graded("ada"),
     graded("=bob", verdicts=(verdict(status="partly"), verdict(HALVE, "needs_gpu"))),
-    end_of("eve", "quarantined", "The file is no notebook."),
+    end_of("eve", "quarantined", "The file isn't a notebook."),
     end_of("fay", "failed", "The grader's process stopped."),
     graded("ivy", isolated=False, verdicts=(verdict(status="could_not_judge"), verdict(HALVE))),
 ]
@@ -75,7 +75,7 @@ _HALVE_CELL = f"cell_id IN (SELECT id FROM base_cell WHERE name = '{HALVE}')"
         ),
         (
             lambda out: edit(out / "grades.csv", f'^("ada","{LAB}","{HALVE}"),"0",', r'\1,"",'),
-            "the score '' of '1', which does not fit its status incorrect",
+            "the score '' of '1', which doesn't fit its status incorrect",
         ),
         (
             lambda out: edit(out / "grades.csv", f'^("ada","{LAB}","{HALVE}"),"0",', r'\1,"7",'),
@@ -94,7 +94,7 @@ _HALVE_CELL = f"cell_id IN (SELECT id FROM base_cell WHERE name = '{HALVE}')"
         (lambda out: (out / "feedback/ada" / f"{LAB}.html").unlink(), "it has no feedback page"),
         (
             lambda out: edit(out / "feedback/ada" / f"{LAB}.html", "</html>\n", ""),
-            "is not whole",
+            "is incomplete",
         ),
         (
             lambda out: query(out, f"DELETE FROM grade {_OF_ADA}"),
@@ -129,7 +129,7 @@ def test_a_row_of_nobody_who_was_taken_in_is_found(out: Path) -> None:
     taken = json.loads((out / "taken.json").read_text())
     (out / "taken.json").write_text(json.dumps(taken[1:]))
     (problem,) = audit(OutFolder(out))
-    assert problem.startswith(f"ada, {LAB}: grades.csv has rows of it, but it was never taken in")
+    assert problem.startswith(f"ada, {LAB}: grades.csv has rows of it, but it was never read")
 
 
 @pytest.mark.parametrize("lost", ["grades.csv", "gradebook.db"])

@@ -30,12 +30,12 @@ def table(path: Path) -> list[dict[str, str]]:
 def test_the_file_is_exactly_this(tmp_path: Path, course: Course) -> None:
     results = [
         graded("zoe", verdicts=(verdict(status="partly"), verdict(HALVE, "needs_gpu"))),
-        end_of("bob", "quarantined", "The file is no notebook:\nit is a PDF."),
+        end_of("bob", "quarantined", "The file isn't a notebook:\nit is a PDF."),
         graded("ada", release="0.1.0+1f2e3d4c"),
     ]
     write_grades(results, OutFolder(tmp_path), course)
     manual = ("2", "manual grading", "", "Your instructor grades this answer.")
-    not_read = ("quarantined", "", "The file is no notebook: it is a PDF.", "")
+    not_read = ("quarantined", "", "The file isn't a notebook: it is a PDF.", "")
     release = "0.1.0+1f2e3d4c"
     rows = [
         COLUMNS[:-1],

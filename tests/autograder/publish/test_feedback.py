@@ -13,7 +13,7 @@ from autograder.base import cleaning
 from autograder.base.course import Course
 from autograder.base.markdown import markdown_to_html
 from autograder.model.lateness import ON_TIME, Lateness
-from autograder.model.manual_grades import NOTHING, Given
+from autograder.model.manual_grades import NO_MANUAL_GRADES, ManualGrades
 from autograder.model.note import Note
 from autograder.model.result import Result
 from autograder.model.status import NEEDS
@@ -231,7 +231,9 @@ def test_points_that_need_what_the_machine_lacked_leave_the_total(
 
 
 def test_what_a_person_gave_stands_in_place_of_what_the_grader_says(course: Course) -> None:
-    given = Given({HALVE: 0.75, EXPLAIN: 2.0}, {"lab05-halve-solution": "Nearly: <b>see</b> 5.2."})
+    given = ManualGrades(
+        {HALVE: 0.75, EXPLAIN: 2.0}, {"lab05-halve-solution": "Nearly: <b>see</b> 5.2."}
+    )
     page = feedback_html(graded(), course, given)
     assert "<b>4.75</b> of 5 points" in page
     assert "waiting for manual grading" not in page
@@ -242,19 +244,19 @@ def test_what_a_person_gave_stands_in_place_of_what_the_grader_says(course: Cour
 
 
 def test_a_page_of_what_was_not_graded_shows_a_persons_comment(course: Course) -> None:
-    given = Given({DOUBLE: 1.0}, {EXPLAIN: "Hand in the notebook, please."})
+    given = ManualGrades({DOUBLE: 1.0}, {EXPLAIN: "Hand in the notebook, please."})
     page = feedback_html(end_of("ada", "quarantined", "It is a PDF."), course, given)
     assert "Your instructor:</b> Hand in the notebook, please." in page
     assert "1 of 2" in page
 
 
 def test_a_page_is_known_by_what_people_gave(tmp_path: Path, course: Course) -> None:
-    given = Given({HALVE: 0.75}, {})
-    for shown_there in (NOTHING, given):
+    given = ManualGrades({HALVE: 0.75}, {})
+    for shown_there in (NO_MANUAL_GRADES, given):
         write_feedback(graded(), OutFolder(tmp_path), course, shown_there)
         page = OutFolder(tmp_path).feedback_page(graded().key)
-        assert [shows(page, graded(), one) for one in (NOTHING, given)] == [
-            shown_there == one for one in (NOTHING, given)
+        assert [shows(page, graded(), one) for one in (NO_MANUAL_GRADES, given)] == [
+            shown_there == one for one in (NO_MANUAL_GRADES, given)
         ]
 
 
@@ -412,7 +414,7 @@ def test_a_picture_that_is_shown_a_thousand_times_is_not_inlined_as_often() -> N
     ],
 )
 def test_what_being_late_leaves_is_said(course: Course, late: Lateness, line: str) -> None:
-    assert f'<p class="total">{line}</p>' in feedback_html(graded(), course, NOTHING, late)
+    assert f'<p class="total">{line}</p>' in feedback_html(graded(), course, NO_MANUAL_GRADES, late)
 
 
 def test_an_answer_that_nobody_wrote_is_said_to_be_none(course: Course) -> None:

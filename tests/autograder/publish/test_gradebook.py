@@ -59,7 +59,7 @@ def a_class() -> list[Result]:
     return [
         graded("ada"),
         graded("bob", verdicts=(verdict(status="partly"), verdict(HALVE, "needs_gpu"))),
-        end_of("eve", "quarantined", "The file is no notebook: it is a PDF."),
+        end_of("eve", "quarantined", "The file isn't a notebook: it is a PDF."),
         end_of("fay", "failed", "The grader's process stopped."),
     ]
 
@@ -124,7 +124,7 @@ def test_messages_stand_at_the_solution_cells(tmp_path: Path, course: Course) ->
         assert comment("ada", EXPLAIN) is None
         assert comment("bob", "lab05-halve-solution") == "Needs a GPU: Not earned: edges."
         for cell in ("lab05-double-solution", EXPLAIN):
-            assert comment("eve", cell) == "Quarantined: The file is no notebook: it is a PDF."
+            assert comment("eve", cell) == "Quarantined: The file isn't a notebook: it is a PDF."
         ivy = comment("ivy", "lab05-double-solution")
         assert ivy == "NOT ISOLATED: 2 of 2 points. Right."
 

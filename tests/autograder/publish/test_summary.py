@@ -45,7 +45,7 @@ def test_the_figures_are_those_of_the_class() -> None:
 
 
 def test_nobody_graded_has_no_mean() -> None:
-    (lab,) = summaries([end_of("bob", "quarantined", "no notebook")])
+    (lab,) = summaries([end_of("bob", "quarantined", "isn't a notebook")])
     assert (lab.mean_points, lab.median_points, lab.max_points) == (None, None, 0)
     assert "Points" not in told([lab], [])
     assert summaries([]) == []

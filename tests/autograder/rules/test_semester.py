@@ -137,7 +137,7 @@ def test_a_wrong_setting_is_named_with_what_was_expected(tmp_path, settings, key
         ({"roster": ""}, "roster.csv is empty"),
         ({"roster": "id,email,email\n"}, "'email' twice"),
         ({"roster": "id,last_name,first_name\nada,Love,lace,Ada\n"}, "row 2: it has 4 cells"),
-        ({"roster": 'id,last_name\nada,"Love\nlin,\n'}, "row 2: it cannot be read as CSV"),
+        ({"roster": 'id,last_name\nada,"Love\nlin,\n'}, "row 2: it can't be read as CSV"),
         ({"roster": "Student,ID,SIS Login ID\n"}, "rename `SIS Login ID` to id"),
         ({"extensions": EXTENSIONS.replace("11-22", "11-02")}, f"after that of {LAB05}"),
         ({"extensions": EXTENSIONS.replace(LAB05, LAB01)}, f"{LAB01} has no due time"),

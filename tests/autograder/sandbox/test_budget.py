@@ -107,13 +107,13 @@ def test_a_budget_ends_with_its_call(student: SandboxStudent) -> None:
 
 
 REFUSED_BESIDE = {
-    "a process": ("os.fork() or os._exit(0)", "can start no thread or process"),
+    "a process": ("os.fork() or os._exit(0)", "can't start a thread or process"),
     "a program": ("os.system('true') and 1 / 0", "ZeroDivisionError"),
-    "a thread": ("threading.Thread(target=work).start()", "can start no thread or process"),
-    "a file": ("open('/tmp/scratch', 'wb', buffering=0).write(b'x')", "write to no file"),
+    "a thread": ("threading.Thread(target=work).start()", "can't start a thread or process"),
+    "a file": ("open('/tmp/scratch', 'wb', buffering=0).write(b'x')", "write to a file"),
     "a hole in a file that is there": (
         "os.pwrite(os.open('/dev/shm/sparse', os.O_RDWR), b'x', 9)",
-        "write to no file",
+        "write to a file",
     ),
     "a higher limit": (
         "import resource; resource.setrlimit(resource.RLIMIT_DATA, (-1, -1))",
@@ -210,7 +210,7 @@ def test_memory_given_back_to_make_room_is_doubted(student: SandboxStudent) -> N
     student.run_cell("import torch\nheld = [torch.ones(6 << 18)]")
     answer = run(student, "held.clear(); torch.ones(n // 4)", 20 * MIB)
     assert answer.memory == "within"  # in the room that it made
-    assert "gave back memory" in answer.doubt
+    assert "freed memory that was held" in answer.doubt
 
 
 def test_a_machine_that_enforces_nothing_is_found_out(
@@ -220,7 +220,7 @@ def test_a_machine_that_enforces_nothing_is_found_out(
     with sandbox.open() as student:
         answer = run(student, "torch.ones(n // 4)", 19 * MIB)
     assert answer.memory == ""
-    assert "does not hold a process to a budget" in answer.doubt
+    assert "doesn't hold a process to a memory budget" in answer.doubt
 
 
 def test_a_call_without_a_budget_is_free(student: SandboxStudent) -> None:

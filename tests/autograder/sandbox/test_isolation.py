@@ -21,7 +21,7 @@ def test_ci_leaves_out_no_test_for_want_of_a_sandbox():
     ("trial", "said"),
     [
         ("raise SystemExit('no such layer')", "no such layer"),
-        ("import os; os.kill(os.getpid(), 9)", "without a word"),
+        ("import os; os.kill(os.getpid(), 9)", "without a message"),
         (isolation._TRIAL.replace('"processes": 64, ', ""), "KeyError('processes')"),
     ],
 )

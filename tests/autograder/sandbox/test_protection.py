@@ -20,7 +20,7 @@ def test_it_is_what_the_sandbox_finds() -> None:
     found = protection()
     assert found.budgets_hold
     assert found.kernel_memory == ("filter" if cgroup.parent() is None else "cgroup")
-    assert found.lines[1] == "Memory budgets: the kernel holds a process to them."
+    assert found.lines[1] == "Memory budgets: the kernel enforces them."
 
 
 def test_without_a_group_and_without_budgets_it_says_so_with_the_remedies(

@@ -86,7 +86,7 @@ def test_a_newer_folder_is_refused_in_one_sentence_and_left_alone(
     files = {path: path.read_bytes() for path in before.path.rglob("*") if path.is_file()}
     assert run(before, command) == USAGE
     assert capsys.readouterr().err == (
-        f"autograder {command}: {before} has format {FORMAT + 1}, and this grader knows formats "
+        f"autograder {command}: {before} has format {FORMAT + 1}, but this grader knows formats "
         f"up to {FORMAT}; use the grader that wrote it, or give another OUT\n"
     )
     assert {path: path.read_bytes() for path in before.path.rglob("*") if path.is_file()} == files

@@ -124,7 +124,7 @@ def test_a_docstring_may_have_quotes(tmp_path: Path) -> None:
         ("double/right_a.py", '"""A. [earns 1]"""', "wrong answer's docstring only"),
         ("double/wrong_a.py", '"""A [earns 1] b."""', "at the end"),
         ("double/wrong_a.py", '"""A. [earns one]"""', "a number N"),
-        ("double/wrong_a.py", '"""A. [earns 2]"""', "cannot earn 2 of 2"),
+        ("double/wrong_a.py", '"""A. [earns 2]"""', "can't earn 2 of 2"),
         (
             "triple/right_a.py",
             '"""A."""',

@@ -87,7 +87,7 @@ def test_a_budget_that_is_too_small_is_reported(
     counted, problems = measured(capsys, PROBLEM)
     assert [one["lost"] == one["gradings"] > 0 for one in counted] == [True] * len(small.tasks)
     assert len(problems) == len(small.tasks)
-    said = "lean_adam_step: of 3 gradings of right answers 3 lost points"
+    said = "lean_adam_step: of 3 gradings of correct answers 3 lost points"
     assert [said in problem for problem in problems].count(True) == 1
 
 
@@ -101,7 +101,7 @@ def test_a_machine_that_enforces_no_budget_is_reported(
     monkeypatch.setattr(calibration, "measured_labs", lambda: [lab])
     counted, problems = measured(capsys, PROBLEM)
     assert all(one["could_not_judge"] == one["gradings"] > 0 for one in counted)
-    assert "does not hold a process to a budget" in problems[0]
+    assert "doesn't hold a process to a memory budget" in problems[0]
 
 
 @sandboxed

@@ -106,7 +106,7 @@ def test_every_kind_of_mess_is_there(tmp_path: Path, bank: Path, releases: Path)
         nbformat.validate(nbformat.from_dict(raw))
     said = " ".join(notes)
     assert "_helper(x):" in " ".join(cells["helper in an added cell"])
-    assert "stands in 2 cells" in said
+    assert "is answered in 2 cells" in said
     assert "deleted cell: ['You deleted the solution cell, so there was nothing to grade" in said
     assert "no metadata: ['Found by the names" in said
     assert "print(" in " ".join(cells["syntax error"])

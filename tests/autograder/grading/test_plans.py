@@ -8,10 +8,10 @@ import pytest
 
 from autograder.base.limits import Allowance, Limits
 from autograder.content import find_lab, find_task
-from autograder.grading import alone as plans
 from autograder.grading import grade as grading
-from autograder.grading.alone import Plan, alone, together
+from autograder.grading import plans
 from autograder.grading.grade import grade
+from autograder.grading.plans import Plan, plan_alone, plan_together
 from autograder.grading.run import collect_alone
 from autograder.model import judge
 from autograder.model.judge import draw, judge_safely
@@ -83,11 +83,13 @@ def insert(notebook, place, source):
 
 
 def without_alone(monkeypatch):
-    monkeypatch.setattr(grading, "alone", lambda *_: None)
+    monkeypatch.setattr(grading, "plan_alone", lambda *_: None)
 
 
 def without_states(monkeypatch):
-    monkeypatch.setattr("autograder.grading.run.together", lambda _tasks, cells: Plan(cells, {}))
+    monkeypatch.setattr(
+        "autograder.grading.run.plan_together", lambda _tasks, cells: Plan(cells, {})
+    )
 
 
 # The names as they stood at the exercise's cell.
@@ -250,9 +252,9 @@ def test_what_no_other_exercise_spoils_is_given_up_after_the_cases_that_tell(
 ):
     asked = []
 
-    def counted(task, cases, *rest):
-        asked.append(len(rest[-1]) if isinstance(rest[-1], list) else len(cases))
-        return collect_alone(task, cases, *rest)
+    def counted(task, cases, answers, *, numbers=None, **rest):
+        asked.append(len(cases if numbers is None else numbers))
+        return collect_alone(task, cases, answers, numbers=numbers, **rest)
 
     monkeypatch.setattr(grading, "collect_alone", counted)
     if helped:  # by the solution of what it goes by, which is wrong here
@@ -370,9 +372,10 @@ def test_a_judges_doubt_shows_no_values_either():
     case = Case(("part",), {})
     task = replace(LAB.tasks[0], judge=lambda *_: {"part": Finding(False, doubt=CANARY)})
     answer = Answer(1, beside_solutions=True)
-    assert CANARY not in judge.findings(task, case, answer)["part"].doubt
+    assert CANARY not in judge.judge_answer(task, case, answer)["part"].doubt
     assert (
-        CANARY in judge.findings(task, case, replace(answer, beside_solutions=False))["part"].doubt
+        CANARY
+        in judge.judge_answer(task, case, replace(answer, beside_solutions=False))["part"].doubt
     )
 
 
@@ -400,7 +403,7 @@ def test_added_cells_that_an_exercise_does_not_go_by_are_left_out(notebook):
     insert(notebook, 2, "import math\nmath.frexp = None")
     insert(notebook, 2, "unit = 3")
     solution(notebook, DECODE)["source"] += "\n    unit"
-    plan = alone(task_named(DECODE), submitted(notebook), SOLUTIONS)
+    plan = plan_alone(task_named(DECODE), submitted(notebook), SOLUTIONS)
     sources = [cell.source for cell in plan.cells]
     assert "unit = 3" in sources
     assert not any("frexp = None" in source for source in sources)
@@ -417,7 +420,7 @@ def put_in(plan):
 def test_the_solutions_that_an_exercises_own_solution_goes_by_stand_at_their_places(
     notebook, task, built_on
 ):
-    plan = alone(task_named(task), submitted(notebook), SOLUTIONS)
+    plan = plan_alone(task_named(task), submitted(notebook), SOLUTIONS)
     assert put_in(plan) == built_on
     assert plan.has_solutions == bool(built_on)
     assert [cell.index for cell in plan.cells] == sorted(cell.index for cell in plan.cells)
@@ -428,7 +431,7 @@ def test_what_a_solution_that_is_put_in_goes_by_itself_is_put_in_too(notebook):
         LIMITS_OF: f"{SOLUTIONS[LIMITS_OF]}\ndecode = decode_fp32\nunused = encode_fp32"
     }
     solutions[STALL] = solutions[STALL].replace("format_limits(", "decode or format_limits(")
-    plan = alone(task_named(STALL), submitted(notebook), solutions)
+    plan = plan_alone(task_named(STALL), submitted(notebook), solutions)
     assert put_in(plan) == [DECODE, LIMITS_OF]
     assert not any("unused" in cell.source for cell in plan.cells)
 
@@ -436,7 +439,7 @@ def test_what_a_solution_that_is_put_in_goes_by_itself_is_put_in_too(notebook):
 def test_a_state_has_the_names_that_its_exercise_goes_by_and_no_others(notebook):
     insert(notebook, len(notebook["cells"]), "big = 1")
     cells = submitted(notebook).cells
-    keep = together([task_named(STALL)], cells).keep
+    keep = plan_together([task_named(STALL)], cells).keep
     (names,) = [names for by_task in keep.values() for names in by_task.values() if names]
     assert {"stall_value", "format_limits", "math"} <= set(names)
     assert "big" not in names

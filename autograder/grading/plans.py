@@ -1,11 +1,11 @@
-"""Takes out of a notebook what is one exercise's, beside solutions that it builds on.
+"""Plans which cells of a notebook run, for all exercises together or for one exercise alone.
 
-Exercises share one process: names, libraries, memory, time. What one does there can make another
-look wrong that is right. So an exercise is judged on the names as they stood at its cell; and one
-that is not right is run once more without what the student wrote for the other exercises. Of these,
-what its own reference solution goes by is there as the instructor solved it, and whatever else the
-student's code goes by is the student's: a call of any other exercise earns nothing that the student
-did not solve. Source text is read and nothing runs.
+Exercises share one process: names, libraries, memory, time. Work on one can make a correct answer
+to another look incorrect. So an exercise is judged on the names as they stood at its own cell, and
+an exercise that isn't correct runs once more without the student's work on the others. In that run,
+whatever its reference solution builds on is the instructor's, and everything else that the
+student's code uses is the student's own: calling another exercise's function earns nothing unless
+the student solved it. This module reads source text and runs nothing.
 """
 
 from __future__ import annotations
@@ -22,30 +22,29 @@ from autograder.model.task import Task
 from autograder.notebooks.graded import marks_of
 from autograder.notebooks.released import task_of
 
-__all__ = ["Keep", "Plan", "alone", "together"]
+__all__ = ["Keep", "Plan", "plan_alone", "plan_together"]
 
-# By a cell's place in the notebook, and by task: the names that belong to the task's state as they
-# are after that cell.
+# By a cell's index and by task: the names whose values after that cell belong to the task's state.
 Keep = Mapping[int, Mapping[str, Sequence[str]]]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The cells to run, and the names to keep after each for the exercises' states.
+    """The cells to run, and the names to keep after each of them."""
 
-    `has_solutions` tells whether solutions are among the cells, which no student may see.
-    """
-
+    #: The cells, in order.
     cells: Sequence[RunCell]
+    #: The names that make up each exercise's state.
     keep: Keep
+    #: Whether solutions are among the cells, which students must not see.
     has_solutions: bool = False
 
 
-def together(tasks: Iterable[Task], cells: Sequence[RunCell]) -> Plan:
-    """Return the plan of running a notebook as it is, with a state for each of the exercises.
+def plan_together(tasks: Iterable[Task], cells: Sequence[RunCell]) -> Plan:
+    """Return the plan to run a notebook as it is, with a state for each exercise.
 
-    That has the names that the exercise goes by, as its cell left them. One that is not bound there
-    is as the first added cell below leaves it that binds it; all others are as they are in the end.
+    A state has the names that the exercise uses, as its cell left them. A name not bound by then
+    is as the first later added cell that binds it leaves it; all others are as they are at the end.
     """
     keep: dict[int, dict[str, list[str]]] = defaultdict(dict)
     for task in tasks:
@@ -58,13 +57,13 @@ def together(tasks: Iterable[Task], cells: Sequence[RunCell]) -> Plan:
     return Plan(cells, keep)
 
 
-def alone(task: Task, submission: Submission, solutions: Mapping[str, str]) -> Plan | None:
-    """Return the plan of running one exercise without the student's others.
+def plan_alone(task: Task, submission: Submission, solutions: Mapping[str, str]) -> Plan | None:
+    """Return the plan to run one exercise without the student's other exercises.
 
-    None if that would run nothing else than before: the exercise is not written, or it is all that
-    the student wrote. Of `solutions`, by task, those statements run that this task's is made of.
-    Beside its own cells, added cells run that bind a name it goes by; of other exercises' cells,
-    those statements run that bind such a name which nothing else does.
+    None if that would change nothing: the exercise isn't written, or the student wrote nothing
+    else. Of `solutions`, by task, the statements run that this task's solution builds on. Besides
+    the exercise's own cells, the added cells run that bind a name it uses, and of other exercises'
+    cells the statements that bind such a name if nothing else does.
     """
     cells = submission.cells
     if not is_written(task, cells):
@@ -95,7 +94,7 @@ def alone(task: Task, submission: Submission, solutions: Mapping[str, str]) -> P
 
 
 def _reach(task: Task, cells: Sequence[RunCell]) -> tuple[list[ast.stmt], frozenset[str]]:
-    """The statements that make up an exercise, and all names that it goes by."""
+    """The statements that an exercise depends on, and all names that it uses."""
     try:
         found = reachable(task.defines, [c.source for c in cells], order_of(task, cells))
     except RecursionError:
@@ -110,25 +109,25 @@ def _bound(cell: RunCell) -> frozenset[str]:
 def _built_on(
     task: Task, submission: Submission, given: Iterable[RunCell], solutions: Mapping[str, str]
 ) -> Iterator[RunCell]:
-    """What the exercise's own solution goes by of the others', each at its exercise's place."""
+    """The parts of other solutions that this exercise's solution builds on, each in its place."""
     solved = list(_solution_cells(submission, solutions))
     reached, _ = _reach(task, sorted([*given, *solved], key=lambda cell: cell.index))
     for cell in solved:
         if cell.task != task.id and (source := _part_of(cell, reached)):
-            yield RunCell(cell.index, source, "given", cell.task)
+            yield RunCell(index=cell.index, source=source, kind="given", task=cell.task)
 
 
 def _solution_cells(submission: Submission, solutions: Mapping[str, str]) -> Iterator[RunCell]:
-    """The solutions of all exercises, each at its exercise's place in the notebook."""
+    """The reference solutions of all exercises, each at its exercise's place in the notebook."""
     for index, cell in enumerate(submission.notebook["cells"]):
         grade_id = marks_of(cell).get("grade_id", "")
         task = task_of(grade_id)
         if task in solutions and task != grade_id:
-            yield RunCell(index, solutions[task], "solution", task)
+            yield RunCell(index=index, source=solutions[task], kind="solution", task=task)
 
 
 def _lends(cell: RunCell, names: Collection[str], elsewhere: Collection[str]) -> bool:
-    """Whether an added cell binds one of `names`; to import what is there already is not to."""
+    """Whether an added cell binds one of `names`; repeating an existing import doesn't count."""
     return any(
         statement.binds.intersection(
             elsewhere if isinstance(statement.node, (ast.Import, ast.ImportFrom)) else names
@@ -140,7 +139,7 @@ def _lends(cell: RunCell, names: Collection[str], elsewhere: Collection[str]) ->
 def _part_of(
     cell: RunCell, reached: Collection[ast.stmt], binding: Collection[str] | None = None
 ) -> str:
-    """The source of those of a cell's statements that were reached, and bind one of `binding`."""
+    """The source of a cell's statements that were reached, and that bind one of `binding`."""
     needed = {id(node) for node in reached}
     nodes = [
         statement.node
@@ -178,7 +177,7 @@ def _only_binds(node: ast.stmt) -> bool:
 def _as_the_last_leaves_them(
     task: Task, names: Collection[str], kept: Iterable[RunCell], place: int
 ) -> Keep:
-    """Keep each name as the last of the student's cells leaves it that binds it."""
+    """Keep each name as the student's last cell that binds it leaves it."""
     last = dict.fromkeys(names, place)
     for cell in sorted(kept, key=lambda cell: cell.index):
         last |= dict.fromkeys(_bound(cell).intersection(names), cell.index)
