@@ -31,7 +31,7 @@ def stream_forward(
 
     `weights` and `x` are float64 arrays. Returns `output`, the output's values; `requires_grad`,
     whether it does; `gradients_on`, whether torch still records gradients afterwards; `loads`, the
-    layers in the order of their load(); and `x_changed`.
+    layers in the order of their load(); and `x_changed`, whether x or the list of layers is.
 
     With a `width`, layers of float32 are as wide; one is filled with each of `fillings` / width,
     and the input is `rows` rows of ones. Returns `loads`, `corners`, the output's first and last
@@ -56,7 +56,7 @@ def stream_forward(
         "requires_grad": bool(output.requires_grad),
         "gradients_on": gradients_on,
         "loads": read_loads(),
-        "x_changed": not torch.equal(given, before),
+        "x_changed": not torch.equal(given, before) or len(layers) != len(weights or []),
     }
 
 
