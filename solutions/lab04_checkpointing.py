@@ -1042,7 +1042,10 @@ def plan_time(stages, kept):
 
 def time_of_plan(stages, budget):
     """Return the time that your plan takes, or "too large" if its peak is above the budget."""
-    kept = list(plan(stages, budget))
+    try:
+        kept = list(plan(stages, budget))
+    except ValueError as error:  # one of its kinds counts too, such as peakmem.Infeasible
+        raise ValueError(str(error)) from None
     return plan_time(stages, kept) if plan_peak(stages, kept) <= budget else "too large"
 
 
