@@ -184,6 +184,7 @@ self_check(
         Case((0b1100_1111, 8, 4), -3.0625, "1100.1111 is -49 / 16"),
         Case((0b1000_0000, 8, 7), -1.0, "1.0000000 is -128 / 128"),
         Case((0x00C0, 16, 8), 0.75, "00000000.11000000 is 192 / 256"),
+        Case((0x7FFFFFFF, 32, 16), 32768 - 2.0**-16, "don't round: a Python float holds all of it"),
     ],
 )
 if predicted(predicted_largest_fixed, question="what is the largest number?"):
@@ -488,9 +489,10 @@ score("lab01-decode_e4m3", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-to_bf16-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.6 Half the memory: bf16 (core, 3 points, 13 minutes)
 #
-# bf16 is the upper half of fp32: the same sign and 8 exponent bits, 7 bits of fraction instead of 23. But cutting off the lower 16 bits rounds toward zero every time. The rule of nearly
-# all hardware is **nearest, ties to even**: take the nearer neighbour; exactly in the middle, take the one
-# whose last bit is 0. Ties go up and down equally often.
+# bf16 is the upper half of fp32: the same sign and 8 exponent bits, 7 bits of fraction instead of 23. But
+# cutting off the lower 16 bits always rounds toward zero. Nearly all hardware rounds to **nearest, ties to
+# even**: take the nearer neighbour; exactly in the middle, take the one whose last bit is 0. Ties go up and
+# down equally often.
 #
 # Write `to_bf16(x)`:
 # - `x` is a float32 array of any shape, maybe empty. Return the bf16 patterns in the same shape, as

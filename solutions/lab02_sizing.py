@@ -40,8 +40,9 @@
 # | **core** | | **74** | **18** |
 # | **stretch** | | **43** | **8** |
 #
-# The core stands alone; 2.1 includes two minutes for this page. In each exercise you **predict** (not graded), **write** a function, **measure**,
-# and **explain** the difference to yourself. Measurements wait for your prediction.
+# The core stands alone; 2.1 includes two minutes for this page. In each exercise you **predict** (not
+# graded), **write** a function, **measure**, and **explain** the difference to yourself. Measurements wait
+# for your prediction.
 #
 # All functions return whole **bytes**, never GB. 1 GB is $10^9$ bytes; 1 GiB is $2^{30}$, 7.4% more. If
 # there is a GPU, "this machine" is its memory.
@@ -108,6 +109,7 @@ self_check(
         Case(
             (10**17 + 1, "fp16"), 2 * 10**17 + 2, "whole numbers all the way: no float holds this"
         ),
+        Case((2**54 + 1, "int4"), 2**53 + 1, "whole numbers all the way: n / 2 is a float"),
         Case((1, "float32"), raises=ValueError, hint="'float32' is none of the seven names"),
     ],
     equal=whole(),
@@ -233,15 +235,14 @@ score("lab02-gpt_parameters", globals())
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-gpt_parameters-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the numbers.** The embeddings grow with the width, the layers with its square: about
-# $12\,d_\text{model}^2$ per layer, 8 of the 12 in the MLP. So embeddings are a third of the small model and
-# nothing in the large one. 174.6 billion is what "175B" stands for, and 350 GB is exactly 349.2.
+# $12\,d_\text{model}^2$ per layer, 8 of the 12 in the MLP. So embeddings are a third of the small model, and
+# 0.4% of the large one. "175B" stands for 174.6 billion, and 350 GB for 349.2.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.3 Rows that do not add up (core, 1 point, 5 minutes)
 #
-# Attention shares out a token's `d_model` numbers
-# among `n_heads` heads of `d_head` numbers each, so `n_heads * d_head` should be `d_model`. This is the
-# table of GPT-3's paper (Brown et al. 2020, table 2.1):
+# Attention divides a token's `d_model` numbers among `n_heads` heads of `d_head` numbers each, so
+# `n_heads * d_head` should be `d_model`. This is the table of GPT-3's paper (Brown et al. 2020, table 2.1):
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-gpt3_table", "locked": true, "schema_version": 3, "solution": false, "task": false}
 KEYS = ("name", "n_layers", "d_model", "n_heads", "d_head")
@@ -339,7 +340,7 @@ score("lab02-inconsistent_rows", globals())
 # | | queries, keys, values | $6sbh$ |
 # | | input of the output layer | $2sbh$ |
 # | | dropout mask after it | $sbh$ |
-# | | softmax's output (the *scores*), $s \times s$ per head | $2as^2b$ |
+# | | softmax's output (the *probabilities*), $s \times s$ per head | $2as^2b$ |
 # | | its dropout: mask and output | $as^2b + 2as^2b$ |
 # | mlp | input of the first layer | $2sbh$ |
 # | | input of GELU (the activation function), $4h$ wide | ? |
@@ -347,8 +348,8 @@ score("lab02-inconsistent_rows", globals())
 # | | dropout mask after it | $sbh$ |
 # | norms | input of each of the two | ? |
 #
-# **Flash attention** computes the scores in pieces and never stores them: the $s^2$ terms are gone, all else
-# stays.
+# **Flash attention** computes the probabilities in pieces and never stores them: the $s^2$ terms are gone,
+# all else stays.
 #
 # Write `layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard")`: a dict with exactly
 # the keys `attention`, `mlp`, `layer_norms`, in bytes, for one layer. `attention` is `"standard"` or
@@ -359,11 +360,10 @@ score("lab02-inconsistent_rows", globals())
 # *Example:* for $s = 2, b = 1, h = 4, a = 2$ (so $sbh = as^2b = 8$), attention is
 # $11 \cdot 8 + 5 \cdot 8 = 128$; with flash, 88.
 #
-# **Predict first.** GPT-3, sequences of 2048 tokens: what share of what a layer keeps are the scores, the
-# $s^2$ terms?
+# **Predict first.** GPT-3 with sequences of 2048 tokens: what share of a layer's bytes are the $s^2$ terms?
 
 # %%
-predicted_share_of_scores = None  # your prediction, between 0 and 1
+predicted_share_of_square = None  # your prediction, between 0 and 1
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -375,9 +375,9 @@ def layer_activation_bytes(
     if attention not in ("standard", "flash"):
         raise ValueError(f"no attention {attention!r}: expected standard or flash")
     sbh = seq * batch * d_model
-    scores = n_heads * seq * seq * batch if attention == "standard" else 0
+    squares = n_heads * seq * seq * batch if attention == "standard" else 0
     return {
-        "attention": (2 + 6 + 2 + 1) * sbh + (2 + 1 + 2) * scores,
+        "attention": (2 + 6 + 2 + 1) * sbh + (2 + 1 + 2) * squares,
         "mlp": (2 + 8 + 8 + 1) * sbh,
         "layer_norms": (2 + 2) * sbh,
     }
@@ -400,18 +400,17 @@ self_check(
         Case(("layer_norms", 2, 1, 4, 2), 32, "two inputs of 2 bytes per element"),
         Case(("", 2, 1, 4, 2), 312, "the sum of all three"),
         Case(("attention", 2, 3, 4, 2), 384, "both terms grow with the batch"),
-        Case(("attention", 3, 1, 4, 2), 222, "the scores grow with the square of s"),
+        Case(("attention", 3, 1, 4, 2), 222, "probabilities grow with the square of s"),
+        Case(("attention", 3, 2, 5, 2), 510, "2 heads for a width of 5: use n_heads, not d_head"),
         Case(("attention", 2, 1, 4, 2), 88, "11sbh", kwargs={"attention": "flash"}),
         Case(("", 2, 1, 4, 2), raises=ValueError, hint="no 'sdpa'", kwargs={"attention": "sdpa"}),
     ],
     equal=whole(),
 )
-if predicted(predicted_share_of_scores, question="what share are the scores?"):
+if predicted(predicted_share_of_square, question="what share are the s^2 terms?"):
     standard, flash = (part_of("", 2048, 1, 12288, 96, attention=a) for a in ("standard", "flash"))
     print(f"one layer: {both(standard)}, flash {both(flash)}; 96 layers {both(96 * standard)}")
-    print(
-        f"scores {1 - flash / standard:.0%}; you predicted a share of {predicted_share_of_scores}"
-    )
+    print(f"s^2 terms: {1 - flash / standard:.0%}; you predicted {predicted_share_of_square}")
 
 # %% nbgrader={"grade": true, "grade_id": "lab02-layer_activation_bytes", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 # Exercise 2.4, 3 points: hidden cases are run here when your instructor grades the lab.
@@ -486,6 +485,7 @@ self_check(
                 1,
                 "two layers have 182 parameters, and keep twice as much",
             ),
+            (3, one_layer, 1727 + 249 * 10**15, 10**15 - 1, "divide with //: a float has 53 bits"),
         ]
     ],
     equal=whole(),
@@ -706,7 +706,8 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 # ## What you should now be able to say
 #
 # - GPT-3's weights take 350 GB; training needs 16 bytes per parameter, and activations.
-# - A layer's parameters grow with the square of its width, stored scores with the square of the sequence.
+# - A layer's parameters grow with the square of its width, stored attention probabilities with the square
+#   of the sequence length.
 # - In inference a tensor dies with its last reader; in training it waits for the backward pass.
 #
 # The core ends here. The stretch predicts real steps.
@@ -878,7 +879,7 @@ if predicted(predicted_evaluation_mib, question="how many MiB should evaluation 
 # Write `evaluate(model, batches)`, which returns the same losses, as numbers or tensors:
 # - `batches` is an iterator: each batch is made when you ask for it, and can be read once.
 # - At its peak, your function may hold the model and two batches with all activations: 6.3 MiB here.
-# - Leave the model as it was: no gradients, the same mode.
+# - Leave the model as it was: no gradients, the same mode, its parameters still trainable.
 #
 # *Hint:* after `losses = wasteful_evaluate(torch.nn.Linear(2, 2), [(torch.ones(1, 2), torch.tensor([0]))])`,
 # what does `losses[0].grad_fn` hold on to? All or nothing.

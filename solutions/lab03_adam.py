@@ -179,6 +179,21 @@ self_check(
             label="gradients 0.5, None, -2",
         ),
         Case(
+            (1.0, [0.5, 0.0]),
+            (0.900000002, 0.832994178),
+            "a gradient of 0 is a step like any other: the moments decay, and t counts it",
+            fast,
+            label="gradients 0.5, 0",
+        ),
+        Case(
+            (1.0, [0.5, -2.0]),
+            (0.900000002, 0.978236649),
+            "use the betas that you get",
+            {"lr": 0.1, "betas": (0.5, 0.9)},
+            label="other betas",
+        ),
+        Case((1.0, [0.5]), (0.999,), "lr is 1e-3 if none is given", label="the default lr"),
+        Case(
             (0.0, [0.5]),
             (-0.5,),
             "eps stands outside the root: 0.5 / (0.5 + 0.5)",
@@ -427,6 +442,8 @@ self_check(
         ),
         Case(("sgd", 88, 8), 10, "80 bytes are exactly 10 parameters of 8: full fits"),
         Case(("fp32", 1000, 1001), 0, "a model has no negative number of parameters"),
+        Case(("sgd", 100, 900), 0, "a model has no negative number of parameters"),
+        Case(("sgd", 8 * 10**17 - 1, 0), 10**17 - 1, "divide with //: a float has 53 bits"),
         Case(
             ("fp8", 1000, 100),
             "refused",
@@ -567,8 +584,8 @@ score("lab03-measured_state_bytes", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-step_timeline-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.5 What is live, and when (core, 2 points, 11 minutes)
 #
-# Bytes per parameter say how much, not *when*. Training runs out of memory at one moment: in the
-# first or second backward, or in the first step. So follow the live bytes from event to event; 3.9 looks inside.
+# Bytes per parameter say how much, not *when*. Training runs out of memory at one moment: the
+# first or second backward, or the first step. So follow the live bytes from event to event; 3.9 looks inside.
 #
 # Write `step_timeline(param_bytes, activation_bytes, events)`: the bytes live just after each event of
 # float32 training with Adam. With $P$ of parameters and $A$ of activations per forward:
@@ -785,8 +802,8 @@ score("lab03-find_the_leak", globals())
 # ## 3.7 In your own words (core, 2 points, 7 minutes)
 #
 # A friend's model fits with SGD to the last GB. With Adam it runs out of memory in the first step, although
-# forward and backward still go through. In two or three sentences: what came in addition, when, and does a smaller
-# batch cure it? (1 point)
+# forward and backward still go through. In two or three sentences: what was added, when, and would a smaller
+# batch help? (1 point)
 #
 # And in one: how did 3.6's picture show that an *optimizer* held the extra $P$, and not gradients or
 # activations? (1 point)
@@ -822,7 +839,7 @@ score("lab03-find_the_leak", globals())
 # **Convention:** step counters and tables of what 8-bit codes stand for don't count.
 #
 # *Points:* all or nothing. *Example:* (100, 30) takes 12,000 bytes under momentum, 24,000 under Adam,
-# 4 (100 + 30) = 520 under Adafactor and 2 (3000 + 4 · 12) = 6096 in 8 bits. (2, 100, 30) takes 1040 under
+# $4 \cdot (100 + 30) = 520$ under Adafactor and $2 \cdot (3000 + 4 \cdot 12) = 6096$ in 8 bits. (2, 100, 30) takes 1040 under
 # Adafactor: two matrices.
 #
 # **Predict first.** GPT-2's embedding is a matrix of (50257, 768). About how many times smaller than
@@ -886,7 +903,9 @@ self_check(
                 528: "n / last + n / second last, not a sum of sizes",
             },
         ),
-        Case(([(), (7,)], "adafactor"), 32, "what is no matrix keeps all its values; () has n = 1"),
+        Case(
+            ([(), (7,)], "adafactor"), 32, "vectors and numbers keep all their values; () has n = 1"
+        ),
         Case(
             (matrix, "adam8bit"),
             6096,
@@ -1002,7 +1021,7 @@ if predicted(predicted_fused_peak, question="fused's peak in P?"):
 # **Convention:** in backward, parameters, moments, all gradients and all activations are live together. In
 # the step the activations are gone. Step counters don't count, and there is no tie.
 #
-# *Points:* phase 1, all peaks within 5 % of the meter's 1, within 1 % 1.
+# *Points:* phase 1, all peaks within 5% of the meter's 1, within 1% 1.
 #
 # *Example:* vectors of 10 and 30 values, $P$ = 160, 100 bytes of activations. Backward: 640 + 100.
 # For-loop step: 640 + (2 · 120 + 40) = 920. So `(920, "step")`.
@@ -1214,7 +1233,7 @@ if predicted(predicted_mib, question="MiB above 4 P?"):
 # ## 3.11 A step inside backward (stretch, 3 points, 9 minutes)
 #
 # Parameters and moments have to stay. Do gradients? Backward makes them one after another. Update each
-# parameter as soon as its gradient is there, free the gradient, and hardly any two are live at once.
+# parameter as soon as its gradient is there, free the gradient, and two are hardly ever live at once.
 #
 # `param.register_post_accumulate_grad_hook(hook)` calls `hook(param)` whenever a backward has finished
 # `param.grad`. It returns a handle, whose `remove()` takes the hook away.
@@ -1263,8 +1282,9 @@ self_check(
     [
         Case(
             (),
-            (0.7, 0.7, False, 0.7, 0.7, True, 0.997),
-            "a, b, gradients left? after backward; the same after remove() and another; default lr",
+            (0.7, 0.7, False, 0.7, 0.7, True, 0.994),
+            "a, b, gradients left? after backward; the same after remove() and another; then a "
+            "parameter after two backwards with the default lr",
             label="two parameters",
             wrong={
                 (
@@ -1276,10 +1296,10 @@ self_check(
                     True,
                     1.0,
                 ): "backward alone makes the step: register a hook",
-                (0.7, 0.7, True, 0.7, 0.7, True, 0.997): "set param.grad to None once it is used",
-                (0.7, 0.7, False, 0.4, 0.4, False, 0.997): "remove() must take the hooks away",
-                (0.7, 0.7, False, 0.7, 0.4, True, 0.997): "remove() must take all hooks away",
-                (1.3, 1.3, False, 1.3, 1.3, True, 1.003): "subtract the step",
+                (0.7, 0.7, True, 0.7, 0.7, True, 0.994): "set param.grad to None once it is used",
+                (0.7, 0.7, False, 0.4, 0.4, False, 0.994): "remove() must take the hooks away",
+                (0.7, 0.7, False, 0.7, 0.4, True, 0.994): "remove() must take all hooks away",
+                (1.3, 1.3, False, 1.3, 1.3, True, 1.006): "subtract the step",
             },
         ),
         Case(

@@ -334,7 +334,7 @@ if predicted(predicted_rise, question="the peak for twice as many micro-batches?
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # `total` is a tensor, and its graph reaches every forward. Write `validation_loss`, which returns the same
 # loss, with at most three micro-batches' outputs of all layers live above model and data. Leave the
-# model's mode and gradients alone.
+# model's mode and gradients alone, and gradients switched on.
 #
 # *Points:* same results 1, peak below the bound 1, measured at grading.
 
@@ -424,8 +424,8 @@ score("lab05-find_the_leak", globals())
 # {\text{number of counted tokens in the batch}}$$
 #
 # Write `accumulate_token_mean`: it adds the gradient of $L$ to `.grad` and returns $L$.
-# - `model(tokens)` gives logits, the scores before the softmax, of shape (samples, length, vocabulary). `labels[i, t]` is the right answer
-#   for `logits[i, t]`: labels are shifted already.
+# - `model(tokens)` gives logits, the numbers before the softmax, of shape (samples, length, vocabulary).
+#   `labels[i, t]` is the right answer for `logits[i, t]`: labels are shifted already.
 # - All labels are there before the first micro-batch runs, and counting is cheap.
 # - If no token of the batch counts, return 0.0 and change no gradient. A micro-batch without a token
 #   that counts is fine, too.
@@ -435,7 +435,7 @@ score("lab05-find_the_leak", globals())
 # vocabulary) and labels of shape (tokens,); `flatten(0, 1)` and `flatten()` bring them there.
 #
 # *Points:* all or nothing. *Example:* two micro-batches; three tokens count in the first, with losses 1, 2 and 3,
-# one in the second, with loss 6. $L$ = 12 / 4 = 3.
+# one in the second, with loss 6. $L = 12 / 4 = 3$.
 #
 # **Predict first.** What is the mean of the two micro-batches' means in the example?
 
@@ -812,8 +812,8 @@ self_check(
         ),
         Case(([1, 2, 3], [20, 30, 41]), (9 + 1 / 3, 10.5), "don't round"),
         Case(
-            ([1000, 1001], [80_000_001_000, 80_000_001_001]),
-            (80e9, 1.0),
+            ([1, 2], [80_000_001_000, 80_000_002_000]),
+            (80e9, 1000.0),
             "float32 is too coarse for a large GPU's bytes: Python's floats, or float64",
         ),
     ],

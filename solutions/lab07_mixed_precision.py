@@ -150,6 +150,7 @@ self_check(
         Case(([torch.tensor([1e-8]), torch.ones(3)], "float16", 1.0), 0.25, "of all, 1 in 4"),
         Case(([torch.zeros(2)], "float16", 1.0), 0.0, "no nonzero value: 0.0"),
         Case((example, "float8", 1.0), raises=ValueError, hint="an unknown dtype"),
+        Case((example, "float32", 1.0), raises=ValueError, hint="float16 and bfloat16 only"),
     ],
 )
 if predicted(predicted_flushed, question="which share is flushed in float16?"):
@@ -208,6 +209,7 @@ self_check(
     [
         Case(([torch.tensor([1.0, -3.0])],), 16384, "the sign doesn't matter: -3 overflows too"),
         Case(([torch.ones(2), torch.tensor([3.0])],), 16384, "look at all tensors"),
+        Case(([torch.full((16,), 3.0)],), 16384, "the largest value decides, not a norm"),
         Case(([torch.tensor([65519.0])],), 1, "65519 rounds to 65504, which is finite"),
         Case(([torch.tensor([65520.0])],), 0.5, "65520 rounds to inf; scales may be below 1"),
         Case(([torch.zeros(3)],), 2.0**24, "zeros may be scaled as far as you like"),
@@ -401,6 +403,7 @@ self_check(
             "step unscales anew after each update: forget there that unscale_ was called",
         ),
         Case(([1.0] * 4,), ([0.5, 0, -0.5, -1], [8, 16, 16, 32]), "interval=2", fast),
+        Case(([math.inf],), ([1.0], [0.5]), "a scale may fall below 1", {"initial": 1.0}),
         Case((1.0,), (0.5, 1.0, 0.5), GROUPS, label="two groups", function=two_groups),
         Case((math.inf,), (1.0, 1.0, 1.0), GROUPS, label="inf in the second", function=two_groups),
         *(

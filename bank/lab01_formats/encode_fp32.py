@@ -441,3 +441,23 @@ def encode_fp32(x):
     if exponent > 127:
         return sign | 0x7F800000
     return sign | ((exponent + 126 << 23) + round(math.ldexp(abs(x), 23 - exponent)))
+
+
+# %% wrong: rounded_twice
+"""Rounds a subnormal number to 24 bits first, and then again to its gap. [earns 3]"""
+import math
+
+
+def encode_fp32(x):
+    sign = 0x80000000 if math.copysign(1, x) < 0 else 0
+    if math.isnan(x):
+        return 0x7FC00000
+    if math.isinf(x):
+        return sign | 0x7F800000
+    if x == 0:
+        return sign
+    k = math.frexp(x)[1] - 1
+    once = math.ldexp(round(math.ldexp(abs(x), 23 - k)), k - 23)
+    exponent = max(k, -126)
+    significand = round(math.ldexp(once, 23 - exponent))
+    return sign | min((exponent + 126 << 23) + significand, 0x7F800000)

@@ -99,3 +99,13 @@ def fixed_point_value(bits, width, fraction_bits):
 
 def fixed_point_value(bits, width, fraction_bits):
     return bits * 2.0**-fraction_bits
+
+
+# %% wrong: in_float32
+"""Computes in float32, which 24 bits are too few for."""
+import numpy as np
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    value = bits - ((bits >> (width - 1)) << width)
+    return float(np.float32(value) / np.float32(2**fraction_bits))

@@ -306,3 +306,16 @@ def stall_value(step, e, m):
         if s > largest:
             return math.inf
     return s
+
+
+# %% wrong: log2_is_rounded
+"""math.log2 of a step just above a power of two gives that power's exponent."""
+import math
+
+
+def stall_value(step, exponent_bits, mantissa_bits):
+    bias = 2 ** (exponent_bits - 1) - 1
+    if step <= 2.0 ** (1 - bias) * 2.0**-mantissa_bits / 2:
+        return 0.0
+    stall = 2.0 ** (math.ceil(math.log2(step)) + mantissa_bits + 1)
+    return stall if stall <= (2 - 2.0**-mantissa_bits) * 2.0**bias else math.inf

@@ -171,3 +171,51 @@ def evaluate(model, batches):
             total += F.cross_entropy(model(x), targets).item()
             sums.append(total)
     return sums
+
+
+# %% wrong: all_batches_in_a_list
+"""Makes no graph, but a list of the batches holds all inputs at once."""
+import torch
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    batches = list(batches)
+    with torch.no_grad():
+        return [F.cross_entropy(model(x), targets).item() for x, targets in batches]
+
+
+# %% wrong: frozen
+"""Switches the parameters' gradients off for good."""
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    model.requires_grad_(False)
+    return [F.cross_entropy(model(x), targets).item() for x, targets in batches]
+
+
+# %% wrong: gradients_left_off
+"""Switches gradients off for everybody, and never on again."""
+import torch
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    torch.set_grad_enabled(False)
+    return [F.cross_entropy(model(x), targets).item() for x, targets in batches]
+
+
+# %% right: sums_by_hand
+"""Computes the loss without F.cross_entropy, and returns a tuple of numbers."""
+import torch
+
+
+def evaluate(model, batches):
+    losses = []
+    for x, targets in batches:
+        with torch.no_grad():
+            logits = model(x)
+            each = logits.logsumexp(1) - logits[torch.arange(len(targets)), targets]
+            losses.append(float(each.mean()))
+    return tuple(losses)

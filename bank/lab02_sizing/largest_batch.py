@@ -185,3 +185,30 @@ def largest_batch(seq, shape, budget_bytes):
     example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
     left = budget_bytes - 16 * parameters
     return max(0, left // example)
+
+
+# %% wrong: divides_floats
+"""int(left / each): the quotient of two large numbers rounds up to the next whole one."""
+
+
+def largest_batch(seq, shape, budget_bytes):
+    d, n = shape.d_model, shape.n_layers
+    parameters = (shape.vocab + shape.context) * d + n * (12 * d * d + 13 * d) + 2 * d
+    each = n * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    return max(0, int((budget_bytes - 16 * parameters) / each))
+
+
+# %% right: one_more_while_it_fits
+"""Adds sequences by doubling steps, without a division."""
+
+
+def largest_batch(seq, shape, budget_bytes):
+    d, n = shape.d_model, shape.n_layers
+    parameters = (shape.vocab + shape.context) * d + n * (12 * d * d + 13 * d) + 2 * d
+    each = n * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    left, batch = budget_bytes - 16 * parameters, 0
+    for power in range(60, -1, -1):
+        if each << power <= left:
+            left -= each << power
+            batch += 1 << power
+    return batch

@@ -179,3 +179,27 @@ def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
     sbh = seq * batch * d_model
     pairs = n_heads * seq**2 * batch
     return {"attention": 11 * sbh + standard * 5 * pairs, "mlp": 11 * sbh, "layer_norms": 4 * sbh}
+
+
+# %% wrong: width_of_a_head_cut
+"""Counts heads by their width, cut to a whole number where the model's width is no multiple. [earns 2]"""
+
+
+def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
+    if attention not in ("standard", "flash"):
+        raise ValueError(attention)
+    sbh = seq * batch * d_model
+    squares = sbh * seq // (d_model // n_heads) if attention == "standard" else 0
+    return {"attention": 11 * sbh + 5 * squares, "mlp": 19 * sbh, "layer_norms": 4 * sbh}
+
+
+# %% wrong: formula_in_floats
+"""The paper's sbh(11 + 5as/h) in floats, cut to an integer. [earns 2]"""
+
+
+def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
+    if attention not in ("standard", "flash"):
+        raise ValueError(attention)
+    sbh = seq * batch * d_model
+    per_element = 11 + (5 * n_heads * seq / d_model if attention == "standard" else 0)
+    return {"attention": int(sbh * per_element), "mlp": 19 * sbh, "layer_norms": 4 * sbh}

@@ -201,3 +201,37 @@ def lifetimes(graph, training):
                     last[name] = max(last[name], 2 * n - 1 - i)
     sources = [name for name in first if name not in made]
     return [(name, first[name], last[name]) for name in sources + [op["name"] for op in graph]]
+
+
+# %% wrong: last_overwritten
+"""Writes each reader's step over the last one, so an early backward step replaces a later one. [earns 1]"""
+
+
+def lifetimes(graph, training):
+    n = len(graph)
+    last = {op["name"]: i for i, op in enumerate(graph)}
+    for i, op in enumerate(graph):
+        for name in op["inputs"]:
+            if name in last:
+                last[name] = i
+        for name in op["saves"] if training else []:
+            if name in last:
+                last[name] = 2 * n - 1 - i
+    return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]
+
+
+# %% wrong: first_input_only
+"""Looks at each operation's first input only."""
+
+
+def lifetimes(graph, training):
+    n = len(graph)
+    last = {op["name"]: i for i, op in enumerate(graph)}
+    for i, op in enumerate(graph):
+        reads = [(name, i) for name in op["inputs"][:1]]
+        if training:
+            reads += [(name, 2 * n - 1 - i) for name in op["saves"]]
+        for name, step in reads:
+            if name in last:
+                last[name] = max(last[name], step)
+    return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]

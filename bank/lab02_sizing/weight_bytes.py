@@ -162,3 +162,15 @@ BITS = {"fp64": 64, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
 
 def weight_bytes(n_params, dtype):
     return -(-n_params * BITS.get(dtype, 32) // 8)
+
+
+# %% wrong: half_bytes_as_floats
+"""Half a byte times a large count is a float, which rounds to 53 bits before ceil sees it."""
+import math
+
+
+def weight_bytes(n_params, dtype):
+    sizes = {"fp64": 8, "fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1, "int4": 0.5}
+    if dtype not in sizes:
+        raise ValueError(f"unknown dtype {dtype}")
+    return math.ceil(n_params * sizes[dtype])

@@ -676,3 +676,22 @@ def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         m_hat = s["m"] / (1 - beta1**t)
         v_hat = s["v"] / (1 - beta2**t)
         p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: zero_gradient_skipped
+"""Leaves a parameter alone whose gradient is 0 everywhere, as if it were None. [earns 4]"""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None or not g.any():
+            continue
+        s = state.setdefault(i, {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)})
+        s["t"] += 1
+        s["m"].lerp_(g, 1 - betas[0])
+        s["v"].mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
+        m_hat = s["m"] / (1 - betas[0] ** s["t"])
+        v_hat = s["v"] / (1 - betas[1] ** s["t"])
+        p.sub_(lr * m_hat / (v_hat.sqrt() + eps))

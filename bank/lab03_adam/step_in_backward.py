@@ -275,3 +275,28 @@ def step_in_backward(params, lr=1e-3):
             p.grad.zero_()
 
     return Handle([p.register_post_accumulate_grad_hook(hook) for p in params])
+
+
+# %% wrong: first_backward_only
+"""Each hook takes itself away after its first step. [earns 2]"""
+import torch
+
+
+def step_in_backward(params, lr=1e-3):
+    hooks = {}
+
+    def hook(param):
+        with torch.no_grad():
+            param -= lr * param.grad
+        param.grad = None
+        hooks[param].remove()
+
+    for param in params:
+        hooks[param] = param.register_post_accumulate_grad_hook(hook)
+
+    class Handle:
+        def remove(self):
+            for one in hooks.values():
+                one.remove()
+
+    return Handle()

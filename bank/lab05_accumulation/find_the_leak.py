@@ -160,3 +160,28 @@ def validation_loss(model, loss_fn, inputs, targets, micro_batch):
         for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
             total += loss_fn(model(x), y).item() * len(x)
     return total
+
+
+# %% wrong: gradients_off
+"""Switches gradients off for everybody, and never on again."""
+import torch
+
+
+def validation_loss(model, loss_fn, inputs, targets, micro_batch):
+    torch.set_grad_enabled(False)
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        total += loss_fn(model(x), y).item() * len(x)
+    return total / len(inputs)
+
+
+# %% wrong: parameters_frozen
+"""Leaves the parameters with requires_grad=False."""
+
+
+def validation_loss(model, loss_fn, inputs, targets, micro_batch):
+    model.requires_grad_(False)
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        total += loss_fn(model(x), y).item() * len(x)
+    return total / len(inputs)

@@ -161,3 +161,14 @@ def memory_line(batch_sizes, peaks):
     above = n * sum(s * p for s, p in zip(sizes, peaks)) - sum(sizes) * sum(peaks)
     slope = above // (n * sum(s * s for s in sizes) - sum(sizes) ** 2)
     return float((sum(peaks) - slope * sum(sizes)) // n), float(slope)
+
+
+# %% right: normal_equations
+"""Solves the two normal equations in float64."""
+import numpy as np
+
+
+def memory_line(batch_sizes, peaks):
+    x, y = np.asarray(batch_sizes, float), np.asarray(peaks, float)
+    left = np.array([[len(x), x.sum()], [x.sum(), (x * x).sum()]])
+    return np.linalg.solve(left, [y.sum(), (x * y).sum()])

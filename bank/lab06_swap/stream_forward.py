@@ -197,3 +197,15 @@ def stream_forward(host_layers, x):
     for host_layer in host_layers:
         x = host_layer.load()(x)
     return x
+
+
+# %% wrong: empties_the_list
+"""Takes each layer out of the caller's list. [earns 2]"""
+import torch
+
+
+def stream_forward(host_layers, x):
+    with torch.no_grad():
+        while host_layers:
+            x = host_layers.pop(0).load()(x)
+    return x

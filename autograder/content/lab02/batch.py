@@ -91,6 +91,9 @@ def _batch_cases(rng: np.random.Generator) -> list[Case]:
     nothing = [draw(0, 1000), draw(0, 0), draw(-2, 0), [128, shape(), 0]]
     gpt2 = {"n_layers": 12, "d_model": 768, "n_heads": 12, "vocab": 50257, "context": 1024}
     lengths = [[seq, gpt2, 16 * 10**9] for seq in (128, 256, 512, 1024, 2048, 4096, 8192, 16384)]
+    # A quotient that no float tells from the next whole number.
+    large = 16 * _parameters(gpt2) + 10**8 * _one_example(1024, gpt2) - 1
+    lengths.append([1024, gpt2, large])
     return [
         Case(("batch",), {"calls": some}),
         Case(("batch",), {"calls": exact}),
@@ -135,21 +138,22 @@ largest_batch = Task(
     ),
     mistakes={
         "budget_excluded": "A batch that needs exactly the budget fits: <=, not <.",
-        "at_least_one": "Where not even one example fits, the answer is 0.",
-        "below_zero": "Where the parameters alone break the budget, the answer is 0, not less.",
-        "rounded_up": "Round down: a part of an example more does not fit.",
-        "bytes_2": "Your budget has 2 bytes a parameter, the weights alone. Training takes 16.",
-        "bytes_12": "Your budget has 12 bytes a parameter. The convention here is 16: weights 2, "
+        "at_least_one": "If not even one sequence fits, the answer is 0.",
+        "below_zero": "If the parameters alone exceed the budget, the answer is 0, not less.",
+        "rounded_up": "Round down: part of another sequence doesn't fit.",
+        "bytes_2": "You count 2 bytes per parameter, the weights alone. Training takes 16.",
+        "bytes_12": "You count 12 bytes per parameter. The convention here is 16: weights 2, "
         "gradients 2, fp32 weights 4, two moments of 4.",
-        "bytes_18": "Your budget has 18 bytes a parameter, which is gradients in fp32. The "
+        "bytes_18": "You count 18 bytes per parameter: that is with gradients in fp32. The "
         "convention here is 16: weights 2, gradients 2, fp32 weights 4, two moments of 4.",
-        "bytes_20": "Your budget has 20 bytes a parameter. The convention here is 16: weights 2, "
+        "bytes_20": "You count 20 bytes per parameter. The convention here is 16: weights 2, "
         "gradients 2, fp32 weights 4, two moments of 4.",
-        "head_untied": "You count the head as a matrix of its own. It is tied: the token embedding "
-        "again, and counted there.",
-        "default_context": "vocab and context are the shape's; you take GPT-3's for every model.",
-        "one_layer": "Every layer keeps its activations: multiply by n_layers.",
-        "flash": "Attention is standard here, so its scores, 5as^2b bytes a layer, are kept too.",
+        "head_untied": "You count the head as a matrix of its own. It is tied: it *is* the token "
+        "embedding, which you count already.",
+        "default_context": "Take vocab and context from the shape; you use GPT-3's for all models.",
+        "one_layer": "Each layer keeps its activations: multiply by n_layers.",
+        "flash": "Attention is standard here, so its probabilities are kept, too: 5as^2b bytes per "
+        "layer.",
         "seq_cut_to_context": "Take seq as it is given, also where it exceeds the context.",
     },
 )

@@ -35,6 +35,19 @@ def _sums(model: nn.Module, batches: _Batches) -> list[float]:
     return [float(total) for total in np.cumsum(evaluate(model, batches))]
 
 
+def _frozen(model: nn.Module, batches: _Batches) -> list[float]:
+    model.requires_grad_(False)
+    return evaluate(model, batches)
+
+
+def _left_off(model: nn.Module, batches: _Batches) -> list[float]:
+    import torch
+
+    losses = evaluate(model, batches)
+    torch.set_grad_enabled(False)
+    return losses
+
+
 def _sizes(rng: np.random.Generator, count: int, rows: int, width: int) -> dict[str, int]:
     return {"count": count, "rows": rows, "width": width, "seed": int(rng.integers(2**20))}
 
@@ -53,17 +66,27 @@ find_the_leak = leak_task(
         small=lambda rng: _sizes(
             rng, int(rng.integers(2, 6)), int(rng.integers(3, 9)), int(rng.integers(5, 12))
         ),
-        large=lambda rng: _sizes(rng, int(rng.integers(14, 18)), 512, 128),
+        # So many batches that their inputs alone exceed the bound.
+        large=lambda rng: _sizes(rng, int(rng.integers(28, 32)), 512, 128),
         most_bytes=losses_bound,
         mistakes={
             "graphs_stay": "Each loss still has its graph, which holds what its batch saved for "
             "backward. Take the number with `.item()`, or evaluate under `torch.no_grad()`.",
             "batches_stay": "You keep whole batches or outputs, without a graph. Let a batch go "
             "once its loss is a number.",
+            "frozen": "Your function leaves the parameters with requires_grad=False, so the caller "
+            "can't train any more. Evaluate under `torch.no_grad()`, which ends.",
+            "gradients_left_off": "After your function torch records no gradients any more, for "
+            "anybody. Use `with torch.no_grad():`, which ends.",
             "mean_only": "You return one mean loss. Return the loss of each batch.",
             "running_sum": "You return running sums. Return the loss of each batch.",
         },
-        mutants={"mean_only": _mean_only, "running_sum": _sums},
+        mutants={
+            "mean_only": _mean_only,
+            "running_sum": _sums,
+            "frozen": _frozen,
+            "gradients_left_off": _left_off,
+        },
         leaks={"graphs_stay": _batches(5), "batches_stay": _batches(0)},
     ),
     results_points=0,

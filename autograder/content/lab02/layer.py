@@ -90,6 +90,8 @@ def _layer_cases(rng: np.random.Generator) -> list[Case]:
 
     both = [[1024, 3, 768, 12], [1024, 3, 768, 12, "flash"]]
     fixed = [[2048, 1, 12288, 96], [1024, 4, 768, 12, "flash"], [1, 1, 1, 1], [7, 3, 20, 5]]
+    # GPT-3's 13B row, whose heads have no whole number of values; then products that floats cut.
+    fixed += [[2048, 1, 5140, 40], [1476, 27, 4066, 17], [289, 14, 3256, 17], [3057, 19, 23, 28]]
     unknown = [[16, 2, 64, 4, name] for name in ("sdpa", "Flash", "")]
     return [
         Case(_PARTS, {"calls": both + [draw() for _ in range(12)]}),
@@ -111,26 +113,27 @@ layer_activation_bytes = Task(
         write=lambda *sizes: f"layer_activation_bytes({', '.join(map(repr, sizes))})",
     ),
     mistakes={
-        "no_masks": "You leave out the dropout masks, 1 byte an element: one of the scores, one "
-        "after attention, one after the MLP.",
-        "masks_of_2_bytes": "You count the dropout masks at 2 bytes an element. By this convention "
-        "they take 1.",
+        "no_masks": "You leave out the dropout masks, 1 byte per element: one of the attention "
+        "probabilities, one after attention, one after the MLP.",
+        "masks_of_2_bytes": "You count 2 bytes per element of the dropout masks. By this "
+        "convention it is 1.",
         "one_norm": "A layer has two norms, and each keeps its input.",
-        "one_head": "Every head has scores of its own, seq x seq of them: multiply by n_heads.",
-        "linear_in_seq": "A score belongs to a *pair* of tokens, so there are seq x seq of them in "
-        "every head.",
-        "flash_keeps_scores": "Flash attention does not store scores: with it, the term 5as^2b is "
-        "not there.",
-        "flash_keeps_nothing": "Flash attention only saves the scores. Its inputs, its output and "
-        "the rest, 11sbh, are kept all the same.",
-        "no_scores": "Standard attention keeps its scores too, which are 5as^2b bytes.",
-        "elements_in_fp32": "You count 4 bytes an element; by this convention it is 2 (fp16 or "
+        "one_head": "Each head has attention probabilities of its own, seq x seq of them: multiply "
+        "by n_heads.",
+        "linear_in_seq": "An attention probability belongs to a *pair* of tokens, so each head has "
+        "seq x seq of them.",
+        "flash_keeps_scores": "Flash attention doesn't store its probabilities: without them, the "
+        "term 5as^2b is gone.",
+        "flash_keeps_nothing": "Flash attention spares only the probabilities. It keeps its "
+        "inputs, its output and the rest, 11sbh.",
+        "no_scores": "Standard attention keeps its probabilities, too: 5as^2b bytes.",
+        "elements_in_fp32": "You count 4 bytes per element; by this convention it is 2 (fp16 or "
         "bf16).",
-        "without_gelu": "GELU keeps its input for the backward pass, 4 d_model numbers a token: "
-        "8sbh bytes more.",
-        "unknown_attention_taken": "An attention that is neither standard nor flash has to raise "
-        "ValueError; yours takes it for flash.",
-        "unknown_attention_standard": "An attention that is neither standard nor flash has to "
-        "raise ValueError; yours takes it for standard.",
+        "without_gelu": "GELU keeps its input for backward, 4 d_model numbers per token: 8sbh "
+        "bytes more.",
+        "unknown_attention_taken": "An attention that is neither standard nor flash must raise "
+        "ValueError; yours counts it as flash.",
+        "unknown_attention_standard": "An attention that is neither standard nor flash must raise "
+        "ValueError; yours counts it as standard.",
     },
 )

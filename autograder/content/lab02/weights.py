@@ -31,7 +31,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return [[count, dtype] for count in counts for dtype in _BITS]
 
     gpt3 = [[count, dtype] for count in (175 * 10**9, 174_604_259_328) for dtype in _BITS]
-    edges = [[count, dtype] for count in (0, 1, 2, 3, 10**15 + 1) for dtype in _BITS]
+    # From 2**54 + 1 on no float holds a count, nor half of it.
+    edges = [[count, dtype] for count in (0, 1, 2, 3, 10**15 + 1, 2**54 + 1) for dtype in _BITS]
     unknown = [[10, name] for name in ("float32", "fp4", "FP16", "")]
     return [
         Case(("bytes",), {"calls": draw(1000)}),
@@ -90,16 +91,16 @@ weight_bytes = Task(
         "in_gib": "Your answer is in GiB (2**30 bytes). Return bytes; units are for printing.",
         "in_gb": "Your answer is in GB (10**9 bytes). Return bytes; units are for printing.",
         "in_bits": "Your answer counts bits: fp16 has 16 bits, which are 2 bytes.",
-        "rounded_down": "An odd count of int4 ends in half a byte. A byte is the least that can "
-        "be had, so round up: -(-bits // 8).",
+        "rounded_down": "An odd count of int4 ends in half a byte. Memory comes in whole bytes, so "
+        "round up: -(-bits // 8).",
         "a_byte_for_int4": "Two int4 numbers share one byte; yours gives each its own.",
-        "two_bytes_for_fp8": "fp8 takes 1 byte a number; yours gives it 2.",
+        "two_bytes_for_fp8": "fp8 takes 1 byte per number; yours gives it 2.",
         "not_whole": "Bytes are whole numbers: use //, and round up. Yours are floats.",
-        "not_whole_for_int4": "int4 takes half a byte a number, but the sum is a whole number of "
+        "not_whole_for_int4": "int4 takes half a byte per number, but the sum is a whole number of "
         "bytes, an int, rounded up.",
-        "unknown_dtype_taken": "A dtype that is none of the seven has to raise ValueError, or a "
-        "misspelt one gives a wrong size in silence.",
-        "unknown_dtype_none": "A dtype that is none of the seven has to raise ValueError; yours "
+        "unknown_dtype_taken": "A dtype that is none of the seven must raise ValueError: otherwise "
+        "a misspelt one gives a wrong size without a word.",
+        "unknown_dtype_none": "A dtype that is none of the seven must raise ValueError; yours "
         "returns None.",
     },
 )

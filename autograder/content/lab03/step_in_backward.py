@@ -65,10 +65,12 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 def _same_result(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
     weights, lr = inputs["weights"], _DEFAULT_LR if inputs["lr"] is None else inputs["lr"]
-    stepped, gradients = _after(weights, lr)
-    first, second = value.get("stepped"), value.get("after_remove")
+    stepped, _ = _after(weights, lr)
+    twice, gradients = _after(stepped, lr)
+    first, second, third = (value.get(key) for key in ("stepped", "stepped_twice", "after_remove"))
     left = value.get("gradients_left")
-    if not (_like(first, weights) and _like(second, weights) and isinstance(left, list)):
+    all_like = all(_like(some, weights) for some in (first, second, third))
+    if not (all_like and isinstance(left, list)):
         return Finding(False, "The answers came back garbled.")
     if _close(first, weights):
         return Finding(False, "After backward the parameters stood still.", ("no_step",))
@@ -79,7 +81,9 @@ def _same_result(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding
         return Finding(False, "After backward the parameters are not param - lr * grad.")
     if not all(one is False for one in left):
         return Finding(False, "", ("gradients_stay",))
-    if not _close(second, stepped) or not _like(value.get("gradients"), gradients):
+    if not _close(second, twice):
+        return Finding(False, "", ("first_backward_only",))
+    if not _close(third, twice) or not _like(value.get("gradients"), gradients):
         return Finding(False, "", ("remove_does_nothing",))
     if not _close(value["gradients"], gradients):
         return Finding(False, "After remove() the gradients are not those of backward.")
@@ -158,6 +162,8 @@ step_in_backward = Task(
         "no_step": "backward() alone has to make the step. Register a hook on each parameter with "
         "register_post_accumulate_grad_hook, and update the parameter in it under "
         "torch.no_grad().",
+        "first_backward_only": "The second backward makes no step. Hooks have to stay until "
+        "remove() is called.",
         "uphill": "Your step goes uphill: subtract lr times the gradient.",
         "gradients_stay": "Your gradients stay after they are used. Set param.grad = None at the "
         "end of a hook that runs after the gradient was accumulated.",

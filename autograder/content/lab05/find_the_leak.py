@@ -78,6 +78,7 @@ find_the_leak = leak_task(
         mutants={
             "backward_to_free": _with(backward=True),
             "mode_changed": _with(before=lambda model: model.eval()),
+            "gradients_off": _with(before=lambda model: model.requires_grad_(False)),
             "gradients_cleared": _with(before=lambda model: model.zero_grad()),
             "ragged_as_full": _with(weight=lambda n, samples, count: 1 / count),
             "not_divided": _with(weight=lambda n, samples, count: float(n)),
@@ -91,6 +92,8 @@ find_the_leak = leak_task(
             "gradients, and validation must not. Run the model under torch.no_grad().",
             "mode_changed": "Your function changes the model's mode. Leave train() and eval() to "
             "the caller; no_grad() is no mode of the model.",
+            "gradients_off": "After your function gradients are switched off for good, so nobody "
+            "can train any more. Use `with torch.no_grad():`, which ends.",
             "gradients_cleared": "Your function clears the model's gradients. They were the "
             "caller's: leave them.",
             "ragged_as_full": "Your short last micro-batch weighs as much as a full one. Weigh "

@@ -163,6 +163,6 @@ stream_forward = Task(
         "is the input of the next.",
         "summed": "Your function adds up what the layers make of the same input. The output of "
         "one layer is the input of the next.",
-        "input_changed": "Your function wrote into x. Others may still need it.",
+        "input_changed": "Your function changed x or the list of layers. Others may need them.",
     },
 )

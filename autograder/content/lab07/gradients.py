@@ -101,7 +101,10 @@ def _flushed_cases(rng: np.random.Generator) -> list[Case]:
         Case(("value",), {"calls": [*fp16, *bf16]}),
         Case(("value",), {"calls": [*fp16, *large]}),
         Case(("value",), {"calls": [*fp16, *bf16, *empty]}),
-        Case(("value",), {"calls": [*fp16, [drawn[0], "float12", 1.0]]}),
+        Case(
+            ("value",),
+            {"calls": [*fp16, *([drawn[0], name, 1.0] for name in ("float12", "float32"))]},
+        ),
         Case(
             ("value",),
             {"calls": [[uneven, "float16", s] for s in (1.0, 2.0, 0.5, 64.0)]},

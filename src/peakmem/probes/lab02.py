@@ -141,12 +141,16 @@ def evaluate_batches(
             x = torch.empty(rows, width).normal_(generator=generator)
             yield x, torch.randint(width, (rows,), generator=generator)
 
-    losses = function(model, batches())
+    result = function(model, batches())
+    losses = [torch.as_tensor(loss).detach().item() for loss in result]
+    records = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)  # no later call suffers from it
     return {
-        "losses": [torch.as_tensor(loss).detach().item() for loss in losses],
+        "losses": losses,
         "gradients": sum(parameter.grad is not None for parameter in model.parameters()),
+        "trainable": all(parameter.requires_grad for parameter in model.parameters()),
         "training": model.training,
-        "grad_enabled": torch.is_grad_enabled(),
+        "grad_enabled": records,
     }
 
 

@@ -118,7 +118,7 @@ def from_backward_to_step(step_in_backward: Callable[..., Any]) -> Callable[[], 
     """Return a function that runs backward of 3 * (a + b), from 1.0 with lr 0.1, and once more.
 
     It gives (a, b, whether gradients are left) after the first backward, the same after remove()
-    and a second one, and a parameter's value with the default lr.
+    and a second one, and a parameter's value after two backwards with the default lr.
     """
 
     def run() -> object:
@@ -135,7 +135,8 @@ def from_backward_to_step(step_in_backward: Callable[..., Any]) -> Callable[[], 
         second = backward()
         other = torch.ones(1, requires_grad=True)
         step_in_backward([other])
-        (3 * other).sum().backward()  # type: ignore[no-untyped-call]
+        for _ in range(2):
+            (3 * other).sum().backward()  # type: ignore[no-untyped-call]
         return (*first, *second, round(other.item(), 6))
 
     return run

@@ -28,8 +28,8 @@ def step_in_backward(
 
     If `lr` is None, the student's default applies. With three weights a, b, c, the loss is the sum
     of ones @ a @ b @ b @ c. Returns `stepped`, the weights after backward; `gradients_left`,
-    whether each still has a gradient; and, after remove() and one more backward, the weights
-    (`after_remove`) and their `gradients`.
+    whether each has a gradient then; `stepped_twice`, the weights after another backward; and after
+    remove() and one more backward, the weights (`after_remove`) and their `gradients`.
 
     `widths` are those of a chain of float32 layers, each filled with 1 / its number of rows.
     Returns the first and the last value of each weight after backward (`ends`), and if `metered`,
@@ -47,11 +47,13 @@ def step_in_backward(
     handle = student.step_in_backward(tensors, **options)
     stepped = backward()
     gradients_left = [tensor.grad is not None for tensor in tensors]
+    stepped_twice = backward()
     handle.remove()
     after_remove = backward()
     return {
         "stepped": stepped,
         "gradients_left": gradients_left,
+        "stepped_twice": stepped_twice,
         "after_remove": after_remove,
         "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in tensors],
     }

@@ -34,8 +34,9 @@ def validated(
 ) -> dict[str, Any]:
     """Call `function(model, loss_fn, inputs, targets, micro_batch)`, and report the results.
 
-    The model is a perceptron whose gradients are all 1. Returns the `loss`, whether the `gradients`
-    are "there", "changed" or "gone", and whether the model is in `training` mode.
+    The model is a perceptron with gradients of one. Returns the `loss` that came back, whether the
+    `gradients` are "there", "changed", "gone", or switched "off" for later calls, and whether the
+    model is in `training` mode.
     """
     torch.manual_seed(seed)
     layers: list[nn.Module] = []
@@ -46,9 +47,11 @@ def validated(
         parameter.grad = torch.ones_like(parameter)
     inputs, targets = torch.randn(2, samples, length, width).unbind()
     loss = function(model, F.mse_loss, inputs, targets, micro_batch)
+    records = torch.is_grad_enabled() and all(p.requires_grad for p in model.parameters())
+    torch.set_grad_enabled(True)  # no later call suffers from it
     return {
         "loss": as_sent(loss.detach() if isinstance(loss, Tensor) else loss),
-        "gradients": _gradients(model),
+        "gradients": _gradients(model) if records else "off",
         "training": model.training,
     }
 

@@ -34,8 +34,12 @@ def batch_means(
         batch = torch.randn(length, columns, generator=generator)
         handles.append(host.put(batch * (number + 1)))
         del batch
+    before = host.live_bytes
     means = [float(mean) for mean in mean_squares(host, handles)]
+    after = host.live_bytes
     host.close()
+    if after != before:
+        raise ValueError("your function must leave the batches on the host as they were")
     return means
 
 

@@ -29,9 +29,9 @@ def stream_forward(
 ) -> dict[str, Any]:
     """Run the student's `stream_forward` on layers tanh(x @ weight), whose weights are on a host.
 
-    `weights` and `x` are float64 arrays. Returns `output` (its values), whether the output
-    `requires_grad`, whether torch still records gradients afterwards (`gradients_on`), `loads` (the
-    layers in the order of their load()), and `x_changed`.
+    `weights` and `x` are float64 arrays. Returns `output`, the output's values; `requires_grad`,
+    whether it does; `gradients_on`, whether torch still records gradients afterwards; `loads`, the
+    layers in the order of their load(); and `x_changed`, whether x or the list of layers is.
 
     With a `width`, layers are float32 and that wide, each filled with one of `fillings` / width,
     and the input is `rows` rows of ones. Returns `loads`, `corners` (the output's first and last
@@ -56,7 +56,7 @@ def stream_forward(
         "requires_grad": bool(output.requires_grad),
         "gradients_on": gradients_on,
         "loads": read_loads(),
-        "x_changed": not torch.equal(given, before),
+        "x_changed": not torch.equal(given, before) or len(layers) != len(weights or []),
     }
 
 
