@@ -54,7 +54,7 @@ def measured(names: Names, shape: ModelShape = SHAPE, steps: int = _STEPS) -> li
     adam = trainer.train()
     eight_bits = trainer.train(step=names["adam8bit_step"])
     n = sum(parameter.numel() for parameter in adam.model.parameters())
-    rows = [
+    return [
         *_after_training(names, trainer, adam.model),
         *_trained_rounded(names, trainer),
         *(
@@ -62,7 +62,6 @@ def measured(names: Names, shape: ModelShape = SHAPE, steps: int = _STEPS) -> li
             for way, found in (("Adam", adam), ("8-bit Adam", eight_bits))
         ),
     ]
-    return rows
 
 
 def _after_training(names: Names, trainer: Trainer, model: GPT) -> Iterator[Row]:

@@ -13,21 +13,28 @@ __all__ = ["LETTERS", "sentences"]
 LETTERS = " .abcdefghijklmnopqrstuvwxyz"
 
 _ONES = (
-    ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen"]
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen"),
+    *("eighteen", "nineteen"),
 )
-_ONES += ["fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-_NOUNS = ["ship", "tensor", "river", "horse", "garden", "letter", "kernel", "window", "baker", "island"]
-_VERBS = ["sail", "carry", "follow", "cross", "paint", "store", "reach", "guard", "open", "count"]
-_ADJECTIVES = ["old", "small", "red", "quiet", "heavy", "distant", "sparse", "dense", "narrow", "golden"]
-_PLACES = ["town", "harbour", "forest", "valley", "market", "bridge", "tower", "library"]
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_NOUNS = (
+    *("ship", "tensor", "river", "horse", "garden", "letter", "kernel", "window", "baker"),
+    "island",
+)
+_VERBS = ("sail", "carry", "follow", "cross", "paint", "store", "reach", "guard", "open", "count")
+_ADJECTIVES = (
+    *("old", "small", "red", "quiet", "heavy", "distant", "sparse", "dense", "narrow"),
+    "golden",
+)
+_PLACES = ("town", "harbour", "forest", "valley", "market", "bridge", "tower", "library")
 
 
 def sentences(characters: int, seed: int) -> str:
     """Return so many characters of sentences.
 
     >>> sentences(27, seed=2)
-    'nine plus two is eleven. on'
+    'twelve old bakers sail the '
     """
     rng = random.Random(seed)
     parts: list[str] = []
@@ -51,7 +58,7 @@ def _sum(rng: random.Random) -> str:
 
 
 def _story(rng: random.Random) -> str:
-    def one_of(words: list[str]) -> str:
+    def one_of(words: tuple[str, ...]) -> str:
         return words[int(len(words) * rng.random())]
 
     count = 1 + int(12 * rng.random())
