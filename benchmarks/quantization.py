@@ -70,10 +70,10 @@ def _after_training(names: Names, trainer: Trainer, model: GPT) -> Iterator[Row]
         "fp32": (32.0, lambda weight: weight),
         "bf16": (16.0, _through_library("bf16")),
     }
-    for bits in (8, 4, _LOW):
-        one, many = _bits(bits, shape), _bits(bits, shape, rows=True)
-        ways[f"int{bits}, one scale"] = one, _through_codes(names, bits, None)
-        ways[f"int{bits}, one scale a row"] = many, _through_codes(names, bits, 0)
+    for whole in (8, 4, _LOW):
+        one, many = _bits(whole, shape), _bits(whole, shape, rows=True)
+        ways[f"int{whole}, one scale"] = one, _through_codes(names, whole, None)
+        ways[f"int{whole}, one scale a row"] = many, _through_codes(names, whole, 0)
     for name in ("int4", "nf4", "nf4_double"):
         ways[f"{name}, blocks of {_BLOCK}"] = bits_a_weight(name, _BLOCK), _through_library(name)
     ways["ternary"] = _bits(math.log2(3), shape), _ternary(names)
@@ -148,7 +148,7 @@ def problems(rows: list[Row]) -> list[str]:
     Eight bits cost nothing, smaller groups are better, NF4 is better than int4, what trains through
     rounding survives it, and Adam needs no 32-bit state.
     """
-    loss = {(row.kind, row.way): row.loss for row in rows}
+    loss = {(str(row.kind), row.way): row.loss for row in rows}
     after, through = "rounded after training", "trained rounded"
     row, block = f"int{_LOW}, one scale a row", f"blocks of {_BLOCK}"
     at_most = [  # the first is at most so many times the second

@@ -50,7 +50,7 @@ class Trainer:
         model = GPT(self.shape)
         if product is not None:
             model = with_product(model, product)
-        parameters = list(model.parameters())
+        parameters: list[Tensor] = list(model.parameters())
         state: dict[Any, Any] = {}
         take = step or _adam
         for number, (tokens, targets) in enumerate(self._batches()):
@@ -66,7 +66,7 @@ class Trainer:
         length = self.shape.context
         windows = self.unseen[: len(self.unseen) // length * length].view(-1, length)
         with torch.no_grad():
-            logits = torch.cat([model(part[:, :-1]) for part in windows.split(64)])
+            logits = torch.cat([model(part[:, :-1]) for part in torch.split(windows, 64)])
             return F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten()).item()
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:

@@ -161,11 +161,11 @@ def test_losses_in_few_bits_are_what_was_measured(repository: Path) -> None:
         way = {"fp32": "fp32, as it was trained", "int4, one scale": "int4, one scale a matrix"}
         name = f"| {way.get(row['way'], row['way'])}{words} |"
         if name in lecture and row["kind"] != "optimizer":
-            assert f"{name} {row['bits']:.2f} | {row['loss']:.3f} |" in lecture
+            assert f"{name} {row['bits']:.2f} | {row['loss']:.4f} |" in lecture
     assert lecture.count("trained rounded |") == 2
     adam, eight_bits = recorded["rows"][-2:]
     assert f"{eight_bits['bits']:.2f} bits a parameter instead of {adam['bits']:.2f}" in lecture
-    assert f"has a loss of {eight_bits['loss']:.3f}" in lecture
+    assert f"has a loss of {eight_bits['loss']:.4f}" in lecture
     assert recorded["command"] in page
 
 

@@ -29,7 +29,7 @@ class FrozenLinear(nn.Module):
         self.out_features, self.in_features = linear.weight.shape
         self.decode = decode
         self.n_chunks = 0
-        for part in linear.weight.detach().flatten().split(_CHUNK):
+        for part in torch.split(linear.weight.detach().flatten(), _CHUNK):
             codes, scales = encode(part)
             self.register_buffer(f"codes{self.n_chunks}", codes)
             self.register_buffer(f"scales{self.n_chunks}", scales)
@@ -40,14 +40,14 @@ class FrozenLinear(nn.Module):
     def weight(self) -> Tensor:
         """The weight in fp32 (out, in), made anew."""
         weight = torch.empty(self.out_features, self.in_features)
-        for number, part in enumerate(weight.view(-1).split(_CHUNK)):
+        for number, part in enumerate(torch.split(weight.view(-1), _CHUNK)):
             codes, scales = (self.get_buffer(f"{n}{number}") for n in ("codes", "scales"))
             part.copy_(self.decode(codes, scales, part.numel()))
         return weight
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x times the weight, transposed, plus the bias."""
-        y: Tensor = _Widened.apply(x, self)
+        y: Tensor = _Widened.apply(x, self)  # type: ignore[no-untyped-call]
         return y
 
 
@@ -58,5 +58,5 @@ class _Widened(torch.autograd.Function):
         return F.linear(x, layer.weight, layer.bias)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Any:
         return gradient @ ctx.layer.weight, None

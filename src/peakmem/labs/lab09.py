@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from peakmem.nn import GPT
+    from peakmem.measure.reference_models import GPT
     from peakmem.specs.models import ModelShape
 
 __all__ = [
@@ -99,14 +99,15 @@ def qlora_gpt(
     `lora(layer, rank, alpha)` is exercise 9.10's, `encode` and `decode` are 9.5's.
     """
     from peakmem.labs.frozen_linear import FrozenLinear
-    from peakmem.nn import GPT
+    from peakmem.measure.reference_models import GPT
 
     model = GPT(shape).requires_grad_(False)
     for block in model.blocks:
         for owner, names in (("attention", ("qkv", "out")), ("mlp", ("up", "down"))):
             module = block.get_submodule(owner)
             for name in names:
-                frozen = FrozenLinear(module.get_submodule(name), encode, decode)
+                linear: Any = module.get_submodule(name)
+                frozen = FrozenLinear(linear, encode, decode)
                 setattr(module, name, lora(frozen, rank, 2.0 * rank))
     return model
 
@@ -116,7 +117,7 @@ def metered_qlora_step(model: GPT, batch: int, seq: int) -> int:
     import torch
 
     from peakmem.measure.meter import MemoryMeter
-    from peakmem.nn import training_step
+    from peakmem.measure.reference_models import training_step
 
     tokens = torch.zeros(batch, seq, dtype=torch.long)
     batches = [(tokens, tokens.clone())]
