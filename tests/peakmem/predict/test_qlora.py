@@ -10,8 +10,8 @@ import torch
 from torch.nn import functional as F
 
 from benchmarks.solutions import solved
-from peakmem.labs.frozen_linear import FrozenLinear
 from peakmem.labs.lab09 import metered_qlora_step, qlora_gpt
+from peakmem.labs.lab09.frozen_linear import FrozenLinear
 from peakmem.predict.qlora import qlora_peak
 from peakmem.specs.models import ModelShape, model
 
