@@ -304,6 +304,7 @@ BENCHES = {
     "mixes": "benchmarks.mixes",
     "modules": "benchmarks.modules",
     "others": "benchmarks.others",
+    "quantization": "benchmarks.quantization",
     "shards": "benchmarks.shards",
     "thousand": "benchmarks.thousand",
 }

@@ -12,26 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from autograder.base.course import COURSE
+from benchmarks.solutions import solved
 from peakmem.labs.lab08 import held_mib, sent_times
 
-__all__ = ["main", "measured_stages", "measured_traffic", "solved"]
+__all__ = ["main", "measured_stages", "measured_traffic"]
 
 _PARAMETERS = 8 * 256 * 256  # of the model of `held_mib`
 _WORLDS = (2, 4)
 _STAGE = "{ranks} ranks, stage {stage}: {predicted_mib:.3f} MiB predicted, {metered_mib:.3f} held"
 _TRAFFIC = "{ranks} ranks: {predicted_times:.3f} times x predicted, {metered_times:.3f} metered"
-
-
-def solved() -> Mapping[str, Any]:
-    """Return the names that lab 8's solved notebook defines, without what checks and shows."""
-    names: dict[str, Any] = {"__name__": "lab08_solved"}
-    text = (COURSE.solutions / "lab08_shards.py").read_text("utf-8")
-    for cell in text.split("\n# %% ")[1:]:
-        heading, _, source = cell.partition("\n")
-        if "-solution" in heading or "-setup" in heading:
-            exec(source, names)
-    return names
 
 
 def measured_stages(names: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -90,7 +79,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="shards", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
-    names = solved()
+    names = solved("lab08_shards")
     stages, traffic = measured_stages(names), measured_traffic(names)
     for row in stages:
         print(_STAGE.format(**row))

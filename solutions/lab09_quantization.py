@@ -55,8 +55,16 @@ from torch import nn
 import peakmem
 from peakmem.hardware import accelerator
 from peakmem.labs import Case, close, predicted, self_check, show_figure, whole
-from peakmem.labs.lab09 import outlier_inputs, rounding_losses, weight_matrix
+from peakmem.labs.lab09 import (
+    metered_qlora_step,
+    outlier_inputs,
+    qlora_gpt,
+    rounding_losses,
+    weight_matrix,
+)
 from peakmem.meter import MemoryMeter
+from peakmem.models import ModelShape
+from peakmem.predict.qlora import qlora_peak
 from peakmem.probes import lab09
 from peakmem.show.plots.lab09 import draw_codes, draw_errors, draw_model_bytes
 
@@ -1082,6 +1090,30 @@ from autograder.grading.stock import score
 
 score("lab09-lora", globals())
 ### END HIDDEN TESTS
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-qlora-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# ### QLoRA, predicted and metered
+#
+# A GPT of two layers, its matrices in your NF4 with your adapters beside them, takes a step on 8 sequences of 128
+# tokens. `qlora_peak` predicts its peak, and the meter measures it.
+#
+# **Predict first.** How many MiB? In float32 its weights take 2 MiB.
+
+# %%
+predicted_mib = None  # your prediction, a number
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab09-qlora", "locked": true, "schema_version": 3, "solution": false, "task": false}
+if predicted(predicted_mib, question="how many MiB does a step take?"):
+    small = ModelShape("small", n_layers=2, d_model=128, n_heads=4, vocab=1000, context=128)
+    on_paper = qlora_peak(small, 8, 8, 128, precision="fp32", profile="torch-cpu")
+    metered = metered_qlora_step(
+        qlora_gpt(small, 8, Lora, nf4_encode, nf4_decode), batch=8, seq=128
+    )
+    print(
+        f"{on_paper / MIB:.1f} MiB by qlora_peak, {metered / MIB:.1f} by the meter; you predicted {predicted_mib}."
+    )
+    codes = stored_bytes(12 * small.n_layers * small.d_model**2, "nf4")
+    print(f"Codes and absmax are {codes / MIB:.1f} MiB of it: most are activations and logits.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-ternary_linear-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.11 Three weights (stretch, 2 points, 6 minutes)

@@ -151,6 +151,25 @@ def test_the_lecture_has_what_ranks_were_metered_to_hold(repository: Path) -> No
     assert f"says {sent['predicted_times']:.2f}." in lecture
 
 
+def test_losses_in_few_bits_are_what_was_measured(repository: Path) -> None:
+    recorded = json.loads((repository / "docs/measurements/quantization.json").read_text("utf-8"))
+    page = (repository / "docs/lecturers.md").read_text("utf-8")
+    lecture = (repository / "lectures/lecture5_single_device.ipynb").read_text("utf-8")
+    for row in recorded["rows"]:
+        cells = (row["kind"], row["way"], f"{row['bits']:.2f}", f"{row['loss']:.4f}")
+        assert f"| {' | '.join(cells)} |" in page
+        words = {"trained rounded": ", trained rounded"}.get(row["kind"], "")
+        way = {"fp32": "fp32, as it was trained", "int4, one scale": "int4, one scale a matrix"}
+        name = f"| {way.get(row['way'], row['way'])}{words} |"
+        if name in lecture and row["kind"] != "optimizer":
+            assert f"{name} {row['bits']:.2f} | {row['loss']:.4f} |" in lecture
+    assert lecture.count("trained rounded |") == 2
+    adam, eight_bits = recorded["rows"][-2:]
+    assert f"{eight_bits['bits']:.2f} bits a parameter instead of {adam['bits']:.2f}" in lecture
+    assert f"has a loss of {eight_bits['loss']:.4f}" in lecture
+    assert recorded["command"] in page
+
+
 def test_exact_to_the_byte_is_what_was_measured(repository: Path) -> None:
     recorded = json.loads((repository / "docs/measurements/cpu.json").read_text("utf-8"))
     both = [

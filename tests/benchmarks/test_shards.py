@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 import torch
 
-from benchmarks.shards import measured_stages, measured_traffic, solved
-
-
-@pytest.fixture(scope="module", autouse=True)
-def modules_stay_importable():
-    """A lab's first cell hides modules; here only while its solution is run."""
-    before = list(sys.meta_path)
-    yield
-    sys.meta_path[:] = before
+from benchmarks.shards import measured_stages, measured_traffic
+from benchmarks.solutions import solved
 
 
 def test_each_stage_holds_and_sends_what_the_formulas_say() -> None:
-    names = solved()
+    names = solved("lab08_shards")
     for row in measured_stages(names):
         assert row["metered_mib"] == pytest.approx(row["predicted_mib"], rel=0.01), row
     for row in measured_traffic(names):
@@ -27,7 +18,7 @@ def test_each_stage_holds_and_sends_what_the_formulas_say() -> None:
 
 
 def test_a_stage_that_shares_nothing_shows() -> None:
-    names = dict(solved())
+    names = dict(solved("lab08_shards"))
     names["ShardedAdam"] = torch.optim.Adam
     stage1 = next(row for row in measured_stages(names) if row["stage"] == 1)
     assert stage1["metered_mib"] > 1.3 * stage1["predicted_mib"]

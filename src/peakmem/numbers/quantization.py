@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from peakmem.core.errors import require_whole
 
-__all__ = ["SCHEMES", "Scheme", "bits_a_weight", "round_trip", "scheme", "stored_bytes"]
+__all__ = ["SCHEMES", "Blocks", "Scheme", "bits_a_weight", "round_trip", "scheme", "stored_bytes"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,6 +37,24 @@ class Scheme:
     scales_are_codes: bool = False
     #: Whether codes are quantiles of a normal distribution; if not, they are equal steps.
     normal_quantiles: bool = False
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A scheme with the size of its blocks.
+
+    >>> Blocks("nf4").stored_bytes(128)
+    72
+    """
+
+    #: A key of SCHEMES.
+    scheme: str
+    #: Weights that share a scale.
+    size: int = 64
+
+    def stored_bytes(self, n: int) -> int:
+        """Return the bytes of n weights; ValueError for an unknown scheme or a size below 1."""
+        return stored_bytes(n, self.scheme, self.size)
 
 
 SCHEMES: dict[str, Scheme] = {

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import ceil, prod
 
+from peakmem.numbers.quantization import Blocks
 from peakmem.specs.adapters import adapted_groups
 from peakmem.specs.ledger import Owner
 from peakmem.specs.parameter_table import Group, Parameter, ParameterTable
@@ -72,12 +73,12 @@ def model_states(
 
 
 def weight_bytes(
-    table: ParameterTable, dtype: str, quantized: str | None = None, parts: int = 1
+    table: ParameterTable, dtype: str, quantized: str | Blocks | None = None, parts: int = 1
 ) -> int:
     """Return the bytes of one part of all weights, each cut into `parts` equal parts.
 
-    `quantized` is the format of the matrices of attention, MLP and experts, which come with scales;
-    all other weights are in `dtype`.
+    `quantized` is a format of the matrices of attention, MLP and experts, with their scales; all
+    else is in `dtype`. Blocks of a scheme are an alternative to the formats of recipes.
 
     >>> table = ParameterTable("two", "Two", (Parameter("mlp", (8, 64)), Parameter("norm", (64,))))
     >>> weight_bytes(table, "bf16", "int8")
@@ -86,7 +87,10 @@ def weight_bytes(
     total = 0
     for parameter in table.parameters:
         is_matrix = parameter.group in _QUANTIZED and len(parameter.shape) >= 2
-        if quantized and is_matrix:
+        if isinstance(quantized, Blocks) and is_matrix:
+            total += ceil(quantized.stored_bytes(prod(parameter.shape)) / parts) * parameter.copies
+            continue
+        if isinstance(quantized, str) and is_matrix:
             scales = quantized_scales(parameter.shape, quantized).values()
             tensors = [(parameter.shape, quantized), *scales]
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Mapping
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
@@ -26,6 +27,9 @@ from autograder.model.judge import judge
 from autograder.model.task import Answer, Task
 from autograder.notebooks.questions import COURSE
 from autograder.notebooks.released import release_of
+from benchmarks.solutions import solved
+from peakmem.labs.lab09 import outlier_inputs, weight_matrix
+from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import Namespace, lab09
 from peakmem.probes.lab09.adam8bit import large_steps
 from tests.answers import mistakes_shown
@@ -232,3 +236,76 @@ def test_the_given_code_is_right_and_leaks() -> None:
         gc.collect()
     verdict = judge(find_the_leak, cases, answers)
     assert (verdict.points, verdict.mistake) == (1, "copies_stay"), verdict.message
+
+
+# what the solution's tensors take, by the meter
+
+
+@pytest.fixture(scope="module")
+def solution() -> Mapping[str, Any]:
+    return solved(LAB.name)
+
+
+def tensors_of(solution: Mapping[str, Any], scheme: str, x: torch.Tensor) -> Any:
+    """Store a vector in a scheme with what a student writes in lab 9."""
+    if scheme == "int8":
+        return solution["quantize_symmetric"](x, 8)
+    if scheme == "int4_grouped":
+        padded = torch.nn.functional.pad(x, (0, -len(x) % 128)).view(-1, 128)
+        q, scale = solution["quantize_symmetric"](padded, 4, 0)
+        return solution["pack_int4"](q.flatten()[: len(x)]), scale.half()
+    packed, absmax = solution["nf4_encode"](x)
+    if scheme == "nf4":
+        return packed, absmax
+    padded = torch.nn.functional.pad(absmax, (0, -len(absmax) % 256)).view(-1, 256)
+    codes, step, _ = solution["quantize_affine"](padded, 8, 0)
+    return packed, codes.flatten()[: len(absmax)].clone(), step
+
+
+@pytest.mark.parametrize("n", [64 * 256, 64 * 256 + 1, 128 * 300, 40_001])
+@pytest.mark.parametrize("scheme", ["int8", "int4_grouped", "nf4", "nf4_double"])
+def test_stored_bytes_are_what_the_meter_counts(
+    solution: Mapping[str, Any], scheme: str, n: int
+) -> None:
+    x = torch.randn(n, generator=torch.Generator().manual_seed(n))
+    with MemoryMeter("cpu") as meter:
+        held = tensors_of(solution, scheme, x)
+    assert meter.live_bytes == weight_bytes(n, scheme) == solution["stored_bytes"](n, scheme)
+    del held
+
+
+def test_columns_of_outliers_in_float_beat_int8_for_all(solution: Mapping[str, Any]) -> None:
+    """And change nothing where no column has outliers."""
+    q, scale = solution["quantize_symmetric"](weight_matrix(), 8, 0)
+
+    def error(x: torch.Tensor, threshold: float) -> float:
+        exact = x.double() @ (q * scale).double().T
+        found = torch.from_numpy(product(x.numpy(), q.numpy(), scale.numpy(), threshold))
+        return float((found - exact).norm() / exact.norm())
+
+    planted = outlier_inputs()
+    assert error(planted, 6.0) < error(planted, 1e9) / 10
+    without = planted.clone()
+    without[:, [70, 300]] = 0.0
+    assert error(without, 6.0) == error(without, 1e9)
+
+
+@pytest.mark.parametrize(("rank", "width"), [(4, 512), (16, 256)])
+def test_gradients_and_adams_state_are_the_adapters_alone(
+    solution: Mapping[str, Any], rank: int, width: int
+) -> None:
+    def beside_bytes(frozen: bool) -> int:
+        layer = torch.nn.Linear(width, width)
+        module = solution["Lora"](layer, rank, 8.0)
+        layer.requires_grad_(not frozen)
+        trained = [p for p in module.parameters() if p.requires_grad]
+        with MemoryMeter("cpu") as meter:
+            optimizer = torch.optim.Adam(trained, foreach=False)
+            module(torch.randn(2, width)).sum().backward()
+            optimizer.step()
+        return meter.live_bytes
+
+    adapters = 2 * rank * width
+    assert beside_bytes(frozen=True) == 3 * 4 * adapters + 2 * 4  # and two step counters
+    whole = width * width + width
+    assert beside_bytes(frozen=False) == 3 * 4 * (adapters + whole) + 4 * 4

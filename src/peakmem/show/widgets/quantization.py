@@ -9,20 +9,24 @@ import numpy as np
 import traitlets
 
 from peakmem.core.units import GB, both
-from peakmem.numbers.quantization import SCHEMES, bits_a_weight, round_trip, stored_bytes
+from peakmem.numbers.quantization import SCHEMES, Blocks, bits_a_weight, round_trip
+from peakmem.predict.inference import Inference, Serving
+from peakmem.predict.model_states import model_states, weight_bytes
 from peakmem.show.palette import OWNERS
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
 from peakmem.show.widgets.parts import table
 from peakmem.specs.hardware import ACCELERATORS, accelerator
-from peakmem.specs.models import MODELS, ModelShape, model, parameter_count
+from peakmem.specs.kv_cache import cache_of_shape
+from peakmem.specs.models import MODELS, ModelShape, model
+from peakmem.specs.parameter_table import table_of_shape
+from peakmem.specs.recipes import Recipe
 
 __all__ = ["quantization"]
 
 _USES = {"generate text": "inference", "train with QLoRA": "qlora"}
 _CONTEXT = 4096  # tokens in the cache, of one sequence
 _RANK = 64  # of the adapters
-_ADAPTER_BYTES = 16  # a parameter: weights, gradients and Adam in mixed precision
 _SAMPLE = (256, 1024)
 
 
@@ -97,21 +101,20 @@ class _Quantization(Calculator):
 
 
 def _weight_bytes(shape: ModelShape, name: str, block: int) -> int:
-    parts = parameter_count(shape)
-    quantized = parts.get("attention", 0) + parts.get("mlp", 0)
-    return stored_bytes(quantized, name, block) + 2 * (sum(parts.values()) - quantized)
+    return weight_bytes(table_of_shape(shape), "bf16", Blocks(name, block))
 
 
 def _cache_bytes(shape: ModelShape) -> int:
-    return 2 * 2 * shape.n_layers * shape.key_value_width * _CONTEXT
+    serving = Serving(context=_CONTEXT, precision="bf16")
+    inference = Inference(table_of_shape(shape), cache_of_shape(shape), shape.vocab, serving)
+    return inference.by_owner()["kv_cache"]
 
 
 def _adapter_bytes(shape: ModelShape) -> int:
-    """Return the bytes of adapters: for each matrix, rank times the sum of its sides."""
-    h, q, kv, inner = shape.d_model, shape.attention_width, shape.key_value_width, shape.mlp_width
-    attention = 2 * (h + q) + 2 * (h + kv)
-    mlp = (3 if shape.gated else 2) * (h + inner)
-    return _ADAPTER_BYTES * _RANK * shape.n_layers * (attention + mlp)
+    """What training takes with adapters of all matrices, less the frozen weights in 16 bits."""
+    table = table_of_shape(shape)
+    recipe = Recipe("mixed", lora_rank=_RANK, lora_targets=("all-linear",))
+    return sum(model_states(table, recipe).values()) - weight_bytes(table, "bf16")
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""What lab 9's notebook calls: weights to quantize, and small trainings to compare."""
+"""Weights and activations to quantize, and a small network trained with and without rounding."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 __all__ = ["outlier_inputs", "rounding_losses", "weight_matrix"]
+
 
 
 def weight_matrix(rows: int = 256, columns: int = 512) -> Tensor:

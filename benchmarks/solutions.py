@@ -1,0 +1,29 @@
+"""What a lab's solved notebook defines, for benchmarks that measure it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from autograder.base.course import COURSE
+
+__all__ = ["solved"]
+
+
+def solved(lab: str) -> Mapping[str, Any]:
+    """Return the names that a lab's solved notebook defines, without its checks and pictures.
+
+    Modules that the lab's first cell hides from students stay importable.
+    """
+    names: dict[str, Any] = {"__name__": f"{lab}_solved"}
+    text = (COURSE.solutions / f"{lab}.py").read_text("utf-8")
+    finders = list(sys.meta_path)
+    try:
+        for cell in text.split("\n# %% ")[1:]:
+            heading, _, source = cell.partition("\n")
+            if "-solution" in heading or "-setup" in heading:
+                exec(source, names)
+    finally:
+        sys.meta_path[:] = finders
+    return names
