@@ -8,9 +8,19 @@ from typing import Any
 
 import ipywidgets
 
+from peakmem.core.units import GB, GiB
 from peakmem.show.widgets.look import MANY
 
-__all__ = ["button_of", "grid_of", "range_in_words", "row_of", "sentence", "table", "views_of"]
+__all__ = [
+    "button_of",
+    "gb_and_gib",
+    "grid_of",
+    "range_in_words",
+    "row_of",
+    "sentence",
+    "table",
+    "views_of",
+]
 
 
 def sentence(words: str) -> str:
@@ -31,6 +41,17 @@ def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
     top = f"<tr>{cells(head, 'th')}</tr>" if head else ""
     body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
     return f"<table>{top}{body}</table>"
+
+
+def gb_and_gib(n_bytes: int) -> str:
+    """Return bytes as "GB (GiB)" without the units, for a table whose head names them.
+
+    >>> gb_and_gib(13_480_000_000), gb_and_gib(1_000_000_000_000)
+    ('13.5 (12.6)', '1,000 (931)')
+    """
+    sizes = n_bytes / GB, n_bytes / GiB
+    one, two = (f"{size:,.0f}" if size >= 100 else f"{size:.3g}" for size in sizes)
+    return f"{one} ({two})"
 
 
 def range_in_words(control: Any) -> str:
