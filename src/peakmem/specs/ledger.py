@@ -44,7 +44,7 @@ _IN_WORDS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Tensor:
     """One allocation: several tensors that share storage are one row."""
 
@@ -82,7 +82,7 @@ class Tensor:
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Event:
     """One operator, as it runs in a step."""
 

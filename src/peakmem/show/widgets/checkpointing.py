@@ -103,6 +103,9 @@ class _Checkpointing(Calculator):
 
     def later(self) -> Iterator[None]:
         """Draw time against memory: each K, and the optimal plan for a row of budgets."""
+        self._curve.value = ""
+        if not self.shows("time against memory"):
+            return
         chain = _chain(self.chain, self.stages)
         points: dict[str, list[tuple[float, float]]] = {"every K": [], "optimal": []}
         for k in range(1, len(chain) + 1):

@@ -85,9 +85,14 @@ def grid_of(controls: Iterable[ipywidgets.Widget]) -> ipywidgets.Box:
 
 
 def views_of(
-    picture: ipywidgets.HTML, views: Mapping[str, Sequence[ipywidgets.Widget]]
+    picture: ipywidgets.HTML,
+    views: Mapping[str, Sequence[ipywidgets.Widget]],
+    chosen: Callable[[str], None] = lambda _: None,
 ) -> list[ipywidgets.Widget]:
-    """Return the picture; with several views, buttons that choose which stands in its place."""
+    """Return the picture; with several views, buttons that choose which stands in its place.
+
+    `chosen` is called with the name of the view that a viewer chose.
+    """
     boxes = {name: ipywidgets.VBox(list(inside)) for name, inside in views.items()}
     if len(boxes) < 2:
         return [picture, *boxes.values()]
@@ -98,6 +103,8 @@ def views_of(
     def choose(_: Any = None) -> None:
         for name, box in boxes.items():
             box.layout.display = "" if name == choice.value else "none"
+        if _ is not None:
+            chosen(str(choice.value))
 
     choice.observe(choose, names="value")
     choose()

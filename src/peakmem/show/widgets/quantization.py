@@ -23,7 +23,7 @@ _USES = {"generate text": "inference", "train with QLoRA": "qlora"}
 _CONTEXT = 4096  # tokens in the cache, of one sequence
 _RANK = 64  # of the adapters
 _ADAPTER_BYTES = 16  # a parameter: weights, gradients and Adam in mixed precision
-_SAMPLE = (256, 1024)
+_SAMPLE = (64, 1024)  # weights; more of them change no digit that is shown
 
 
 def quantization(*, predict: bool = False) -> Calculator:
