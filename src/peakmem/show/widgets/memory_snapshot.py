@@ -27,7 +27,7 @@ from peakmem.show.palette import colours_of
 from peakmem.show.snapshot_report import by_place, remedies_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
-from peakmem.show.widgets.parts import row_of, sentence, table
+from peakmem.show.widgets.parts import row_of, sentence, unbroken_table
 from peakmem.specs.ledger import Ledger, Owner, Tensor
 
 __all__ = ["memory_snapshot"]
@@ -168,7 +168,7 @@ def _words(ledger: Ledger, moment: int, by: str) -> str:
     note = ""
     if any(tensor.name == BEFORE for tensor in ledger.live(moment)):
         note = f'<p>What was there {BEFORE} has no stack, and is among "temporary".</p>'
-    return f'<div class="peakmem-nowrap">{table(rows, (by, when, "of the peak"))}</div>{note}'
+    return unbroken_table(rows, (by, when, "of the peak")) + note
 
 
 def _end(name: str) -> str:
@@ -183,7 +183,9 @@ def _remedies(ledger: Ledger) -> str:
         for one in remedies_of(ledger)
     )
     head = "<tr><th></th><th>at the peak</th><th>the peak without</th></tr>"
-    return f'<div><table style="text-align:left">{head}{rows}</table></div>'
+    return (
+        f'<div class="peakmem-remedies"><table style="text-align:left">{head}{rows}</table></div>'
+    )
 
 
 def _draw(ledger: Ledger, moment: int) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "row_of",
     "sentence",
     "table",
+    "unbroken_table",
     "views_of",
 ]
 
@@ -41,6 +42,11 @@ def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
     top = f"<tr>{cells(head, 'th')}</tr>" if head else ""
     body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
     return f"<table>{top}{body}</table>"
+
+
+def unbroken_table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...]) -> str:
+    """Return a table whose cells, short all of them, stay on one line each."""
+    return f'<div class="peakmem-nowrap">{table(rows, head)}</div>'
 
 
 def gb_and_gib(n_bytes: int) -> str:

@@ -13,7 +13,7 @@ from peakmem.numbers.quantization import SCHEMES, bits_a_weight, round_trip, sto
 from peakmem.show.palette import OWNERS
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
-from peakmem.show.widgets.parts import gb_and_gib, table
+from peakmem.show.widgets.parts import gb_and_gib, unbroken_table
 from peakmem.specs.hardware import ACCELERATORS, accelerator
 from peakmem.specs.models import MODELS, ModelShape, model, parameter_count
 
@@ -23,7 +23,7 @@ _USES = {"generate text": "inference", "train with QLoRA": "qlora"}
 _CONTEXT = 4096  # tokens in the cache, of one sequence
 _RANK = 64  # of the adapters
 _ADAPTER_BYTES = 16  # a parameter: weights, gradients and Adam in mixed precision
-_SAMPLE = (64, 1024)  # weights; more of them change no digit that is shown
+_SAMPLE = (64, 1024)  # weights: their error is known to some thousandths of itself
 
 
 def quantization(*, predict: bool = False) -> Calculator:
@@ -84,7 +84,7 @@ class _Quantization(Calculator):
             )
             for name, size in weights.items()
         ]
-        words = table(rows, ("", "bits a weight", "weights, GB (GiB)", "error", gpu.name))
+        words = unbroken_table(rows, ("", "bits a weight", "weights, GB (GiB)", "error", gpu.name))
         what = "keys and values of 4096 tokens" if self.use == "inference" else "adapters, rank 64"
         total = weights[self.scheme] + beside
         note = (

@@ -102,7 +102,7 @@ class _Scaling(Calculator):
 def _draw(log_flops: float, chosen: str) -> str:
     """Best parameters over compute by each law, the chosen one thick, the budget marked."""
     across = svg.Scale(18, 28, 60, svg.WIDTH - 16)
-    up = svg.Scale(7, 14, 230, 30)
+    up = svg.Scale(7, 14, 230, 36)
     parts = [
         svg.axis_y(up, 60, "best number of parameters", dict(enumerate(_SIZES, start=7))),
         svg.axis_x(across, 230, "compute budget, FLOPs", _BUDGETS),

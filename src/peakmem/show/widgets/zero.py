@@ -12,7 +12,7 @@ from peakmem.scale.parallelism import ZeroStates, zero_communicated_bytes, zero_
 from peakmem.show.palette import colours_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
-from peakmem.show.widgets.parts import gb_and_gib, table
+from peakmem.show.widgets.parts import gb_and_gib, unbroken_table
 from peakmem.specs.hardware import ACCELERATORS, accelerator
 from peakmem.specs.models import MODELS, model, parameter_count
 
@@ -64,7 +64,9 @@ class _Zero(Calculator):
             )
             for stage, state in zip(_STAGES, states, strict=True)
         ]
-        words = table(rows, ("", "states a device, GB (GiB)", gpu.name, "sent a step, GB (GiB)"))
+        words = unbroken_table(
+            rows, ("", "states a device, GB (GiB)", gpu.name, "sent a step, GB (GiB)")
+        )
         note = (
             "<p>16 bytes a parameter in all. Activations and buffers come on top. Metered on 2 and "
             "4 real processes, each stage held what this formula says (lab 8).</p>"
