@@ -22,9 +22,9 @@ from tests.browser.test_student import InstalledCourse, run_all
 _SIZE_PX = 18
 _CONTRAST = 4.5  # WCAG 2, level AA, for text of any size
 _SCREEN = {"width": 1280, "height": 720}
-# What stands on the right once it is drawn; the button is of a view that has no picture.
+# What stands on the right once it is drawn; remedies and the button are of views without a picture.
 _DRAWN = (
-    ".peakmem-right svg:visible, .peakmem-bits:visible, "
+    ".peakmem-right svg:visible, .peakmem-bits:visible, .peakmem-remedies:visible, "
     ".peakmem-right button:has-text('Look for cheap changes'):visible"
 )
 

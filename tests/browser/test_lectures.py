@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 import course as course_module  # beside pyproject.toml
 from benchmarks.calculators import measure_changes
+from peakmem.measure.generated_snapshot import Recording, frame
 from peakmem.plan import every_k
 from peakmem.plan.chain import Chain, Stage
 from peakmem.plan.simulator import simulate
@@ -65,7 +67,7 @@ def slider(on: Locator, label: str) -> Locator:
 
 def test_a_lecture_answers_in_voila(open_lecture: Open, page: Page) -> None:
     open_lecture("lecture5")
-    film, floats, mixed = (calculator(page, place) for place in (0, 3, 4))
+    film, floats, mixed = (calculator(page, place) for place in (0, 4, 5))
     expect(film).to_contain_text("How many forwards run a second time?")
     expect(film.get_by_text("more time")).to_be_hidden()
 
@@ -97,6 +99,32 @@ def test_a_lecture_answers_in_voila(open_lecture: Open, page: Page) -> None:
     mixed.get_by_role("button", name="Reset").click()
     expect(mixed.locator(".peakmem-guess input").first).to_have_value("")
     expect(mixed.get_by_text("in fp16, scale 1")).to_be_hidden()
+
+
+def choose_file(on: Locator, path: Path) -> None:
+    with on.page.expect_file_chooser() as chooser:
+        on.get_by_role("button", name="Open a snapshot").click()
+    chooser.value.set_files(path)
+
+
+def test_a_snapshot_is_opened_in_a_lecture(open_lecture: Open, page: Page, tmp_path: Path) -> None:
+    recording = Recording()
+    recording.alloc("x", 3_000_000, frame("train.py", 7, "step"))
+    (tmp_path / "mine.pickle").write_bytes(pickle.dumps(recording.snapshot()))
+    (tmp_path / "weights.pickle").write_bytes(b"PK\x03\x04")
+    open_lecture("lecture5")
+    shown = calculator(page, 2)
+    guess(shown, "60")
+    expect(shown).to_contain_text("it is 64.3 percent")
+    choose_file(shown, tmp_path / "weights.pickle")
+    expect(shown.get_by_role("alert")).to_contain_text("weights.pickle is no snapshot")
+    choose_file(shown, tmp_path / "mine.pickle")
+    expect(shown.locator(".peakmem-guess input").first).to_have_value("")
+    guess(shown, "100")
+    expect(shown).to_contain_text("3.00 MB (2.86 MiB)")
+    expect(shown.get_by_role("alert")).to_have_count(0)
+    shown.locator("select").nth(1).select_option("source line")
+    expect(shown).to_contain_text("train.py:7")
 
 
 def test_a_calculator_fits_a_phone(open_lecture: Open, page: Page) -> None:

@@ -40,6 +40,7 @@ def segment_sliders(peak_activations: Callable[..., float]) -> Any:
 
     def draw(layers: int, saved_per_layer: int) -> tuple[Figure, str]:
         import matplotlib.pyplot as plt
+        from matplotlib.ticker import LogLocator
 
         from peakmem.show import plots
 
@@ -53,6 +54,9 @@ def segment_sliders(peak_activations: Callable[..., float]) -> Any:
         ax.set_xticks([*ticks, layers], [f"{tick}" for tick in (*ticks, layers)])
         ax.plot([best], [least], "o", ms=14, mfc="none", mec="black", label=f"least, at {best}")
         ax.set(yscale="log", ylim=(0.7 * least, 1.4 * max(peaks)))  # so that the bottom is seen
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("")
         ax.legend()
         said = f"{layers} layers: {least:g} units with segments of {best}, {peaks[-1]:g} with all kept"
         ax.set_title(said)

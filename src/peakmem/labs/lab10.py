@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from peakmem.measure.generated_snapshot import Recording, frame
 from peakmem.show.explore import explore
 
 if TYPE_CHECKING:
@@ -47,34 +48,22 @@ def recorded_snapshot(seq: int = 1024) -> dict[str, Any]:
     """
     width, heads, vocab = 768, 12, 50257
     wide, scores, logits = 4 * seq * width, 4 * heads * seq**2, 4 * seq * vocab
-    events: list[dict[str, Any]] = []
-    addresses: dict[str, int] = {}
-    sizes: dict[str, int] = {}
+    recording = Recording()
 
     def alloc(name: str, size: int, line: int = 0, by: str = "linear") -> None:
         """Without a line it is autograd's, whose own thread has no Python stack."""
-        addresses[name], sizes[name] = 2**40 + sum(sizes.values()), size
         frames = [
-            {"filename": _TORCH, "line": 2000 + line, "name": by},
-            {"filename": _FILE, "line": line, "name": "step"},
-            {"filename": _FILE, "line": 60, "name": "<module>"},
+            frame(_TORCH, 2000 + line, by),
+            frame(_FILE, line, "step"),
+            frame(_FILE, 60, "<module>"),
         ]
-        event("alloc", name, frames if line else [])
-
-    def free(*names: str) -> None:
-        for name in names:
-            event("free_requested", name, [])
-            event("free_completed", name, [])
-
-    def event(action: str, name: str, frames: list[dict[str, Any]]) -> None:
-        at = {"addr": addresses[name], "size": sizes[name], "stream": 0, "time_us": len(events)}
-        events.append({"action": action, **at, "frames": frames})
+        recording.alloc(name, size, *(frames if line else ()))
 
     alloc("embedded", wide, 12)
     alloc("qkv", 3 * wide, 18)
     alloc("scores", scores, 21)
     alloc("probabilities", scores, 22)
-    free("scores")
+    recording.free("scores")
     alloc("attended", wide, 23)
     alloc("hidden", 4 * wide, 27)
     alloc("gelu", 4 * wide, 28)
@@ -83,12 +72,12 @@ def recorded_snapshot(seq: int = 1024) -> dict[str, Any]:
     alloc("log_softmax", logits, 35, "cross_entropy")
     alloc("loss", 512, 35, "cross_entropy")
     alloc("gradient of log_softmax", logits)
-    free("log_softmax")
+    recording.free("log_softmax")
     alloc("gradient of logits", wide)
-    free("logits", "gradient of log_softmax")
+    recording.free("logits", "gradient of log_softmax")
     alloc("gradient of gelu", 4 * wide)
-    free("gelu", "hidden", "gradient of gelu", "probabilities", "attended", "qkv")
-    return {"segments": [], "device_traces": [events]}
+    recording.free("gelu", "hidden", "gradient of gelu", "probabilities", "attended", "qkv")
+    return recording.snapshot()
 
 
 def roofline_sliders(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,27 @@ from typing import Any, NoReturn
 from peakmem.core.errors import PeakmemError
 from peakmem.specs.ledger import Event, Ledger, Owner, Phase, Tensor
 
-__all__ = ["BEFORE", "UnreadableSnapshot", "ledger_of_snapshot", "read_snapshot"]
+__all__ = [
+    "BEFORE",
+    "UnreadableSnapshot",
+    "ledger_of_snapshot",
+    "parse_snapshot",
+    "read_snapshot",
+    "recorded_devices",
+]
 
 #: The name of blocks allocated before the recording.
 BEFORE = "before the recording"
 _ACTIVE = ("active_allocated", "active_pending_free", "active_awaiting_free")
 _BUILDERS = ("__init__", "reset_parameters", "_apply", "_load_from_state_dict")
+# How files begin that people take for a snapshot -> what they are.
+_OTHERS = {
+    b"PK": "it is a zip file, such as torch.save writes for weights",
+    b"\x1f\x8b": "it is compressed; unpack it with gunzip first",
+    b"{": "it is JSON, such as torch.profiler exports",
+    b"[": "it is JSON, such as torch.profiler exports",
+    b"<": "it is HTML, such as a page of torch's memory viewer",
+}
 _LOSSES = ("cross_entropy", "log_softmax", "nll_loss")
 
 
@@ -46,20 +62,27 @@ class _PlainUnpickler(pickle.Unpickler):
 def read_snapshot(path: str | Path) -> dict[str, Any]:
     """Return the snapshot in a file that `torch.cuda.memory._dump_snapshot` wrote.
 
-    Raises UnreadableSnapshot if the file contains anything except plain data, or no snapshot, and
-    OSError if it can't be opened.
+    Raises UnreadableSnapshot as `parse_snapshot` does, and OSError if the file can't be opened.
     """
-    content = Path(path).read_bytes()
+    return parse_snapshot(Path(path).read_bytes(), str(path))
+
+
+def parse_snapshot(content: bytes, name: str) -> dict[str, Any]:
+    """Return the snapshot in a file's content; `name` is what messages call it.
+
+    Raises UnreadableSnapshot if the content is anything but plain data, or no snapshot.
+    """
     try:
         found = _PlainUnpickler(io.BytesIO(content)).load()
     except Exception as error:  # a pickle from elsewhere may raise anything
+        looks = next((what for start, what in _OTHERS.items() if content.startswith(start)), error)
         raise UnreadableSnapshot(
-            f"{path} is not a snapshot of plain data: {error}. Give a file that "
+            f"{name} is not a snapshot of plain data: {looks}. Expected a file that "
             "torch.cuda.memory._dump_snapshot wrote."
         ) from error
     if not isinstance(found, dict) or not isinstance(found.get("device_traces"), list):
         raise UnreadableSnapshot(
-            f"{path} has no device_traces. Record with torch.cuda.memory._record_memory_history() "
+            f"{name} has no device_traces. Record with torch.cuda.memory._record_memory_history() "
             "before the step, and dump the snapshot after it."
         )
     return found
@@ -83,14 +106,15 @@ def ledger_of_snapshot(snapshot: Mapping[str, Any], device: int = 0) -> Ledger:
     `free_completed`. Blocks without a recorded `alloc`, known from `segments` or from their
     `free_completed`, are older than the recording.
 
-    Raises ValueError if there is no such device, or if nothing was recorded on it.
+    Raises ValueError if there is no such device, or nothing was recorded on it, and
+    UnreadableSnapshot if an entry isn't of torch's form.
     """
     traces = snapshot["device_traces"]
     if not 0 <= device < len(traces):
         raise ValueError(
             f"the snapshot has no device {device}; give a device from 0 to {len(traces) - 1}"
         )
-    trace = [e for e in traces[device] if e["action"] in ("alloc", "free_completed")]
+    trace = _events(traces[device])
     if not trace:
         raise ValueError(
             f"the snapshot records no allocation on device {device}. Call "
@@ -101,20 +125,81 @@ def ledger_of_snapshot(snapshot: Mapping[str, Any], device: int = 0) -> Ledger:
     phases = _phases(trace)
     events = [Event("start", "forward")]
     events += [Event(e["action"], p) for e, p in zip(trace, phases[1:], strict=True)]
-    tensors = [_tensor(block, phases, last) for block in blocks]
+    when = {
+        kind: [n for n, phase in enumerate(phases) if phase == kind]
+        for kind in ("backward", "optimizer")
+    }
+    tensors = [_tensor(block, phases, when, last) for block in blocks]
     return Ledger(tuple(tensors), tuple(events))
+
+
+def recorded_devices(snapshot: Mapping[str, Any]) -> list[int]:
+    """Return the numbers of the GPUs of which a snapshot records allocations."""
+    return [n for n, trace in enumerate(snapshot["device_traces"]) if _events(trace)]
+
+
+def _events(trace: Any) -> list[dict[str, Any]]:
+    """What was taken and freed, in order; UnreadableSnapshot for entries of another form."""
+    if not isinstance(trace, list):
+        raise UnreadableSnapshot(f"a trace is {_short(trace)}; expected a list of events")
+    for event in trace:
+        if not isinstance(event, dict) or not isinstance(event.get("action"), str):
+            raise UnreadableSnapshot(f"an event is {_short(event)}; expected a dict with an action")
+    found = [event for event in trace if event["action"] in ("alloc", "free_completed")]
+    for event in found:
+        if not all(_is_count(event.get(key)) for key in ("addr", "size")):
+            raise UnreadableSnapshot(
+                f"an event is {_short(event)}; expected whole numbers as its addr and size"
+            )
+        _check_frames(event)
+    return found
+
+
+def _check_frames(entry: Mapping[str, Any]) -> None:
+    frames = entry.get("frames") or []
+    if not isinstance(frames, list) or not all(map(_is_frame, frames)):
+        raise UnreadableSnapshot(
+            f"a stack is {_short(frames)}; expected a list of dicts with filename, line and name"
+        )
+
+
+def _is_frame(frame: Any) -> bool:
+    texts = isinstance(frame, dict) and (frame.get("filename"), frame.get("name"))
+    return bool(texts) and all(isinstance(t, str) for t in texts) and _is_count(frame.get("line"))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
+def _short(value: Any) -> str:
+    words = repr(value)
+    return words if len(words) <= 60 else f"{words[:60]}..."
 
 
 def _standing(snapshot: Mapping[str, Any], device: int) -> dict[int, tuple[int, Any]]:
     """Return size and frames of each block in use when the snapshot ends, by address."""
     found = {}
-    for segment in snapshot.get("segments", []):
+    for segment in _entries(snapshot.get("segments") or [], "segments", "address"):
         address = segment["address"]
-        for block in segment["blocks"] if segment.get("device", 0) == device else ():
-            if block["state"] in _ACTIVE:
+        blocks = _entries(segment.get("blocks") or [], "blocks", "size")
+        for block in blocks if segment.get("device", 0) == device else ():
+            if block.get("state") in _ACTIVE:
+                _check_frames(block)
                 found[block.get("address", address)] = block["size"], block.get("frames") or []
             address += block["size"]
     return found
+
+
+def _entries(value: Any, name: str, key: str) -> list[dict[str, Any]]:
+    """A list of dicts that each have a whole number as `key`; UnreadableSnapshot for others."""
+    if isinstance(value, list) and all(
+        isinstance(e, dict) and _is_count(e.get(key)) for e in value
+    ):
+        return value
+    raise UnreadableSnapshot(
+        f"{name} are {_short(value)}; expected a list of dicts, each with a whole number as {key}"
+    )
 
 
 def _blocks(
@@ -136,6 +221,8 @@ def _blocks(
 
 
 # What frames reveal
+
+_When = Mapping[str, Sequence[int]]  # phase -> its events
 
 
 def _is_yours(frame: Mapping[str, Any]) -> bool:
@@ -166,38 +253,42 @@ def _phases(trace: Sequence[Mapping[str, Any]]) -> list[Phase]:
     return phases
 
 
-def _tensor(block: _Block, phases: Sequence[Phase], last: int) -> Tensor:
+def _tensor(block: _Block, phases: Sequence[Phase], when: _When, last: int) -> Tensor:
     own = next((frame for frame in block.frames if _is_yours(frame)), None)
     name = f"{own['filename']}:{own['line']}" if own else "no frame of yours"
-    stands = block.death < 0
     return Tensor(
         name=BEFORE if block.birth == 0 and not block.frames else name,
-        owner=_owner(block, phases, last),
+        owner=_owner(block, phases[block.birth], when),
         shape=(block.size,),
         dtype="uint8",
         bytes=block.size,
         birth=block.birth,
-        death=last if stands else block.death,
+        death=last if block.death < 0 else block.death,
         layer=_module(block.frames),
     )
 
 
-def _owner(block: _Block, phases: Sequence[Phase], last: int) -> Owner:
+def _owner(block: _Block, phase: Phase, when: _When) -> Owner:
     """Return a block's owner, from its frames and the phases that it lives through."""
     if block.birth == 0 and not block.frames:
         return "temporary"
-    end = last if block.death < 0 else block.death
-    phase, later = phases[block.birth], set(phases[block.birth : end + 1])
+    stands = block.death < 0
     names = {frame["name"] for frame in block.frames}
     if phase == "optimizer":
-        return "optimizer_state" if block.death < 0 else "temporary"
+        return "optimizer_state" if stands else "temporary"
     if phase == "backward":
-        return "gradient" if block.death < 0 or "optimizer" in later else "temporary"
+        return "gradient" if stands or _meets(block, when["optimizer"]) else "temporary"
     if names & set(_LOSSES):
         return "logits"
-    if block.death < 0 and names & set(_BUILDERS):
+    if stands and names & set(_BUILDERS):
         return "parameter"
-    return "activation" if "backward" in later else "temporary"
+    return "activation" if _meets(block, when["backward"]) else "temporary"
+
+
+def _meets(block: _Block, events: Sequence[int]) -> bool:
+    """Whether one of these events (in ascending order) happens while the block lives."""
+    at = bisect_left(events, block.birth)
+    return at < len(events) and (block.death < 0 or events[at] <= block.death)
 
 
 def _module(frames: Sequence[Mapping[str, Any]]) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 __all__ = ["PROFILES", "Profile", "Rule"]
@@ -40,7 +41,7 @@ class Rule:
     #: Tensors saved for the gradient of one operand alone: pairs (saved name, operand).
     only: tuple[tuple[str, str], ...] = ()
 
-    @property
+    @cached_property
     def gradients(self) -> set[str]:
         """Operands whose gradient the rule can make."""
         made = {key for _, keys in self.backward for key in keys}

@@ -25,7 +25,7 @@ _OWN_SEGMENT = 10 * MiB  # requests from this size on get a segment of their own
 _ROUND_SEGMENT = 2 * MiB
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Block:
     address: int
     size: int
@@ -141,7 +141,12 @@ def replay(ledger: Ledger, steps: int = 3) -> Replay:
         if id(tensor) not in late and tensor.bytes:
             allocator.allocate(tensor.bytes)
     allocated, places = allocator.allocated_bytes, dict[int, int]()
+    before: list[tuple[int, int]] = []
     for step in range(steps):
+        free = allocator.free_blocks()
+        if step > 1 and free == before:
+            break  # from the same state comes the same step
+        before = free
         for event, (births, deaths) in enumerate(passing):
             if step == 0 and event == optimizer:
                 for tensor in lasting:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from peakmem.predict.fit import Fit
 from peakmem.predict.step_ledger import build_ledger
 from peakmem.specs.hardware import Accelerator
-from peakmem.specs.ledger import Owner
+from peakmem.specs.ledger import Ledger, Owner, Tensor
 from peakmem.specs.models import ModelShape, parameter_count
 from peakmem.specs.recipes import Parallelism, Recipe
 
@@ -20,6 +20,7 @@ __all__ = ["Estimate", "Verdict", "estimate"]
 
 Verdict = Literal["fits", "may fit", "reduce activations", "no batch size can fix this"]
 
+_PLAYED = 3  # micro-batches, of many equal ones
 _MODEL_STATES: tuple[Owner, ...] = ("parameter", "gradient", "master", "optimizer_state")
 
 
@@ -44,11 +45,28 @@ class Estimate(Fit):
             return "may fit"
         if self.recipe.micro_batch == 1:
             return "no batch size can fix this"
-        alone = replace(self.recipe, micro_batches=self.recipe.batch)
-        smallest = replace(
-            self, recipe=alone, ledger=build_ledger(self.model, alone, self.parallelism)
-        )
-        return "reduce activations" if smallest.fits else "no batch size can fix this"
+        last = len(self.ledger.events) - 1
+        stands = (t.bytes for t in self.ledger.tensors if t.birth == 0 and t.death == last)
+        too_large = sum(stands) > self.device.memory_bytes  # whatever else comes on top
+        if too_large or not self._one_at_a_time().fits:
+            return "no batch size can fix this"
+        return "reduce activations"
+
+    def _one_at_a_time(self) -> Estimate:
+        """The same step in micro-batches of one sequence.
+
+        From the second one on all repeat each other, so a few are played, and the others' tokens
+        wait beside them.
+        """
+        batch = min(self.recipe.batch, _PLAYED)
+        recipe = replace(self.recipe, batch=batch, micro_batches=batch)
+        ledger = build_ledger(self.model, recipe, self.parallelism)
+        if others := self.recipe.batch - batch:
+            shape = 2 * others, recipe.sequence
+            n_bytes, last = 8 * shape[0] * shape[1], len(ledger.events) - 1
+            waiting = Tensor("other tokens", "activation", shape, "int64", n_bytes, 0, last)
+            ledger = Ledger((waiting, *ledger.tensors), ledger.events)
+        return replace(self, recipe=recipe, ledger=ledger)
 
     @property
     def state_bytes(self) -> int:

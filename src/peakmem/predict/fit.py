@@ -8,9 +8,9 @@ host's memory, the allocator is unknown, and the peak alone decides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from peakmem.core.units import MiB
 from peakmem.predict.caching_allocator import Replay, replay
@@ -58,6 +58,13 @@ class Fit:
         """The least memory that is missing; 0 if the step fits or may fit."""
         low = self.peak_bytes if self.device.unified else self.process_bytes[0]
         return max(0, low - self.device.memory_bytes)
+
+    def on(self, device: Accelerator) -> Self:
+        """Return the same step on another device; what its allocator makes of it stays known."""
+        other = replace(self, device=device)
+        if "allocation" in self.__dict__:
+            other.__dict__["allocation"] = self.allocation
+        return other
 
     @cached_property
     def allocation(self) -> Replay:

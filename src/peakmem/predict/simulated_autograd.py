@@ -34,7 +34,7 @@ class Side:
     dtype: str
 
 
-@dataclass
+@dataclass(slots=True)
 class _Storage:
     name: str
     owner: Owner
@@ -47,7 +47,7 @@ class _Storage:
     gradient_of: str = ""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Value:
     """A tensor; views of one another share a storage."""
 
@@ -59,7 +59,7 @@ class Value:
     requires_grad: bool = True
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Saved:
     """A saved tensor of a node, or a place for one that the segment's second run fills."""
 
@@ -67,7 +67,7 @@ class _Saved:
     segment: _Segment | None = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Segment:
     """A checkpointed part of forward: how to run it again, and the places to fill."""
 
@@ -78,7 +78,7 @@ class _Segment:
     filled: int | None = None  # places filled so far; None until the second run
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Node:
     operands: Mapping[str, Value]
     outputs: tuple[Value, ...]
@@ -119,13 +119,15 @@ class Tape:
     def ledger(self) -> Ledger:
         """Return the ledger of everything played so far."""
         self.touch([*self._residents, *self._gradients.values()])
+        sizes = {(s.shape, s.dtype) for s in self._storages}
+        n_bytes = {(shape, dtype): storage_bytes(prod(shape), dtype) for shape, dtype in sizes}
         tensors = tuple(
             Tensor(
                 name=s.name,
                 owner=s.owner,
                 shape=s.shape,
                 dtype=s.dtype,
-                bytes=storage_bytes(prod(s.shape), s.dtype),
+                bytes=n_bytes[s.shape, s.dtype],
                 birth=s.birth,
                 death=s.last,
                 layer=s.layer,
@@ -169,8 +171,9 @@ class Tape:
 
     def touch(self, values: Iterable[Value]) -> None:
         """Keep these tensors alive up to the latest event."""
+        now = len(self._events) - 1
         for value in values:
-            value.storage.last = len(self._events) - 1
+            value.storage.last = now
 
     @contextmanager
     def holding(self, *values: Value) -> Iterator[list[Value]]:
@@ -301,7 +304,7 @@ class Tape:
 
     def backward(self, output: Value, gradient: Value) -> None:
         """Run all nodes backwards from the gradient of `output`, and free what they saved."""
-        flowing = {output: gradient}
+        flowing, before = {output: gradient}, self._layer
         uses = Counter(
             value for node in self._nodes for value in node.operands.values() if value.is_parameter
         )
@@ -310,8 +313,9 @@ class Tape:
             incoming = [flowing.pop(value) for value in node.outputs if value in flowing]
             if not incoming:
                 continue  # its outputs were not used
-            with self.in_layer(node.layer):
-                gradients = self._run_backward(node, incoming)
+            self._layer = node.layer
+            gradients = self._run_backward(node, incoming)
+            self._layer = before
             for value, new in gradients:
                 if value in flowing:
                     self.event("add", [flowing[value], new])
@@ -363,8 +367,8 @@ class Tape:
     def _gradient_of(self, value: Value) -> Value:
         owner: Owner = "gradient" if value.is_parameter else "temporary"
         name = f"{value.storage.name}.grad"
-        with self.in_layer(value.storage.layer):
-            gradient = self.make(name, value.shape, value.gradient_dtype, owner)
+        gradient = self.make(name, value.shape, value.gradient_dtype, owner)
+        gradient.storage.layer = value.storage.layer
         if value.is_parameter:
             gradient.storage.gradient_of = value.storage.name
         return gradient

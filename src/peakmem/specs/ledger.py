@@ -44,7 +44,7 @@ _PLURALS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Tensor:
     """One allocation; tensors that share storage are one row.
 
@@ -85,7 +85,7 @@ class Tensor:
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Event:
     """One operator of a step."""
 

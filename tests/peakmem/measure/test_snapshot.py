@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.cuda import _memory_viz
 
 from autograder.content.lab10.snapshots import drawn_snapshot, holders
@@ -20,9 +22,16 @@ from peakmem.measure.snapshot import (
     BEFORE,
     UnreadableSnapshot,
     ledger_of_snapshot,
+    parse_snapshot,
     read_snapshot,
+    recorded_devices,
 )
-from peakmem.show.snapshot_report import draw_snapshot, snapshot_lines, snapshot_report
+from peakmem.show.snapshot_report import (
+    draw_snapshot,
+    remedies_of,
+    snapshot_lines,
+    snapshot_report,
+)
 
 Event = dict[str, Any]
 MINE, TORCH = "/home/you/train.py", "/opt/env/torch"
@@ -221,3 +230,94 @@ def test_many_places_are_summed_up() -> None:
     events = [alloc(n, 100, frame("f", line=n)) for n in range(20)]
     text = "\n".join(snapshot_lines(ledger_of_snapshot(snapshot_of(*events))))
     assert "and 8 more places: 800 B" in text
+
+
+# Files that are something else, or broken
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"PK\x03\x04", "a zip file, such as torch.save writes"),
+        (b"\x1f\x8b\x08", "it is compressed"),
+        (b'{"traceEvents": []}', "JSON, such as torch.profiler exports"),
+        (b"[]", "JSON"),
+        (b"<!DOCTYPE html>", "HTML"),
+    ],
+)
+def test_a_file_of_another_kind_is_named(content: bytes, said: str) -> None:
+    with pytest.raises(UnreadableSnapshot, match=f"^a.pickle is no snapshot .*{said}.*Expected"):
+        parse_snapshot(content, "a.pickle")
+
+
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [
+        (None, "a trace is None; expected a list"),
+        ([3], "an event is 3; expected a dict with an action"),
+        ([{"action": "alloc", "addr": 1}], "expected whole numbers as its addr and size"),
+        ([{"action": "alloc", "addr": 1, "size": -1}], "expected whole numbers"),
+        ([{"action": "alloc", "addr": 1, "size": 2.5}], "expected whole numbers"),
+        ([{**alloc(1, 2), "frames": [{"name": "f"}]}], "expected a list of dicts with filename"),
+        ([{**alloc(1, 2), "frames": "f"}], "a stack is 'f'"),
+    ],
+)
+def test_an_entry_of_another_form_is_named(trace: Any, said: str) -> None:
+    with pytest.raises(UnreadableSnapshot, match=said):
+        ledger_of_snapshot({"segments": [], "device_traces": [trace]})
+
+
+@pytest.mark.parametrize(
+    ("segments", "said"),
+    [
+        (5, "segments are 5"),
+        ([{"blocks": []}], "whole number as address"),
+        ([{"address": 0, "blocks": [{"state": "inactive"}]}], "whole number as size"),
+    ],
+)
+def test_a_segment_of_another_form_is_named(segments: Any, said: str) -> None:
+    with pytest.raises(UnreadableSnapshot, match=said):
+        ledger_of_snapshot({"segments": segments, "device_traces": [[alloc(1, 2)]]})
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["addr", "size", "frames", "state", "blocks"]), inner)
+    ),
+    max_leaves=6,
+)
+ENTRY = st.dictionaries(st.sampled_from(["addr", "size", "frames", "address", "blocks"]), PLAIN)
+
+
+@given(events=st.lists(ENTRY | PLAIN, max_size=4), segments=PLAIN | st.lists(ENTRY))
+def test_no_plain_data_stops_the_reader(events: list[Any], segments: Any) -> None:
+    events = [{"action": "alloc", **e} if isinstance(e, dict) else e for e in events]
+    try:
+        ledger = ledger_of_snapshot({"segments": segments, "device_traces": [events]})
+    except ValueError:
+        return
+    assert ledger.peak_bytes >= 0
+
+
+def test_the_devices_with_a_recording_are_told() -> None:
+    traces = [[], [alloc(1, 2)], [{"action": "snapshot"}], [free(1, 2)]]
+    assert recorded_devices({"device_traces": traces}) == [1, 3]
+
+
+def test_the_peak_without_an_owner_is_that_of_the_other_blocks() -> None:
+    snapshot = drawn_snapshot(np.random.default_rng(3), 80)
+    ledger = ledger_of_snapshot(snapshot)
+    found = remedies_of(ledger)
+    assert [one.held_bytes for one in found] == sorted(ledger.by_owner().values(), reverse=True)
+    for one in found:
+        plurals = {"parameters": "parameter", "gradients": "gradient", "activations": "activation"}
+        plurals |= {"temporaries": "temporary", "optimizer state": "optimizer_state"}
+        owner = plurals.get(one.owner, one.owner)
+        rest = [t for t in ledger.tensors if t.owner != owner]
+        live = [
+            sum(t.bytes for t in rest if t.birth <= event <= t.death)
+            for event in range(len(ledger.events))
+        ]
+        assert one.peak_without == max(live)

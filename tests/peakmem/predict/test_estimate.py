@@ -59,6 +59,28 @@ def test_the_two_verdicts_part_where_one_sequence_fits() -> None:
     assert on(alone - 1).verdict == "no batch size can fix this"
 
 
+@pytest.mark.parametrize("batch", [3, 4, 9])
+@pytest.mark.parametrize("precision", ["fp32", "amp_bf16"])
+def test_a_few_micro_batches_stand_for_all(batch: int, precision: str) -> None:
+    recipe = replace(STEP, batch=batch, precision=precision)
+    whole = on(1, replace(recipe, micro_batches=batch))
+    few = on(1, recipe)._one_at_a_time()
+    assert len(few.ledger.events) <= len(whole.ledger.events)
+    assert few.peak_bytes == whole.peak_bytes
+    assert few.allocation == whole.allocation
+
+
+def test_another_device_costs_no_second_replay() -> None:
+    here = on(1)
+    there = here.on(with_memory(10**12))
+    assert "allocation" not in there.__dict__
+    _ = here.allocation
+    there = here.on(with_memory(10**12))
+    assert there.__dict__["allocation"] is here.allocation
+    assert there.verdict == "fits"
+    assert there == on(10**12)
+
+
 def test_one_sequence_that_does_not_fit_has_no_batch_to_blame() -> None:
     one = replace(STEP, batch=1)
     least = on(1, one).process_bytes[0]

@@ -35,7 +35,7 @@ def show_memory_over_length(parameters: Count, activations: Count) -> None:
     }
     figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
     memory_over_length(ax, lengths, curves, limit_gb=_V100 / GB, limit_name="V100, 16 GB")
-    ax.set_title("Training GPT-2, a batch of one sequence")
+    ax.set_title("Training GPT-2, a batch of one sequence", pad=34)  # above the legend
     show_figure(
         figure,
         "Memory of training GPT-2 on one sequence, over its length. Both curves begin at 2 GB. "

@@ -53,11 +53,10 @@ def draw_live_bytes(meters: Mapping[str, Any], budget_bytes: int) -> Figure:
     for (name, meter), (colour, dashes) in zip(meters.items(), looks, strict=True):
         levels = [(live - meter.baseline_bytes) / _MIB for _, live in meter.timeline]
         share = [100 * i / (len(levels) - 1) for i in range(len(levels))]
-        ax.plot(share, levels, color=colour, linestyle=dashes, label=name)
-    ax.axhline(budget_bytes / _MIB, color="black", linestyle=":", label="budget")
-    ax.set(xlabel="operators run (percent of all)", ylabel="live beside x and weights (MiB)")
+        ax.plot(share, levels, color=colour, linestyle=dashes, linewidth=2.2, label=name)
+    ax.axhline(budget_bytes / _MIB, color="black", linestyle=":", linewidth=1.5, label="budget")
     ax.set_ylim(bottom=0)
-    ax.legend()
+    labelled(ax, "operators run (percent of all)", "live beside x and weights (MiB)")
     return figure
 
 

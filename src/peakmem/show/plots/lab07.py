@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
+from peakmem.show.plots.style import labelled
+
 __all__ = ["draw_scaler"]
 
 
@@ -15,9 +17,9 @@ def draw_scaler(losses: Mapping[str, Sequence[float]], scales: Sequence[float]) 
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     looks = (("#000000", "-"), ("#009E73", "-."), ("#D55E00", "--"), ("#0072B2", "-"))
     for (name, curve), (colour, dashes) in zip(losses.items(), looks, strict=False):
-        left.semilogy(curve, color=colour, linestyle=dashes, label=name)
-    left.set(xlabel="step", ylabel="loss", title="Loss", ylim=(1e-12, None))
-    left.legend()
-    right.semilogy(scales, base=2, color="#0072B2")
-    right.set(xlabel="step", ylabel="scale", title="What your scaler found")
+        left.semilogy(curve, color=colour, linestyle=dashes, linewidth=2.2, label=name)
+    left.set_ylim(1e-12, None)
+    labelled(left, "step", "loss", columns=2)
+    right.semilogy(scales, base=2, color="#0072B2", linewidth=2.2, label="what your scaler found")
+    labelled(right, "step", "loss scale")
     return figure

@@ -36,6 +36,7 @@ def draw_stages(
         ax.bar(
             names, [held[part] for held in stages.values()], 0.6, below, label=part, color=colour
         )
+    ax.set_axisbelow(True)
     for place, held in enumerate(stages.values()):
         total = sum(held.values())
         ax.annotate(

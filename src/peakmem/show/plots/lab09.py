@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from peakmem.show.plots.style import COLOURS, TICK_SIZE, Numbers, labelled, line_look
+from peakmem.show.plots.style import COLOURS, LABEL_SIZE, TICK_SIZE, Numbers, labelled, line_look
 
 __all__ = ["draw_codes", "draw_errors", "draw_model_bytes"]
 
@@ -18,11 +18,13 @@ def draw_codes(weights: Numbers, tables: Mapping[str, Numbers]) -> Figure:
         2, 1, figsize=(8, 4.5), sharex=True, height_ratios=(3, 1), layout="constrained"
     )
     top.hist(weights, bins=80, color=COLOURS[4], label="weights of a block / largest")
-    labelled(top, "", "weights")
+    labelled(top, "", "number of weights")
     for row, values in enumerate(tables.values()):
         bottom.plot(values, [row] * len(values), "|", ms=16, mew=2, color=COLOURS[row])
     bottom.set_yticks(range(len(tables)), list(tables), fontsize=TICK_SIZE)
-    bottom.set(xlabel="value / largest of its block", ylim=(-0.7, len(tables) - 0.3))
+    bottom.set_xlabel("value / largest of its block", fontsize=LABEL_SIZE)
+    bottom.tick_params(labelsize=TICK_SIZE)
+    bottom.set_ylim(-0.7, len(tables) - 0.3)
     return figure
 
 
@@ -44,7 +46,10 @@ def draw_model_bytes(schemes: Mapping[str, float], cards: Mapping[str, float]) -
     axes.invert_yaxis()
     for name, gb in cards.items():
         axes.axvline(gb, color=COLOURS[1], linestyle="--", linewidth=1.5)
-        axes.annotate(name, (gb, 1.01), xycoords=("data", "axes fraction"), ha="center", fontsize=9)
+        axes.annotate(
+            name, (gb, 1.01), xycoords=("data", "axes fraction"), ha="center", fontsize=10
+        )
     axes.set_xlim(0, 1.12 * max(*schemes.values(), *cards.values()))
-    axes.set_xlabel("GB of weights; dashed: what a GPU reports", fontsize=13)
+    axes.set_xlabel("GB of weights; dashed: what a GPU reports", fontsize=LABEL_SIZE)
+    axes.tick_params(labelsize=TICK_SIZE)
     return figure

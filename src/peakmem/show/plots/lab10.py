@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
-from peakmem.show.plots.style import COLOURS, TICK_SIZE, Numbers, labelled, line_look
+from peakmem.show.plots.style import COLOURS, LABEL_SIZE, TICK_SIZE, Numbers, labelled, line_look
 
 __all__ = ["draw_lengths", "draw_module_times", "draw_roofline"]
 
@@ -68,6 +68,9 @@ def draw_module_times(milliseconds: Mapping[str, float]) -> Figure:
     bars = ax.barh(names, [milliseconds[name] for name in names], color=COLOURS[0])
     shares = [f" {milliseconds[name] / total:.0%}" for name in names]
     ax.bar_label(bars, shares, fontsize=TICK_SIZE)
-    ax.set(xlabel="own forward, all layers (ms)", xlim=(0, 1.12 * max(milliseconds.values())))
+    ax.set_xlabel("own forward, all layers (ms)", fontsize=LABEL_SIZE)
+    ax.tick_params(labelsize=TICK_SIZE)
+    ax.set_xlim(0, 1.12 * max(milliseconds.values()))
+    ax.set_axisbelow(True)
     ax.grid(alpha=0.3, axis="x")
     return figure

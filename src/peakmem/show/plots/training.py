@@ -70,8 +70,8 @@ def gradient_histogram(
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot()
-    >>> gradient_histogram(ax, {"now": [-20.0, -3.0]}, {"float16": (-24, 16)}).get_xlabel()
-    'log2 |gradient|'
+    >>> gradient_histogram(ax, {"now": [-20.0, -3.0]}, {"float16": (-24, 16)}).get_ylabel()
+    'number of gradients'
     """
     for index, (name, values) in enumerate(exponents.items()):
         ax.hist(values, bins=60, histtype="step", label=name, **line_look(index))
@@ -86,4 +86,4 @@ def gradient_histogram(
         )
     ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= top])
     ax.set_ylim(-len(ranges) * height, top)
-    return labelled(ax, "log2 |gradient|", "gradients")
+    return labelled(ax, r"$\log_2$ |gradient|", "number of gradients")

@@ -11,6 +11,7 @@ from peakmem.show.widgets.adam import adam_state
 from peakmem.show.widgets.checkpointing import checkpointing
 from peakmem.show.widgets.floats import float_explorer
 from peakmem.show.widgets.memory import memory
+from peakmem.show.widgets.memory_snapshot import memory_snapshot
 from peakmem.show.widgets.mixed import mixed_precision
 from peakmem.show.widgets.pipelines import pipelines
 from peakmem.show.widgets.quantization import quantization
@@ -24,6 +25,7 @@ __all__ = [
     "checkpointing",
     "float_explorer",
     "memory",
+    "memory_snapshot",
     "mixed_precision",
     "pipelines",
     "quantization",

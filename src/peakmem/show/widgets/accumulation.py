@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 import ipywidgets
 import traitlets
 
 from peakmem.core.units import GB, both
-from peakmem.predict.estimate import Estimate, estimate
+from peakmem.predict.estimate import Estimate
 from peakmem.predict.roofline import micro_batch_seconds
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
+from peakmem.show.widgets.estimates import remembered_estimate
 from peakmem.show.widgets.parts import table
-from peakmem.specs.hardware import ACCELERATORS, accelerator
+from peakmem.specs.hardware import ACCELERATORS
 from peakmem.specs.models import MODELS, model
 from peakmem.specs.recipes import Recipe
 
@@ -97,7 +97,7 @@ class _Accumulation(Calculator):
             micro_batches=parts,
             sequence=self.sequence,
         )
-        return _estimate(self.model, recipe, self.gpu)
+        return remembered_estimate(model(self.model), recipe, self.gpu)
 
     def largest(self) -> int:
         """Return the largest micro-batch that fits, or 0 if none does."""
@@ -117,11 +117,6 @@ class _Accumulation(Calculator):
         words = f"{largest} sequences" if largest else "none, not even one sequence"
         picture = _draw(found, 2**self.micro_doublings)
         self._all.value = table([("largest micro-batch that fits", words)]) + picture
-
-
-@lru_cache(maxsize=64)
-def _estimate(name: str, recipe: Recipe, gpu: str) -> Estimate:
-    return estimate(model(name), recipe, accelerator(gpu))
 
 
 def _seconds(one: Estimate) -> float:

@@ -14,6 +14,7 @@ from peakmem.predict.step_ledger import build_ledger
 from peakmem.show.palette import colours_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
+from peakmem.show.widgets.estimates import no_collection
 from peakmem.show.widgets.parts import table
 from peakmem.specs.ledger import Ledger, Owner
 from peakmem.specs.models import MODELS, model, parameter_count
@@ -78,7 +79,10 @@ class _AdamState(Calculator):
         return Result(words, _bar(per_parameter), (total, "bytes per parameter"))
 
     def later(self) -> Iterator[None]:
-        """Draw the curves of one step; each takes a ledger."""
+        """Draw the curves of one step; each needs a ledger of its own."""
+        self._curves.value = ""
+        if not self.shows("one step"):
+            return
         ledgers = {}
         for name in self._implementations():
             yield
@@ -101,14 +105,17 @@ class _AdamState(Calculator):
             batch=self.batch,
             sequence=self.sequence,
         )
-        return build_ledger(model(self.model), recipe)
+        with no_collection():
+            return build_ledger(model(self.model), recipe)
 
 
 @lru_cache(maxsize=64)
 def _bytes_per_parameter(name: str, precision: str, optimizer: str) -> dict[str, float]:
     """Return the bytes per parameter at the end of a step, by owner."""
     shape = model(name)
-    ledger = build_ledger(shape, Recipe(precision=precision, optimizer=optimizer), profile="paper")
+    recipe = Recipe(precision=precision, optimizer=optimizer)
+    with no_collection():
+        ledger = build_ledger(shape, recipe, profile="paper")
     at_end = ledger.by_owner(len(ledger.events) - 1)
     n_parameters = sum(parameter_count(shape).values())
     return {owner: at_end[owner] / n_parameters for owner in _STATES if owner in at_end}

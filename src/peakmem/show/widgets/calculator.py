@@ -103,7 +103,8 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         )
         # In boxes of their own, because a still page shows what boxes hide.
         self._words = ipywidgets.VBox([self._text])
-        self._result = ipywidgets.VBox(views_of(self._picture, views or {}))
+        self._view = next(iter(views or {}), "")
+        self._result = ipywidgets.VBox(views_of(self._picture, views or {}, self._look_at))
         self._put_beside([grid_of(controls.values()), self._buttons_row, *below], above)
         self._show()
 
@@ -155,6 +156,17 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
     def shown(self) -> bool:
         """Whether the result is visible; False until the viewer has guessed."""
         return self._guess is None or self._guess.shown
+
+    def shows(self, view: str) -> bool:
+        """Whether this view is chosen, or may be looked at later without a kernel.
+
+        What nobody looks at need not be drawn: a change is sooner on the screen.
+        """
+        return self._view == view or self.at_once or not _has_loop()
+
+    def _look_at(self, view: str) -> None:
+        self._view = view
+        self._go_on_later()
 
     def _ask_anew(self, values: dict[str, Any]) -> None:
         if self._guess is not None:
@@ -209,19 +221,24 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         """Run `later()` when the kernel is idle; a change before its end restarts it."""
         if self._pieces is not None:
             self._pieces.cancel()
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:  # no kernel, as in a test
-            loop = None
-        if loop is None or self.at_once:
+        if not _has_loop() or self.at_once:
             for _ in self.later():
                 pass
         else:
-            self._pieces = loop.create_task(self._one_by_one())
+            self._pieces = asyncio.get_running_loop().create_task(self._one_by_one())
 
     async def _one_by_one(self) -> None:
         for _ in self.later():
             await asyncio.sleep(0.001)  # let a slider's next message through
+
+
+def _has_loop() -> bool:
+    """Whether a kernel runs; there is none in a test or a plain program."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _short(value: Any) -> str:

@@ -102,7 +102,10 @@ class _Checkpointing(Calculator):
         return Result(table(rows), picture, (again, "forwards"))
 
     def later(self) -> Iterator[None]:
-        """Draw time against memory: for each K, and for the optimal plan of several budgets."""
+        """Draw time against memory: each K, and the optimal plan for a row of budgets."""
+        self._curve.value = ""
+        if not self.shows("time against memory"):
+            return
         chain = _chain(self.chain, self.stages)
         points: dict[str, list[tuple[float, float]]] = {"every K": [], "optimal": []}
         for k in range(1, len(chain) + 1):

@@ -81,6 +81,7 @@ STYLE = """<style>
 .peakmem-calculator pre { font-size: 18px; color: inherit; background: transparent; }
 .peakmem-calculator table { border-collapse: collapse; margin: 4px 0; color: inherit; }
 .peakmem-calculator th, .peakmem-calculator td { padding: 1px 12px 1px 0; font-size: 18px; }
+.peakmem-calculator .peakmem-nowrap td { white-space: nowrap; }
 .peakmem-calculator .peakmem-long { max-height: 480px; overflow: auto; }
 .peakmem-calculator [role=alert] { border-left: 6px solid #D55E00; padding: 4px 10px; }
 </style>"""

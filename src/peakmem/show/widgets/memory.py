@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 from html import escape
 from itertools import accumulate
 from typing import Any
@@ -19,13 +18,14 @@ import traitlets
 
 from peakmem.core.units import GB, both
 from peakmem.predict.deepspeed import deepspeed_config
-from peakmem.predict.estimate import Estimate, estimate
+from peakmem.predict.estimate import Estimate
 from peakmem.predict.suggestions import suggest
 from peakmem.show.palette import colours_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
+from peakmem.show.widgets.estimates import no_collection, remembered_estimate
 from peakmem.show.widgets.parts import table
-from peakmem.specs.hardware import ACCELERATORS, accelerator
+from peakmem.specs.hardware import ACCELERATORS
 from peakmem.specs.models import MODELS, ModelShape, model, parameter_count
 from peakmem.specs.recipes import OPTIMIZERS, PRECISIONS, Parallelism, Recipe
 
@@ -92,8 +92,9 @@ class _Memory(Calculator):
             self._controls[name].layout.display = "" if self.model == _OWN else "none"
         found = self.estimate()
         self._more.value = ""
-        picture = _draw(found)
-        return Result(_words(found), picture, (found.peak_bytes / GB, "GB"))
+        with no_collection():  # the verdict may need a second ledger
+            words = _words(found)
+        return Result(words, _draw(found), (found.peak_bytes / GB, "GB"))
 
     def estimate(self) -> Estimate:
         """Return the library's estimate for the current state."""
@@ -110,7 +111,7 @@ class _Memory(Calculator):
         )
         zero: Any = self.zero
         devices = Parallelism(data=self.data, zero=zero, tensor=self.tensor)
-        return _estimate(self.shape(), recipe, self.gpu, devices)
+        return remembered_estimate(self.shape(), recipe, self.gpu, devices)
 
     def shape(self) -> ModelShape:
         """Return the model. Raises ValueError if the own shape is invalid."""
@@ -134,6 +135,9 @@ class _Memory(Calculator):
 
     def later(self) -> Iterator[None]:
         """Draw the map of what fits, cell by cell."""
+        self._map.value = ""
+        if not self.shows("what fits"):
+            return
         asked = self.estimate()
         sequences = [max(asked.model.context // share, 1) for share in _SHARES]
         cells: dict[tuple[int, int], Estimate | None] = {}
@@ -145,14 +149,9 @@ class _Memory(Calculator):
             self._map.value = _draw_map(asked, sequences, cells)
 
 
-@lru_cache(maxsize=64)
-def _estimate(shape: ModelShape, recipe: Recipe, gpu: str, devices: Parallelism) -> Estimate:
-    return estimate(shape, recipe, accelerator(gpu), devices)
-
-
 def _or_none(asked: Estimate, recipe: Recipe) -> Estimate | None:
     try:
-        return _estimate(asked.model, recipe, asked.device.name, asked.parallelism)
+        return remembered_estimate(asked.model, recipe, asked.device.name, asked.parallelism)
     except ValueError:
         return None
 

@@ -8,9 +8,20 @@ from typing import Any
 
 import ipywidgets
 
+from peakmem.core.units import GB, GiB
 from peakmem.show.widgets.look import MANY
 
-__all__ = ["button_of", "grid_of", "range_in_words", "row_of", "sentence", "table", "views_of"]
+__all__ = [
+    "button_of",
+    "gb_and_gib",
+    "grid_of",
+    "range_in_words",
+    "row_of",
+    "sentence",
+    "table",
+    "unbroken_table",
+    "views_of",
+]
 
 
 def sentence(words: str) -> str:
@@ -31,6 +42,22 @@ def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
     top = f"<tr>{cells(head, 'th')}</tr>" if head else ""
     body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
     return f"<table>{top}{body}</table>"
+
+
+def unbroken_table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...]) -> str:
+    """Return a table whose cells, short all of them, stay on one line each."""
+    return f'<div class="peakmem-nowrap">{table(rows, head)}</div>'
+
+
+def gb_and_gib(n_bytes: int) -> str:
+    """Return bytes as "GB (GiB)" without the units, for a table whose head names them.
+
+    >>> gb_and_gib(13_480_000_000), gb_and_gib(1_000_000_000_000)
+    ('13.5 (12.6)', '1,000 (931)')
+    """
+    sizes = n_bytes / GB, n_bytes / GiB
+    one, two = (f"{size:,.0f}" if size >= 100 else f"{size:.3g}" for size in sizes)
+    return f"{one} ({two})"
 
 
 def range_in_words(control: Any) -> str:
@@ -64,9 +91,14 @@ def grid_of(controls: Iterable[ipywidgets.Widget]) -> ipywidgets.Box:
 
 
 def views_of(
-    picture: ipywidgets.HTML, views: Mapping[str, Sequence[ipywidgets.Widget]]
+    picture: ipywidgets.HTML,
+    views: Mapping[str, Sequence[ipywidgets.Widget]],
+    chosen: Callable[[str], None] = lambda _: None,
 ) -> list[ipywidgets.Widget]:
-    """Return the picture; with several views, also buttons that choose one of them."""
+    """Return the picture; with several views, buttons that choose which stands in its place.
+
+    `chosen` is called with the name of the view that a viewer chose.
+    """
     boxes = {name: ipywidgets.VBox(list(inside)) for name, inside in views.items()}
     if len(boxes) < 2:
         return [picture, *boxes.values()]
@@ -77,6 +109,8 @@ def views_of(
     def choose(_: Any = None) -> None:
         for name, box in boxes.items():
             box.layout.display = "" if name == choice.value else "none"
+        if _ is not None:
+            chosen(str(choice.value))
 
     choice.observe(choose, names="value")
     choose()

@@ -15,7 +15,7 @@ from peakmem.predict.model_states import model_states, weight_bytes
 from peakmem.show.palette import OWNERS
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
-from peakmem.show.widgets.parts import table
+from peakmem.show.widgets.parts import gb_and_gib, unbroken_table
 from peakmem.specs.hardware import ACCELERATORS, accelerator
 from peakmem.specs.kv_cache import cache_of_shape
 from peakmem.specs.models import MODELS, ModelShape, model
@@ -27,7 +27,7 @@ __all__ = ["quantization"]
 _USES = {"generate text": "inference", "train with QLoRA": "qlora"}
 _CONTEXT = 4096  # tokens in the cache, of one sequence
 _RANK = 64  # of the adapters
-_SAMPLE = (256, 1024)
+_SAMPLE = (64, 1024)  # weights: their error is known to some thousandths of itself
 
 
 def quantization(*, predict: bool = False) -> Calculator:
@@ -82,13 +82,13 @@ class _Quantization(Calculator):
             (
                 name,
                 f"{bits_a_weight(name, block):.2f}",
-                both(size),
+                gb_and_gib(size),
                 f"{_error(name, block):.2%}",
                 "fits" if size + beside <= gpu.memory_bytes else "does not fit",
             )
             for name, size in weights.items()
         ]
-        words = table(rows, ("", "bits a weight", "weights", "error", gpu.name))
+        words = unbroken_table(rows, ("", "bits a weight", "weights, GB (GiB)", "error", gpu.name))
         what = "keys and values of 4096 tokens" if self.use == "inference" else "adapters, rank 64"
         total = weights[self.scheme] + beside
         note = (
@@ -96,7 +96,8 @@ class _Quantization(Calculator):
             "Activations come on top. The error is that of normally distributed weights, root mean "
             "square.</p>"
         )
-        picture = _draw(weights, beside, gpu.memory_bytes, self.scheme, what)
+        owner = "activation" if self.use == "inference" else "optimizer"
+        picture = _draw(weights, beside, gpu.memory_bytes, self.scheme, (what, owner))
         return Result(words + note, picture, (total / GB, "GB"))
 
 
@@ -128,8 +129,13 @@ def _sample() -> np.ndarray:
     return np.random.default_rng(0).standard_normal(_SAMPLE)
 
 
-def _draw(weights: dict[str, int], beside: int, memory_bytes: int, chosen: str, what: str) -> str:
-    """Draw a bar for each scheme, weights first, and a board's memory as a line."""
+def _draw(
+    weights: dict[str, int], beside: int, memory_bytes: int, chosen: str, what: tuple[str, str]
+) -> str:
+    """A bar a scheme, what comes beside the weights at its end, and a board's memory as a line.
+
+    `what` is a name of what comes beside, and the owner whose colour it has.
+    """
     most = max(*(size + beside for size in weights.values()), memory_bytes) / GB
     across = svg.Scale(0, most, 92, svg.WIDTH - 14)
     parts = []
@@ -137,7 +143,7 @@ def _draw(weights: dict[str, int], beside: int, memory_bytes: int, chosen: str, 
         y = 30 + 34 * row
         parts.append(svg.text(6, y + 18, name))
         ends = (0.0, size / GB, (size + beside) / GB)
-        for start, end, owner in zip(ends, ends[1:], ("weights", "optimizer"), strict=False):
+        for start, end, owner in zip(ends, ends[1:], ("weights", what[1]), strict=False):
             x = across(start)
             title = f"{name}: {end - start:.2f} GB"
             parts.append(svg.rect(x, y, across(end) - x, 26, OWNERS[owner], title=title))
@@ -148,7 +154,7 @@ def _draw(weights: dict[str, int], beside: int, memory_bytes: int, chosen: str, 
     anchor = "end" if limit > svg.WIDTH / 2 else "start"
     parts.append(svg.text(limit, 16, "one board's memory", anchor=anchor))
     parts.append(svg.axis_x(across, 202, "GB"))
-    for n, (label, owner) in enumerate((("weights", "weights"), (what, "optimizer"))):
+    for n, (label, owner) in enumerate((("weights", "weights"), what)):
         parts.append(svg.rect(92 + 110 * n, 252, 16, 16, OWNERS[owner]))
         parts.append(svg.text(114 + 110 * n, 265, label))
     return svg.picture(276, parts, "A model's weights under each scheme, and what comes beside")

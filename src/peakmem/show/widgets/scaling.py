@@ -16,6 +16,23 @@ from peakmem.specs.hardware import ACCELERATORS, accelerator
 __all__ = ["scaling"]
 
 _GOPHER, _GPT3 = 5.76e23, 3.14e23
+#: Hoffmann et al. 2022 in three ways, the third with three sets of constants.
+_LAWS = {
+    "approach-1": "1, training curves",
+    "approach-2": "2, IsoFLOP profiles",
+    "approach-3-rounded": "3, fit as printed",
+    "approach-3-unrounded": "3, fit unrounded",
+    "approach-3-replication": "3, fit replicated",
+}
+_SIZES = ("10M", "100M", "1B", "10B", "100B", "1T", "10T", "100T")
+_BUDGETS: dict[float, str] = {
+    18: "10¹⁸",
+    20: "10²⁰",
+    22: "10²²",
+    24: "10²⁴",
+    26: "10²⁶",
+    28: "10²⁸",
+}
 
 
 def scaling(*, predict: bool = False) -> Calculator:
@@ -45,7 +62,9 @@ class _Scaling(Calculator):
                 "flops": field(
                     _GOPHER, min=1e18, max=1e28, step=1e22, description="compute, FLOPs"
                 ),
-                "approach": ipywidgets.Dropdown(options=APPROACHES, description="law"),
+                "approach": ipywidgets.Dropdown(
+                    options=[(words, law) for law, words in _LAWS.items()], description="law"
+                ),
                 "gpu": ipywidgets.Dropdown(options=list(ACCELERATORS), description="GPU"),
                 "devices": ipywidgets.BoundedIntText(1024, 1, 100_000, description="devices"),
                 "utilisation": ipywidgets.IntSlider(45, 1, 100, description="utilisation, %"),
@@ -83,10 +102,10 @@ class _Scaling(Calculator):
 def _draw(log_flops: float, chosen: str) -> str:
     """Draw the best model size over compute by each law; the chosen law is thick."""
     across = svg.Scale(18, 28, 60, svg.WIDTH - 16)
-    up = svg.Scale(7, 14, 230, 30)
+    up = svg.Scale(7, 14, 230, 36)
     parts = [
-        svg.axis_y(up, 60, "log10 of the best number of parameters", list(range(7, 15))),
-        svg.axis_x(across, 230, "log10 of the compute budget in FLOPs"),
+        svg.axis_y(up, 60, "best number of parameters", dict(enumerate(_SIZES, start=7))),
+        svg.axis_x(across, 230, "compute budget, FLOPs", _BUDGETS),
     ]
     for n, approach in enumerate(APPROACHES):
         best = [(x / 2, math.log10(compute_optimal(10 ** (x / 2), approach)[0])) for x in (36, 56)]
@@ -97,7 +116,7 @@ def _draw(log_flops: float, chosen: str) -> str:
         parts.append(svg.path(points, colour=svg.COLOURS[n], width=width, dash=dash))
         y = 292 + 19 * n
         parts.append(svg.path([(60, y), (100, y)], colour=svg.COLOURS[n], width=width, dash=dash))
-        parts.append(svg.text(110, y + 5, approach, bold=mine))
+        parts.append(svg.text(110, y + 5, _LAWS[approach], bold=mine))
     x = across(log_flops)
     parts.append(svg.line(x, 30, x, 230, dash="3 3"))
     return svg.picture(392, parts, f"Compute-optimal model size by {len(APPROACHES)} laws")

@@ -25,7 +25,7 @@ _VIEW = "application/vnd.jupyter.widget-view+json"
 _STATE = "application/vnd.jupyter.widget-state+json"
 _REFERENCE = "IPY_MODEL_"
 _AT_ONCE = "from peakmem.show.widgets.calculator import Calculator; Calculator.at_once = True"
-_HIDDEN = ("ButtonModel", "PlayModel")  # nothing to press in a still page
+_HIDDEN = ("ButtonModel", "FileUploadModel", "PlayModel")  # nothing to press in a still page
 _FIELD = 'style="display:inline-block;margin:2px 16px 2px 0;font-size:16px"'
 
 State = dict[str, Any]

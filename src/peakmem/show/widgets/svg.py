@@ -9,7 +9,7 @@ background is white in JupyterLab's dark theme too, as that of matplotlib's figu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from peakmem.show.palette import COLOURS, INK
@@ -126,22 +126,32 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     return [round(n * step, 12) for n in range(first, last + 1)]
 
 
-def axis_x(scale: Scale, y: float, label: str, marks: Sequence[float] | None = None) -> str:
-    """Return a horizontal axis at height `y`, with values and the label below it."""
+def axis_x(scale: Scale, y: float, label: str, marks: Mapping[float, str] | None = None) -> str:
+    """Return a horizontal axis at height `y`, with values and the label below it.
+
+    `marks` maps values to their labels; None chooses round values.
+    """
     parts = [line(scale.start, y, scale.end, y)]
-    for value in ticks(scale.low, scale.high) if marks is None else marks:
+    for value, words in (marks or _named(ticks(scale.low, scale.high))).items():
         x = scale(value)
-        parts += [line(x, y, x, y + 5), text(x, y + 19, f"{value:g}", anchor="middle")]
+        parts += [line(x, y, x, y + 5), text(x, y + 19, words, anchor="middle")]
     middle = (scale.start + scale.end) / 2
     return "".join([*parts, text(middle, y + 37, label, anchor="middle")])
 
 
-def axis_y(scale: Scale, x: float, label: str, marks: Sequence[float] | None = None) -> str:
-    """Return a vertical axis at `x`, with grid lines, and the label on top."""
+def axis_y(scale: Scale, x: float, label: str, marks: Mapping[float, str] | None = None) -> str:
+    """Return a vertical axis at `x`, with grid lines, and the label on top.
+
+    `marks` maps values to their labels; None chooses round values.
+    """
     parts = []
-    for value in ticks(scale.low, scale.high, 4) if marks is None else marks:
+    for value, words in (marks or _named(ticks(scale.low, scale.high, 4))).items():
         y = scale(value)
         parts.append(line(x, y, WIDTH - 8, y, colour=PALE))
-        parts.append(text(x - 6, y + 5, f"{value:g}", anchor="end"))
+        parts.append(text(x - 6, y + 5, words, anchor="end"))
     parts.append(line(x, scale.start, x, scale.end))
     return "".join([*parts, text(4, min(scale.start, scale.end) - 8, label)])
+
+
+def _named(values: Iterable[float]) -> dict[float, str]:
+    return {value: f"{value:g}" for value in values}

@@ -7,12 +7,12 @@ from itertools import accumulate
 import ipywidgets
 import traitlets
 
-from peakmem.core.units import GB, both
+from peakmem.core.units import GB
 from peakmem.scale.parallelism import ZeroStates, zero_communicated_bytes, zero_states
 from peakmem.show.palette import colours_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
-from peakmem.show.widgets.parts import table
+from peakmem.show.widgets.parts import gb_and_gib, unbroken_table
 from peakmem.specs.hardware import ACCELERATORS, accelerator
 from peakmem.specs.models import MODELS, model, parameter_count
 
@@ -58,13 +58,15 @@ class _Zero(Calculator):
         rows = [
             (
                 f"stage {stage}",
-                both(state.total),
+                gb_and_gib(state.total),
                 "fits" if state.total <= gpu.memory_bytes else "does not fit",
-                both(zero_communicated_bytes(n_parameters, devices, stage)),
+                gb_and_gib(zero_communicated_bytes(n_parameters, devices, stage)),
             )
             for stage, state in zip(_STAGES, states, strict=True)
         ]
-        words = table(rows, ("", "states per device", gpu.name, "sent per step"))
+        words = unbroken_table(
+            rows, ("", "states per device, GB (GiB)", gpu.name, "sent per step, GB (GiB)")
+        )
         note = (
             "<p>16 bytes per parameter in all. Activations and buffers come on top. Measured on 2 "
             "and 4 real processes, each stage held what this formula says (lab 8).</p>"

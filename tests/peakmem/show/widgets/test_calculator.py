@@ -183,5 +183,23 @@ def test_what_takes_longer_comes_in_pieces_that_a_change_ends() -> None:
     assert 302 not in shown
 
 
+def test_a_view_is_drawn_when_it_is_looked_at() -> None:
+    class Viewed(Square):
+        def later(self) -> Iterator[None]:
+            yield
+            self.cubes.append(self.shows("cube"))
+
+    async def look() -> list[bool]:
+        square = Viewed()
+        square._view = "square"
+        await asyncio.sleep(0.01)
+        square._look_at("cube")
+        await asyncio.sleep(0.01)
+        return square.cubes
+
+    assert asyncio.run(look()) == [False, True]
+    assert Viewed().cubes == [True], "without a kernel nobody can look at it later"
+
+
 def test_a_table_is_escaped() -> None:
     assert "&lt;b&gt;" in table([("<b>", "1")], ("what", "<i>"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
 import pytest
@@ -11,6 +12,7 @@ from peakmem.predict.estimate import estimate
 from peakmem.predict.suggestions import suggest
 from peakmem.show.widgets import memory
 from peakmem.show.widgets.calculator import Calculator
+from peakmem.show.widgets.estimates import no_collection, remembered_estimate
 from peakmem.specs.hardware import accelerator
 from peakmem.specs.models import ModelShape, model
 from peakmem.specs.recipes import Parallelism, Recipe
@@ -84,3 +86,25 @@ def test_the_map_says_what_fits() -> None:
     assert f">{fits.peak_bytes / 1e9:.3g}</text>" in calculator._map.value
     assert calculator._map.value.count("#f7d3bd") >= 1
     assert calculator._map.value.count("#cfe6f5") + calculator._map.value.count("#f7d3bd") == 24
+
+
+def test_another_gpu_gives_what_the_library_says() -> None:
+    shape, recipe = model("gpt2"), Recipe(batch=2)
+    for gpu in ("t4-16gb", "h100-80gb", "m2-24gb", "t4-16gb"):
+        found = remembered_estimate(shape, recipe, gpu)
+        assert found == estimate(shape, recipe, accelerator(gpu))
+        assert found.device.name == gpu
+    with pytest.raises(ValueError, match="shares the host's memory"):
+        remembered_estimate(shape, Recipe(offload=True), "m2-24gb")
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_as_it_was(enabled: bool) -> None:
+    was = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with no_collection():
+            assert not gc.isenabled()
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if was else gc.disable)()

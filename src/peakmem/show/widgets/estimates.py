@@ -1,0 +1,60 @@
+"""Estimates that calculators remember: another device costs no second prediction."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+
+from peakmem.predict.estimate import Estimate, estimate
+from peakmem.specs.hardware import ACCELERATORS, Accelerator, accelerator
+from peakmem.specs.models import ModelShape
+from peakmem.specs.recipes import Parallelism, Recipe
+
+__all__ = ["no_collection", "remembered_estimate"]
+
+
+def remembered_estimate(
+    shape: ModelShape, recipe: Recipe, gpu: str, devices: Parallelism | None = None
+) -> Estimate:
+    """Return `estimate` of the same arguments, predicted once for all devices.
+
+    Raises ValueError as `estimate` does.
+    """
+    device = accelerator(gpu)
+    with no_collection():
+        return _on(device, shape, recipe, devices)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Put off Python's garbage collection until the block ends.
+
+    A ledger is tens of thousands of objects, and none of them is garbage while it is made; the
+    collector would look at all of them several times.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _on(
+    device: Accelerator, shape: ModelShape, recipe: Recipe, devices: Parallelism | None
+) -> Estimate:
+    if recipe.offload and device.unified:
+        return estimate(shape, recipe, device, devices)  # which refuses it
+    found = _anywhere(shape, recipe, devices or Parallelism())
+    if not device.unified:
+        _ = found.allocation  # so that the next device has it too
+    return found.on(device)
+
+
+@lru_cache(maxsize=64)
+def _anywhere(shape: ModelShape, recipe: Recipe, devices: Parallelism) -> Estimate:
+    board = next(one for one in map(accelerator, ACCELERATORS) if not one.unified)
+    return estimate(shape, recipe, board, devices)
