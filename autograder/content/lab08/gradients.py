@@ -21,9 +21,7 @@ _WORLD, _WIDTH, _LAYERS = 4, 1024, 8
 _LAYER_BYTES = 4 * (_WIDTH**2 + _WIDTH)
 _PARAMETER_BYTES = _LAYERS * _LAYER_BYTES
 _MOST_BYTES = _PARAMETER_BYTES // _WORLD + 2 * _LAYER_BYTES
-_LATE_BYTES = (
-    _LAYER_BYTES  # torch's thread lets go of a reduced gradient after the call has returned
-)
+_LATE_BYTES = _LAYER_BYTES  # torch's thread lets go of a reduced gradient a little late
 _SCRATCH_BYTES = _LAYER_BYTES + _MIB  # gloo adds up in a copy; and what Python and torch hold
 _TOLERANCE = 1e-5
 _VALUES = ("sums", "own", "nobody", "everybody")
