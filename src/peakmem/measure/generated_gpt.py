@@ -1,4 +1,4 @@
-"""Generated memory snapshots of GPT-2 in training, to look at where no GPU recorded any.
+"""Generated memory snapshots of GPT-2 in training, for use without a GPU.
 
 Two steps with Adam in fp32, 4 sequences of 1024 tokens. Sizes are those of the tensors, without
 what torch rounds up and what kernels take for themselves. Stacks name lines of two files that don't

@@ -1,4 +1,4 @@
-"""Memory snapshots written event by event, where no GPU is there to record one.
+"""Writes memory snapshots event by event, in torch's format, without a GPU.
 
 The form is the one that `torch/cuda/memory.py` documents for `_snapshot()`, without the fields that
 only torch's own viewer reads. What stands in them was made up: no GPU recorded it.

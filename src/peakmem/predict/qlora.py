@@ -1,4 +1,4 @@
-"""The peak of a QLoRA step: a frozen model in NF4, and adapters beside each of its matrices.
+"""The peak of a QLoRA step: a frozen model in NF4 with adapters on each of its matrices.
 
 It is `build_ledger`'s figure, so it inherits what `build_ledger` leaves out.
 """

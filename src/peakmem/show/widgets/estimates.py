@@ -1,4 +1,4 @@
-"""Estimates that calculators remember: another device costs no second prediction."""
+"""A cache of estimates for calculators: another device needs no second prediction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calculator: a memory snapshot that torch recorded; who holds the peak, and what would shrink it.
+"""Calculator of memory snapshots: who holds the recorded peak, and what would shrink it.
 
 Files are read as plain data only. The examples are generated, so that a lecture needs no GPU.
 """
