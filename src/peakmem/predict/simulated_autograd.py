@@ -86,6 +86,8 @@ class _Node:
     saved: list[_Saved]
     name: str
     layer: str
+    #: What its backward has beside gradients, from its start to its end.
+    scratch: tuple[Side, ...] = ()
 
 
 class _Filled(Exception):
@@ -208,8 +210,12 @@ class Tape:
         shape: Shape,
         dtype: str,
         sides: Iterable[Side] = (),
+        scratch: Iterable[Side] = (),
     ) -> Value:
-        """Run an operator, remember its backward if it has one, and return its output."""
+        """Run an operator, remember its backward if it has one, and return its output.
+
+        `sides` are outputs beside it; `scratch` is what backward exchanges with other devices.
+        """
         wanted = {key for key, x in operands.items() if x.requires_grad and key in rule.gradients}
         keeps = [
             key for key in rule.saves if wanted and dict(rule.only).get(key) in {None, *wanted}
@@ -222,7 +228,8 @@ class Tape:
         results["output"] = output
         saved += [self._save(results[key]) for key in keeps if key in results]
         if wanted:
-            self._record(_Node(operands, (output,), rule, saved, name, self._layer))
+            node = _Node(operands, (output,), rule, saved, name, self._layer, tuple(scratch))
+            self._record(node)
         return output
 
     def views(
@@ -299,8 +306,20 @@ class Tape:
 
     # Backward.
 
-    def backward(self, output: Value, gradient: Value) -> None:
-        """Run all nodes backwards from the gradient of `output`; what they kept is let go."""
+    @contextmanager
+    def graph(self, nodes: list[_Node]) -> Iterator[None]:
+        """Until the block ends, record nodes in a list of their own, and run those backwards."""
+        before, self._nodes = self._nodes, nodes
+        try:
+            yield
+        finally:
+            self._nodes = before
+
+    def backward(self, output: Value, gradient: Value) -> dict[Value, Value]:
+        """Run all nodes backwards from the gradient of `output`; what they kept is let go.
+
+        Returns the gradients of what no node made, parameters apart, each by its value.
+        """
         flowing = {output: gradient}
         uses = Counter(
             value for node in self._nodes for value in node.operands.values() if value.is_parameter
@@ -320,6 +339,7 @@ class Tape:
                 uses[value] -= 1
                 if value.is_parameter and not uses[value]:
                     self._accumulate(value, flowing.pop(value))
+        return flowing
 
     def _run_backward(self, node: _Node, incoming: list[Value]) -> list[tuple[Value, Value]]:
         """Run a node's backward; return its operands that have a gradient, each with it."""
@@ -328,6 +348,12 @@ class Tape:
         kept += [saved.segment.kept for saved in node.saved if saved.segment]
         operands = {key: x for key, x in node.operands.items() if x.requires_grad}
         made: dict[str, Value] = {}
+        if node.scratch:
+            self.event(f"{node.name}: exchange", [*incoming, *kept])
+            for side in node.scratch:
+                made[f"~{side.name}"] = self.make(
+                    f"{node.name}: {side.name}", side.shape, side.dtype, "communication"
+                )
         for name, keys in node.rule.backward:
             there = [key for key in keys if key in operands or key[0] == "~"]
             if there:

@@ -77,6 +77,7 @@ Implementation = Literal["for-loop", "foreach", "fused"]
 Attention = Literal["standard", "flash"]
 Checkpointing = Literal["none", "selective", "every_k", "full"]
 Quantized = Literal["int8", "nf4", "fp8_e4m3"]
+ContextMethod = Literal["ring", "ulysses"]
 
 
 @dataclass(frozen=True)
@@ -201,8 +202,8 @@ class Parallelism:
 
     #: Replicas that each take a batch of their own.
     data: int = 1
-    #: Stage of ZeRO over them: what is cut into `data` parts is the optimizer's state and
-    #: masters (1), gradients too (2), parameters too (3), or nothing (0).
+    #: Stage of ZeRO over `shards`: what is cut among them is the optimizer's state and masters
+    #: (1), gradients too (2), parameters too (3), or nothing (0).
     zero: Literal[0, 1, 2, 3] = 0
     #: Devices that share each layer's matrices.
     tensor: int = 1
@@ -210,21 +211,41 @@ class Parallelism:
     sequence: bool = False
     #: Devices that share the layers.
     pipeline: int = 1
+    #: Devices that share each sequence's tokens.
+    context: int = 1
+    #: How their attention sees all tokens: keys and values travel around a ring (Liu et al. 2023,
+    #: Ring Attention), or tokens are exchanged for heads and back (Jacobs et al. 2023, DeepSpeed
+    #: Ulysses).
+    context_method: ContextMethod = "ring"
+    #: Replicas that share a layer's experts (Lepikhin et al. 2021, GShard); what is no expert they
+    #: all have.
+    expert: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("data", "tensor", "pipeline"):
+        for name in ("data", "tensor", "pipeline", "context", "expert"):
             require_whole(name, getattr(self, name))
         _require_one_of("zero", self.zero, (0, 1, 2, 3))
+        _require_one_of("context_method", self.context_method, get_args(ContextMethod))
+        if self.shards % self.expert:
+            raise ValueError(
+                f"{self.shards} replicas cannot share experts {self.expert} at a time; let expert "
+                "divide data times context"
+            )
 
     @property
     def devices(self) -> int:
         """All of them."""
-        return self.data * self.tensor * self.pipeline
+        return self.shards * self.tensor * self.pipeline
+
+    @property
+    def shards(self) -> int:
+        """Devices with the same weights, which ZeRO cuts among them: data times context."""
+        return self.data * self.context
 
     @property
     def gathers(self) -> bool:
         """Whether parameters are cut, and gathered where they are needed."""
-        return self.zero == 3 and self.data > 1
+        return self.zero == 3 and self.shards > 1
 
 
 def storage_bytes(elements: int, dtype: str) -> int:
