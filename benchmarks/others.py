@@ -2,10 +2,10 @@
 
 The steps are of families that no test and no rule of the library names (`held_out`), or with
 `--grid` those of `grid` that train with Adam. The others answer what they were made for: 16 bytes a
-parameter and DeepSpeed's estimator leave activations out, accelerate's takes a batch of one, and all
-of them take Adam for granted. What accelerate and DeepSpeed say comes from their own code;
-EleutherAI has a script and no package, and llm-analysis needs a transformers of another time, so
-for these two it is their published formulas.
+parameter and DeepSpeed's estimator leave activations out, accelerate's takes a batch of one, and
+all of them take Adam for granted. What accelerate and DeepSpeed say comes from their own code.
+EleutherAI has a script and no package, and llm-analysis needs an older transformers, so for these
+two it is their published formulas.
 
 Run as `python -m benchmarks.others`; it writes `others.json`.
 """
@@ -138,11 +138,10 @@ def llm_analysis_bytes(shape: ModelShape, recipe: Recipe) -> int:
     """Return what llm-analysis' formulas of a training give for one GPU.
 
     Weights in the format of activations, 12 bytes a parameter of masters and Adam's state, 4 of
-    gradients. A layer keeps in attention 5 sbh with a byte for a mask, and 2 sbh + 4 asb more unless
-    it is recomputed, in the MLP sbh(1 + 2r) for an inner width of rh, and 2 sbh in fp32 in its
-    norms; with checkpointing its input only. On top are the logits and one more norm. Embeddings
-    count once, heads not, an MLP has two matrices. (Version 0.2.2, from the docstrings of
-    `LLMAnalysis`.)
+    gradients. A layer keeps 7 sbh + 4 asb in attention and a byte for each element of a mask,
+    sbh(1 + 2r) in an MLP of inner width rh, and 2 sbh in fp32 in its norms; with checkpointing only
+    its input. On top are the logits and one more norm. Embeddings count once, heads not, and an MLP
+    has two matrices. (Version 0.2.2, from the docstrings of `LLMAnalysis`.)
     """
     h, layers, width = shape.d_model, shape.n_layers, 4 if recipe.precision == _FP32 else 2
     shared = 2 * h * h * shape.key_value_heads // shape.n_heads
@@ -163,13 +162,13 @@ def table(found: Sequence[Comparison]) -> str:
     """Return a line a configuration: measured bytes and each one's error."""
     who = list(dict.fromkeys(name for one in found for name in one.predicted))
     width = max(len(one.name) for one in found)
-    lines = [f"{'configuration':{width}}{'measured bytes':>16}" + "".join(f"{w:>12}" for w in who)]
+    lines = [f"{'configuration':{width}}{'measured bytes':>16}" + "".join(f"{w:>14}" for w in who)]
     for one in found:
         errors = one.errors()
-        cells = "".join(f"{f'{errors[w]:+.1%}' if w in errors else '-':>12}" for w in who)
+        cells = "".join(f"{f'{errors[w]:+.1%}' if w in errors else '-':>14}" for w in who)
         lines.append(f"{one.name:{width}}{one.measured_bytes:>16,}{cells}")
     worst = [_worst(found, w) for w in who]
-    lines.append(f"{'largest error':{width + 16}}" + "".join(f"{w:>12.1%}" for w in worst))
+    lines.append(f"{'largest error':{width + 16}}" + "".join(f"{w:>14.1%}" for w in worst))
     best = sum(one.ours_is_best for one in found)
     lines.append(f"peakmem's error is the smallest in {best} of {len(found)} configurations.")
     return "\n".join(lines)

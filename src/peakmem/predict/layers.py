@@ -10,13 +10,16 @@ Shapes at line ends: B micro-batch, T sequence, D d_model, H heads, V vocab.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
 from peakmem.predict.autograd_rules import Profile, Rule
+from peakmem.predict.shared_attention import SharedAttention
 from peakmem.predict.simulated_autograd import Side, Tape, Value
+from peakmem.predict.stages import Stage
 from peakmem.specs.models import ModelShape
-from peakmem.specs.recipes import Recipe
+from peakmem.specs.recipes import Parallelism, Recipe
 
 __all__ = ["Layers"]
 
@@ -26,7 +29,9 @@ class Layers(ABC):
 
     `parameters` are the tape's values by the names of `models.parameter_tensors`, and adapters as
     `<layer>.lora_a` and `<layer>.lora_b`. `between` is how many tokens of a sequence this device
-    has between the matrices of attention and MLP: all of them, unless devices share them.
+    has between the matrices of attention and MLP: all of them, unless devices share them. Then it
+    gathers them before the first matrix, forward and backward, and scatters sums after the last
+    (Korthikanti et al. 2022, section 4.2.2).
     """
 
     def __init__(
@@ -37,26 +42,40 @@ class Layers(ABC):
         profile: Profile,
         parameters: Mapping[str, Value],
         between: int,
+        stage: Stage,
+        many: Parallelism,
     ) -> None:
         self.tape, self.shape, self.recipe, self.profile = tape, shape, recipe, profile
-        self.parameters, self.between = parameters, between
+        self.parameters, self.between, self.stage = parameters, between, stage
+        self.fused_attention = SharedAttention(tape, profile, shape, many)
         formats = recipe.formats
         self.autocasts = formats.autocast and profile.eager
         self.low = formats.compute  # of matrix products, and of all without autocast
         self.high = formats.weights if self.autocasts else formats.compute
 
     @abstractmethod
-    def _hidden(self, tokens: Value) -> Value:
-        """Run the model from tokens (B, T) to what its head takes (B, T, D)."""
+    def _hidden(self, start: Value) -> Value:
+        """Run the stage's layers: tokens (B, T), or (B, T, D) of another stage -> (B, T, D)."""
 
     @abstractmethod
     def _block(self, prefix: str, x: Value) -> Value:
         """Run one layer, (B, T, D) -> (B, T, D)."""
 
-    def loss(self, tokens: Value, targets: Value) -> Value:
+    def hidden(self, start: Value) -> Value:
+        """Run a stage that isn't the last; return what it sends to the next."""
+        with self.tape.autocast(self.autocasts):
+            return self._hidden(start)
+
+    def received(self) -> Value:
+        """Return what came from the stage before, (B, T, D)."""
+        size = (self.recipe.micro_batch, self.between, self.shape.d_model)
+        self.tape.event("receive from the stage before")
+        return self.tape.make("input of the stage", size, self.high, "activation")
+
+    def loss(self, start: Value, targets: Value) -> Value:
         """Run forward and the loss; return the mean loss."""
         with self.tape.autocast(self.autocasts):
-            h = self._hidden(tokens)
+            h = self._hidden(start)
             if self.recipe.loss_chunks == 1:
                 return self._cross_entropy(h, targets, self.recipe.sequence)
             return self._chunked(h, targets)
@@ -81,7 +100,7 @@ class Layers(ABC):
         """Run the loss in parts, each a checkpointed segment, and add the parts up."""
         tape, n = self.tape, self.recipe.loss_chunks
         length = self.recipe.micro_batch * self.recipe.sequence // n
-        part = (1, length, h.shape[-1])
+        part = (1, length * h.shape[1] // self.recipe.sequence, h.shape[-1])
         with tape.holding(h) as names:
             chunks = tape.views("parts of the loss", h, [part] * n, self.profile.rules["split"])
             losses = []
@@ -103,16 +122,16 @@ class Layers(ABC):
     def _embedded(self, tokens: Value) -> Value:
         operands = {"table": self.parameters["token_embedding.weight"], "indices": tokens}
         size = (tokens.shape[0], self.between, self.shape.d_model)
-        return self.tape.apply(
-            "embedding", self.profile.rules["embedding"], operands, size, self.high
-        )
+        rule, whole = self.profile.rules["embedding"], self._whole(tokens.shape, size, self.high)
+        with self._exchanged("embedding", whole):
+            return self.tape.apply("embedding", rule, operands, size, self.high, scratch=whole)
 
     def _stack(self, x: Value) -> Value:
         """Run all blocks, in checkpointed segments where the recipe says so."""
-        layers, segment = self.shape.n_layers, self.recipe.segment
+        layers, segment = self.stage.layers, self.recipe.segment
         with self.tape.holding(x):
-            for first in range(0, layers, segment or layers):
-                part = range(first, min(first + (segment or layers), layers))
+            for first in layers[:: segment or len(layers)]:
+                part = range(first, min(first + (segment or len(layers)), layers.stop))
                 x = self._checkpointed(part, x) if segment else self._blocks(part, x)
         return x
 
@@ -167,7 +186,36 @@ class Layers(ABC):
             for key in self._cast_order(operands) if self.autocasts else ():
                 operands[key] = self.tape.cast(operands[key], self.low)
                 names.append(operands[key])
-            return self.tape.apply(name, self.profile.rules[rule], operands, size, self.low)
+            whole = self._whole(x.shape, size, self.low)
+            with self._exchanged(name, whole[:1]):  # forward has no gradient
+                return self.tape.apply(
+                    name, self.profile.rules[rule], operands, size, self.low, scratch=whole
+                )
+
+    def _whole(self, given: tuple[int, ...], size: tuple[int, ...], dtype: str) -> tuple[Side, ...]:
+        """Return what is there of all tokens where devices share them on one side of a matrix.
+
+        A widening one gathers its input, in backward once more, and makes a gradient of all
+        tokens, which is scattered. A narrowing one scatters its sums, and gathers their gradient.
+        """
+        if given[1] == size[1] or not self.profile.eager:
+            return ()
+        wide, names = (given, ["all tokens"]) if given[1] > size[1] else (size, ["all tokens", ""])
+        width = size[-1] if given[1] > size[1] else given[-1]
+        shape = (*wide[:2], width)
+        return tuple(Side(name or "gradient of all tokens", shape, dtype) for name in names)
+
+    @contextmanager
+    def _exchanged(self, name: str, whole: tuple[Side, ...]) -> Iterator[None]:
+        """Until the block ends, have what devices exchange for it."""
+        if whole:
+            self.tape.event(f"{name}: exchange")
+        made = (
+            self.tape.make(f"{name}: {side.name}", side.shape, side.dtype, "communication")
+            for side in whole
+        )
+        with self.tape.holding(*made):
+            yield
 
     def _cast_order(self, operands: Mapping[str, Value]) -> list[str]:
         """Casts go from the last argument to the first: of linear's, or of Conv1D's addmm."""

@@ -6,8 +6,10 @@ played operator by operator by the rules of a profile; no figure here was fitted
 
 What it counts are the bytes that tensors ask for. It leaves out what the CUDA context, cuBLAS's
 workspaces and the allocator's rounding add, scratch memory inside an operator, and, for several
-devices, buffers of communication other than what ZeRO's replicas hold whole of a layer while it
-runs: its gradients from stage 2 on, its parameters in stage 3, in the format computed in.
+devices, buffers of communication other than these: what ZeRO's replicas hold whole of a layer while
+it runs (its gradients from stage 2 on, its parameters in stage 3, in the format computed in), what
+devices that share a sequence's tokens exchange (see `layers` and `shared_attention`), and what
+stages of a pipeline receive.
 
 Some things torch does not do by itself. Master weights are what a plain loop makes of them (see
 `steps`), a quantized matrix is widened each time it is used, and adapters have no dropout.
@@ -26,9 +28,10 @@ from peakmem.predict.llama import Llama
 from peakmem.predict.optimizers import is_hidden, play_step
 from peakmem.predict.replicas import part_of_replica
 from peakmem.predict.simulated_autograd import Tape, Value
+from peakmem.predict.stages import Stage, play_stage, stage_of, stage_tensors
 from peakmem.specs.adapters import adapted_layers
 from peakmem.specs.ledger import Ledger
-from peakmem.specs.models import ModelShape, ParameterTensor, parameter_tensors
+from peakmem.specs.models import ModelShape, ParameterTensor
 from peakmem.specs.recipes import Parallelism, Recipe, quantized_scales, state_shapes
 
 __all__ = ["build_ledger"]
@@ -39,6 +42,8 @@ def build_ledger(
     recipe: Recipe,
     parallelism: Parallelism | None = None,
     profile: str = "torch-cuda",
+    *,
+    stage: int = 0,
 ) -> Ledger:
     """Return the ledger of one training step of one device, in bytes.
 
@@ -48,9 +53,10 @@ def build_ledger(
         recipe: how the device trains it.
         parallelism: devices that share the work; None for one. Replicas share state by ZeRO, and
             in stage 3 gather each layer's parameters while it runs; "tensor" cuts matrices, heads
-            and vocabulary as Megatron does.
+            and vocabulary as Megatron does, "context" cuts sequences, "pipeline" the layers.
         profile: "torch-cuda", "torch-cpu" or "paper"; see `profiles`. A "paper" ledger has only
             what is kept: no temporaries.
+        stage: of a pipeline, from 0; the first has the most micro-batches under way.
 
     Raises ValueError for what it has no rules for, and says what to use instead.
 
@@ -65,15 +71,18 @@ def build_ledger(
     rules = _checked(model, recipe, parallelism, profile)
     implementation = recipe.implementation or rules.implementation
     local = _part_of(model, recipe, parallelism)
+    recipe = replace(recipe, sequence=recipe.sequence // parallelism.context)
+    part = stage_of(model, parallelism, stage)
     tape = Tape(keep_gradients=recipe.keeps_gradients)
-    parameters = _parameters(tape, local, recipe)
+    parameters = _parameters(tape, local, recipe, part)
     trained = [value for value in parameters.values() if value.requires_grad]
     _states(tape, trained, recipe, counters=implementation in rules.counters)
+    names = ["tokens"] * part.is_first + ["targets"] * part.is_last
     batches = [
-        [
-            tape.resident(name, "activation", (recipe.micro_batch, recipe.sequence), "int64")
-            for name in ("tokens", "targets")
-        ]
+        {
+            name: tape.resident(name, "activation", (recipe.micro_batch, recipe.sequence), "int64")
+            for name in names
+        }
         for _ in range(recipe.micro_batches)
     ]
     between = recipe.sequence // (parallelism.tensor if parallelism.sequence else 1)
@@ -81,28 +90,35 @@ def build_ledger(
     if model.gated:
         width = (2, local.attention_width // local.n_heads // 2)
         tape.resident("rotary frequencies", "activation", width, "fp32")
-    last_loss = _play(tape, blocks(tape, local, recipe, rules, parameters, between), batches)
-    with tape.holding(last_loss):
+    played = blocks(tape, local, recipe, rules, parameters, between, part, parallelism)
+    held = _play(tape, played, batches) if part.is_last else play_stage(tape, played, batches)
+    with tape.holding(*held):
         play_step(tape, trained, recipe, implementation)
     return part_of_replica(tape.ledger(), parallelism, eager=rules.eager)
 
 
-def _play(tape: Tape, model: Layers, batches: list[list[Value]]) -> Value:
-    """Play `peakmem.nn.training_step` up to the optimizer's step; return the last loss."""
+def _play(tape: Tape, model: Layers, batches: list[dict[str, Value]]) -> list[Value]:
+    """Play `peakmem.nn.training_step` up to the optimizer's step; return the last loss.
+
+    A pipeline's last stage does the same with what the stage before sends.
+    """
     held: list[Value] = []  # the loss of the micro-batch before, which still has its name
-    for tokens, targets in batches:
+    for batch in batches:
         tape.phase = "forward"
-        loss = model.loss(tokens, targets)
+        start = batch["tokens"] if model.stage.is_first else model.received()
+        loss = model.loss(start, batch["targets"])
         tape.touch(held)
         held = [loss]
         part = model.part_of_mean(loss)
         tape.phase = "backward"
         tape.event("start of backward", [part])
         seed = tape.make("gradient of the loss", (), part.dtype)
-        with tape.holding(loss, part, seed):
-            tape.backward(part, seed)
+        with tape.holding(loss, part, seed, start):
+            gradients = tape.backward(part, seed)
+            if not model.stage.is_first:
+                tape.event("send to the stage before", [gradients[start]])
     tape.phase = "optimizer"
-    return held[0]
+    return held
 
 
 def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profile: str) -> Profile:
@@ -132,26 +148,52 @@ def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profil
             f"{model.name}: there are rules for Llama with attention='flash' and dropout=0 only; "
             "use trace for others"
         )
-    if parallelism.pipeline > 1:
-        raise ValueError(
-            "build_ledger plays one whole model; for a pipeline give it the layers of one stage, "
-            "with as many micro-batches as are under way there"
-        )
-    if PROFILES[profile].eager and parallelism.sequence:
-        raise ValueError(
-            f"{profile} has no rules for gathering a sequence within a layer; use sequence=False, "
-            "or profile='paper'"
-        )
+    _check_devices(model, recipe, parallelism, profile)
     return PROFILES[profile]
+
+
+def _check_devices(model: ModelShape, recipe: Recipe, many: Parallelism, profile: str) -> None:
+    """Refuse ways of sharing that there are no rules for, or that share nothing."""
+    if many.expert > 1:
+        raise ValueError(
+            f"{model.name} has no experts that {many.expert} devices could share; use expert=1"
+        )
+    if many.sequence and many.tensor == 1:
+        raise ValueError(
+            "sequence parallelism is between devices that share layers' matrices, and tensor is "
+            "1; use tensor=2 or more, or context=2 to share a sequence without them"
+        )
+    if many.sequence and recipe.lora_rank:
+        raise ValueError(
+            "there are no rules for adapters of layers whose sequence is cut; use sequence=False"
+        )
+    if many.context == 1:
+        return
+    if recipe.attention != "flash" or (recipe.dropout and profile != "torch-cuda"):
+        raise ValueError(
+            "devices that share a sequence (context) run fused attention; use attention='flash', "
+            "and dropout=0 unless profile='torch-cuda'"
+        )
+    heads = model.n_heads // many.tensor
+    if many.context_method == "ulysses" and heads % many.context:
+        raise ValueError(
+            f"{model.name}: Ulysses shares {heads} heads, and {many.context} devices cannot have "
+            "equal parts of them; let context divide them, or use context_method='ring'"
+        )
 
 
 def _part_of(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> ModelShape:
     """Return the shape of what one of `tensor` devices holds (Shoeybi et al. 2019, Megatron-LM)."""
-    devices = parallelism.tensor
+    devices, context = parallelism.tensor, parallelism.context
+    if recipe.sequence % context:
+        raise ValueError(
+            f"{model.name}: {context} devices cannot share {recipe.sequence} tokens equally; "
+            "choose a number that divides them"
+        )
     if devices == 1:
         return model
     cut = {"heads": model.n_heads, "MLP width": model.mlp_width}
-    cut |= {"sequence": recipe.sequence} if parallelism.sequence else {}
+    cut |= {"sequence": recipe.sequence // context} if parallelism.sequence else {}
     for name, size in cut.items():
         if size % devices:
             raise ValueError(
@@ -166,13 +208,14 @@ def _part_of(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> Mod
     return replace(
         model,
         n_heads=model.n_heads // devices,
+        kv_heads=model.kv_heads and ceil(model.kv_heads / devices),  # some have the same ones
         d_head=model.attention_width // model.n_heads,
         d_ff=model.mlp_width // devices,
         vocab=ceil(model.vocab / devices),  # padded, so that all parts are equal
     )
 
 
-def _parameters(tape: Tape, model: ModelShape, recipe: Recipe) -> dict[str, Value]:
+def _parameters(tape: Tape, model: ModelShape, recipe: Recipe, stage: Stage) -> dict[str, Value]:
     """Put the parameters on the tape, adapters and scales of quantized matrices among them."""
     formats, base = recipe.formats, recipe.quantized_base
     parameters = {}
@@ -188,7 +231,7 @@ def _parameters(tape: Tape, model: ModelShape, recipe: Recipe) -> dict[str, Valu
             layer=layer,
         )
 
-    for tensor in parameter_tensors(model):
+    for tensor in stage_tensors(model, stage):
         name, shape, layer = tensor.name, tensor.shape, tensor.layer
         if base and _is_matrix(tensor):
             parameters[name] = tape.resident(
@@ -198,7 +241,7 @@ def _parameters(tape: Tape, model: ModelShape, recipe: Recipe) -> dict[str, Valu
                 tape.resident(f"{name} ({scale})", "parameter", size, dtype, layer=layer)
         else:
             put(name, shape, layer, trained=not recipe.lora_rank)
-    for tensor in _adapted(model, recipe):
+    for tensor in _adapted(model, recipe, stage):
         wide, narrow = tensor.shape
         name = tensor.name.removesuffix(".weight")
         put(f"{name}.lora_a", (recipe.lora_rank, narrow), tensor.layer, trained=True)
@@ -211,11 +254,11 @@ def _is_matrix(tensor: ParameterTensor) -> bool:
     return tensor.component in ("attention", "mlp") and len(tensor.shape) == 2
 
 
-def _adapted(model: ModelShape, recipe: Recipe) -> list[ParameterTensor]:
+def _adapted(model: ModelShape, recipe: Recipe, stage: Stage) -> list[ParameterTensor]:
     """Return the matrices that get adapters."""
     if not recipe.lora_rank:
         return []
-    linear = [tensor for tensor in parameter_tensors(model) if _is_matrix(tensor)]
+    linear = [tensor for tensor in stage_tensors(model, stage) if _is_matrix(tensor)]
 
     def module(tensor: ParameterTensor) -> str:  # its name within a layer, as recipes have it
         return tensor.name.removeprefix(f"{tensor.layer}.").removesuffix(".weight")

@@ -2,6 +2,8 @@
 
 A recipe and a model's shape fix every tensor of a training step. What a library makes of a recipe
 (which tensors it keeps, which temporaries it needs) is not said here but in `predict`'s profiles.
+
+Long because names and checks are a recipe's and its devices' alike, and are read side by side.
 """
 
 from __future__ import annotations
