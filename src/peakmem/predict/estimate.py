@@ -30,6 +30,8 @@ class Estimate(Fit):
     model: ModelShape
     recipe: Recipe
     parallelism: Parallelism
+    #: The pipeline's stage that the ledger is of, from 0: the one that needs the most.
+    stage: int = 0
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -45,9 +47,7 @@ class Estimate(Fit):
         if self.recipe.micro_batch == 1:
             return "no batch size can fix this"
         alone = replace(self.recipe, micro_batches=self.recipe.batch)
-        smallest = replace(
-            self, recipe=alone, ledger=build_ledger(self.model, alone, self.parallelism)
-        )
+        smallest = estimate(self.model, alone, self.device, self.parallelism)
         return "reduce activations" if smallest.fits else "no batch size can fix this"
 
     @property
@@ -63,6 +63,7 @@ class Estimate(Fit):
             "gpu": self.device.name or None,
             "parameters": sum(parameter_count(self.model).values()),
             "devices": self.parallelism.devices,
+            "stage": self.stage,
             **super().as_json(),
             "verdict": self.verdict,
         }
@@ -74,7 +75,7 @@ def estimate(
     device: Accelerator,
     parallelism: Parallelism | None = None,
 ) -> Estimate:
-    """Predict one step of one device.
+    """Predict one step of one device; of a pipeline, of the stage that needs the most.
 
     Raises ValueError for what `build_ledger` has no rules for, and for offloading from a device
     that shares the host's memory.
@@ -91,7 +92,17 @@ def estimate(
             f"offload=True frees nothing on {device.name}, which shares the host's memory; "
             "leave it out"
         )
-    ledger = build_ledger(model, recipe, parallelism)
-    return Estimate(
-        device=device, ledger=ledger, model=model, recipe=recipe, parallelism=parallelism
-    )
+    # A stage in the middle needs less than the second one, with fewer micro-batches under way.
+    stages = sorted({0, min(1, parallelism.pipeline - 1), parallelism.pipeline - 1})
+    found = [
+        Estimate(
+            device=device,
+            ledger=build_ledger(model, recipe, parallelism, stage=stage),
+            model=model,
+            recipe=recipe,
+            parallelism=parallelism,
+            stage=stage,
+        )
+        for stage in stages
+    ]
+    return found[0] if len(found) == 1 else max(found, key=lambda one: one.needed_bytes)

@@ -88,7 +88,7 @@ class Llama(Layers):
                 q, k = self._rotated(f"{prefix}q", q), self._rotated(f"{prefix}k", k)
             names += [q, k, v]
             if self.recipe.checkpointing == "selective":
-                y = tape.checkpoint(lambda: self._attend(prefix, q, k, v), kept=v)
+                y = tape.checkpoint(lambda: self._attend(prefix, q, k, v), v, q, k)
             else:
                 y = self._attend(prefix, q, k, v)
             names.append(y)

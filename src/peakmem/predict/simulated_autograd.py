@@ -272,13 +272,15 @@ class Tape:
             self._casts[value] = copy
         return copy
 
-    def checkpoint(self, run: Callable[[], Value], kept: Value) -> Value:
-        """Run a part of forward of which only `kept` stays; backward runs it again for the rest.
+    def checkpoint(self, run: Callable[[], Value], kept: Value, *beside: Value) -> Value:
+        """Run a part of forward of which only its inputs stay; backward runs it again for the rest.
 
+        `kept` stays until all is there, the inputs `beside` it until the part has used them again.
         Torch's early stop is included: the second run ends when all is there that backward asked
         for. Checkpointed parts do not nest.
         """
-        _own(kept, "activation")
+        for value in (kept, *beside):
+            _own(value, "activation")
         self._segment = _Segment(run, kept, autocast=self._casts is not None)
         output = run()
         self._segment = None

@@ -2,8 +2,7 @@
 
 Heads of keys and values that query heads share (GQA, MQA) count once. Latent attention (MLA) keeps
 one compressed vector a token and the part of the key that rotates (DeepSeek-V2, section 2.1), as
-vLLM does; transformers' own cache keeps all heads instead. A layer with a sliding window keeps
-that many tokens at most.
+vLLM does, and transformers 5.23. A layer with a sliding window keeps that many tokens at most.
 """
 
 from __future__ import annotations

@@ -70,6 +70,29 @@ def test_the_cache_is_that_of_transformers(name: str) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["deepseek_v2 with biases", "deepseek_v3, all layers dense"])
+def test_latent_attention_is_cached_by_heads_in_transformers(name: str) -> None:
+    transformers = pytest.importorskip("transformers")
+    values = SMALL[name]
+    sizes = {key: value for key, value in values.items() if key != "model_type"}
+    built = transformers.AutoConfig.for_model(values["model_type"], **sizes)
+    module = getattr(transformers, FAMILIES[values["model_type"]][0])(built).eval()
+    with torch.no_grad():
+        cache = module(torch.ones(1, 12, dtype=torch.int64), use_cache=True).past_key_values
+    real = [layer.keys.numel() + layer.values.numel() for layer in cache.layers]
+    config = ModelConfig("config.json", values)
+    layers = cache_layers(config, "transformers")
+    assert [layer.elements_of(12) for layer in layers] == real
+    assert sum(layer.elements_of(12) for layer in cache_layers(config)) < sum(real) / 4
+
+
+def test_a_cache_of_no_known_library_is_refused() -> None:
+    config = ModelConfig("config.json", PUBLISHED["deepseek-v3"])
+    with pytest.raises(ValueError, match="did you mean 'transformers'"):
+        cache_layers(config, "transfomers")  # type: ignore[arg-type]
+
+
 def test_a_shapes_cache_is_its_configs() -> None:
     config = ModelConfig("config.json", PUBLISHED["llama3-8b"])
     assert cache_of_shape(model("llama3-8b")) == cache_layers(config)
@@ -139,3 +162,27 @@ def test_what_is_not_known_is_refused() -> None:
         Serving(quantized="int3")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="context"):
         Serving(context=0)
+
+
+@pytest.mark.parametrize(("tensor", "expert"), [(1, 8), (2, 8), (4, 4)])
+def test_devices_that_share_experts_have_all_of_them_together(tensor: int, expert: int) -> None:
+    """All devices together: experts once, all else once for each group of `tensor`."""
+    found = inference("qwen3-30b-a3b", Serving(tensor=tensor, expert=expert))
+    table = found.table
+    experts = table.by_group()["experts"]
+    groups = expert // tensor
+    together = found.by_owner()["weights"] * expert
+    assert together == 2 * (experts + groups * (table.total - experts))
+
+
+@pytest.mark.parametrize(
+    ("name", "serving", "says"),
+    [
+        ("llama3-8b", {"expert": 2}, "a llama has no experts for 2 devices to share"),
+        ("mixtral-8x7b", {"expert": 3}, "3 devices cannot share 8 experts equally"),
+        ("mixtral-8x7b", {"tensor": 3, "expert": 4}, "let tensor divide expert"),
+    ],
+)
+def test_experts_that_cannot_be_shared(name: str, serving: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        inference(name, Serving(**serving)).by_owner()

@@ -11,7 +11,7 @@ import pytest
 from peakmem.predict.step_ledger import build_ledger
 from peakmem.show.cli import main
 from peakmem.specs.models import model
-from peakmem.specs.recipes import Recipe
+from peakmem.specs.recipes import Parallelism, Recipe
 from tests.peakmem.specs.configs import PUBLISHED, SMALL
 
 LLAMA = "estimate --model llama3-8b --precision bf16"
@@ -169,3 +169,63 @@ def test_a_script_that_cannot_be_traced_gets_one_sentence(
     told = capsys.readouterr().err
     assert says in told
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "many", "says"),
+    [
+        ("--context-parallel 4", {"context": 4}, "4 devices have 256 tokens of each sequence, by"),
+        (
+            "--context-parallel 2 --context-method ulysses --zero 3",
+            {"context": 2, "context_method": "ulysses", "zero": 3},
+            "by Ulysses' exchange of heads",
+        ),
+        (
+            "--tensor-parallel 2 --sequence-parallel",
+            {"tensor": 2, "sequence": True},
+            "one step on 2 x",
+        ),
+        ("--pipeline 4 --batch 8 --micro-batches 8", {"pipeline": 4}, "of 4 needs the most"),
+    ],
+)
+def test_ways_of_sharing_reach_the_ledger(
+    options: str, many: dict[str, Any], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = f"{LLAMA} --memory 1TB {options}"
+    found = figures(capsys, command)
+    batch = 8 if "pipeline" in many else 1
+    recipe = Recipe("bf16", batch=batch, micro_batches=batch)
+    ledger = build_ledger(model("llama3-8b"), recipe, Parallelism(**many), stage=found["stage"])
+    assert found["peak_bytes"] == ledger.peak_bytes
+    assert main(command.split()) == 0
+    assert says in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--context-method rings", "(did you mean 'ring'?); use one of 'ring', 'ulysses'"),
+        ("--expert-parallel 2", "2 at a time; let expert divide data times context"),
+        ("--expert-parallel 2 --data-parallel 2", "has no experts that 2 devices could share"),
+        ("--pipeline 5", "cannot be cut into 5 equal stages"),
+        ("--context-parallel 2 --export deepspeed", "leave out --context-parallel and"),
+        ("--context-parallel 2 --zero 3 --data-parallel 2 --export fsdp", "about replicas"),
+    ],
+)
+def test_ways_of_sharing_that_are_none(
+    options: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*LLAMA.split(), *options.split()]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_experts_and_latent_caches_reach_inference(capsys: pytest.CaptureFixture[str]) -> None:
+    command = "estimate --config docs/configs/deepseek-v3 --inference --precision bf16"
+    one = figures(capsys, f"{command} --memory 9TB")
+    shared = figures(capsys, f"{command} --memory 9TB --expert-parallel 32")
+    assert shared["devices"] == 32
+    assert shared["by_owner"]["weights"] < one["by_owner"]["weights"] / 15
+    by_heads = figures(capsys, f"{command} --memory 9TB --cache transformers")
+    assert by_heads["sequence_bytes"] * 576 == one["sequence_bytes"] * 128 * 320
+    assert main([*command.split(), "--expert-parallel", "32"]) == 0
+    assert "32 devices share the experts" in capsys.readouterr().out

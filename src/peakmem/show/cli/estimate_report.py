@@ -55,7 +55,19 @@ def notes_on(found: Estimate, *, was_chosen: bool) -> Iterator[str]:
         yield f"No board here holds this step; {device.name} is the largest."
     if not device.memory.reported and device.memory.source != GIVEN:
         yield f"The memory of {device.name} is an {device.memory.source}."
-    if many.zero and many.data == 1:
+    if many.pipeline > 1:
+        yield (
+            f"Stage {found.stage + 1} of {many.pipeline} needs the most; it has up to "
+            f"{min(many.pipeline - found.stage, found.recipe.micro_batches)} micro-batches under "
+            "way (1F1B)."
+        )
+    if many.context > 1:
+        how = {"ring": "ring attention", "ulysses": "Ulysses' exchange of heads"}
+        yield (
+            f"{many.context} devices have {found.recipe.sequence // many.context} tokens of each "
+            f"sequence, by {how[many.context_method]}; ZeRO cuts among them too."
+        )
+    if many.zero and many.shards == 1:
         yield (
             f"ZeRO stage {many.zero} has no effect with one replica; "
             "give --data-parallel 2 or more."

@@ -17,6 +17,7 @@ from peakmem.specs.models import model
 from peakmem.specs.parameter_table import table_of_shape
 
 if TYPE_CHECKING:
+    from peakmem.specs.kv_cache import Library
     from peakmem.specs.recipes import Quantized
 
 __all__ = ["run_inference"]
@@ -31,6 +32,7 @@ def run_inference(step: Step) -> int:
         precision=step.precision,
         quantized=cast("Quantized | None", step.quantized_base),  # Serving refuses all others
         tensor=step.tensor,
+        expert=step.expert,
     )
     report = InferenceReport.of(*_model(step, serving), step.device)
     fits = report.margin_bytes >= 0
@@ -60,7 +62,7 @@ def _model(step: Step, serving: Serving) -> tuple[str, Inference]:
             f"{config.source}: the weights of a {config.class_name or config.model_type} are not "
             "read from a config alone, so its inference is not predicted; leave out --inference"
         )
-    cache = cache_layers(config)
+    cache = cache_layers(config, cast("Library", step.cache))  # which refuses all others
     return step.config, Inference(table_read, cache, config.size("vocab_size"), serving)
 
 
@@ -75,6 +77,7 @@ def _refuse_training(step: Step) -> None:
             ("--export", step.export),
             ("--data-parallel", step.data > 1),
             ("--pipeline", step.pipeline > 1),
+            ("--context-parallel", step.context_devices > 1),
         )
         if value
     ]

@@ -105,6 +105,9 @@ class Step:
     context: Annotated[
         int | None, _text("Tokens in each sequence's KV cache.", metavar="TOKENS")
     ] = None
+    cache: Annotated[str, _text("Whose KV cache: vllm's or transformers'.", metavar="LIBRARY")] = (
+        "vllm"
+    )
 
     checkpointing: Annotated[str, _kept("none, selective, every_k or full.")] = Recipe.checkpointing
     checkpoint_every: Annotated[int, _kept("Under every_k.", metavar="LAYERS")] = (
@@ -116,7 +119,14 @@ class Step:
     zero: Annotated[int, _many("0, 1, 2 or 3.", metavar="STAGE")] = 0
     tensor: Annotated[int, _many("Parts of each layer.", "--tensor-parallel", **_N)] = 1
     cut_sequence: Annotated[bool, _many("Cut the sequence too.", "--sequence-parallel")] = False
-    pipeline: Annotated[int, _many("Stages of layers.", **_N)] = 1
+    pipeline: Annotated[int, _many("Stages of layers, 1F1B.", **_N)] = 1
+    context_devices: Annotated[
+        int, _many("Parts of each sequence.", "--context-parallel", **_N)
+    ] = 1
+    context_method: Annotated[
+        str, _many("Of those parts: ring (attention) or ulysses.", metavar="NAME")
+    ] = Parallelism.context_method
+    expert: Annotated[int, _many("Devices that share the experts.", "--expert-parallel", **_N)] = 1
 
     trace: Annotated[
         bool, _output("Of a config: run transformers' class, without its memory.", "--trace")
@@ -146,9 +156,9 @@ class Step:
     @property
     def parallelism(self) -> Parallelism:
         """How many devices share the work; ValueError likewise."""
-        shared = ("data", "zero", "tensor", "pipeline")
+        shared = ("data", "zero", "tensor", "pipeline", "context_method", "expert")
         cuts = {name: getattr(self, name) for name in shared}
-        return Parallelism(**cuts, sequence=self.cut_sequence)
+        return Parallelism(**cuts, sequence=self.cut_sequence, context=self.context_devices)
 
     @property
     def device(self) -> Accelerator | None:
