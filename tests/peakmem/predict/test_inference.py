@@ -46,6 +46,8 @@ def test_bytes_a_token_are_those_published(values: dict[str, Any], n_bytes: int)
         "qwen3 with biases",
         "gemma2 with biases",
         "gemma3 without head_dim",
+        "deepseek_v2 with biases",
+        "deepseek_v3, all layers dense",
     ],
 )
 def test_the_cache_is_that_of_transformers(name: str) -> None:
@@ -68,29 +70,6 @@ def test_the_cache_is_that_of_transformers(name: str) -> None:
     assert [layer.window for layer in layers].count(8) == {"gemma2": 1, "gemma3_text": 2}.get(
         values["model_type"], 0
     )
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["deepseek_v2 with biases", "deepseek_v3, all layers dense"])
-def test_latent_attention_is_cached_by_heads_in_transformers(name: str) -> None:
-    transformers = pytest.importorskip("transformers")
-    values = SMALL[name]
-    sizes = {key: value for key, value in values.items() if key != "model_type"}
-    built = transformers.AutoConfig.for_model(values["model_type"], **sizes)
-    module = getattr(transformers, FAMILIES[values["model_type"]][0])(built).eval()
-    with torch.no_grad():
-        cache = module(torch.ones(1, 12, dtype=torch.int64), use_cache=True).past_key_values
-    real = [layer.keys.numel() + layer.values.numel() for layer in cache.layers]
-    config = ModelConfig("config.json", values)
-    layers = cache_layers(config, "transformers")
-    assert [layer.elements_of(12) for layer in layers] == real
-    assert sum(layer.elements_of(12) for layer in cache_layers(config)) < sum(real) / 4
-
-
-def test_a_cache_of_no_known_library_is_refused() -> None:
-    config = ModelConfig("config.json", PUBLISHED["deepseek-v3"])
-    with pytest.raises(ValueError, match="did you mean 'transformers'"):
-        cache_layers(config, "transfomers")  # type: ignore[arg-type]
 
 
 def test_a_shapes_cache_is_its_configs() -> None:

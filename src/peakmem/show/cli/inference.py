@@ -17,7 +17,6 @@ from peakmem.specs.models import model
 from peakmem.specs.parameter_table import table_of_shape
 
 if TYPE_CHECKING:
-    from peakmem.specs.kv_cache import Library
     from peakmem.specs.recipes import Quantized
 
 __all__ = ["run_inference"]
@@ -62,7 +61,7 @@ def _model(step: Step, serving: Serving) -> tuple[str, Inference]:
             f"{config.source}: the weights of a {config.class_name or config.model_type} are not "
             "read from a config alone, so its inference is not predicted; leave out --inference"
         )
-    cache = cache_layers(config, cast("Library", step.cache))  # which refuses all others
+    cache = cache_layers(config)
     return step.config, Inference(table_read, cache, config.size("vocab_size"), serving)
 
 

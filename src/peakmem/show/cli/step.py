@@ -105,9 +105,6 @@ class Step:
     context: Annotated[
         int | None, _text("Tokens in each sequence's KV cache.", metavar="TOKENS")
     ] = None
-    cache: Annotated[str, _text("Whose KV cache: vllm's or transformers'.", metavar="LIBRARY")] = (
-        "vllm"
-    )
 
     checkpointing: Annotated[str, _kept("none, selective, every_k or full.")] = Recipe.checkpointing
     checkpoint_every: Annotated[int, _kept("Under every_k.", metavar="LAYERS")] = (
