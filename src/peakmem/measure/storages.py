@@ -91,6 +91,8 @@ class Row:
     optimized: bool = False
     #: The layer that made it, or that its parameter is in; empty if none is known.
     layer: str = ""
+    #: The module within that layer, likewise.
+    module: str = ""
 
 
 class Storages:
@@ -104,7 +106,7 @@ class Storages:
     def __init__(self, device: str, *, history: bool) -> None:
         self.rows: list[Row] = []  # with a history, of all storages in the order of their births
         self.event = 0  # the one that is going on
-        self.layer = ""  # that runs now, if anybody says so
+        self.layer = self.module = ""  # that runs now, if anybody says so
         self._history = history
         self._device = device
         self._live: dict[int, Row] = {}  # by the id of the storage
@@ -172,7 +174,7 @@ class Storages:
             else:  # it was resized
                 before.death = self.event - 1
             row = Row(maker, tuple(tensor.shape), tensor.dtype, n_bytes, self.event)
-            row.layer = self.layer
+            row.layer, row.module = self.layer, self.module
             if before is not None:
                 row.owner, row.used, row.optimized = before.owner, before.used, before.optimized
             if self._history:

@@ -10,7 +10,7 @@ Shapes at line ends: B micro-batch, T sequence, D d_model, H heads, V vocab.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -76,9 +76,10 @@ class Layers(ABC):
         """Run forward and the loss; return the mean loss."""
         with self.tape.autocast(self.autocasts):
             h = self._hidden(start)
-            if self.recipe.loss_chunks == 1:
-                return self._cross_entropy(h, targets, self.recipe.sequence)
-            return self._chunked(h, targets)
+            with self.tape.in_module("head"):
+                if self.recipe.loss_chunks == 1:
+                    return self._cross_entropy(h, targets, self.recipe.sequence)
+                return self._chunked(h, targets)
 
     def _cross_entropy(self, h: Value, targets: Value, length: int) -> Value:
         """Run the head and the loss of `length` tokens of each sequence."""
@@ -123,7 +124,7 @@ class Layers(ABC):
         operands = {"table": self.parameters["token_embedding.weight"], "indices": tokens}
         size = (tokens.shape[0], self.between, self.shape.d_model)
         rule, whole = self.profile.rules["embedding"], self._whole(tokens.shape, size, self.high)
-        with self._exchanged("embedding", whole):
+        with self.tape.in_module("token_embedding"), self._exchanged("embedding", whole):
             return self.tape.apply("embedding", rule, operands, size, self.high, scratch=whole)
 
     def _stack(self, x: Value) -> Value:
@@ -137,6 +138,13 @@ class Layers(ABC):
 
     def _checkpointed(self, layers: range, x: Value) -> Value:
         return self.tape.checkpoint(lambda: self._blocks(layers, x), kept=x)
+
+    def _within(
+        self, module: str, run: Callable[[str, Value], Value], name: str, x: Value
+    ) -> Value:
+        """Run a part of a layer that goes by this name of `models.COMPONENTS`."""
+        with self.tape.in_module(module):
+            return run(name, x)
 
     def _blocks(self, layers: range, x: Value) -> Value:
         for layer in layers:

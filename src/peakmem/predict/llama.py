@@ -28,7 +28,9 @@ class Llama(Layers):
             self._cos, self._sin = (self._rotation(part) for part in ("cosine", "sine"))
             names += [self._cos, self._sin]
             x = self._stack(x)
-            return self._norm("final_norm", x) if self.stage.is_last else x
+            return (
+                self._within("final_norm", self._norm, "final_norm", x) if self.stage.is_last else x
+            )
 
     def _rotation(self, name: str) -> Value:
         width = self.shape.attention_width // self.shape.n_heads
@@ -39,11 +41,16 @@ class Llama(Layers):
 
     def _block(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
         with self.tape.holding(x) as names:
-            h = self._norm(f"{prefix}norm1", x)
-            x = self._add(f"{prefix}attended", x, self._attention(f"{prefix}attention.", h))
+            h = self._within("layer_norms", self._norm, f"{prefix}norm1", x)
+            x = self._add(
+                f"{prefix}attended",
+                x,
+                self._within("attention", self._attention, f"{prefix}attention.", h),
+            )
             names.append(x)
-            h = self._norm(f"{prefix}norm2", x)
-            return self._add(f"{prefix}out", x, self._mlp(f"{prefix}mlp.", h))
+            h = self._within("layer_norms", self._norm, f"{prefix}norm2", x)
+            branch = self._within("mlp", self._mlp, f"{prefix}mlp.", h)
+            return self._add(f"{prefix}out", x, branch)
 
     def _norm(self, name: str, x: Value) -> Value:
         tape, rules = self.tape, self.profile.rules

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from math import prod
 
@@ -43,6 +43,7 @@ class _Storage:
     birth: int
     last: int
     layer: str
+    module: str = ""
     copy_of: str = ""
     gradient_of: str = ""
 
@@ -86,6 +87,7 @@ class _Node:
     saved: list[_Saved]
     name: str
     layer: str
+    module: str
     #: What its backward has beside gradients, from its start to its end.
     scratch: tuple[Side, ...] = ()
 
@@ -116,7 +118,7 @@ class Tape:
         self._nodes: list[_Node] = []
         self._segment: _Segment | None = None  # the one that is running
         self._casts: dict[Value, Value] | None = None  # copies of parameters, under autocast
-        self._layer = ""  # of the operators that run now
+        self._layer = self._module = ""  # of the operators that run now
 
     def ledger(self) -> Ledger:
         """Return what was played so far."""
@@ -131,6 +133,7 @@ class Tape:
                 birth=s.birth,
                 death=s.last,
                 layer=s.layer,
+                module=s.module,
                 copy_of=s.copy_of,
                 gradient_of=s.gradient_of,
             )
@@ -150,10 +153,11 @@ class Tape:
         gradient_dtype: str = "",
         requires_grad: bool = True,
         layer: str = "",
+        module: str = "",
     ) -> Value:
         """Return a tensor that is there from the start to the end."""
         value = self._new(name, owner, shape, dtype, birth=0)
-        value.storage.layer = layer
+        value.storage.layer, value.storage.module = layer, module
         value.gradient_dtype = gradient_dtype or dtype
         value.requires_grad = requires_grad
         value.is_parameter = owner == "parameter"
@@ -187,16 +191,22 @@ class Tape:
             self.touch(names)
 
     @contextmanager
-    def in_layer(self, layer: str) -> Iterator[None]:
-        """Until the block ends, operators and what they make belong to this layer."""
-        before, self._layer = self._layer, layer
+    def in_layer(self, layer: str, module: str = "") -> Iterator[None]:
+        """Until the block ends, operators and what they make belong to this layer and module."""
+        before = self._layer, self._module
+        self._layer, self._module = layer, module
         try:
             yield
         finally:
-            self._layer = before
+            self._layer, self._module = before
+
+    def in_module(self, module: str) -> AbstractContextManager[None]:
+        """Do so for a module of the layer that runs."""
+        return self.in_layer(self._layer, module)
 
     def _new(self, name: str, owner: Owner, shape: Shape, dtype: str, birth: int) -> Value:
-        storage = _Storage(name, owner, shape, dtype, birth, birth, self._layer)
+        place = self._layer, self._module
+        storage = _Storage(name, owner, shape, dtype, birth, birth, *place)
         self._storages.append(storage)
         return Value(storage, shape, dtype, gradient_dtype=dtype)
 
@@ -228,7 +238,8 @@ class Tape:
         results["output"] = output
         saved += [self._save(results[key]) for key in keeps if key in results]
         if wanted:
-            node = _Node(operands, (output,), rule, saved, name, self._layer, tuple(scratch))
+            place = self._layer, self._module
+            node = _Node(operands, (output,), rule, saved, name, *place, tuple(scratch))
             self._record(node)
         return output
 
@@ -241,7 +252,8 @@ class Tape:
             for s in shapes
         )
         if value.requires_grad:
-            self._record(_Node({"whole": value}, outputs, rule, [], name, self._layer))
+            place = self._layer, self._module
+            self._record(_Node({"whole": value}, outputs, rule, [], name, *place))
         return outputs
 
     @contextmanager
@@ -265,7 +277,7 @@ class Tape:
             return self._casts[value]
         rule = Rule(backward=(("cast backward", ("x",)),))
         name = f"{value.storage.name} in {dtype}"
-        with self.in_layer(value.storage.layer):
+        with self.in_layer(value.storage.layer, value.storage.module):
             copy = self.apply(name, rule, {"x": value}, value.shape, dtype)
         copy.storage.copy_of = value.storage.name
         if self._casts is not None and value.is_parameter and value.requires_grad:
@@ -331,7 +343,7 @@ class Tape:
             incoming = [flowing.pop(value) for value in node.outputs if value in flowing]
             if not incoming:
                 continue  # what it made was not used
-            with self.in_layer(node.layer):
+            with self.in_layer(node.layer, node.module):
                 gradients = self._run_backward(node, incoming)
             for value, new in gradients:
                 if value in flowing:
@@ -391,7 +403,7 @@ class Tape:
     def _gradient_of(self, value: Value) -> Value:
         owner: Owner = "gradient" if value.is_parameter else "temporary"
         name = f"{value.storage.name}.grad"
-        with self.in_layer(value.storage.layer):
+        with self.in_layer(value.storage.layer, value.storage.module):
             gradient = self.make(name, value.shape, value.gradient_dtype, owner)
         if value.is_parameter:
             gradient.storage.gradient_of = value.storage.name

@@ -220,7 +220,7 @@ def _parameters(tape: Tape, model: ModelShape, recipe: Recipe, stage: Stage) -> 
     formats, base = recipe.formats, recipe.quantized_base
     parameters = {}
 
-    def put(name: str, shape: tuple[int, ...], layer: str, trained: bool) -> None:
+    def put(name: str, shape: tuple[int, ...], tensor: ParameterTensor, trained: bool) -> None:
         parameters[name] = tape.resident(
             name=name,
             owner="parameter",
@@ -228,24 +228,26 @@ def _parameters(tape: Tape, model: ModelShape, recipe: Recipe, stage: Stage) -> 
             dtype=formats.weights,
             gradient_dtype=formats.gradients,
             requires_grad=trained,
-            layer=layer,
+            layer=tensor.layer,
+            module=tensor.component,
         )
 
     for tensor in stage_tensors(model, stage):
-        name, shape, layer = tensor.name, tensor.shape, tensor.layer
+        name, shape = tensor.name, tensor.shape
+        place = {"layer": tensor.layer, "module": tensor.component}
         if base and _is_matrix(tensor):
             parameters[name] = tape.resident(
-                name, "parameter", shape, base, requires_grad=False, layer=layer
+                name, "parameter", shape, base, requires_grad=False, **place
             )
             for scale, (size, dtype) in quantized_scales(shape, base).items():
-                tape.resident(f"{name} ({scale})", "parameter", size, dtype, layer=layer)
+                tape.resident(f"{name} ({scale})", "parameter", size, dtype, **place)
         else:
-            put(name, shape, layer, trained=not recipe.lora_rank)
+            put(name, shape, tensor, trained=not recipe.lora_rank)
     for tensor in _adapted(model, recipe, stage):
         wide, narrow = tensor.shape
         name = tensor.name.removesuffix(".weight")
-        put(f"{name}.lora_a", (recipe.lora_rank, narrow), tensor.layer, trained=True)
-        put(f"{name}.lora_b", (wide, recipe.lora_rank), tensor.layer, trained=True)
+        put(f"{name}.lora_a", (recipe.lora_rank, narrow), tensor, trained=True)
+        put(f"{name}.lora_b", (wide, recipe.lora_rank), tensor, trained=True)
     return parameters
 
 
@@ -271,8 +273,8 @@ def _states(tape: Tape, trained: list[Value], recipe: Recipe, counters: bool) ->
     """Put masters and optimizer state on the tape; offloaded ones are with the host."""
     formats = recipe.formats
     for parameter in [] if recipe.offload else trained:
-        name, shape, layer = parameter.storage.name, parameter.shape, parameter.storage.layer
-        put = partial(tape.resident, layer=layer)
+        name, shape, storage = parameter.storage.name, parameter.shape, parameter.storage
+        put = partial(tape.resident, layer=storage.layer, module=storage.module)
         if formats.master:
             put(f"{name} (master)", "master", shape, formats.master)
         hidden = is_hidden(parameter)

@@ -65,6 +65,9 @@ class Tensor:
     death: int
     #: The layer that it belongs to, such as "blocks.3"; empty if it is in none, or none is known.
     layer: str = ""
+    #: The module within the layer, or outside of all layers, such as "attention"; empty if none is
+    #: known.
+    module: str = ""
     #: The name of the tensor that it is a copy of, in another format; empty if it is no such copy.
     copy_of: str = ""
     #: The name of the parameter whose gradient it is; empty if it is none's.
@@ -180,6 +183,19 @@ class Ledger:
             if id(tensor) in there:
                 layers.setdefault(tensor.layer, []).append(tensor)
         return {layer: _by_owner(tensors) for layer, tensors in layers.items()}
+
+    def by_module(self, event: int | None = None) -> dict[str, dict[str, dict[Owner, int]]]:
+        """Return bytes by layer, module within it, and owner, in the order of the tensors."""
+        there = {id(tensor) for tensor in self.live(event)}
+        found: dict[str, dict[str, list[Tensor]]] = {}
+        for tensor in self.tensors:
+            if id(tensor) in there:
+                modules = found.setdefault(tensor.layer, {})
+                modules.setdefault(tensor.module, []).append(tensor)
+        return {
+            layer: {module: _by_owner(tensors) for module, tensors in modules.items()}
+            for layer, modules in found.items()
+        }
 
     def last_event(self, phase: Phase) -> int:
         """Return the last event of a phase; ValueError where it has none."""

@@ -10,7 +10,7 @@ import pytest
 
 from peakmem.predict.step_ledger import build_ledger
 from peakmem.show.cli import main
-from peakmem.specs.models import model
+from peakmem.specs.models import model, parameter_count
 from peakmem.specs.recipes import Parallelism, Recipe
 from tests.peakmem.specs.configs import PUBLISHED, SMALL
 
@@ -227,3 +227,45 @@ def test_devices_that_share_experts_reach_inference(capsys: pytest.CaptureFixtur
     assert shared["by_owner"]["weights"] < one["by_owner"]["weights"] / 15
     assert main([*command.split(), "--expert-parallel", "32"]) == 0
     assert "32 devices share the experts" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama3-8b"])
+def test_modules_have_the_parameters_of_their_component(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Against `parameter_count`, which knows nothing of ledgers."""
+    found = figures(capsys, f"estimate --model {name} --memory 1TB --optimizer sgd --seq 16")
+    by_component: dict[str, int] = {}
+    for modules in found["by_module"].values():
+        for module, owners in modules.items():
+            n_bytes = owners.get("parameter", 0)
+            by_component[module] = by_component.get(module, 0) + n_bytes
+    counts = parameter_count(model(name))
+    assert {k: n for k, n in by_component.items() if n} == {
+        component: 4 * n for component, n in counts.items() if n
+    }
+    layers = {layer: sum(of.values()) for layer, of in found["by_layer"].items()}
+    modules = {
+        layer: sum(sum(owners.values()) for owners in of.values())
+        for layer, of in found["by_module"].items()
+    }
+    assert modules == layers
+
+
+def test_activations_of_modules_are_those_of_their_operators() -> None:
+    """A Llama's MLP keeps four tensors of its inner width and its input: gate, silu, up, product."""
+    recipe = Recipe("bf16", sequence=64)
+    ledger = build_ledger(model("llama3-8b"), recipe)
+    end = next(n for n, event in enumerate(ledger.events) if event.phase == "backward") - 1
+    of_mlp = ledger.by_module(end)["blocks.3"]["mlp"]["activation"]
+    assert of_mlp == 2 * 64 * 4 * 14336
+
+
+def test_a_table_by_module(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["estimate", "--model", "gpt2", "--memory", "80GB", "--by", "module"]) == 0
+    said = capsys.readouterr().out
+    assert "the same by module" in said
+    assert "blocks.*.attention" in said
+    assert "the same by layer" not in said
+    assert main(["estimate", "--model", "gpt2", "--by", "modules"]) == 2
+    assert "(did you mean 'module'?); use layer or module" in capsys.readouterr().err

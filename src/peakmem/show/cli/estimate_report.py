@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from peakmem.core.units import both
 from peakmem.predict.estimate import Estimate
 from peakmem.show.cli.step import GIVEN
-from peakmem.show.step_report import layer_lines, owner_lines, process_lines
+from peakmem.show.step_report import TABLES, owner_lines, process_lines
 from peakmem.specs.hardware import ACCELERATORS
 from peakmem.specs.models import MODELS, parameter_count
 
@@ -27,8 +27,8 @@ def listing() -> Iterator[str]:
         yield f"  {name:<16}{both(device.memory_bytes):<26}{device.memory.source}"
 
 
-def table_lines(found: Estimate) -> Iterator[str]:
-    """Yield the bytes at the peak by owner, beside the device's memory."""
+def table_lines(found: Estimate, by: str) -> Iterator[str]:
+    """Yield the bytes at the peak by owner, and by layer or module, beside the device's memory."""
     n_parameters = sum(parameter_count(found.model).values())
     devices, device = found.parallelism.devices, found.device
     name = device.name or ("device" if devices > 1 else "one device")
@@ -40,7 +40,7 @@ def table_lines(found: Estimate) -> Iterator[str]:
     memory = "memory given" if device.memory.source == GIVEN else f"memory of {device.name}"
     yield f"  {memory:<26}{device.memory_bytes:>20,}  {both(device.memory_bytes)}"
     yield ""
-    yield from layer_lines(found.ledger)
+    yield from TABLES[by](found.ledger)
     yield ""
     yield f"The peak comes in the {found.ledger.peak_phase} phase."
     yield from process_lines(found)

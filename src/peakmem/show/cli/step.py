@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from peakmem.core.errors import did_you_mean
 from peakmem.specs.adapters import read_targets
 from peakmem.specs.recipes import OPTIMIZERS, PRECISIONS, Parallelism, Recipe
 
@@ -128,6 +129,7 @@ class Step:
     trace: Annotated[
         bool, _output("Of a config: run transformers' class, without its memory.", "--trace")
     ] = False
+    by: Annotated[str, _output("Second table: by layer or module.", metavar="WHAT")] = "layer"
     plot: Annotated[
         str | None, _output("Draw who holds the peak, as .png, .svg or .pdf.", metavar="FILE")
     ] = None
@@ -141,6 +143,10 @@ class Step:
         for one, other in (("model", "config"), ("json", "export"), ("json", "quiet")):
             if getattr(self, one) and getattr(self, other):
                 raise ValueError(f"--{one} and --{other} exclude each other; leave one out")
+        if self.by not in (known := ("layer", "module")):
+            raise ValueError(
+                f"--by {self.by!r} is unknown{did_you_mean(self.by, known)}; use layer or module"
+            )
 
     @property
     def recipe(self) -> Recipe:
