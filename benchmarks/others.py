@@ -141,7 +141,7 @@ def llm_analysis_bytes(shape: ModelShape, recipe: Recipe) -> int:
     gradients. A layer keeps 7 sbh + 4 asb in attention and a byte for each element of a mask,
     sbh(1 + 2r) in an MLP of inner width rh, and 2 sbh in fp32 in its norms; with checkpointing only
     its input. On top are the logits and one more norm. Embeddings count once, heads not, and an MLP
-    has two matrices. (Version 0.2.2, from the docstrings of `LLMAnalysis`.)
+    has two matrices. (Version 0.2.2, from the docstrings of `LLMAnalysis`; tried against its code.)
     """
     h, layers, width = shape.d_model, shape.n_layers, 4 if recipe.precision == _FP32 else 2
     shared = 2 * h * h * shape.key_value_heads // shape.n_heads

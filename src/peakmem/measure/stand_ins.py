@@ -35,7 +35,9 @@ class StandIns(TorchDispatchMode):
         self._on_cuda = on_cuda
         self._overflows = WeakIdKeyDictionary()  # where GradScaler notes that it found infinities
         self._holds = WeakIdKeyDictionary()  # what `all` returned
-        self._counts = WeakIdKeyDictionary()  # sums of truth values, each with how many there are
+        self._counts: Any = (
+            WeakIdKeyDictionary()
+        )  # sums of truth values, each with how many there are
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None

@@ -82,6 +82,7 @@ class SharedAttention:
                     f"{name}: all-to-all of {key}", _EXCHANGE, {"x": x}, size, x.dtype
                 )
                 names.append(exchanged[key])
-            y = self._attend(name, **exchanged, heads=heads["q"] // n)
+            q_heads, k_heads, v_heads = (exchanged[key] for key in "qkv")
+            y = self._attend(name, q_heads, k_heads, v_heads, heads["q"] // n)
             names.append(y)
             return tape.apply(f"{name}: all-to-all back", _EXCHANGE, {"x": y}, q.shape, y.dtype)

@@ -234,13 +234,13 @@ def _parameters(tape: Tape, model: ModelShape, recipe: Recipe, stage: Stage) -> 
 
     for tensor in stage_tensors(model, stage):
         name, shape = tensor.name, tensor.shape
-        place = {"layer": tensor.layer, "module": tensor.component}
+        put_frozen = partial(
+            tape.resident, owner="parameter", layer=tensor.layer, module=tensor.component
+        )
         if base and _is_matrix(tensor):
-            parameters[name] = tape.resident(
-                name, "parameter", shape, base, requires_grad=False, **place
-            )
+            parameters[name] = put_frozen(name, shape=shape, dtype=base, requires_grad=False)
             for scale, (size, dtype) in quantized_scales(shape, base).items():
-                tape.resident(f"{name} ({scale})", "parameter", size, dtype, **place)
+                put_frozen(f"{name} ({scale})", shape=size, dtype=dtype)
         else:
             put(name, shape, tensor, trained=not recipe.lora_rank)
     for tensor in _adapted(model, recipe, stage):

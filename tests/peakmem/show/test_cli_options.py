@@ -253,7 +253,7 @@ def test_modules_have_the_parameters_of_their_component(
 
 
 def test_activations_of_modules_are_those_of_their_operators() -> None:
-    """A Llama's MLP keeps four tensors of its inner width and its input: gate, silu, up, product."""
+    """A Llama's MLP keeps four tensors of its inner width: gate, its SiLU, up, the product."""
     recipe = Recipe("bf16", sequence=64)
     ledger = build_ledger(model("llama3-8b"), recipe)
     end = next(n for n, event in enumerate(ledger.events) if event.phase == "backward") - 1

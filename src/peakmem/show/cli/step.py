@@ -116,7 +116,9 @@ class Step:
     data: Annotated[int, _many("Replicas.", "--data-parallel", **_N)] = 1
     zero: Annotated[int, _many("0, 1, 2 or 3.", metavar="STAGE")] = 0
     tensor: Annotated[int, _many("Parts of each layer.", "--tensor-parallel", **_N)] = 1
-    cut_sequence: Annotated[bool, _many("Cut the sequence too.", "--sequence-parallel")] = False
+    cut_sequence: Annotated[
+        bool, _many("Cut the sequence between those parts, too.", "--sequence-parallel")
+    ] = False
     pipeline: Annotated[int, _many("Stages of layers, 1F1B.", **_N)] = 1
     context_devices: Annotated[
         int, _many("Parts of each sequence.", "--context-parallel", **_N)
