@@ -154,6 +154,7 @@ def ledger_of(rows: Sequence[Row], names: Sequence[str], parts: bytes, start: in
                 birth=max(row.birth - start, 0),
                 death=death - start,
                 layer=row.layer,
+                module=row.module,
             )
         )
     events = (

@@ -90,6 +90,8 @@ class Row:
     optimized: bool = False
     #: The layer that made it, or its parameter's layer; empty if unknown.
     layer: str = ""
+    #: The module within that layer, likewise.
+    module: str = ""
 
 
 class Storages:
@@ -103,7 +105,7 @@ class Storages:
     def __init__(self, device: str, *, history: bool) -> None:
         self.rows: list[Row] = []  # with a history: all storages, in the order of their births
         self.event = 0  # the current event
-        self.layer = ""  # the running layer; empty if nothing sets it
+        self.layer = self.module = ""  # the running ones; empty if nothing sets them
         self._history = history
         self._device = device
         self._live: dict[int, Row] = {}  # by the id of the storage
@@ -171,7 +173,7 @@ class Storages:
             else:  # it was resized
                 before.death = self.event - 1
             row = Row(maker, tuple(tensor.shape), tensor.dtype, n_bytes, self.event)
-            row.layer = self.layer
+            row.layer, row.module = self.layer, self.module
             if before is not None:
                 row.owner, row.used, row.optimized = before.owner, before.used, before.optimized
             if self._history:

@@ -3,11 +3,9 @@
 Fake tensors have a shape, a dtype and a storage size, but no data. So a step's computation costs
 nothing, and its allocations are known: GPT-3's 175 billion parameters fit on a laptop.
 
-A step that reads a value gets a stand-in: True for the result of `all` (every number is finite, no
-token is padding), False for any other boolean (nothing is NaN), and 1 for any other number (a loss,
-a norm, a step counter). A GradScaler gets 0 infinities, so it takes its step. The memory is right
-for every step whose tensors don't depend on the value. If a shape depends on values (`nonzero`, a
-mask as an index), `trace` raises Untraceable.
+A step that reads a value gets a stand-in (see `stand_ins`). The memory is right for every step
+whose tensors don't depend on the value. If a shape depends on values (`nonzero`, a mask as an index),
+`trace` raises Untraceable.
 
 Real kernels leave memory behind that fake tensors don't show: an LSTM's workspace, the storage of a
 reduced loss. `peakmem.measure.workspaces` adds it, or raises Untraceable if its size is unknown.
@@ -49,14 +47,14 @@ from torch._subclasses.fake_tensor import (
 from torch.nn.modules import transformer
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
-from torch.utils.weak import WeakIdKeyDictionary
 
 from peakmem.core.errors import require_one_of
 from peakmem.measure.cuda_defaults import cuda_defaults, without_counters
 from peakmem.measure.measure_chain import chain_of
 from peakmem.measure.meter import BuildStep, MemoryMeter, run_measured
+from peakmem.measure.stand_ins import StandIns
 from peakmem.measure.storages import tensors_in
-from peakmem.measure.workspaces import Untraceable, complete, refusing
+from peakmem.measure.workspaces import Untraceable, refusing
 from peakmem.specs.ledger import Ledger
 
 __all__ = ["Untraceable", "chain_of", "fake_tensors", "trace"]
@@ -101,7 +99,7 @@ def fake_tensors(device_profile: str) -> Iterator[MemoryMeter]:
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     with (
         fake,
-        _Values(on_cuda),
+        StandIns(on_cuda),
         mock.patch("torch.utils.swap_tensors", _set_data),
         mock.patch("torch._subclasses.FakeTensor", _Unknown),
         mock.patch.object(FakeTensor, "__deepcopy__", _deep_copy),
@@ -115,41 +113,6 @@ def fake_tensors(device_profile: str) -> Iterator[MemoryMeter]:
         meter.watch_layers(),
     ):
         yield meter
-
-
-class _Values(TorchDispatchMode):
-    """Answers operators that read values, and shapes layer norm's statistics."""
-
-    def __init__(self, on_cuda: bool) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._on_cuda = on_cuda
-        self._overflows = WeakIdKeyDictionary()  # tensors in which GradScaler counts infinities
-        self._holds = WeakIdKeyDictionary()  # results of `all`
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        name = func.name()
-        if name in ("aten::_local_scalar_dense", "aten::item", "aten::is_nonzero"):
-            return self._value(func, args[0])
-        if name in ("aten::equal", "aten::allclose"):
-            return False
-        if name == "aten::_amp_foreach_non_finite_check_and_unscale_":
-            self._overflows[args[1]] = None
-        kwargs = kwargs or {}
-        with _named(func):
-            result = complete(func, args, kwargs, func(*args, **kwargs), self._on_cuda)
-        if name.partition(".")[0] == "aten::all":
-            self._holds[result] = None
-        if self._on_cuda and name == "aten::native_layer_norm":
-            output, mean, deviation = result
-            return output, mean.float(), deviation.float()
-        return result
-
-    def _value(self, func: Any, tensor: torch.Tensor) -> Any:
-        if tensor in self._overflows:
-            return 0.0
-        return True if tensor in self._holds else _stand_in(func, tensor)
 
 
 class _Outside(TorchDispatchMode):
@@ -177,15 +140,6 @@ class _Outside(TorchDispatchMode):
 
 def _is_outside(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor) and value.ndim > 0
-
-
-def _stand_in(func: Any, tensor: torch.Tensor) -> Any:
-    """Return the value of a constant such as `torch.tensor(3)`, or else a stand-in."""
-    if not isinstance(tensor, FakeTensor) or tensor.constant is not None:
-        return func(tensor)
-    if tensor.dtype == torch.bool or func.name() == "aten::is_nonzero":
-        return False
-    return 1.0 if tensor.dtype.is_floating_point else 1
 
 
 class _Unknown:
@@ -233,25 +187,6 @@ def _causal(mask: torch.Tensor | None, is_causal: bool | None = None, size: Any 
 def _set_data(parameter: torch.Tensor, converted: torch.Tensor) -> None:
     """Replace swap_tensors, with which `Module.to` refuses some fake parameters."""
     parameter.data = converted
-
-
-@contextmanager
-def _named(func: Any) -> Iterator[None]:
-    """Name the failing operator in a RuntimeError: fake kernels can be stricter than real ones."""
-    try:
-        yield
-    except (
-        DynamicOutputShapeException,
-        DataDependentOutputException,
-        UnsupportedOperatorException,
-        NotImplementedError,
-    ):
-        raise
-    except RuntimeError as error:
-        raise RuntimeError(
-            f"{func.name()} failed on fake tensors: {error} If the step runs on real tensors, this "
-            "operator can't be traced; use meter.measure, which runs the step"
-        ) from error
 
 
 @contextmanager

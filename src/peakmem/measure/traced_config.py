@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from peakmem.measure.adapted_layers import adapt, quantize
 from peakmem.measure.meta_model import built_class
 from peakmem.measure.trace import trace
 from peakmem.specs.families import FAMILIES
@@ -62,10 +63,14 @@ def _build(
     settings.use_cache = False
     model = family._from_config(settings, dtype=_DTYPES[formats.weights])
     model.train()
+    if "image_size" not in config.values:
+        _require_positions(model, config.source, recipe.sequence)
     _set_dropout(model, recipe.dropout)
     if recipe.lora_rank:
         model.requires_grad_(requires_grad=False)
-        _adapt(model, recipe)
+        if recipe.quantized_base:
+            quantize(model, recipe.quantized_base)
+        adapt(model, recipe)
     if recipe.checkpointing == "full":
         model.gradient_checkpointing_enable({"use_reentrant": False})
     trained = [p for p in model.parameters() if p.requires_grad]
@@ -130,47 +135,22 @@ def _batch(config: ModelConfig, recipe: Recipe, device: torch.device) -> dict[st
     }
 
 
-class _Adapted(nn.Module):
-    """A frozen linear layer and the adapter beside it (Hu et al. 2022)."""
+def _require_positions(model: nn.Module, source: str, sequence: int) -> None:
+    """Raise ValueError if a table of positions is shorter than the sequence.
 
-    def __init__(self, base: nn.Linear, rank: int) -> None:
-        super().__init__()
-        kind = {"dtype": base.weight.dtype, "device": base.weight.device}
-        self.base = base
-        self.lora_a = nn.Linear(base.in_features, rank, bias=False, **kind)
-        self.lora_b = nn.Linear(rank, base.out_features, bias=False, **kind)
-
-    def forward(self, x: Tensor) -> Any:
-        return self.base(x) + self.lora_b(self.lora_a(x)) * 2.0
-
-
-def _adapt(model: Any, recipe: Recipe) -> None:
-    """Put an adapter beside each linear layer of the base model that the targets name."""
-    linear = {
-        name: module
-        for name, module in model.base_model.named_modules()
-        if isinstance(module, nn.Linear)
-    }
-    chosen = [name for name in linear if _is_target(model.base_model, name, recipe.lora_targets)]
-    if not chosen:
-        names = ", ".join(sorted({name.rpartition(".")[2] for name in linear}))
-        raise ValueError(
-            f"lora_targets={recipe.lora_targets!r} name no linear layer of a "
-            f"{type(model).__name__}; choose from all-linear, attention, mlp, {names}"
-        )
-    for name in chosen:
-        place, _, last = name.rpartition(".")
-        setattr(
-            model.base_model.get_submodule(place), last, _Adapted(linear[name], recipe.lora_rank)
-        )
-
-
-def _is_target(model: nn.Module, name: str, targets: tuple[str, ...]) -> bool:
-    parts = name.split(".")
-    around = [type(model.get_submodule(".".join(parts[:n]))).__name__ for n in range(len(parts))]
-    in_attention = any("Attention" in kind for kind in around)
-    kinds = {"all-linear", "attention" if in_attention else "mlp"}
-    return parts[-1] in targets or bool(kinds & set(targets))
+    A trace can't detect that, because the positions that an embedding looks up are values.
+    """
+    for path, module in model.named_modules():
+        name = path.rpartition(".")[2]
+        if not isinstance(module, nn.Embedding) or not ("position" in name or name == "wpe"):
+            continue
+        first = 0 if module.padding_idx is None else module.padding_idx + 1
+        limit = module.num_embeddings - int(getattr(module, "offset", first))
+        if sequence > limit:
+            raise ValueError(
+                f"{source}: a {type(model).__name__} has {limit} positions, but the sequence is "
+                f"{sequence} tokens; give --seq {limit} or less"
+            )
 
 
 def _require_possible(config: ModelConfig, recipe: Recipe) -> None:
@@ -179,7 +159,6 @@ def _require_possible(config: ModelConfig, recipe: Recipe) -> None:
         "checkpointing": recipe.checkpointing not in ("none", "full") and "none or full",
         "attention": recipe.attention != "flash" and "flash",
         "loss_chunks": recipe.loss_chunks > 1 and "1",
-        "quantized_base": recipe.quantized_base is not None and "no quantized base",
         "offload": recipe.offload and "no offloading",
     }
     for name, instead in wrong.items():

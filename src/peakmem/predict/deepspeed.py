@@ -75,6 +75,11 @@ def _refuse(recipe: Recipe, parallelism: Parallelism) -> None:
             f"precision={recipe.precision!r} has no fp32 master weights, which DeepSpeed keeps "
             f"beside 16-bit weights; use {', '.join(_PRECISIONS)}"
         )
+    if parallelism.context > 1 or parallelism.pipeline > 1:
+        raise ValueError(
+            "DeepSpeed's file says nothing of sequences or layers that devices share; the script "
+            "sets them up, so leave out --context-parallel and --pipeline"
+        )
     if recipe.optimizer not in _OPTIMIZERS:
         raise ValueError(
             f"DeepSpeed's file has no optimizer {recipe.optimizer!r}; use one of "

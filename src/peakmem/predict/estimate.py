@@ -12,7 +12,7 @@ from typing import Any, Literal
 from peakmem.predict.fit import Fit
 from peakmem.predict.step_ledger import build_ledger
 from peakmem.specs.hardware import Accelerator
-from peakmem.specs.ledger import Ledger, Owner, Tensor
+from peakmem.specs.ledger import Owner
 from peakmem.specs.models import ModelShape, parameter_count
 from peakmem.specs.recipes import Parallelism, Recipe
 
@@ -31,6 +31,8 @@ class Estimate(Fit):
     model: ModelShape
     recipe: Recipe
     parallelism: Parallelism
+    #: The pipeline's stage that the ledger is of, from 0: the one that needs the most.
+    stage: int = 0
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -45,28 +47,9 @@ class Estimate(Fit):
             return "may fit"
         if self.recipe.micro_batch == 1:
             return "no batch size can fix this"
-        last = len(self.ledger.events) - 1
-        stands = (t.bytes for t in self.ledger.tensors if t.birth == 0 and t.death == last)
-        too_large = sum(stands) > self.device.memory_bytes  # whatever else comes on top
-        if too_large or not self._one_at_a_time().fits:
-            return "no batch size can fix this"
-        return "reduce activations"
-
-    def _one_at_a_time(self) -> Estimate:
-        """The same step in micro-batches of one sequence.
-
-        From the second one on all repeat each other, so a few are played, and the others' tokens
-        wait beside them.
-        """
-        batch = min(self.recipe.batch, _PLAYED)
-        recipe = replace(self.recipe, batch=batch, micro_batches=batch)
-        ledger = build_ledger(self.model, recipe, self.parallelism)
-        if others := self.recipe.batch - batch:
-            shape = 2 * others, recipe.sequence
-            n_bytes, last = 8 * shape[0] * shape[1], len(ledger.events) - 1
-            waiting = Tensor("other tokens", "activation", shape, "int64", n_bytes, 0, last)
-            ledger = Ledger((waiting, *ledger.tensors), ledger.events)
-        return replace(self, recipe=recipe, ledger=ledger)
+        alone = replace(self.recipe, micro_batches=self.recipe.batch)
+        smallest = estimate(self.model, alone, self.device, self.parallelism)
+        return "reduce activations" if smallest.fits else "no batch size can fix this"
 
     @property
     def state_bytes(self) -> int:
@@ -81,6 +64,7 @@ class Estimate(Fit):
             "gpu": self.device.name or None,
             "parameters": sum(parameter_count(self.model).values()),
             "devices": self.parallelism.devices,
+            "stage": self.stage,
             **super().as_json(),
             "verdict": self.verdict,
         }
@@ -92,7 +76,7 @@ def estimate(
     device: Accelerator,
     parallelism: Parallelism | None = None,
 ) -> Estimate:
-    """Predict one step on one device.
+    """Predict one step on one device; of a pipeline's stages, the one that needs the most.
 
     Raises ValueError if `build_ledger` has no rules for the step, or if it offloads from a device
     that shares the host's memory.
@@ -109,7 +93,17 @@ def estimate(
             f"offload=True frees nothing on {device.name}, which shares the host's memory; "
             "leave it out"
         )
-    ledger = build_ledger(model, recipe, parallelism)
-    return Estimate(
-        device=device, ledger=ledger, model=model, recipe=recipe, parallelism=parallelism
-    )
+    # A stage in the middle needs less than the second one, with fewer micro-batches under way.
+    stages = sorted({0, min(1, parallelism.pipeline - 1), parallelism.pipeline - 1})
+    found = [
+        Estimate(
+            device=device,
+            ledger=build_ledger(model, recipe, parallelism, stage=stage),
+            model=model,
+            recipe=recipe,
+            parallelism=parallelism,
+            stage=stage,
+        )
+        for stage in stages
+    ]
+    return found[0] if len(found) == 1 else max(found, key=lambda one: one.needed_bytes)

@@ -92,6 +92,7 @@ class Fit:
             "peak_phase": self.ledger.peak_phase,
             "by_owner": self.ledger.by_owner(),
             "by_layer": self.ledger.by_layer(),
+            "by_module": self.ledger.by_module(),
             "memory_bytes": self.device.memory_bytes,
             "memory_source": self.device.memory.source,
             "margin_bytes": self.margin_bytes,

@@ -86,10 +86,10 @@ def _refuse(recipe: Recipe, many: Parallelism) -> None:
             f"precision={recipe.precision!r} has master weights beside 16-bit weights, but FSDP "
             f"has none; use {', '.join(_MIXED)}"
         )
-    if many.tensor > 1 or many.pipeline > 1:
+    if many.tensor > 1 or many.pipeline > 1 or many.context > 1:
         raise ValueError(
-            "this file describes replicas only; leave out --tensor-parallel and --pipeline, or use "
-            "DeepSpeed or Megatron for them"
+            "this file describes replicas only; leave out --tensor-parallel, --pipeline and "
+            "--context-parallel, or use DeepSpeed or Megatron for them"
         )
     if many.zero == 1:
         raise ValueError("FSDP has no ZeRO stage 1; use stage 2 or 3, or --export deepspeed")

@@ -18,8 +18,10 @@ __all__ = ["Transformer"]
 class Transformer(Layers):
     """GPT's blocks: layer norms, biases, learned positions, an MLP with GELU."""
 
-    def _hidden(self, tokens: Value) -> Value:
-        tape, rules = self.tape, self.profile.rules
+    def _hidden(self, start: Value) -> Value:
+        if not self.stage.is_first:
+            return self._ended(self._stack(start))
+        tokens, tape, rules = start, self.tape, self.profile.rules
         residual = (tokens.shape[0], self.between, self.shape.d_model)
         table = self.parameters["position_embedding.weight"]
         with tape.holding() as names:
@@ -36,7 +38,12 @@ class Transformer(Layers):
                 operands, rule = {"x": embedded, "positions": positions}, rules["add positions"]
                 x = tape.apply("add positions", rule, operands, residual, self.high)
             x = self._dropout("embedding.", x)  # (B, T, D)
-            return self._norm("final_norm", self._stack(x))
+            return self._ended(self._stack(x))
+
+    def _ended(self, x: Value) -> Value:
+        if not self.stage.is_last:
+            return x
+        return self._within("final_norm", self._norm, "final_norm", x)
 
     def _looked_up(self, table: Value, size: tuple[int, ...]) -> Value:  # (1, T, D)
         self.tape.event("numbers of positions")
@@ -47,11 +54,17 @@ class Transformer(Layers):
 
     def _block(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
         with self.tape.holding(x) as names:
-            h = self._norm(f"{prefix}norm1", x)
-            attended = self._add(f"{prefix}attended", x, self._attention(f"{prefix}attention.", h))
+            h = self._within("layer_norms", self._norm, f"{prefix}norm1", x)
+            attended = self._add(
+                f"{prefix}attended",
+                x,
+                self._within("attention", self._attention, f"{prefix}attention.", h),
+            )
             names.append(attended)
-            h = self._norm(f"{prefix}norm2", attended)
-            return self._add(f"{prefix}out", attended, self._mlp(f"{prefix}mlp.", h))
+            h = self._within("layer_norms", self._norm, f"{prefix}norm2", attended)
+            return self._add(
+                f"{prefix}out", attended, self._within("mlp", self._mlp, f"{prefix}mlp.", h)
+            )
 
     def _mlp(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
         with self.tape.holding(x):
@@ -99,21 +112,13 @@ class Transformer(Layers):
         """Run attention between its first and its last linear layer."""
         if self.recipe.attention == "standard":
             return self._standard(prefix, q, k, v)
-        attend = self._flash if self._fuses_dropout else self._math
+        attend = self.fused_attention if self._fuses_dropout else self._math
         return attend(prefix, q, k, v)
 
     @property
     def _fuses_dropout(self) -> bool:
         """Whether a fused kernel can run this recipe's attention."""
         return self.profile.fused_dropout or not self.recipe.dropout
-
-    def _flash(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
-        batch, length, _ = q.shape
-        statistics = Side("logsumexp", (batch, self.shape.n_heads, length), "fp32")
-        name = f"{prefix}flash attention"
-        operands = {"q": q, "k": k, "v": v}
-        rule = self.profile.rules["flash attention"]
-        return self.tape.apply(name, rule, operands, q.shape, q.dtype, [statistics])
 
     def _standard(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
         tape, rules = self.tape, self.profile.rules

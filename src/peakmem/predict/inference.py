@@ -35,12 +35,26 @@ class Serving:
     quantized: Quantized | None = None
     #: Devices that share each layer's matrices, and the heads of the cache.
     tensor: int = 1
+    #: Devices that share each layer's experts, each of which has some experts whole. They are so
+    #: many groups of `tensor` devices, and each group has a batch of its own. 1 for experts that
+    #: are shared as other matrices are.
+    expert: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("batch", "context", "tensor"):
+        for name in ("batch", "context", "tensor", "expert"):
             require_whole(name, getattr(self, name))
+        if self.expert > 1 and self.expert % self.tensor:
+            raise ValueError(
+                f"tensor={self.tensor} doesn't divide expert={self.expert}: experts are shared by "
+                "whole groups of tensor-parallel devices; choose an expert that tensor divides"
+            )
         require_one_of("precision", self.precision, PRECISIONS)
         require_one_of("quantized", self.quantized, (None, *get_args(Quantized)))
+
+    @property
+    def devices(self) -> int:
+        """All of them."""
+        return max(self.tensor, self.expert)
 
     @property
     def dtype(self) -> str:
@@ -70,7 +84,11 @@ class Inference:
         Logits are those of each sequence's next token, and a copy in fp32 to sample from.
         """
         serving = self.serving
-        weights = weight_bytes(self.table, serving.dtype, serving.quantized, serving.tensor)
+        table = self.table.with_experts_shared(serving.expert)
+        expert_parts = 1 if serving.expert > 1 else serving.tensor
+        weights = weight_bytes(
+            table, serving.dtype, serving.quantized, serving.tensor, expert_parts
+        )
         logits = storage_bytes(self.vocab, serving.dtype) + storage_bytes(self.vocab, "fp32")
         return {
             "weights": weights,

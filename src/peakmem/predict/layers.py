@@ -10,13 +10,16 @@ Shapes at line ends: B micro-batch, T sequence, D d_model, H heads, V vocab.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
 from peakmem.predict.autograd_rules import Profile, Rule
+from peakmem.predict.shared_attention import SharedAttention
 from peakmem.predict.simulated_autograd import Side, Tape, Value
+from peakmem.predict.stages import Stage
 from peakmem.specs.models import ModelShape
-from peakmem.specs.recipes import Recipe
+from peakmem.specs.recipes import Parallelism, Recipe
 
 __all__ = ["Layers"]
 
@@ -27,6 +30,8 @@ class Layers(ABC):
     `parameters` maps the names of `models.parameter_tensors` to the tape's values; adapters are
     `<layer>.lora_a` and `<layer>.lora_b`. `between` is the number of tokens of a sequence that this
     device holds between the matrices of attention and MLP: all tokens, unless devices share them.
+    Those that share gather all tokens before the first matrix, forward and backward, and scatter
+    sums after the last (Korthikanti et al. 2022, section 4.2.2).
     """
 
     def __init__(
@@ -37,29 +42,44 @@ class Layers(ABC):
         profile: Profile,
         parameters: Mapping[str, Value],
         between: int,
+        stage: Stage,
+        many: Parallelism,
     ) -> None:
         self.tape, self.shape, self.recipe, self.profile = tape, shape, recipe, profile
-        self.parameters, self.between = parameters, between
+        self.parameters, self.between, self.stage = parameters, between, stage
+        self.fused_attention = SharedAttention(tape, profile, shape, many)
         formats = recipe.formats
         self.autocasts = formats.autocast and profile.eager
         self.low = formats.compute  # of matrix products; without autocast, of everything
         self.high = formats.weights if self.autocasts else formats.compute
 
     @abstractmethod
-    def _hidden(self, tokens: Value) -> Value:
-        """Run the model from tokens (B, T) to the head's input (B, T, D)."""
+    def _hidden(self, start: Value) -> Value:
+        """Run the stage's layers: tokens (B, T), or a stage's output (B, T, D) -> (B, T, D)."""
 
     @abstractmethod
     def _block(self, prefix: str, x: Value) -> Value:
         """Run one layer, (B, T, D) -> (B, T, D)."""
 
-    def loss(self, tokens: Value, targets: Value) -> Value:
+    def hidden(self, start: Value) -> Value:
+        """Run a stage that isn't the last; return what it sends to the next."""
+        with self.tape.autocast(self.autocasts):
+            return self._hidden(start)
+
+    def received(self) -> Value:
+        """Return what came from the stage before, (B, T, D)."""
+        size = (self.recipe.micro_batch, self.between, self.shape.d_model)
+        self.tape.event("receive from the stage before")
+        return self.tape.make("input of the stage", size, self.high, "activation")
+
+    def loss(self, start: Value, targets: Value) -> Value:
         """Run forward and the loss; return the mean loss."""
         with self.tape.autocast(self.autocasts):
-            h = self._hidden(tokens)
-            if self.recipe.loss_chunks == 1:
-                return self._cross_entropy(h, targets, self.recipe.sequence)
-            return self._chunked(h, targets)
+            h = self._hidden(start)
+            with self.tape.in_module("head"):
+                if self.recipe.loss_chunks == 1:
+                    return self._cross_entropy(h, targets, self.recipe.sequence)
+                return self._chunked(h, targets)
 
     def _cross_entropy(self, h: Value, targets: Value, length: int) -> Value:
         """Run the head and the loss of `length` tokens of each sequence."""
@@ -81,7 +101,7 @@ class Layers(ABC):
         """Run the loss in parts, each a checkpointed segment, and return their mean."""
         tape, n = self.tape, self.recipe.loss_chunks
         length = self.recipe.micro_batch * self.recipe.sequence // n
-        part = (1, length, h.shape[-1])
+        part = (1, length * h.shape[1] // self.recipe.sequence, h.shape[-1])
         with tape.holding(h) as names:
             chunks = tape.views("parts of the loss", h, [part] * n, self.profile.rules["split"])
             losses = []
@@ -103,21 +123,28 @@ class Layers(ABC):
     def _embedded(self, tokens: Value) -> Value:
         operands = {"table": self.parameters["token_embedding.weight"], "indices": tokens}
         size = (tokens.shape[0], self.between, self.shape.d_model)
-        return self.tape.apply(
-            "embedding", self.profile.rules["embedding"], operands, size, self.high
-        )
+        rule, whole = self.profile.rules["embedding"], self._whole(tokens.shape, size, self.high)
+        with self.tape.in_module("token_embedding"), self._exchanged("embedding", whole):
+            return self.tape.apply("embedding", rule, operands, size, self.high, scratch=whole)
 
     def _stack(self, x: Value) -> Value:
-        """Run all blocks, in checkpointed segments if the recipe says so."""
-        layers, segment = self.shape.n_layers, self.recipe.segment
+        """Run the stage's blocks, in checkpointed segments if the recipe says so."""
+        layers, segment = self.stage.layers, self.recipe.segment
         with self.tape.holding(x):
-            for first in range(0, layers, segment or layers):
-                part = range(first, min(first + (segment or layers), layers))
+            for first in layers[:: segment or len(layers)]:
+                part = range(first, min(first + (segment or len(layers)), layers.stop))
                 x = self._checkpointed(part, x) if segment else self._blocks(part, x)
         return x
 
     def _checkpointed(self, layers: range, x: Value) -> Value:
         return self.tape.checkpoint(partial(self._blocks, layers, x), kept=x)
+
+    def _within(
+        self, module: str, run: Callable[[str, Value], Value], name: str, x: Value
+    ) -> Value:
+        """Run a part of a layer that goes by this name of `models.COMPONENTS`."""
+        with self.tape.in_module(module):
+            return run(name, x)
 
     def _blocks(self, layers: range, x: Value) -> Value:
         for layer in layers:
@@ -167,7 +194,36 @@ class Layers(ABC):
             for key in self._cast_order(operands) if self.autocasts else ():
                 operands[key] = self.tape.cast(operands[key], self.low)
                 names.append(operands[key])
-            return self.tape.apply(name, self.profile.rules[rule], operands, size, self.low)
+            whole = self._whole(x.shape, size, self.low)
+            with self._exchanged(name, whole[:1]):  # forward has no gradient
+                return self.tape.apply(
+                    name, self.profile.rules[rule], operands, size, self.low, scratch=whole
+                )
+
+    def _whole(self, given: tuple[int, ...], size: tuple[int, ...], dtype: str) -> tuple[Side, ...]:
+        """Return what is there of all tokens where devices share them on one side of a matrix.
+
+        A widening one gathers its input, in backward once more, and makes a gradient of all
+        tokens, which is scattered. A narrowing one scatters its sums, and gathers their gradient.
+        """
+        if given[1] == size[1] or not self.profile.eager:
+            return ()
+        wide, names = (given, ["all tokens"]) if given[1] > size[1] else (size, ["all tokens", ""])
+        width = size[-1] if given[1] > size[1] else given[-1]
+        shape = (*wide[:2], width)
+        return tuple(Side(name or "gradient of all tokens", shape, dtype) for name in names)
+
+    @contextmanager
+    def _exchanged(self, name: str, whole: tuple[Side, ...]) -> Iterator[None]:
+        """Until the block ends, have what devices exchange for it."""
+        if whole:
+            self.tape.event(f"{name}: exchange")
+        made = (
+            self.tape.make(f"{name}: {side.name}", side.shape, side.dtype, "communication")
+            for side in whole
+        )
+        with self.tape.holding(*made):
+            yield
 
     def _cast_order(self, operands: Mapping[str, Value]) -> list[str]:
         """Return the operands in the order of their casts: the operator's arguments, reversed.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 
 from peakmem.predict.layers import Layers
-from peakmem.predict.simulated_autograd import Side, Value
+from peakmem.predict.simulated_autograd import Value
 
 __all__ = ["Llama"]
 
@@ -23,14 +23,17 @@ class Llama(Layers):
     _cos: Value
     _sin: Value
 
-    def _hidden(self, tokens: Value) -> Value:
-        x = self._embedded(tokens)
+    def _hidden(self, start: Value) -> Value:
+        x = self._embedded(start) if self.stage.is_first else start
         with self.tape.holding() as names:
             self.tape.event("positions")
             names.append(self.tape.make("positions", (1, self.recipe.sequence), "int64"))
             self._cos, self._sin = (self._rotation(part) for part in ("cosine", "sine"))
             names += [self._cos, self._sin]
-            return self._norm("final_norm", self._stack(x))
+            x = self._stack(x)
+            return (
+                self._within("final_norm", self._norm, "final_norm", x) if self.stage.is_last else x
+            )
 
     def _rotation(self, name: str) -> Value:
         width = self.shape.attention_width // self.shape.n_heads
@@ -41,11 +44,16 @@ class Llama(Layers):
 
     def _block(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
         with self.tape.holding(x) as names:
-            h = self._norm(f"{prefix}norm1", x)
-            x = self._add(f"{prefix}attended", x, self._attention(f"{prefix}attention.", h))
+            h = self._within("layer_norms", self._norm, f"{prefix}norm1", x)
+            x = self._add(
+                f"{prefix}attended",
+                x,
+                self._within("attention", self._attention, f"{prefix}attention.", h),
+            )
             names.append(x)
-            h = self._norm(f"{prefix}norm2", x)
-            return self._add(f"{prefix}out", x, self._mlp(f"{prefix}mlp.", h))
+            h = self._within("layer_norms", self._norm, f"{prefix}norm2", x)
+            branch = self._within("mlp", self._mlp, f"{prefix}mlp.", h)
+            return self._add(f"{prefix}out", x, branch)
 
     def _norm(self, name: str, x: Value) -> Value:
         tape, rules = self.tape, self.profile.rules
@@ -90,9 +98,9 @@ class Llama(Layers):
                 q, k = self._rotated(f"{prefix}q", q), self._rotated(f"{prefix}k", k)
             names += [q, k, v]
             if self.recipe.checkpointing == "selective":
-                y = tape.checkpoint(partial(self._flash, prefix, q, k, v), kept=v)
+                y = tape.checkpoint(partial(self._attend, prefix, q, k, v), v, q, k)
             else:
-                y = self._flash(prefix, q, k, v)
+                y = self._attend(prefix, q, k, v)
             names.append(y)
             return self._narrow(f"{prefix}out", y)
 
@@ -117,11 +125,6 @@ class Llama(Layers):
             )
             return self._add(f"{prefix} rotated", straight, turned)
 
-    def _flash(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
-        tape = self.tape
-        q, k, v = (tape.cast(x, self.low) for x in (q, k, v))
-        statistics = Side("logsumexp", (q.shape[0], self.shape.n_heads, q.shape[1]), "fp32")
-        rule, operands = self.profile.rules["flash attention"], {"q": q, "k": k, "v": v}
-        return tape.apply(
-            f"{prefix}flash attention", rule, operands, q.shape, q.dtype, [statistics]
-        )
+    def _attend(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
+        q, k, v = (self.tape.cast(x, self.low) for x in (q, k, v))
+        return self.fused_attention(prefix, q, k, v)

@@ -29,10 +29,12 @@ def model_states(
 ) -> dict[Owner, int]:
     """Return the bytes by owner on one device.
 
-    ZeRO cuts each tensor into as many parts as there are replicas. The count leaves out parameters
-    that ZeRO gathers temporarily, and the optimizer's step counters (4 bytes per tensor). LOMO
-    holds one gradient at a time, and the largest counts. Raises ValueError if adapters target
-    layers that the table doesn't know by name, or under tensor or pipeline parallelism.
+    ZeRO cuts each tensor into as many parts as there are devices with the same weights: experts
+    that replicas share have fewer of them (Rajbandari et al. 2022, DeepSpeed-MoE). What it gathers
+    for a while is left out, and so are the optimizer's step counters, 4 bytes a tensor. LOMO has
+    one gradient at a time, and this is the largest. Raises ValueError for adapters of layers that a
+    table does not know by name, for experts that cannot be shared, and for tensor and pipeline
+    parallelism.
 
     >>> from peakmem.specs.parameter_table import Parameter
     >>> square = ParameterTable("one", "One", (Parameter("mlp", (10, 10)),))
@@ -45,20 +47,20 @@ def model_states(
             f"a {table.model_type} can be shared by ZeRO only; leave out --tensor-parallel and "
             "--pipeline"
         )
+    table = table.with_experts_shared(many.expert)
     formats = recipe.formats
     adapters = list(_adapters(table, recipe))
     trained = adapters if recipe.lora_rank else list(table.parameters)
 
     def of(parameters: Iterable[Parameter], dtype: str, stage: int) -> int:
-        parts = many.data if many.zero >= stage else 1
-        sizes = ((storage_bytes(prod(p.shape), dtype), p.copies) for p in parameters)
-        return sum(ceil(size / parts) * copies for size, copies in sizes)
+        return sum(
+            ceil(storage_bytes(prod(p.shape), dtype) / _parts(p, many, stage)) * p.copies
+            for p in parameters
+        )
 
-    parts = many.data if many.zero >= 3 else 1
-    found: dict[Owner, int] = {
-        "parameter": weight_bytes(table, formats.weights, recipe.quantized_base, parts)
-        + of(adapters, formats.weights, 3)
-    }
+    whole, experts = (_parts(Parameter(group, (1,)), many, 3) for group in ("mlp", "experts"))
+    weights = weight_bytes(table, formats.weights, recipe.quantized_base, whole, experts)
+    found: dict[Owner, int] = {"parameter": weights + of(adapters, formats.weights, 3)}
     if recipe.offload:
         return found
     gradients = [of([replace(p, copies=1)], formats.gradients, 2) for p in trained]
@@ -67,18 +69,28 @@ def model_states(
         found["gradient"] = max(gradients, default=0)
     if formats.master:
         found["master"] = of(trained, formats.master, 1)
-    state_parts = many.data if many.zero else 1
-    states = sum(_state(parameter, recipe, state_parts) for parameter in trained)
+    states = sum(_state(p, recipe, _parts(p, many, 1)) for p in trained)
     return found | {"optimizer_state": states} if states else found
 
 
+def _parts(parameter: Parameter, many: Parallelism, stage: int) -> int:
+    """Return into how many parts ZeRO cuts what it cuts from this stage on."""
+    if many.zero < stage:
+        return 1
+    return many.shards // (many.expert if parameter.group == "experts" else 1)
+
+
 def weight_bytes(
-    table: ParameterTable, dtype: str, quantized: str | Blocks | None = None, parts: int = 1
+    table: ParameterTable,
+    dtype: str,
+    quantized: str | None = None,
+    parts: int = 1,
+    expert_parts: int | None = None,
 ) -> int:
     """Return the bytes of one part of all weights, each cut into `parts` equal parts.
 
-    `quantized` is a format of the matrices of attention, MLP and experts, with their scales; all
-    else is in `dtype`. Blocks of a scheme are an alternative to the formats of recipes.
+    Routed experts are cut into `expert_parts`, as all else if None. `quantized` is a format of the
+    matrices of attention, MLP and experts, with their scales; all else is in `dtype`.
 
     >>> table = ParameterTable("two", "Two", (Parameter("mlp", (8, 64)), Parameter("norm", (64,))))
     >>> weight_bytes(table, "bf16", "int8")
@@ -95,7 +107,8 @@ def weight_bytes(
             tensors = [(parameter.shape, quantized), *scales]
         else:
             tensors = [(parameter.shape, dtype)]
-        one = sum(ceil(storage_bytes(prod(shape), kind) / parts) for shape, kind in tensors)
+        n = parts if expert_parts is None or parameter.group != "experts" else expert_parts
+        one = sum(ceil(storage_bytes(prod(shape), kind) / n) for shape, kind in tensors)
         total += one * parameter.copies
     return total
 

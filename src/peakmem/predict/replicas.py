@@ -79,12 +79,12 @@ def part_of_replica(ledger: Ledger, parallelism: Parallelism, *, eager: bool) ->
             stage = 1  # the optimizer's temporaries: each replica updates only its own part
         if stage is None or stage > parallelism.zero:
             return tensor
-        return replace(tensor, bytes=ceil(tensor.bytes / parallelism.data))
+        return replace(tensor, bytes=ceil(tensor.bytes / parallelism.shards))
 
     if not eager:
         kept = (t for t in ledger.tensors if t.owner != "temporary")
         return Ledger(tuple(map(cut, kept)), ledger.events)
-    if parallelism.data == 1 or parallelism.zero == 0:
+    if parallelism.shards == 1 or parallelism.zero == 0:
         return ledger
     names = {t.name for t in ledger.tensors if t.owner == "parameter"}
     tensors = [

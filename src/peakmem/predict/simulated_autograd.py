@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from math import prod
 
@@ -43,6 +43,7 @@ class _Storage:
     birth: int
     last: int
     layer: str
+    module: str = ""
     copy_of: str = ""
     gradient_of: str = ""
 
@@ -86,6 +87,9 @@ class _Node:
     saved: list[_Saved]
     name: str
     layer: str
+    module: str
+    #: What its backward has beside gradients, from its start to its end.
+    scratch: tuple[Side, ...] = ()
 
 
 class _Filled(Exception):
@@ -113,8 +117,8 @@ class Tape:
         self._gradients: dict[Value, Value] = {}  # parameter -> gradient
         self._nodes: list[_Node] = []
         self._segment: _Segment | None = None  # the one that is running
-        self._casts: dict[Value, Value] | None = None  # under autocast: parameter -> copy
-        self._layer = ""  # the layer that is running
+        self._casts: dict[Value, Value] | None = None  # copies of parameters, under autocast
+        self._layer = self._module = ""  # of the operators that run now
 
     def ledger(self) -> Ledger:
         """Return the ledger of everything played so far."""
@@ -131,6 +135,7 @@ class Tape:
                 birth=s.birth,
                 death=s.last,
                 layer=s.layer,
+                module=s.module,
                 copy_of=s.copy_of,
                 gradient_of=s.gradient_of,
             )
@@ -150,10 +155,11 @@ class Tape:
         gradient_dtype: str = "",
         requires_grad: bool = True,
         layer: str = "",
+        module: str = "",
     ) -> Value:
         """Return a tensor that lives from the start to the end."""
         value = self._new(name, owner, shape, dtype, birth=0)
-        value.storage.layer = layer
+        value.storage.layer, value.storage.module = layer, module
         value.gradient_dtype = gradient_dtype or dtype
         value.requires_grad = requires_grad
         value.is_parameter = owner == "parameter"
@@ -188,16 +194,22 @@ class Tape:
             self.touch(names)
 
     @contextmanager
-    def in_layer(self, layer: str) -> Iterator[None]:
-        """Assign operators and their tensors to this layer until the block ends."""
-        before, self._layer = self._layer, layer
+    def in_layer(self, layer: str, module: str = "") -> Iterator[None]:
+        """Until the block ends, operators and what they make belong to this layer and module."""
+        before = self._layer, self._module
+        self._layer, self._module = layer, module
         try:
             yield
         finally:
-            self._layer = before
+            self._layer, self._module = before
+
+    def in_module(self, module: str) -> AbstractContextManager[None]:
+        """Do so for a module of the layer that runs."""
+        return self.in_layer(self._layer, module)
 
     def _new(self, name: str, owner: Owner, shape: Shape, dtype: str, birth: int) -> Value:
-        storage = _Storage(name, owner, shape, dtype, birth, birth, self._layer)
+        place = self._layer, self._module
+        storage = _Storage(name, owner, shape, dtype, birth, birth, *place)
         self._storages.append(storage)
         return Value(storage, shape, dtype, gradient_dtype=dtype)
 
@@ -211,8 +223,12 @@ class Tape:
         shape: Shape,
         dtype: str,
         sides: Iterable[Side] = (),
+        scratch: Iterable[Side] = (),
     ) -> Value:
-        """Run an operator, record its backward if it needs one, and return its output."""
+        """Run an operator, remember its backward if it has one, and return its output.
+
+        `sides` are outputs beside it; `scratch` is what backward exchanges with other devices.
+        """
         wanted = {key for key, x in operands.items() if x.requires_grad and key in rule.gradients}
         keeps = [
             key for key in rule.saves if wanted and dict(rule.only).get(key) in {None, *wanted}
@@ -225,7 +241,9 @@ class Tape:
         results["output"] = output
         saved += [self._save(results[key]) for key in keeps if key in results]
         if wanted:
-            self._record(_Node(operands, (output,), rule, saved, name, self._layer))
+            place = self._layer, self._module
+            node = _Node(operands, (output,), rule, saved, name, *place, tuple(scratch))
+            self._record(node)
         return output
 
     def views(
@@ -237,7 +255,8 @@ class Tape:
             for s in shapes
         )
         if value.requires_grad:
-            self._record(_Node({"whole": value}, outputs, rule, [], name, self._layer))
+            place = self._layer, self._module
+            self._record(_Node({"whole": value}, outputs, rule, [], name, *place))
         return outputs
 
     @contextmanager
@@ -261,20 +280,22 @@ class Tape:
             return self._casts[value]
         rule = Rule(backward=(("cast backward", ("x",)),))
         name = f"{value.storage.name} in {dtype}"
-        with self.in_layer(value.storage.layer):
+        with self.in_layer(value.storage.layer, value.storage.module):
             copy = self.apply(name, rule, {"x": value}, value.shape, dtype)
         copy.storage.copy_of = value.storage.name
         if self._casts is not None and value.is_parameter and value.requires_grad:
             self._casts[value] = copy
         return copy
 
-    def checkpoint(self, run: Callable[[], Value], kept: Value) -> Value:
-        """Run a part of forward that saves only `kept`; backward runs it again for the rest.
+    def checkpoint(self, run: Callable[[], Value], kept: Value, *beside: Value) -> Value:
+        """Run a part of forward of which only its inputs stay; backward runs it again for the rest.
 
-        As in torch, the second run stops early, once it has made all saved tensors. Checkpointed
-        parts don't nest.
+        `kept` stays until all is there, the inputs `beside` it until the part has used them again.
+        Torch's early stop is included: the second run ends when all is there that backward asked
+        for. Checkpointed parts do not nest.
         """
-        _own(kept, "activation")
+        for value in (kept, *beside):
+            _own(value, "activation")
         self._segment = _Segment(run, kept, autocast=self._casts is not None)
         output = run()
         self._segment = None
@@ -302,9 +323,21 @@ class Tape:
 
     # Backward.
 
-    def backward(self, output: Value, gradient: Value) -> None:
-        """Run all nodes backwards from the gradient of `output`, and free what they saved."""
-        flowing, before = {output: gradient}, self._layer
+    @contextmanager
+    def graph(self, nodes: list[_Node]) -> Iterator[None]:
+        """Record nodes in this list, and run those backwards, until the block ends."""
+        before, self._nodes = self._nodes, nodes
+        try:
+            yield
+        finally:
+            self._nodes = before
+
+    def backward(self, output: Value, gradient: Value) -> dict[Value, Value]:
+        """Run all nodes backwards from the gradient of `output`, and free what they saved.
+
+        Returns the gradients of values that no node made, except parameters.
+        """
+        flowing = {output: gradient}
         uses = Counter(
             value for node in self._nodes for value in node.operands.values() if value.is_parameter
         )
@@ -313,9 +346,8 @@ class Tape:
             incoming = [flowing.pop(value) for value in node.outputs if value in flowing]
             if not incoming:
                 continue  # its outputs were not used
-            self._layer = node.layer
-            gradients = self._run_backward(node, incoming)
-            self._layer = before
+            with self.in_layer(node.layer, node.module):
+                gradients = self._run_backward(node, incoming)
             for value, new in gradients:
                 if value in flowing:
                     self.event("add", [flowing[value], new])
@@ -324,6 +356,7 @@ class Tape:
                 uses[value] -= 1
                 if value.is_parameter and not uses[value]:
                     self._accumulate(value, flowing.pop(value))
+        return flowing
 
     def _run_backward(self, node: _Node, incoming: list[Value]) -> list[tuple[Value, Value]]:
         """Run a node's backward; return each operand with a gradient, and the gradient."""
@@ -332,6 +365,12 @@ class Tape:
         kept += [saved.segment.kept for saved in node.saved if saved.segment]
         operands = {key: x for key, x in node.operands.items() if x.requires_grad}
         made: dict[str, Value] = {}
+        if node.scratch:
+            self.event(f"{node.name}: exchange", [*incoming, *kept])
+            for side in node.scratch:
+                made[f"~{side.name}"] = self.make(
+                    f"{node.name}: {side.name}", side.shape, side.dtype, "communication"
+                )
         for name, keys in node.rule.backward:
             there = [key for key in keys if key in operands or key[0] == "~"]
             if there:
@@ -367,8 +406,8 @@ class Tape:
     def _gradient_of(self, value: Value) -> Value:
         owner: Owner = "gradient" if value.is_parameter else "temporary"
         name = f"{value.storage.name}.grad"
-        gradient = self.make(name, value.shape, value.gradient_dtype, owner)
-        gradient.storage.layer = value.storage.layer
+        with self.in_layer(value.storage.layer, value.storage.module):
+            gradient = self.make(name, value.shape, value.gradient_dtype, owner)
         if value.is_parameter:
             gradient.storage.gradient_of = value.storage.name
         return gradient

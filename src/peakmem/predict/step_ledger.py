@@ -6,8 +6,10 @@ operator by operator by the rules of a profile; no figure was fitted to a measur
 
 The ledger counts the bytes that tensors request. It leaves out the CUDA context, cuBLAS's
 workspaces, the allocator's rounding, and scratch memory inside an operator. For several devices, it
-leaves out communication buffers, except a running layer's tensors that ZeRO's replicas hold whole:
-gradients from stage 2 on, and parameters, in the compute format, in stage 3.
+leaves out communication buffers, except these: a running layer's tensors that ZeRO's replicas hold
+whole (gradients from stage 2 on, and parameters, in the compute format, in stage 3), tensors that
+devices sharing a sequence exchange (see `layers` and `shared_attention`), and the inputs that
+stages of a pipeline receive.
 
 Some features aren't torch's own. Master weights follow a simple loop (see `optimizers`), a
 quantized matrix is dequantized each time it is used, and adapters have no dropout.
@@ -27,9 +29,10 @@ from peakmem.predict.llama import Llama
 from peakmem.predict.optimizers import is_hidden, play_step
 from peakmem.predict.replicas import part_of_replica
 from peakmem.predict.simulated_autograd import Tape, Value
+from peakmem.predict.stages import Stage, play_stage, stage_of, stage_tensors
 from peakmem.specs.adapters import adapted_layers
 from peakmem.specs.ledger import Ledger
-from peakmem.specs.models import ModelShape, ParameterTensor, parameter_tensors
+from peakmem.specs.models import ModelShape, ParameterTensor
 from peakmem.specs.recipes import Parallelism, Recipe, quantized_scales, state_shapes
 
 __all__ = ["build_ledger"]
@@ -40,6 +43,8 @@ def build_ledger(
     recipe: Recipe,
     parallelism: Parallelism | None = None,
     profile: str = "torch-cuda",
+    *,
+    stage: int = 0,
 ) -> Ledger:
     """Return the ledger of one training step on one device, in bytes.
 
@@ -49,9 +54,10 @@ def build_ledger(
         recipe: how the device trains it.
         parallelism: devices that share the work; None for one device. ZeRO's replicas share state,
             and in stage 3 gather each layer's parameters while it runs. "tensor" cuts matrices,
-            heads and vocabulary as Megatron does.
+            heads and vocabulary as Megatron does, "context" sequences, and "pipeline" layers.
         profile: "torch-cuda", "torch-cpu" or "paper"; see `autograd_rules`. A "paper" ledger has
             no temporaries, only saved tensors and model states.
+        stage: the stage of a pipeline, from 0; the first has the most micro-batches under way.
 
     Raises ValueError, with an alternative, if there are no rules for the step.
 
@@ -66,15 +72,18 @@ def build_ledger(
     rules = _checked(model, recipe, parallelism, profile)
     implementation = recipe.implementation or rules.implementation
     local = _part_of(model, recipe, parallelism)
+    recipe = replace(recipe, sequence=recipe.sequence // parallelism.context)
+    part = stage_of(model, parallelism, stage)
     tape = Tape(keep_gradients=recipe.keeps_gradients)
-    parameters = _parameters(tape, local, recipe)
+    parameters = _parameters(tape, local, recipe, part)
     trained = [value for value in parameters.values() if value.requires_grad]
     _states(tape, trained, recipe, counters=implementation in rules.counters)
+    names = ["tokens"] * part.is_first + ["targets"] * part.is_last
     batches = [
-        [
-            tape.resident(name, "activation", (recipe.micro_batch, recipe.sequence), "int64")
-            for name in ("tokens", "targets")
-        ]
+        {
+            name: tape.resident(name, "activation", (recipe.micro_batch, recipe.sequence), "int64")
+            for name in names
+        }
         for _ in range(recipe.micro_batches)
     ]
     between = recipe.sequence // (parallelism.tensor if parallelism.sequence else 1)
@@ -82,28 +91,35 @@ def build_ledger(
     if model.gated:
         width = (2, local.attention_width // local.n_heads // 2)
         tape.resident("rotary frequencies", "activation", width, "fp32")
-    last_loss = _play(tape, blocks(tape, local, recipe, rules, parameters, between), batches)
-    with tape.holding(last_loss):
+    played = blocks(tape, local, recipe, rules, parameters, between, part, parallelism)
+    held = _play(tape, played, batches) if part.is_last else play_stage(tape, played, batches)
+    with tape.holding(*held):
         play_step(tape, trained, recipe, implementation)
     return part_of_replica(tape.ledger(), parallelism, eager=rules.eager)
 
 
-def _play(tape: Tape, model: Layers, batches: list[list[Value]]) -> Value:
-    """Play `peakmem.nn.training_step` up to the optimizer's step; return the last loss."""
+def _play(tape: Tape, model: Layers, batches: list[dict[str, Value]]) -> list[Value]:
+    """Play `peakmem.nn.training_step` up to the optimizer's step; return the last loss.
+
+    A pipeline's last stage does the same with its inputs from the stage before.
+    """
     held: list[Value] = []  # the previous micro-batch's loss, until the variable is rebound
-    for tokens, targets in batches:
+    for batch in batches:
         tape.phase = "forward"
-        loss = model.loss(tokens, targets)
+        start = batch["tokens"] if model.stage.is_first else model.received()
+        loss = model.loss(start, batch["targets"])
         tape.touch(held)
         held = [loss]
         part = model.part_of_mean(loss)
         tape.phase = "backward"
         tape.event("start of backward", [part])
         seed = tape.make("gradient of the loss", (), part.dtype)
-        with tape.holding(loss, part, seed):
-            tape.backward(part, seed)
+        with tape.holding(loss, part, seed, start):
+            gradients = tape.backward(part, seed)
+            if not model.stage.is_first:
+                tape.event("send to the stage before", [gradients[start]])
     tape.phase = "optimizer"
-    return held[0]
+    return held
 
 
 def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profile: str) -> Profile:
@@ -132,26 +148,52 @@ def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profil
             f"{model.name}: attention={recipe.attention!r} with dropout={recipe.dropout} has no "
             "rules for Llama; use attention='flash' and dropout=0, or trace"
         )
-    if parallelism.pipeline > 1:
-        raise ValueError(
-            f"build_ledger plays a whole model, but got pipeline={parallelism.pipeline}; give it "
-            "the layers of one stage, with as many micro-batches as that stage holds at once"
-        )
-    if PROFILES[profile].eager and parallelism.sequence:
-        raise ValueError(
-            f"{profile} has no rules for gathering a sequence within a layer; use sequence=False, "
-            "or profile='paper'"
-        )
+    _check_devices(model, recipe, parallelism, profile)
     return PROFILES[profile]
+
+
+def _check_devices(model: ModelShape, recipe: Recipe, many: Parallelism, profile: str) -> None:
+    """Refuse ways of sharing that there are no rules for, or that share nothing."""
+    if many.expert > 1:
+        raise ValueError(
+            f"{model.name} has no experts that {many.expert} devices could share; use expert=1"
+        )
+    if many.sequence and many.tensor == 1:
+        raise ValueError(
+            "sequence parallelism is between devices that share layers' matrices, and tensor is "
+            "1; use tensor=2 or more, or context=2 to share a sequence without them"
+        )
+    if many.sequence and recipe.lora_rank:
+        raise ValueError(
+            "there are no rules for adapters of layers whose sequence is cut; use sequence=False"
+        )
+    if many.context == 1:
+        return
+    if recipe.attention != "flash" or (recipe.dropout and profile != "torch-cuda"):
+        raise ValueError(
+            "devices that share a sequence (context) run fused attention; use attention='flash', "
+            "and dropout=0 unless profile='torch-cuda'"
+        )
+    heads = model.n_heads // many.tensor
+    if many.context_method == "ulysses" and heads % many.context:
+        raise ValueError(
+            f"{model.name}: Ulysses shares {heads} heads, and {many.context} devices cannot have "
+            "equal parts of them; let context divide them, or use context_method='ring'"
+        )
 
 
 def _part_of(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> ModelShape:
     """Return the shape of one device's part of the model (Shoeybi et al. 2019, Megatron-LM)."""
-    devices = parallelism.tensor
+    devices, context = parallelism.tensor, parallelism.context
+    if recipe.sequence % context:
+        raise ValueError(
+            f"{model.name}: {context} devices can't share {recipe.sequence} tokens equally; "
+            "choose a number that divides them"
+        )
     if devices == 1:
         return model
     cut = {"heads": model.n_heads, "MLP width": model.mlp_width}
-    cut |= {"sequence": recipe.sequence} if parallelism.sequence else {}
+    cut |= {"sequence": recipe.sequence // context} if parallelism.sequence else {}
     for name, size in cut.items():
         if size % devices:
             raise ValueError(
@@ -166,18 +208,19 @@ def _part_of(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> Mod
     return replace(
         model,
         n_heads=model.n_heads // devices,
+        kv_heads=model.kv_heads and ceil(model.kv_heads / devices),  # some have the same ones
         d_head=model.attention_width // model.n_heads,
         d_ff=model.mlp_width // devices,
         vocab=ceil(model.vocab / devices),  # padded, so that all parts are equal
     )
 
 
-def _parameters(tape: Tape, model: ModelShape, recipe: Recipe) -> dict[str, Value]:
+def _parameters(tape: Tape, model: ModelShape, recipe: Recipe, stage: Stage) -> dict[str, Value]:
     """Put the parameters on the tape, including adapters and scales of quantized matrices."""
     formats, base = recipe.formats, recipe.quantized_base
     parameters = {}
 
-    def put(name: str, shape: tuple[int, ...], layer: str, trained: bool) -> None:
+    def put(name: str, shape: tuple[int, ...], tensor: ParameterTensor, trained: bool) -> None:
         parameters[name] = tape.resident(
             name=name,
             owner="parameter",
@@ -185,24 +228,26 @@ def _parameters(tape: Tape, model: ModelShape, recipe: Recipe) -> dict[str, Valu
             dtype=formats.weights,
             gradient_dtype=formats.gradients,
             requires_grad=trained,
-            layer=layer,
+            layer=tensor.layer,
+            module=tensor.component,
         )
 
-    for tensor in parameter_tensors(model):
-        name, shape, layer = tensor.name, tensor.shape, tensor.layer
+    for tensor in stage_tensors(model, stage):
+        name, shape = tensor.name, tensor.shape
+        put_frozen = partial(
+            tape.resident, owner="parameter", layer=tensor.layer, module=tensor.component
+        )
         if base and _is_matrix(tensor):
-            parameters[name] = tape.resident(
-                name, "parameter", shape, base, requires_grad=False, layer=layer
-            )
+            parameters[name] = put_frozen(name, shape=shape, dtype=base, requires_grad=False)
             for scale, (size, dtype) in quantized_scales(shape, base).items():
-                tape.resident(f"{name} ({scale})", "parameter", size, dtype, layer=layer)
+                put_frozen(f"{name} ({scale})", shape=size, dtype=dtype)
         else:
-            put(name, shape, layer, trained=not recipe.lora_rank)
-    for tensor in _adapted(model, recipe):
+            put(name, shape, tensor, trained=not recipe.lora_rank)
+    for tensor in _adapted(model, recipe, stage):
         wide, narrow = tensor.shape
         name = tensor.name.removesuffix(".weight")
-        put(f"{name}.lora_a", (recipe.lora_rank, narrow), tensor.layer, trained=True)
-        put(f"{name}.lora_b", (wide, recipe.lora_rank), tensor.layer, trained=True)
+        put(f"{name}.lora_a", (recipe.lora_rank, narrow), tensor, trained=True)
+        put(f"{name}.lora_b", (wide, recipe.lora_rank), tensor, trained=True)
     return parameters
 
 
@@ -211,11 +256,11 @@ def _is_matrix(tensor: ParameterTensor) -> bool:
     return tensor.component in ("attention", "mlp") and len(tensor.shape) == 2
 
 
-def _adapted(model: ModelShape, recipe: Recipe) -> list[ParameterTensor]:
+def _adapted(model: ModelShape, recipe: Recipe, stage: Stage) -> list[ParameterTensor]:
     """Return the matrices that get adapters."""
     if not recipe.lora_rank:
         return []
-    linear = [tensor for tensor in parameter_tensors(model) if _is_matrix(tensor)]
+    linear = [tensor for tensor in stage_tensors(model, stage) if _is_matrix(tensor)]
 
     def module(tensor: ParameterTensor) -> str:  # the module's name within a layer
         return tensor.name.removeprefix(f"{tensor.layer}.").removesuffix(".weight")
@@ -228,8 +273,8 @@ def _states(tape: Tape, trained: list[Value], recipe: Recipe, counters: bool) ->
     """Put master weights and optimizer state on the tape, unless the host holds them."""
     formats = recipe.formats
     for parameter in [] if recipe.offload else trained:
-        name, shape, layer = parameter.storage.name, parameter.shape, parameter.storage.layer
-        put = partial(tape.resident, layer=layer)
+        name, shape, storage = parameter.storage.name, parameter.shape, parameter.storage
+        put = partial(tape.resident, layer=storage.layer, module=storage.module)
         if formats.master:
             put(f"{name} (master)", "master", shape, formats.master)
         hidden = is_hidden(parameter)

@@ -162,7 +162,7 @@ def _tensor_degrees(model: ModelShape, now: Parallelism) -> list[int]:
 def _replicas(now: Parallelism) -> Iterator[Settings]:
     """Yield higher stages of ZeRO, over as many replicas as now or more."""
     data = now.data
-    while data * now.tensor * now.pipeline <= _MOST_DEVICES:
+    while data * now.context * now.tensor * now.pipeline <= _MOST_DEVICES:
         for stage in range(max(now.zero, 1), 4):
             if data > 1 and (data, stage) != (now.data, now.zero):
                 yield {"data": data, "zero": stage}
@@ -182,11 +182,10 @@ def _seconds_per_sequence(asked: Estimate, recipe: Recipe, parallelism: Parallel
     tokens = recipe.batch * recipe.sequence
     rates = asked.device.tflops
     rate = rates.get(recipe.formats.compute, rates["fp32"]) * 1e12 * _UTILISATION
-    shared_by = parallelism.tensor * parallelism.pipeline
+    shared_by = parallelism.tensor * parallelism.pipeline * parallelism.context
     operations = (6 + 2 * _recomputed(asked.model, recipe)) * n_parameters * tokens / shared_by
-    sent = zero_communicated_bytes(
-        -(-n_parameters // shared_by), parallelism.data, parallelism.zero
-    )
+    held = -(-n_parameters // (parallelism.tensor * parallelism.pipeline))
+    sent = zero_communicated_bytes(held, parallelism.shards, parallelism.zero)
     seconds = operations / rate + sent / asked.device.peer_link_bytes_per_s
     if recipe.offload:
         link = offload_link_bytes(n_parameters, parallelism.devices)
@@ -211,7 +210,7 @@ def _states_floor(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -
         return 0  # few parameters are trained, and the base may be quantized
     n_parameters = sum(parameter_count(model).values())
     n_parameters //= parallelism.tensor * parallelism.pipeline
-    formats, data = recipe.formats, parallelism.data
+    formats, data = recipe.formats, parallelism.shards
     weights = storage_bytes(n_parameters, formats.weights)
     floor = weights // (data if parallelism.zero == 3 else 1)
     if not recipe.keeps_gradients:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from peakmem.core.units import both
 from peakmem.predict.fit import Fit
 from peakmem.show.picture import save_ledger
-from peakmem.show.step_report import fit_line, layer_lines, owner_lines, process_lines
+from peakmem.show.step_report import TABLES, fit_line, owner_lines, process_lines
 from peakmem.specs.hardware import BOARDS, Accelerator, smallest_board
 from peakmem.specs.model_config import read_config
 from peakmem.specs.recipes import Recipe
@@ -21,6 +21,7 @@ def print_config_trace(
     recipe: Recipe,
     device: Accelerator | None,
     *,
+    by: str,
     plot: str | None,
     as_json: bool,
     quiet: bool,
@@ -39,16 +40,24 @@ def print_config_trace(
     if plot:
         save_ledger(plot, name, ledger, fit.device.memory_bytes)
     if as_json:
-        figures = {"model": name, "gpu": fit.device.name or None, **fit.as_json()}
+        figures = {
+            "model": name,
+            "counted_by": "trace",
+            "gpu": fit.device.name or None,
+            **fit.as_json(),
+        }
         print(json.dumps(figures, indent=2))
     elif quiet:
         print(fit_line(fit))
     else:
-        print("\n".join(_lines(name, config.model_type, fit, was_chosen=device is None)))
+        table = list(TABLES[by](fit.ledger))
+        print("\n".join(_lines(name, config.model_type, fit, table, was_chosen=device is None)))
     return 0 if fit.fits else 1
 
 
-def _lines(name: str, model_type: str, fit: Fit, *, was_chosen: bool) -> Iterator[str]:
+def _lines(
+    name: str, model_type: str, fit: Fit, table: list[str], *, was_chosen: bool
+) -> Iterator[str]:
     device = fit.device
     yield f"{name}: one step of a {model_type}, traced on {device.name or 'one device'}"
     yield ""
@@ -57,8 +66,7 @@ def _lines(name: str, model_type: str, fit: Fit, *, was_chosen: bool) -> Iterato
     memory = f"memory of {device.name}" if device.name else "memory given"
     yield f"  {memory:<26}{device.memory_bytes:>20,}  {both(device.memory_bytes)}"
     yield ""
-    by_layer = list(layer_lines(fit.ledger))
-    yield from [*by_layer, ""] if by_layer else []
+    yield from [*table, ""] if table else []
     yield f"The peak occurs in the {fit.ledger.peak_phase} phase."
     yield from process_lines(fit)
     yield fit_line(fit)

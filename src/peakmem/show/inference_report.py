@@ -73,6 +73,12 @@ class InferenceReport:
                 f"Matrices of attention, MLP and experts are in {serving.quantized}, with their "
                 f"scales; everything else, including the cache, is in {serving.dtype}."
             )
+        if serving.expert > 1:
+            groups = serving.expert // serving.tensor
+            found.append(
+                f"{serving.expert} devices share the experts. They are {groups} groups of "
+                f"{serving.tensor}, each of which has its own sequences and all other weights."
+            )
         if any(layer.heads == 1 for layer in self.found.cache) and serving.tensor > 1:
             found.append("Each device holds the whole cache: there are no heads to split.")
         if any(layer.window for layer in self.found.cache):
@@ -82,7 +88,7 @@ class InferenceReport:
     def lines(self) -> Iterator[str]:
         """Yield the lines of the output without --json."""
         serving, table = self.found.serving, self.found.table
-        devices = f"{serving.tensor} x " if serving.tensor > 1 else ""
+        devices = f"{serving.devices} x " if serving.devices > 1 else ""
         where = self.device.name or "one device"
         yield f"{self.name}: {table.total:,} parameters; inference on {devices}{where}"
         sequences = "1 sequence" if serving.batch == 1 else f"{serving.batch} sequences"
@@ -114,7 +120,7 @@ class InferenceReport:
             "model": self.name,
             "gpu": self.device.name or None,
             "parameters": self.found.table.total,
-            "devices": self.found.serving.tensor,
+            "devices": self.found.serving.devices,
             "batch": self.found.serving.batch,
             "context": self.found.serving.context,
             "by_owner": self.found.by_owner(),

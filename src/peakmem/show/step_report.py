@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
+from types import MappingProxyType
 
 from peakmem.core.units import both
 from peakmem.predict.estimate import Estimate
@@ -11,7 +12,16 @@ from peakmem.predict.fit import CONTEXT_BYTES, Fit
 from peakmem.predict.suggestions import largest_batch, suggest
 from peakmem.specs.ledger import Ledger
 
-__all__ = ["batch_line", "fit_line", "layer_lines", "owner_lines", "process_lines", "verdict_lines"]
+__all__ = [
+    "TABLES",
+    "batch_line",
+    "fit_line",
+    "layer_lines",
+    "module_lines",
+    "owner_lines",
+    "process_lines",
+    "verdict_lines",
+]
 
 
 def owner_lines(ledger: Ledger) -> Iterator[str]:
@@ -38,6 +48,32 @@ def layer_lines(ledger: Ledger) -> Iterator[str]:
     yield f"{'by layer':<{width + 2}}{'bytes':>20}"
     for name, n_bytes in rows.items():
         yield f"  {name:<{width}}{n_bytes:>20,}  {both(n_bytes)}"
+
+
+def module_lines(ledger: Ledger) -> Iterator[str]:
+    """Yield what is live at the peak by module within a layer, all layers together.
+
+    Nothing if no module is known.
+    """
+    rows: dict[str, int] = {}
+    for layer, modules in ledger.by_module().items():
+        for module, by_owner in modules.items():
+            stem, _, last = layer.rpartition(".")
+            every = f"{stem}.*" if last.isdigit() else layer
+            name = ".".join(filter(None, (every, module))) or "in no module"
+            rows[name] = rows.get(name, 0) + sum(by_owner.values())
+    if set(rows) <= {"in no module"}:
+        return
+    width = max(26, *map(len, rows))
+    yield f"{'the same by module':<{width + 2}}{'bytes':>20}"
+    for name, n_bytes in sorted(rows.items(), key=lambda row: -row[1]):
+        yield f"  {name:<{width}}{n_bytes:>20,}  {both(n_bytes)}"
+
+
+#: By the name that --by takes: what yields the table of a ledger.
+TABLES: Mapping[str, Callable[[Ledger], Iterator[str]]] = MappingProxyType(
+    {"layer": layer_lines, "module": module_lines}
+)
 
 
 def _range(layers: list[str]) -> str:

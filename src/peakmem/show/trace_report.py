@@ -63,5 +63,6 @@ def _figures(script: str, ledger: Ledger) -> dict[str, object]:
         "peak_event": event.name,
         "by_owner": ledger.by_owner(),
         "by_layer": ledger.by_layer(),
+        "by_module": ledger.by_module(),
         "events": len(ledger.events),
     }

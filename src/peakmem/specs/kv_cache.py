@@ -2,8 +2,7 @@
 
 Key and value heads that query heads share (GQA, MQA) count once. Latent attention (MLA) caches one
 compressed vector for each token and the rotary part of the key (DeepSeek-V2, section 2.1), as vLLM
-does; transformers' own cache has all heads instead. A layer with a sliding window caches at most a
-window of tokens.
+and transformers 5.23 do. A layer with a sliding window caches at most a window of tokens.
 """
 
 from __future__ import annotations

@@ -68,6 +68,8 @@ class Tensor:
     death: int
     #: Its layer, such as "blocks.3"; empty if it has none or the layer is unknown.
     layer: str = ""
+    #: The module within its layer, or outside all layers, such as "attention"; empty if unknown.
+    module: str = ""
     #: The name of the tensor it copies in another format; empty if it isn't such a copy.
     copy_of: str = ""
     #: The name of the parameter whose gradient it is; empty if it isn't a parameter's gradient.
@@ -186,6 +188,19 @@ class Ledger:
             if id(tensor) in there:
                 layers.setdefault(tensor.layer, []).append(tensor)
         return {layer: _by_owner(tensors) for layer, tensors in layers.items()}
+
+    def by_module(self, event: int | None = None) -> dict[str, dict[str, dict[Owner, int]]]:
+        """Return bytes by layer, module within it, and owner, in the order of the tensors."""
+        there = {id(tensor) for tensor in self.live(event)}
+        found: dict[str, dict[str, list[Tensor]]] = {}
+        for tensor in self.tensors:
+            if id(tensor) in there:
+                modules = found.setdefault(tensor.layer, {})
+                modules.setdefault(tensor.module, []).append(tensor)
+        return {
+            layer: {module: _by_owner(tensors) for module, tensors in modules.items()}
+            for layer, modules in found.items()
+        }
 
     def last_event(self, phase: Phase) -> int:
         """Return the last event of a phase. Raises ValueError if the phase has no event."""

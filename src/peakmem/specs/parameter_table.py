@@ -74,6 +74,35 @@ class ParameterTable:
         """Number of all parameters."""
         return sum(parameter.elements for parameter in self.parameters)
 
+    def with_experts_shared(self, devices: int) -> ParameterTable:
+        """Return the table of one of the devices that share each layer's routed experts.
+
+        Raises ValueError if it has none, or they cannot be shared equally.
+        """
+        if devices == 1:
+            return self
+        counts = {p.shape[0] for p in self.parameters if p.group == "experts"}
+        if not counts:
+            known = "" if self.knows_active else " that are known"
+            raise ValueError(
+                f"a {self.model_type} has no experts{known} for {devices} devices to share; leave "
+                "out --expert-parallel"
+            )
+        if uneven := [n for n in counts if n % devices]:
+            raise ValueError(
+                f"{devices} devices cannot share {uneven[0]} experts equally; let "
+                "--expert-parallel divide them"
+            )
+        return replace(
+            self,
+            parameters=tuple(
+                replace(p, shape=(p.shape[0] // devices, *p.shape[1:]), used=None)
+                if p.group == "experts"
+                else p
+                for p in self.parameters
+            ),
+        )
+
     @property
     def active(self) -> int | None:
         """Number of parameters that a token uses; None if unknown."""

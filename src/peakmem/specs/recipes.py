@@ -2,6 +2,8 @@
 
 A recipe and a model's shape determine every tensor of a training step. The profiles in `predict`
 add how a library implements a recipe: which tensors it saves, and which temporaries it needs.
+
+Long because a recipe's checks and those of its devices share names and are read side by side.
 """
 
 from __future__ import annotations
@@ -81,6 +83,7 @@ Implementation = Literal["for-loop", "foreach", "fused"]
 Attention = Literal["standard", "flash"]
 Checkpointing = Literal["none", "selective", "every_k", "full"]
 Quantized = Literal["int8", "nf4", "fp8_e4m3"]
+ContextMethod = Literal["ring", "ulysses"]
 
 
 @dataclass(frozen=True)
@@ -203,8 +206,8 @@ class Parallelism:
 
     #: Replicas that each take a batch of their own.
     data: int = 1
-    #: Stage of ZeRO over the replicas, which cuts into `data` parts: nothing (0), optimizer state
-    #: and master weights (1), gradients too (2), parameters too (3).
+    #: Stage of ZeRO over the `shards`, which share nothing (0), optimizer state and master weights
+    #: (1), gradients too (2), parameters too (3).
     zero: Literal[0, 1, 2, 3] = 0
     #: Devices that share each layer's matrices.
     tensor: int = 1
@@ -212,21 +215,41 @@ class Parallelism:
     sequence: bool = False
     #: Devices that share the layers.
     pipeline: int = 1
+    #: Devices that share each sequence's tokens.
+    context: int = 1
+    #: How their attention sees all tokens: keys and values travel around a ring (Liu et al. 2023,
+    #: Ring Attention), or tokens are exchanged for heads and back (Jacobs et al. 2023, DeepSpeed
+    #: Ulysses).
+    context_method: ContextMethod = "ring"
+    #: Replicas that share a layer's experts (Lepikhin et al. 2021, GShard); what is no expert they
+    #: all have.
+    expert: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("data", "tensor", "pipeline"):
+        for name in ("data", "tensor", "pipeline", "context", "expert"):
             require_whole(name, getattr(self, name))
         require_one_of("zero", self.zero, (0, 1, 2, 3))
+        require_one_of("context_method", self.context_method, get_args(ContextMethod))
+        if self.shards % self.expert:
+            raise ValueError(
+                f"expert={self.expert} doesn't divide the {self.shards} replicas with experts; "
+                "choose a divisor of data times context"
+            )
 
     @property
     def devices(self) -> int:
         """Number of devices."""
-        return self.data * self.tensor * self.pipeline
+        return self.shards * self.tensor * self.pipeline
+
+    @property
+    def shards(self) -> int:
+        """Devices with the same weights, over which ZeRO shards state: data times context."""
+        return self.data * self.context
 
     @property
     def gathers(self) -> bool:
         """Whether parameters are sharded, and gathered when they are needed."""
-        return self.zero == 3 and self.data > 1
+        return self.zero == 3 and self.shards > 1
 
 
 def storage_bytes(elements: int, dtype: str) -> int:

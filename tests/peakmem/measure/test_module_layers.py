@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import peakmem
-from peakmem.measure.module_layers import layer_of
+from peakmem.measure.module_layers import layer_of, module_of
 from peakmem.specs.ledger import Ledger
 
 
@@ -89,3 +89,24 @@ def test_names_of_layers() -> None:
     assert layer_of("transformer.h.11.attn.c_proj") == "transformer.h.11"
     assert layer_of("0") == "0"
     assert layer_of("lm_head") == "lm_head"
+
+
+def test_names_of_modules() -> None:
+    assert module_of("transformer.h.11.attn.c_proj") == "attn"
+    assert module_of("transformer.h.11") == ""
+    assert module_of("encoder.block.0.layer.0.SelfAttention.q") == "layer.0.SelfAttention"
+    assert module_of("bert.embeddings.word_embeddings") == "embeddings"
+
+
+def test_modules_have_what_they_made_and_their_parameters() -> None:
+    ledger = traced(recomputes=False)
+    found = ledger.by_module(len(ledger.events) - 1)
+    for n in range(3):
+        for module in ("up", "down"):
+            assert found[f"blocks.{n}"][module]["parameter"] == 4 * 32 * 64
+            assert found[f"blocks.{n}"][module]["optimizer_state"] == 4 * 2 * 32 * 64 + 4
+    by_layer = ledger.by_layer(len(ledger.events) - 1)
+    summed = {
+        layer: sum(sum(of.values()) for of in modules.values()) for layer, modules in found.items()
+    }
+    assert summed == {layer: sum(of.values()) for layer, of in by_layer.items()}

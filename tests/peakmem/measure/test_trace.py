@@ -294,6 +294,23 @@ def test_all_holds_and_nothing_any() -> None:
     trace(build_step, "torch-cpu")
 
 
+def test_a_sum_of_truths_is_how_many_there_are() -> None:
+    """As transformers' `fast_all` asks whether no token is padding."""
+
+    def build_step(device: torch.device):
+        x = torch.ones(4, device=device)
+
+        def step() -> None:
+            no_padding = x.bool()
+            assert no_padding.sum() == no_padding.numel()
+            assert not no_padding.sum() == 3  # noqa: SIM201
+            assert not x.sum() == 4  # noqa: SIM201
+
+        return step
+
+    trace(build_step, "torch-cpu")
+
+
 def test_a_library_that_asks_does_not_see_that_it_is_traced() -> None:
     def build_step(device: torch.device):
         x = torch.ones(4, device=device)

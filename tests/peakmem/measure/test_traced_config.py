@@ -10,10 +10,11 @@ from torch import nn
 
 from peakmem.measure.meter import MemoryMeter
 from peakmem.measure.traced_config import trace_config
-from peakmem.specs.families import FAMILIES
+from peakmem.predict.step_ledger import build_ledger
+from peakmem.specs.families import FAMILIES, step_shape
 from peakmem.specs.model_config import ModelConfig
 from peakmem.specs.recipes import Recipe
-from tests.peakmem.specs.configs import SMALL
+from tests.peakmem.specs.configs import SMALL, decoder
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CASES = [
@@ -130,8 +131,8 @@ def test_masters_are_kept_beside_16_bit_weights() -> None:
         ("bert, untied", Recipe(offload=True), "use no offloading"),
         (
             "bert, untied",
-            Recipe(lora_rank=4, lora_targets=("q_proj",)),
-            "name no linear layer of a BertForMaskedLM; choose from all-linear, .* query",
+            Recipe(sequence=12, lora_rank=4, lora_targets=("q_proj",)),
+            "name no linear layer of a BertForMaskedLM; choose of all-linear, .* query",
         ),
     ],
 )
@@ -146,3 +147,65 @@ def test_a_class_without_a_loss_is_refused() -> None:
     values = SMALL["bert, untied"] | {"architectures": ["BertModel"]}
     with pytest.raises(ValueError, match=r"a step of BertModel can't be traced"):
         trace_config(ModelConfig("config.json", values), Recipe(sequence=12))
+
+
+@pytest.mark.parametrize(("name", "limit"), [("bert, untied", 40), ("gpt2, wide and untied", 1024)])
+def test_a_sequence_beyond_the_positions_is_refused_with_their_number(
+    name: str, limit: int
+) -> None:
+    pytest.importorskip("transformers")
+    config = ModelConfig("config.json", SMALL[name])
+    says = f"has {limit} positions, but the sequence is {limit + 1} tokens; give --seq {limit} or"
+    with pytest.raises(ValueError, match=says):
+        trace_config(config, Recipe(sequence=limit + 1))
+    assert trace_config(config, Recipe(sequence=limit)).peak_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "offset"), [("opt without biases and affine norms", 2), ("roberta", 1)]
+)
+def test_positions_that_begin_later_are_fewer(name: str, offset: int) -> None:
+    pytest.importorskip("transformers")
+    values = dict(SMALL.get(name, SMALL["bert, untied"]) | {"max_position_embeddings": 40})
+    if name == "roberta":
+        values |= {"model_type": "roberta", "pad_token_id": 0}
+    limit = 40 if name.startswith("opt") else 40 - offset
+    with pytest.raises(ValueError, match=f"has {limit} positions"):
+        trace_config(ModelConfig("config.json", values), Recipe(sequence=limit + 1))
+
+
+@pytest.mark.parametrize("scheme", ["nf4", "int8", "fp8_e4m3"])
+def test_a_quantized_base_is_traced_as_it_is_predicted(scheme: Any) -> None:
+    """Against `build_ledger`, which knows nothing of modules."""
+    pytest.importorskip("transformers")
+    values = decoder("llama", 128, 352, 3, 4, 2, 600)
+    config = ModelConfig("config.json", values)
+    recipe = Recipe(
+        "amp_bf16",
+        batch=2,
+        sequence=64,
+        lora_rank=4,
+        lora_targets=("all-linear",),
+        quantized_base=scheme,
+    )
+    shape = step_shape(config, "llama", 64)
+    assert shape is not None
+    predicted, traced = build_ledger(shape, recipe), trace_config(config, recipe)
+    frequencies = 2 * 16 * 4  # of rotary positions, which a prediction takes for an activation
+    parameters = predicted.by_owner()["parameter"]
+    assert traced.by_owner()["parameter"] == parameters + frequencies
+    assert traced.peak_bytes == pytest.approx(predicted.peak_bytes, rel=1e-4)
+
+
+def test_an_image_model_with_a_quantized_base() -> None:
+    pytest.importorskip("transformers")
+    config = ModelConfig("config.json", SMALL["vit, oblong"])
+    whole = Recipe("bf16", batch=2, lora_rank=4, lora_targets=("attention",))
+    quantized = Recipe(
+        "bf16", batch=2, lora_rank=4, lora_targets=("attention",), quantized_base="nf4"
+    )
+    of_whole, of_quantized = (
+        trace_config(config, recipe).by_owner()["parameter"] for recipe in (whole, quantized)
+    )
+    matrices = 2 * (4 * 32 * 32 + 2 * 32 * 72)  # of two layers: from 2 bytes to half of one
+    assert of_whole - of_quantized == pytest.approx(1.5 * matrices, rel=0.02)  # and scales

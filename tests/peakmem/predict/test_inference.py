@@ -46,6 +46,8 @@ def test_bytes_a_token_are_those_published(values: dict[str, Any], n_bytes: int)
         "qwen3 with biases",
         "gemma2 with biases",
         "gemma3 without head_dim",
+        "deepseek_v2 with biases",
+        "deepseek_v3, all layers dense",
     ],
 )
 def test_the_cache_is_that_of_transformers(name: str) -> None:
@@ -141,3 +143,27 @@ def test_what_is_not_known_is_refused() -> None:
         Serving(quantized="int3")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="context"):
         Serving(context=0)
+
+
+@pytest.mark.parametrize(("tensor", "expert"), [(1, 8), (2, 8), (4, 4)])
+def test_devices_that_share_experts_have_all_of_them_together(tensor: int, expert: int) -> None:
+    """All devices together: experts once, all else once for each group of `tensor`."""
+    found = inference("qwen3-30b-a3b", Serving(tensor=tensor, expert=expert))
+    table = found.table
+    experts = table.by_group()["experts"]
+    groups = expert // tensor
+    together = found.by_owner()["weights"] * expert
+    assert together == 2 * (experts + groups * (table.total - experts))
+
+
+@pytest.mark.parametrize(
+    ("name", "serving", "says"),
+    [
+        ("llama3-8b", {"expert": 2}, "a llama has no experts for 2 devices to share"),
+        ("mixtral-8x7b", {"expert": 3}, "3 devices cannot share 8 experts equally"),
+        ("mixtral-8x7b", {"tensor": 3, "expert": 4}, "let tensor divide expert"),
+    ],
+)
+def test_experts_that_cannot_be_shared(name: str, serving: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        inference(name, Serving(**serving)).by_owner()

@@ -136,3 +136,34 @@ def test_what_a_table_cannot_say_is_refused(
     assert table is not None
     with pytest.raises(ValueError, match=says):
         model_states(table, recipe, parallelism)
+
+
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+@pytest.mark.parametrize(("data", "expert"), [(8, 2), (8, 8), (4, 4)])
+def test_experts_are_dealt_out_and_cut_as_one_by_one(zero: Any, data: int, expert: int) -> None:
+    """Against a count of every expert of every layer, on the device that has the first ones."""
+    values = PUBLISHED["mixtral-8x7b"]
+    table = read_parameters(ModelConfig("config.json", values))
+    assert table is not None
+    recipe = Recipe("bf16", "adamw")
+    found = model_states(table, recipe, Parallelism(data=data, zero=zero, expert=expert))
+    dense, experts = table.total - table.by_group()["experts"], 0
+    for _layer in range(values["num_hidden_layers"]):
+        for number in range(values["num_local_experts"]):
+            has_it = number < values["num_local_experts"] // expert
+            experts += 3 * values["hidden_size"] * values["intermediate_size"] * has_it
+    for owner, stage, width in (("parameter", 3, 2), ("gradient", 2, 2), ("optimizer_state", 1, 4)):
+        parts = (data, data // expert) if zero >= stage else (1, 1)
+        expected = width * (dense / parts[0] + experts / parts[1])
+        assert found[owner] == pytest.approx(expected, rel=1e-6)  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("name", "expert", "says"),
+    [("llama3-8b", 2, "has no experts for 2"), ("mixtral-8x7b", 3, "cannot share 8 experts")],
+)
+def test_experts_that_cannot_be_dealt_out(name: str, expert: int, says: str) -> None:
+    table = read_parameters(ModelConfig("config.json", PUBLISHED[name]))
+    assert table is not None
+    with pytest.raises(ValueError, match=says):
+        model_states(table, Recipe(), Parallelism(data=expert, expert=expert))

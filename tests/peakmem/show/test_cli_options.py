@@ -10,8 +10,8 @@ import pytest
 
 from peakmem.predict.step_ledger import build_ledger
 from peakmem.show.cli import main
-from peakmem.specs.models import model
-from peakmem.specs.recipes import Recipe
+from peakmem.specs.models import model, parameter_count
+from peakmem.specs.recipes import Parallelism, Recipe
 from tests.peakmem.specs.configs import PUBLISHED, SMALL
 
 LLAMA = "estimate --model llama3-8b --precision bf16"
@@ -175,3 +175,103 @@ def test_a_script_that_cannot_be_traced_gets_one_sentence(
     told = capsys.readouterr().err
     assert says in told
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "many", "says"),
+    [
+        ("--context-parallel 4", {"context": 4}, "4 devices have 256 tokens of each sequence, by"),
+        (
+            "--context-parallel 2 --context-method ulysses --zero 3",
+            {"context": 2, "context_method": "ulysses", "zero": 3},
+            "by Ulysses' exchange of heads",
+        ),
+        (
+            "--tensor-parallel 2 --sequence-parallel",
+            {"tensor": 2, "sequence": True},
+            "one step on 2 x",
+        ),
+        ("--pipeline 4 --batch 8 --micro-batches 8", {"pipeline": 4}, "of 4 needs the most"),
+    ],
+)
+def test_ways_of_sharing_reach_the_ledger(
+    options: str, many: dict[str, Any], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = f"{LLAMA} --memory 1TB {options}"
+    found = figures(capsys, command)
+    batch = 8 if "pipeline" in many else 1
+    recipe = Recipe("bf16", batch=batch, micro_batches=batch)
+    ledger = build_ledger(model("llama3-8b"), recipe, Parallelism(**many), stage=found["stage"])
+    assert found["peak_bytes"] == ledger.peak_bytes
+    assert main(command.split()) == 0
+    assert says in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--context-method rings", "did you mean 'ring'?); use one of 'ring', 'ulysses'"),
+        ("--expert-parallel 2", "2 at a time; let expert divide data times context"),
+        ("--expert-parallel 2 --data-parallel 2", "has no experts that 2 devices could share"),
+        ("--pipeline 5", "cannot be cut into 5 equal stages"),
+        ("--context-parallel 2 --precision mixed --export deepspeed", "out --context-parallel and"),
+        ("--context-parallel 2 --zero 3 --data-parallel 2 --export fsdp", "about replicas"),
+    ],
+)
+def test_ways_of_sharing_that_are_none(
+    options: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*LLAMA.split(), *options.split()]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_devices_that_share_experts_reach_inference(capsys: pytest.CaptureFixture[str]) -> None:
+    command = "estimate --config docs/configs/deepseek-v3 --inference --precision bf16"
+    one = figures(capsys, f"{command} --memory 9TB")
+    shared = figures(capsys, f"{command} --memory 9TB --expert-parallel 32")
+    assert shared["devices"] == 32
+    assert shared["by_owner"]["weights"] < one["by_owner"]["weights"] / 15
+    assert main([*command.split(), "--expert-parallel", "32"]) == 0
+    assert "32 devices share the experts" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama3-8b"])
+def test_modules_have_the_parameters_of_their_component(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Against `parameter_count`, which knows nothing of ledgers."""
+    found = figures(capsys, f"estimate --model {name} --memory 1TB --optimizer sgd --seq 16")
+    by_component: dict[str, int] = {}
+    for modules in found["by_module"].values():
+        for module, owners in modules.items():
+            n_bytes = owners.get("parameter", 0)
+            by_component[module] = by_component.get(module, 0) + n_bytes
+    counts = parameter_count(model(name))
+    assert {k: n for k, n in by_component.items() if n} == {
+        component: 4 * n for component, n in counts.items() if n
+    }
+    layers = {layer: sum(of.values()) for layer, of in found["by_layer"].items()}
+    modules = {
+        layer: sum(sum(owners.values()) for owners in of.values())
+        for layer, of in found["by_module"].items()
+    }
+    assert modules == layers
+
+
+def test_activations_of_modules_are_those_of_their_operators() -> None:
+    """A Llama's MLP keeps four tensors of its inner width: gate, its SiLU, up, the product."""
+    recipe = Recipe("bf16", sequence=64)
+    ledger = build_ledger(model("llama3-8b"), recipe)
+    end = next(n for n, event in enumerate(ledger.events) if event.phase == "backward") - 1
+    of_mlp = ledger.by_module(end)["blocks.3"]["mlp"]["activation"]
+    assert of_mlp == 2 * 64 * 4 * 14336
+
+
+def test_a_table_by_module(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["estimate", "--model", "gpt2", "--memory", "80GB", "--by", "module"]) == 0
+    said = capsys.readouterr().out
+    assert "the same by module" in said
+    assert "blocks.*.attention" in said
+    assert "the same by layer" not in said
+    assert main(["estimate", "--model", "gpt2", "--by", "modules"]) == 2
+    assert "(did you mean 'module'?); use layer or module" in capsys.readouterr().err

@@ -80,7 +80,7 @@ def _print_report(
     if report and not step.quiet:
         print("\n".join(report.parameter_lines()), end="\n\n")
     if not step.quiet:
-        print("\n".join(table_lines(found)))
+        print("\n".join(table_lines(found, step.by)))
     paint(verdict, GOOD if found.fits else BAD)
     if not step.quiet:
         print("\n".join([*remedies, *notes, NOT_COUNTED]))
@@ -98,6 +98,7 @@ def _trace_config(step: Step) -> int:
         step.config,
         step.recipe,
         step.device,
+        by=step.by,
         plot=step.plot,
         as_json=step.json,
         quiet=step.quiet,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from peakmem.core.units import both
 from peakmem.predict.estimate import Estimate
 from peakmem.show.cli.step import GIVEN
-from peakmem.show.step_report import layer_lines, owner_lines, process_lines
+from peakmem.show.step_report import TABLES, owner_lines, process_lines
 from peakmem.specs.hardware import ACCELERATORS
 from peakmem.specs.models import MODELS, parameter_count
 
@@ -27,8 +27,8 @@ def listing() -> Iterator[str]:
         yield f"  {name:<16}{both(device.memory_bytes):<26}{device.memory.source}"
 
 
-def table_lines(found: Estimate) -> Iterator[str]:
-    """Yield the bytes at the peak by owner and the device's memory."""
+def table_lines(found: Estimate, by: str) -> Iterator[str]:
+    """Yield the bytes at the peak by owner and by layer or module, and the device's memory."""
     n_parameters = sum(parameter_count(found.model).values())
     devices, device = found.parallelism.devices, found.device
     name = device.name or ("device" if devices > 1 else "one device")
@@ -40,7 +40,7 @@ def table_lines(found: Estimate) -> Iterator[str]:
     memory = "memory given" if device.memory.source == GIVEN else f"memory of {device.name}"
     yield f"  {memory:<26}{device.memory_bytes:>20,}  {both(device.memory_bytes)}"
     yield ""
-    yield from layer_lines(found.ledger)
+    yield from TABLES[by](found.ledger)
     yield ""
     yield f"The peak occurs in the {found.ledger.peak_phase} phase."
     yield from process_lines(found)
@@ -55,7 +55,19 @@ def notes_on(found: Estimate, *, was_chosen: bool) -> Iterator[str]:
         yield f"No listed board holds this step; {device.name} is the largest."
     if not device.memory.reported and device.memory.source != GIVEN:
         yield f"The memory of {device.name} is an {device.memory.source}."
-    if many.zero and many.data == 1:
+    if many.pipeline > 1:
+        yield (
+            f"Stage {found.stage + 1} of {many.pipeline} needs the most; it has up to "
+            f"{min(many.pipeline - found.stage, found.recipe.micro_batches)} micro-batches under "
+            "way (1F1B)."
+        )
+    if many.context > 1:
+        how = {"ring": "ring attention", "ulysses": "Ulysses' exchange of heads"}
+        yield (
+            f"{many.context} devices have {found.recipe.sequence // many.context} tokens of each "
+            f"sequence, by {how[many.context_method]}; ZeRO cuts among them too."
+        )
+    if many.zero and many.shards == 1:
         yield (
             f"ZeRO stage {many.zero} has no effect with one replica; "
             "give --data-parallel 2 or more."

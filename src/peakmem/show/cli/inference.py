@@ -31,6 +31,7 @@ def run_inference(step: Step) -> int:
         precision=step.precision,
         quantized=cast("Quantized | None", step.quantized_base),  # Serving refuses all others
         tensor=step.tensor,
+        expert=step.expert,
     )
     report = InferenceReport.of(*_model(step, serving), step.device)
     fits = report.margin_bytes >= 0
@@ -75,6 +76,7 @@ def _refuse_training(step: Step) -> None:
             ("--export", step.export),
             ("--data-parallel", step.data > 1),
             ("--pipeline", step.pipeline > 1),
+            ("--context-parallel", step.context_devices > 1),
         )
         if value
     ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from peakmem.core.errors import did_you_mean
 from peakmem.specs.adapters import read_targets
 from peakmem.specs.recipes import OPTIMIZERS, PRECISIONS, Parallelism, Recipe
 
@@ -129,12 +130,22 @@ class Step:
     data: Annotated[int, _many("Number of replicas.", "--data-parallel", **_N)] = 1
     zero: Annotated[int, _many("ZeRO stage: 0, 1, 2 or 3.", metavar="STAGE")] = 0
     tensor: Annotated[int, _many("Devices that share each layer.", "--tensor-parallel", **_N)] = 1
-    cut_sequence: Annotated[bool, _many("Split the sequence, too.", "--sequence-parallel")] = False
-    pipeline: Annotated[int, _many("Pipeline stages.", **_N)] = 1
+    cut_sequence: Annotated[
+        bool, _many("Split the sequence over them, too.", "--sequence-parallel")
+    ] = False
+    pipeline: Annotated[int, _many("Pipeline stages (1F1B).", **_N)] = 1
+    context_devices: Annotated[
+        int, _many("Devices that share each sequence.", "--context-parallel", **_N)
+    ] = 1
+    context_method: Annotated[
+        str, _many("How they share it: ring (attention) or ulysses.", metavar="NAME")
+    ] = Parallelism.context_method
+    expert: Annotated[int, _many("Devices that share the experts.", "--expert-parallel", **_N)] = 1
 
     trace: Annotated[
         bool, _output("Run the config's class on tensors without memory.", "--trace")
     ] = False
+    by: Annotated[str, _output("Second table: by layer or module.", metavar="WHAT")] = "layer"
     plot: Annotated[
         str | None, _output("Plot the peak by owner to a .png, .svg or .pdf file.", metavar="FILE")
     ] = None
@@ -148,6 +159,10 @@ class Step:
         for one, other in (("model", "config"), ("json", "export"), ("json", "quiet")):
             if getattr(self, one) and getattr(self, other):
                 raise ValueError(f"--{one} and --{other} exclude each other; leave one out")
+        if self.by not in (known := ("layer", "module")):
+            raise ValueError(
+                f"--by {self.by!r} is unknown{did_you_mean(self.by, known)}; use layer or module"
+            )
 
     @property
     def recipe(self) -> Recipe:
@@ -160,9 +175,9 @@ class Step:
     @property
     def parallelism(self) -> Parallelism:
         """How devices share the work. Raises ValueError for an invalid value."""
-        shared = ("data", "zero", "tensor", "pipeline")
+        shared = ("data", "zero", "tensor", "pipeline", "context_method", "expert")
         cuts = {name: getattr(self, name) for name in shared}
-        return Parallelism(**cuts, sequence=self.cut_sequence)
+        return Parallelism(**cuts, sequence=self.cut_sequence, context=self.context_devices)
 
     @property
     def device(self) -> Accelerator | None:
