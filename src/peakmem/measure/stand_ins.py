@@ -1,9 +1,8 @@
-"""What a traced step is told where it reads a value, which fake tensors do not have.
+"""Stand-ins for values that a traced step reads, because fake tensors have none.
 
-True for what `all` returns, and for a sum of truth values that is compared with their number (every
-number is finite, no token is padding); False for any other truth value (nothing is NaN); 1 for any
-other number (a loss, a norm, a step counter), but 0 infinities for a GradScaler, which so takes its
-step.
+True for the result of `all`, and for a sum of booleans compared with their number (every number is
+finite, no token is padding); False for any other boolean (nothing is NaN); 1 for any other number (a
+loss, a norm, a step counter). A GradScaler gets 0 infinities, so it takes its step.
 """
 
 from __future__ import annotations
@@ -33,11 +32,9 @@ class StandIns(TorchDispatchMode):
     def __init__(self, on_cuda: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._on_cuda = on_cuda
-        self._overflows = WeakIdKeyDictionary()  # where GradScaler notes that it found infinities
-        self._holds = WeakIdKeyDictionary()  # what `all` returned
-        self._counts: Any = (
-            WeakIdKeyDictionary()
-        )  # sums of truth values, each with how many there are
+        self._overflows = WeakIdKeyDictionary()  # tensors in which GradScaler counts infinities
+        self._holds = WeakIdKeyDictionary()  # results of `all`
+        self._counts: Any = WeakIdKeyDictionary()  # sum of booleans -> how many they are
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None

@@ -4,8 +4,8 @@ Fake tensors have a shape, a dtype and a storage size, but no data. So a step's 
 nothing, and its allocations are known: GPT-3's 175 billion parameters fit on a laptop.
 
 A step that reads a value gets a stand-in (see `stand_ins`). The memory is right for every step
-whose tensors don't depend on the value. If a shape depends on values (`nonzero`, a mask as an index),
-`trace` raises Untraceable.
+whose tensors don't depend on the value. If a shape depends on values (`nonzero`, a mask as an
+index), `trace` raises Untraceable.
 
 Real kernels leave memory behind that fake tensors don't show: an LSTM's workspace, the storage of a
 reduced loss. `peakmem.measure.workspaces` adds it, or raises Untraceable if its size is unknown.
