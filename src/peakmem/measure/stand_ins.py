@@ -1,8 +1,8 @@
 """Stand-ins for values that a traced step reads, because fake tensors have none.
 
 True for the result of `all`, and for a sum of booleans compared with their number (every number is
-finite, no token is padding); False for any other boolean (nothing is NaN); 1 for any other number (a
-loss, a norm, a step counter). A GradScaler gets 0 infinities, so it takes its step.
+finite, no token is padding); False for any other boolean (nothing is NaN); 1 for any other number
+(a loss, a norm, a step counter). A GradScaler gets 0 infinities, so it takes its step.
 """
 
 from __future__ import annotations
