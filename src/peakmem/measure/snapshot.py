@@ -164,8 +164,11 @@ def _check_frames(entry: Mapping[str, Any]) -> None:
 
 
 def _is_frame(frame: Any) -> bool:
-    texts = isinstance(frame, dict) and (frame.get("filename"), frame.get("name"))
-    return bool(texts) and all(isinstance(t, str) for t in texts) and _is_count(frame.get("line"))
+    return (
+        isinstance(frame, dict)
+        and all(isinstance(frame.get(key), str) for key in ("filename", "name"))
+        and _is_count(frame.get("line"))
+    )
 
 
 def _is_count(value: Any) -> bool:
