@@ -89,9 +89,9 @@ def weight_bytes(
 ) -> int:
     """Return the bytes of one part of all weights, each cut into `parts` equal parts.
 
-    Routed experts are cut into `expert_parts` instead, unless that is None. `quantized` is the format
-    of the matrices of attention, MLP and experts, which come with scales (a format of recipes, or a
-    scheme's blocks); all other weights are in `dtype`.
+    Routed experts are cut into `expert_parts` instead, unless that is None. `quantized` is the
+    format of the matrices of attention, MLP and experts, which come with scales (a format of
+    recipes, or a scheme's blocks); all other weights are in `dtype`.
 
     >>> table = ParameterTable("two", "Two", (Parameter("mlp", (8, 64)), Parameter("norm", (64,))))
     >>> weight_bytes(table, "bf16", "int8")
