@@ -40,14 +40,7 @@ def test_a_controller_loads_no_labs_tasks() -> None:
     assert heavy_after(CONTROLLER, FOUND) == []
 
 
-@pytest.mark.parametrize(
-    ("heavy", "seen"),
-    [
-        ("nbformat", "nbformat"),
-        ("nbgrader.api", "nbgrader"),
-        ("autograder.content.lab03", "torch"),
-        ("autograder.sandbox.guest.shell", "IPython"),
-    ],
-)
-def test_a_heavy_import_would_show(heavy: str, seen: str) -> None:
-    assert seen in heavy_after(f"{CONTROLLER}, {heavy}", FOUND)
+def test_a_heavy_import_would_show() -> None:
+    heavy = "nbformat, nbgrader.api, autograder.content.lab03, autograder.sandbox.guest.shell"
+    seen = heavy_after(f"{CONTROLLER}, {heavy}", FOUND)
+    assert {"nbformat", "nbgrader", "torch", "IPython"} <= set(seen)
