@@ -8,7 +8,7 @@ import pytest
 from autograder.base.limits import ANSWER_BYTES, OUTPUT_BYTES, Limits
 from autograder.content import find_lab
 from autograder.grading.grade import grade
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from autograder.publish.feedback import feedback_html
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
@@ -34,7 +34,7 @@ def kept(sandbox, tmp_path):
 
     def run(notebook):
         raw = json.dumps(notebook).encode()
-        submission = take_in_bytes("ada", LAB05, raw, released(LAB05))
+        submission = take_in("ada", LAB05, raw, released(LAB05))
         graded = grade(find_lab(LAB05), submission, sandbox, b"a course's secret")
         Journal(OutFolder(tmp_path)).keep(graded.result, raw, graded.answers, {}, graded.asked)
         (entry,) = tmp_path.rglob("*.entry")

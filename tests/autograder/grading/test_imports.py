@@ -11,7 +11,7 @@ from autograder.grading.imports import WITHOUT_TORCH, modules_of, needed, needs_
 from autograder.grading.registry import find_lab
 from autograder.model.submission import RunCell
 from autograder.model.task import Lab
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from autograder.notebooks.questions import COURSE
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
@@ -136,7 +136,7 @@ def test_of_the_first_labs_solutions_that_of_the_leak_needs_torch(name: str) -> 
     raw = (COURSE.root / "solutions" / name / f"{name}.ipynb").read_bytes()
     release = (COURSE.root / "labs" / name / f"{name}.ipynb").read_bytes()
     assert b"import torch" in release, "else there is nothing to leave out"
-    cells = take_in_bytes("ada", name, raw, lab._release).cells  # type: ignore[attr-defined]
+    cells = take_in("ada", name, raw, lab._release).cells  # type: ignore[attr-defined]
     assert needs_torch(modules_of(cell.source for cell in cells))
     assert needs_torch(modules_of(cell.source for cell in needed(cells)))
     leak, shared = f"{name[:5]}-find_the_leak", f"peakmem.labs.{name[:5]}"

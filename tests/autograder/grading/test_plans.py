@@ -16,7 +16,7 @@ from autograder.grading.run import collect_alone
 from autograder.model import judge
 from autograder.model.judge import draw, judge_safely
 from autograder.model.task import Answer, Case, Finding
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from autograder.notebooks.questions import source_notebook
 from autograder.notebooks.released import solution_sources
 from autograder.sandbox.host.isolation import missing_layers
@@ -66,7 +66,7 @@ def graded(sandbox):
 
 
 def submitted(notebook):
-    return take_in_bytes("ada", LAB01, json.dumps(notebook).encode(), released(LAB01))
+    return take_in("ada", LAB01, json.dumps(notebook).encode(), released(LAB01))
 
 
 def solution(notebook, task):
@@ -290,7 +290,7 @@ def test_memory_that_another_exercises_cell_holds_is_left_out_where_memory_is_me
     cell_of(work, "lab03-adam_step-solution")["source"] = "hold = bytearray(2034 * 2**20)"
     lab = find_lab(name)
     lab = replace(lab, tasks=tuple(one for one in lab.tasks if one.id == task))
-    submission = take_in_bytes("ada", name, json.dumps(work).encode(), released(name))
+    submission = take_in("ada", name, json.dumps(work).encode(), released(name))
     with Sandbox(lab.hides) as sandbox:
         graded = grade(lab, submission, sandbox, b"secret")
     assert [verdict.status for verdict in graded.result.verdicts] == ["right"]
@@ -316,7 +316,7 @@ def test_a_call_of_another_exercise_that_is_not_solved_earns_nothing(monkeypatch
         )
     lab = find_lab(name)
     lab = replace(lab, tasks=tuple(one for one in lab.tasks if one.id == task))
-    submission = take_in_bytes("ada", name, json.dumps(work).encode(), released(name))
+    submission = take_in("ada", name, json.dumps(work).encode(), released(name))
     with Sandbox(lab.hides) as sandbox:
         solutions = solution_sources(source_notebook(name))
         (verdict,) = grade(lab, submission, sandbox, b"secret", solutions).result.verdicts
