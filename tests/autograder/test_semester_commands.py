@@ -3,7 +3,6 @@
 import csv
 import json
 import shutil
-import sys
 import zipfile
 from contextlib import closing
 from dataclasses import replace
@@ -20,14 +19,11 @@ from autograder.content import lab05
 from autograder.model.submission import SubmissionKey
 from autograder.model.task import Finding
 from autograder.sandbox.host import sandbox
-from autograder.sandbox.host.isolation import missing_layers
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from tests.grading import LAB05, SEARCH, Class, cell_of, course_copy, in_words, released, solved
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
-)
+pytestmark = pytest.mark.sandbox
 
 EXPLAIN = "lab05-explain"
 RULES = f"""
