@@ -28,8 +28,6 @@ _CHROMIUM = (
     "--disable-component-update --disable-sync"
 )
 
-collect_ignore = ["bank"]  # answers of students, which the grader runs in its sandbox
-
 
 @pytest.hookimpl(tryfirst=True)  # before fixtures that would start a sandbox
 def pytest_runtest_setup(item: pytest.Item) -> None:
