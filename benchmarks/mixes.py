@@ -28,7 +28,8 @@ from autograder.notebooks.intake import take_in
 from autograder.notebooks.questions import source_notebook
 from autograder.notebooks.released import release_of, solution_sources
 from autograder.sandbox.host.sandbox import Sandbox
-from autograder.trials.answer_bank import Entry, read_bank, submission_with
+from autograder.trials.answer_bank import read_bank, submission_with
+from autograder.trials.entry import Entry
 
 __all__ = ["CARELESS", "Lost", "Mix", "lost_points", "main", "mix"]
 

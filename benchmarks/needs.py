@@ -15,7 +15,8 @@ from autograder.model.task import Answer, Budget, Case, Lab, Task
 from autograder.notebooks.intake import take_in
 from autograder.notebooks.released import release_of
 from autograder.sandbox.host.sandbox import Sandbox
-from autograder.trials.answer_bank import Entry, read_bank, submission_with
+from autograder.trials.answer_bank import read_bank, submission_with
+from autograder.trials.entry import Entry
 
 __all__ = ["Need", "least", "margins", "measure_needs"]
 

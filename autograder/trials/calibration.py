@@ -22,7 +22,8 @@ from autograder.model.task import Case, Lab, Task, Verdict
 from autograder.notebooks.intake import take_in
 from autograder.notebooks.released import release_of
 from autograder.sandbox.host.sandbox import Sandbox
-from autograder.trials.answer_bank import Entry, given_sources, read_bank, submission_with
+from autograder.trials.answer_bank import given_sources, read_bank, submission_with
+from autograder.trials.entry import Entry
 from autograder.trials.packing import pack
 
 __all__ = [

@@ -18,8 +18,9 @@ from autograder.model.judge import could_not_judge
 from autograder.model.task import Budget, Case, Lab, Task, Verdict
 from autograder.sandbox.host import budget as budgets
 from autograder.trials import calibration
-from autograder.trials.answer_bank import Entry, read_bank
+from autograder.trials.answer_bank import read_bank
 from autograder.trials.calibration import Grading, measured_labs, tallies, with_budget
+from autograder.trials.entry import Entry
 from tests.autograder.small_lab import SMALL_LAB, task
 
 MIB = 2**20
