@@ -72,9 +72,7 @@ def class_(tmp_path_factory: pytest.TempPathFactory) -> Class:
 @pytest.fixture
 def room(class_: Class, tmp_path: Path) -> Class:
     """A copy of the graded class, to do with as a test likes."""
-    own = replace(class_, folder=tmp_path / "class")
-    shutil.copytree(class_.folder, own.folder)
-    return own
+    return class_.copied(tmp_path / "class")
 
 
 def command(room: Class, *arguments: object, said: str = "") -> subprocess.CompletedProcess[str]:
