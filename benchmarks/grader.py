@@ -40,7 +40,7 @@ from autograder.base.pool import Failure, Solo, Work
 from autograder.content import find_lab, lab_names
 from autograder.model.judge import draw
 from autograder.model.task import Case, Lab, Task
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from autograder.notebooks.released import release_of
 from autograder.publish.publishing import publish
 from autograder.runs.classroom import take
@@ -174,7 +174,7 @@ def _compute(name: str, notebook: Notebook) -> tuple[float, float]:
     """The time of a student's cells and of the probes' calls, with nothing around them."""
     lab = find_lab(name)
     raw = json.dumps(notebook).encode()
-    submission = take_in_bytes("bench", name, raw, release_of(name, COURSE.releases))
+    submission = take_in("bench", name, raw, release_of(name, COURSE.releases))
     every = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     names: dict[str, Any] = {}
     all_cells = _seconds_of_cells(every, {})

@@ -24,11 +24,12 @@ from autograder.base.limits import Limits
 from autograder.content import find_lab, lab_names
 from autograder.grading.grade import grade
 from autograder.model.task import Lab, Verdict
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from autograder.notebooks.questions import source_notebook
 from autograder.notebooks.released import release_of, solution_sources
 from autograder.sandbox.host.sandbox import Sandbox
-from autograder.trials.answer_bank import Entry, read_bank, submission_with
+from autograder.trials.answer_bank import read_bank, submission_with
+from autograder.trials.entry import Entry
 
 __all__ = ["CARELESS", "Lost", "Mix", "lost_points", "main", "mix"]
 
@@ -163,7 +164,7 @@ def lost_points(lab: Lab, mixes: Sequence[Mix], course: Course = COURSE) -> Iter
     with Sandbox(lab.hides, limits=_LIMITS, measured=measured) as sandbox:
         for number, one in enumerate(mixes):
             raw = json.dumps(one.notebook).encode()
-            submission = take_in_bytes(f"s{number:04}", lab.name, raw, release)
+            submission = take_in(f"s{number:04}", lab.name, raw, release)
             result = grade(lab, submission, sandbox, bytes(32), solutions).result
             yield [
                 Lost(verdict, one.made)

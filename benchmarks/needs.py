@@ -12,10 +12,11 @@ from autograder.content import find_lab
 from autograder.model.judge import draw, judge_answer
 from autograder.model.submission import RunCell
 from autograder.model.task import Answer, Budget, Case, Lab, Task
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from autograder.notebooks.released import release_of
 from autograder.sandbox.host.sandbox import Sandbox
-from autograder.trials.answer_bank import Entry, read_bank, submission_with
+from autograder.trials.answer_bank import read_bank, submission_with
+from autograder.trials.entry import Entry
 
 __all__ = ["Need", "least", "margins", "measure_needs"]
 
@@ -71,7 +72,7 @@ def _needs(
 ) -> Iterator[Need]:
     """What an answer needs in each case; all answers to a task get the same draw."""
     raw = json.dumps(submission_with(release, {task.id: entry.source})).encode()
-    cells = take_in_bytes("", lab.name, raw, release).cells
+    cells = take_in("", lab.name, raw, release).cells
     for case in draw(task, bytes(32), "", b""):
         yield _need(task, case, entry, cells, sandbox)
 

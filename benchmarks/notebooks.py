@@ -9,7 +9,8 @@ from typing import Any
 
 from autograder.base.course import COURSE
 from autograder.model.task import Lab
-from autograder.trials.answer_bank import Entry, given_sources, read_bank, submission_with
+from autograder.trials.answer_bank import given_sources, read_bank, submission_with
+from autograder.trials.entry import Entry
 from autograder.trials.packing import together
 
 __all__ = ["Notebook", "solved_notebooks", "write_notebook"]

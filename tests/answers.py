@@ -8,7 +8,8 @@ from pathlib import Path
 
 from autograder.content import find_lab, lab_of
 from autograder.model.task import Task
-from autograder.trials.answer_bank import Entry, read_bank
+from autograder.trials.answer_bank import read_bank
+from autograder.trials.entry import Entry
 from tests.grading import REPOSITORY
 
 __all__ = [

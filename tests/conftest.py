@@ -11,6 +11,8 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser, Playwright, sync_playwright
 
+from tests.sandbox import require_sandbox
+
 # Tests run on several processes at once; a torch that takes all cores in each makes all slow.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -25,6 +27,12 @@ _CHROMIUM = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 )
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures that would start a sandbox
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("sandbox"):
+        require_sandbox()
 
 
 @pytest.fixture(scope="session")

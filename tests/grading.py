@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import copytree
 from typing import Any
+
+from tests.files import csv_records
 
 __all__ = [
     "LAB01",
@@ -108,6 +109,11 @@ class Class:
     def out(self) -> Path:
         return self.folder / "out"
 
+    def copied(self, folder: Path) -> Class:
+        """This class with a copy of its files, to do with as a test likes."""
+        copytree(self.folder, folder)
+        return replace(self, folder=folder)
+
     def hand_in(self, student: str, notebook: Notebook | bytes) -> Path:
         """Write one submission, and return its path."""
         path = self.submitted / student / self.lab / f"{self.lab}.ipynb"
@@ -139,8 +145,7 @@ class Class:
         return row
 
     def rows(self) -> list[dict[str, str]]:
-        with (self.out / "grades.csv").open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
+        return csv_records(self.out / "grades.csv")
 
     def page(self, student: str) -> str:
         """The student's feedback."""

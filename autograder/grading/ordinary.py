@@ -22,7 +22,7 @@ from autograder.model.scoring import Rules, score
 from autograder.model.status import UNANSWERED
 from autograder.model.submission import Contents, Quarantine, Submission
 from autograder.model.task import Answer, Case, Finding, Task, Verdict
-from autograder.notebooks.assignment import Assignment, Question, Sheet
+from autograder.notebooks.assignment import Assignment, GradedCell, Sheet
 from autograder.notebooks.binder import bind, full_name
 from autograder.notebooks.graded import marks_of
 from autograder.notebooks.parse import parse_notebook
@@ -111,7 +111,7 @@ def grade_ordinary(
     return Graded(result, answers, asked)
 
 
-def _task(name: str, question: Question, rules: Rules) -> Task:
+def _task(name: str, question: GradedCell, rules: Rules) -> Task:
     case = Case((_POINTS,), {"test": question.source})
     return Task(
         id=name,
@@ -123,7 +123,7 @@ def _task(name: str, question: Question, rules: Rules) -> Task:
     )
 
 
-def _judge(question: Question, rules: Rules, _: Case, answer: Answer) -> dict[str, Finding]:
+def _judge(question: GradedCell, rules: Rules, _: Case, answer: Answer) -> dict[str, Finding]:
     state, outputs = answer.value["state"], answer.value["outputs"]
     if state == "missing":
         return {_POINTS: Finding(False, answer.value["why"])}
@@ -159,7 +159,7 @@ def _take_in(student: str, assignment: Assignment, sheet: Sheet, handed: Content
 
 
 def _answer(
-    sheet: Sheet, question: Question, submission: Submission | None, run: Run | None
+    sheet: Sheet, question: GradedCell, submission: Submission | None, run: Run | None
 ) -> Answer:
     """The outputs of the test's cell, or why there are none."""
     if submission is None or run is None:
@@ -176,7 +176,7 @@ def _answer(
     return Answer({"state": state, "outputs": [_kept(o) for o in run.outputs[index]]})
 
 
-def _unanswered(sheet: Sheet, question: Question, submission: Submission | None) -> str:
+def _unanswered(sheet: Sheet, question: GradedCell, submission: Submission | None) -> str:
     """Why a manual answer earns nothing unread; empty if an instructor has to read it."""
     if submission is None:
         return f"{sheet.name}.ipynb wasn't submitted."

@@ -24,7 +24,7 @@ from autograder.model.scoring import SANE, Rules
 from autograder.model.submission import Contents, RunCell, Submission
 from autograder.model.task import Lab, Task
 from autograder.notebooks.assignment import Assignment, read_assignment
-from autograder.notebooks.intake import read_handed, take_in_bytes
+from autograder.notebooks.intake import read_handed, take_in
 from autograder.notebooks.questions import source_notebook
 from autograder.notebooks.released import read_release, release_of, solution_sources, task_of
 from autograder.notebooks.supplementary_files import read_beside
@@ -119,7 +119,7 @@ class TaskLab:
 
     def grade(self, student: str, handed: Contents, start: Start, secret: bytes) -> Graded:
         raw = handed.notebooks[self.name]
-        submission = take_in_bytes(student, self.name, raw, self._release)
+        submission = take_in(student, self.name, raw, self._release)
         sandbox = start(self._needs_torch(submission))  # it starts while the tasks are loaded
         graded = grade(self.lab, submission, sandbox, secret, self._solutions)
         blank = unanswered(submission.notebook, self._release)

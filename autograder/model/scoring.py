@@ -18,6 +18,7 @@ __all__ = ["SANE", "STOCK", "Rules", "Score", "score"]
 _WRAPPED = re.compile(r"(?:(?:np|numpy)\.\w+|tensor)\(([^,()]+)(?:, dtype=[\w.]+)?\)")
 _UNITTEST_FAILED = re.compile(r"^FAILED \((?:[a-z ]+=\d+(?:, )?)+\)$", re.M)
 _DECIDE = ("error", "stream", "execute_result")
+_MOST_SHOWN = 500  # characters of a message
 _ROUNDING = 1e-9  # relative; a sum of parts may slightly exceed the maximum
 
 
@@ -111,6 +112,6 @@ def _failure(output: Mapping[str, Any]) -> str:
     return f"The test failed with {name}: {value}" if value else f"The test failed with {name}."
 
 
-def _short(text: str, most: int = 500) -> str:
+def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 3]}..."
+    return line if len(line) <= _MOST_SHOWN else f"{line[: _MOST_SHOWN - 3]}..."

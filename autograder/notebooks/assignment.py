@@ -23,13 +23,13 @@ from autograder.notebooks.released import Release, read_release
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["Assignment", "Question", "Sheet", "read_assignment"]
+__all__ = ["Assignment", "GradedCell", "Sheet", "read_assignment"]
 
 _AUTOTEST = "AUTOTEST"
 
 
 @dataclass(frozen=True)
-class Question:
+class GradedCell:
     """A cell that earns points."""
 
     #: The cell's grade_id.
@@ -54,7 +54,7 @@ class Sheet:
     #: The notebook as released.
     release: Release
     #: Its questions, in order.
-    questions: tuple[Question, ...]
+    questions: tuple[GradedCell, ...]
 
     @property
     def hidden(self) -> frozenset[str]:
@@ -184,14 +184,16 @@ def _marked(notebook: NotebookNode) -> Iterator[tuple[str, str, Mapping[str, Any
             yield marks["grade_id"], cell.source, marks
 
 
-def _question(name: str, text: str, marks: Mapping[str, Any], shown: Mapping[str, str]) -> Question:
+def _question(
+    name: str, text: str, marks: Mapping[str, Any], shown: Mapping[str, str]
+) -> GradedCell:
     points = float(marks["points"])
     if marks.get("task"):
-        return Question(name, points, True, None)
+        return GradedCell(name, points, True, None)
     if marks.get("solution"):
-        return Question(name, points, True, text)
+        return GradedCell(name, points, True, text)
     hidden = _lines(text) - _lines(shown.get(name, ""))
-    return Question(name, points, False, text, frozenset(hidden))
+    return GradedCell(name, points, False, text, frozenset(hidden))
 
 
 def _lines(text: str) -> set[str]:

@@ -32,7 +32,6 @@ __all__ = [
     "read_handed",
     "read_submission",
     "take_in",
-    "take_in_bytes",
 ]
 
 # Letters and digits, and the other characters of student numbers, e-mail addresses and Moodle ids.
@@ -62,7 +61,7 @@ def find_submissions(
     `labs` are the names of all labs of the course.
 
     The list has every entry of `submitted`, except files that programs hide there and students who
-    submitted only other labs. It includes entries that aren't plain notebooks, so that `take_in`
+    submitted only other labs. It includes entries that aren't plain notebooks, so that reading
     quarantines them with a reason and no work is silently skipped. A folder whose name can't be a
     student's id is listed under a made-up one.
 
@@ -81,19 +80,12 @@ def find_submissions(
     return found
 
 
-def take_in(student: str, lab: str, path: Path, release_notebook: Mapping[str, Any]) -> Submission:
-    """Return the submission at `path`, which `find_submissions` listed.
+def take_in(student: str, lab: str, raw: bytes, release_notebook: Mapping[str, Any]) -> Submission:
+    """Return the submission whose notebook file has the bytes `raw`.
 
     `release_notebook` is the lab's released notebook as nbformat 4 JSON, and decides which cells
-    are given. Raises Quarantine, with the reason, if `path` holds no notebook of this lab.
+    are given. Raises Quarantine, with the reason, if the bytes aren't a notebook of this lab.
     """
-    return take_in_bytes(student, lab, read_submission(path), release_notebook)
-
-
-def take_in_bytes(
-    student: str, lab: str, raw: bytes, release_notebook: Mapping[str, Any]
-) -> Submission:
-    """Return the submission whose notebook file has the bytes `raw`; see `take_in`."""
     cells, notes, metadata = parse_notebook(raw)
     notes += release_note(metadata, release_notebook)
     notebook, to_run, repairs = restore(read_release(release_notebook), cells)

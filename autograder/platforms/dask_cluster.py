@@ -26,7 +26,7 @@ from distributed.comm.addressing import get_address_host_port
 from autograder.base.pool import Failure, Work
 from autograder.grading.course_lab import CourseLab
 from autograder.platforms.cluster_workers import Known, Workers
-from autograder.platforms.dask_worker import Plan, do, release
+from autograder.platforms.dask_worker import SharedWork, do, release
 from autograder.platforms.demands import Demands, demanded
 from autograder.runs.classroom import Elsewhere
 from autograder.runs.room import Classroom, Handed
@@ -136,7 +136,7 @@ class _Run(Generic[Item, Outcome]):
     ) -> None:
         self._client = client
         self._workers = workers
-        self._plan = Plan(secrets.token_hex(8), work)
+        self._shared = SharedWork(secrets.token_hex(8), work)
         self._patience = patience_seconds
         self._flights: dict[Future[Any], _Flight[Item]] = {}
 
@@ -169,14 +169,14 @@ class _Run(Generic[Item, Outcome]):
             # A stuck worker doesn't answer; it ends the processes at the next run.
             run = self._client._run
             self._client.sync(  # type: ignore[no-untyped-call]
-                run, release, self._plan.id, on_error="ignore", callback_timeout=_TICK
+                run, release, self._shared.id, on_error="ignore", callback_timeout=_TICK
             )
 
     def _launch(self, item: Item, workers: Known, *, failed_before: bool = False) -> None:
         """Submit one item for the first of these workers that is free."""
         future = self._client.submit(
             do,
-            self._plan,
+            self._shared,
             item,
             pure=False,
             workers=sorted(workers),

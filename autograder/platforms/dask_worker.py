@@ -18,11 +18,11 @@ from typing import Any
 
 from autograder.base.pool import Failure, Solo, Work
 
-__all__ = ["Plan", "do", "release"]
+__all__ = ["SharedWork", "do", "release"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class SharedWork:
     """The data that all tasks of one run share."""
 
     #: Identifies the run.
@@ -31,38 +31,38 @@ class Plan:
     work: Work[Any, Any]
 
 
-_solos: dict[tuple[str, int], Solo[Any, Any]] = {}  # by plan and thread
+_solos: dict[tuple[str, int], Solo[Any, Any]] = {}  # by run and thread
 _lock = threading.Lock()
 
 
-def do(plan: Plan, item: Any) -> Any:
+def do(shared: SharedWork, item: Any) -> Any:
     """Handle one item in this thread's process, which is kept for the run's next item."""
     try:
-        return _solo(plan).do(item)
+        return _solo(shared).do(item)
     except Exception as error:  # Dask keeps the worker's name only with a result
         return Failure(f"{type(error).__name__}: {error}")
 
 
-def release(plan: str) -> None:
+def release(run: str) -> None:
     """End the processes kept for a run."""
     with _lock:
-        ended = [_solos.pop(key) for key in list(_solos) if key[0] == plan]
+        ended = [_solos.pop(key) for key in list(_solos) if key[0] == run]
     for solo in ended:
         solo.close()
 
 
-def _solo(plan: Plan) -> Solo[Any, Any]:
+def _solo(shared: SharedWork) -> Solo[Any, Any]:
     thread = threading.get_ident()
     with _lock:
         # A killed controller couldn't end its run, so the next run does.
-        for other in [key for key in _solos if key[1] == thread and key[0] != plan.id]:
+        for other in [key for key in _solos if key[1] == thread and key[0] != shared.id]:
             _solos.pop(other).close()
-        if (plan.id, thread) not in _solos:
+        if (shared.id, thread) not in _solos:
             # Dask's nanny marks its workers as daemons, which multiprocessing refuses children.
             # Ours end by themselves when their worker dies.
             multiprocessing.process.current_process()._config.pop("daemon", None)  # type: ignore[attr-defined]
-            _solos[plan.id, thread] = Solo(plan.work, _slot(thread))
-        return _solos[plan.id, thread]
+            _solos[shared.id, thread] = Solo(shared.work, _slot(thread))
+        return _solos[shared.id, thread]
 
 
 @cache

@@ -22,6 +22,7 @@ from autograder.store.out_folder import OutFolder
 from autograder.store.out_format import format_of
 from autograder.store.roll import absent, taken
 from autograder.store.scores import scores_in
+from autograder.store.whole_files import is_page
 
 __all__ = ["audit", "questions_then"]
 
@@ -167,5 +168,5 @@ def _as_written(key: SubmissionKey) -> SubmissionKey:
 def _page_gaps(path: Path) -> Iterator[str]:
     if not path.is_file():
         yield "it has no feedback page"
-    elif not path.read_bytes().endswith(b"</html>\n"):
+    elif not is_page(path):
         yield f"its feedback page {path} is incomplete"

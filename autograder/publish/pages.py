@@ -23,6 +23,7 @@ from autograder.publish.formgrader import write_for_formgrader
 from autograder.rules.counting import counting_of
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
+from autograder.store.whole_files import is_page
 
 __all__ = ["Shown", "are_there", "drop_pages", "write_missing", "write_pages"]
 
@@ -84,7 +85,7 @@ def are_there(result: Result, out: OutFolder, course: Course, given: ManualGrade
     page, names = out.feedback_page(result.key), source_names(result.lab, course)
     notebooks = (out.graded_notebook(result.key, name) for name in names)
     whole = (
-        is_between(page, b"<!DOCTYPE html>", b"</html>\n"),
+        is_page(page),
         *(is_between(notebook, b'{"cells": ', b"}\n") for notebook in notebooks),
     )
     return all(whole) and shows(page, result, given)

@@ -20,7 +20,6 @@ from autograder.model.submission import SubmissionKey
 from autograder.notebooks.questions import questions_of
 from autograder.publish.audit import questions_then
 from autograder.publish.publishing import publish
-from autograder.review.whole_files import WHOLE, is_text
 from autograder.rules.semester import Semester, read_semester
 from autograder.runs.attempts import settle_again
 from autograder.runs.room import Classroom
@@ -33,6 +32,7 @@ from autograder.store.out_format import format_of, require_known_format
 from autograder.store.published import have_wait, published
 from autograder.store.roll import counted, taken
 from autograder.store.small_files import SHOWN, SMALL_FILES, TAKEN, WAIVED, SmallFile
+from autograder.store.whole_files import WHOLE, is_text
 
 __all__ = ["Repair", "repair"]
 

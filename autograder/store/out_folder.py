@@ -4,15 +4,61 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 from autograder.base.files import inside
 from autograder.model.submission import SubmissionKey
 
-__all__ = ["FILES", "FOLDERS", "OutFolder"]
+__all__ = [
+    "ENTRIES",
+    "EXPORTS",
+    "FILES",
+    "FOLDERS",
+    "GRADED_NOTEBOOKS",
+    "PAGES",
+    "SOURCE_NOTEBOOKS",
+    "OutFolder",
+    "SmallName",
+]
 
+#: The names of the small JSON files.
+SmallName = Literal["taken", "waived", "counted", "shown"]
+
+# Single files
+_FORMAT, _PUBLISHED = "format.json", "published.json"
+_CONFIG, _GRADEBOOK, _LOCK = "nbgrader_config.py", "gradebook.db", ".gradebook.lock"
+_GRADES, _REVIEW = "grades.csv", "manual_review.csv"
+_CHANGES, _PROPOSED = "changes.csv", "changes_proposed.csv"
+
+# Folders
 _ATTEMPTS, _REGRADE = "attempts", "regrade"
-_SUBMITTED = "submitted"  # holds the attempts from the submissions' folder itself
+_SUBMITTED = "submitted"  # among the attempts: those from the submissions' folder itself
 
+#: Patterns of the files that are there for each submission, lab or export.
+ENTRIES = "journal/*/*.entry"
+PAGES = "feedback/*/*.html"
+SOURCE_NOTEBOOKS = "source/*/*.ipynb"
+GRADED_NOTEBOOKS = "autograded/*/*/*.ipynb"
+EXPORTS = "export/*"
+
+#: Patterns of the files that the grader writes into a results folder.
+FILES = (
+    _FORMAT,
+    *(f"{name}.json" for name in get_args(SmallName)),
+    _PUBLISHED,
+    _CONFIG,
+    _GRADEBOOK,
+    _LOCK,
+    _GRADES,
+    _REVIEW,
+    _CHANGES,
+    _PROPOSED,
+    ENTRIES,
+    PAGES,
+    SOURCE_NOTEBOOKS,
+    GRADED_NOTEBOOKS,
+    EXPORTS,
+)
 #: Patterns of the folders in a results folder, from the top down.
 FOLDERS = (
     "journal",
@@ -31,27 +77,6 @@ FOLDERS = (
     _ATTEMPTS,
     f"{_ATTEMPTS}/*",
     _REGRADE,
-)
-#: Patterns of the files that the grader writes into a results folder.
-FILES = (
-    "format.json",
-    "taken.json",
-    "waived.json",
-    "counted.json",
-    "shown.json",
-    "published.json",
-    "nbgrader_config.py",
-    "gradebook.db",
-    ".gradebook.lock",
-    "grades.csv",
-    "manual_review.csv",
-    "changes.csv",
-    "changes_proposed.csv",
-    "journal/*/*.entry",
-    "feedback/*/*.html",
-    "source/*/*.ipynb",
-    "autograded/*/*/*.ipynb",
-    "export/*",
 )
 
 
@@ -97,7 +122,7 @@ class OutFolder:
 
     def entries(self) -> dict[SubmissionKey, Path]:
         """Return all entries of the journal, damaged ones included."""
-        found = self.matching("journal/*/*.entry")
+        found = self.matching(ENTRIES)
         return {SubmissionKey(path.stem, path.parent.name): path for path in found}
 
     @property
@@ -111,7 +136,7 @@ class OutFolder:
 
     def feedback_pages(self) -> dict[SubmissionKey, Path]:
         """Return all feedback pages, damaged ones included."""
-        found = self.matching("feedback/*/*.html")
+        found = self.matching(PAGES)
         return {SubmissionKey(path.parent.name, path.stem): path for path in found}
 
     # The course folder that Formgrader opens
@@ -119,7 +144,7 @@ class OutFolder:
     @property
     def gradebook(self) -> Path:
         """Nbgrader's database."""
-        return self.path / "gradebook.db"
+        return self.path / _GRADEBOOK
 
     def gradebook_parts(self) -> list[Path]:
         """Return the database, and the files that a killed SQLite leaves beside it."""
@@ -128,12 +153,12 @@ class OutFolder:
     @property
     def gradebook_lock(self) -> Path:
         """The file that a writer of the gradebook locks."""
-        return self.path / ".gradebook.lock"
+        return self.path / _LOCK
 
     @property
     def nbgrader_config(self) -> Path:
         """The settings that Formgrader starts with here."""
-        return self.path / "nbgrader_config.py"
+        return self.path / _CONFIG
 
     def source(self, lab: str) -> Path:
         """Return the folder with a lab's source notebooks as of when it was graded."""
@@ -160,12 +185,12 @@ class OutFolder:
     @property
     def grades(self) -> Path:
         """The table of all grades."""
-        return self.path / "grades.csv"
+        return self.path / _GRADES
 
     @property
     def manual_review(self) -> Path:
         """The manual-review queue."""
-        return self.path / "manual_review.csv"
+        return self.path / _REVIEW
 
     @property
     def old_review_queue(self) -> Path:
@@ -175,12 +200,12 @@ class OutFolder:
     @property
     def changes(self) -> Path:
         """The log of changed scores."""
-        return self.path / "changes.csv"
+        return self.path / _CHANGES
 
     @property
     def proposed_changes(self) -> Path:
         """The scores that would change, for the instructor to approve."""
-        return self.path / "changes_proposed.csv"
+        return self.path / _PROPOSED
 
     @property
     def exports(self) -> Path:
@@ -206,16 +231,16 @@ class OutFolder:
     @property
     def format(self) -> Path:
         """The version of this folder's format."""
-        return self.path / "format.json"
+        return self.path / _FORMAT
 
     @property
     def published(self) -> Path:
         """What the last publication was based on."""
-        return self.path / "published.json"
+        return self.path / _PUBLISHED
 
-    def small_file(self, name: str) -> Path:
+    def small_file(self, name: SmallName) -> Path:
         """Return the path of one of the small JSON files."""
-        return inside(self.path, name)
+        return self.path / f"{name}.json"
 
     def beacon(self, token: str) -> Path:
         """Return the empty file by which other machines verify that they see this folder."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from autograder.base.damage import is_there, read_json
@@ -62,7 +61,7 @@ class Published:
 
     def copy(self, small: SmallFile) -> Any:
         """Return the copy of one of the small files."""
-        return getattr(self, Path(small.name).stem)
+        return getattr(self, small.name)
 
 
 def published(out: OutFolder) -> Published:

@@ -11,7 +11,7 @@ from typing import Any
 
 from autograder.base.damage import is_there, read_json
 from autograder.base.files import write_whole
-from autograder.store.out_folder import OutFolder
+from autograder.store.out_folder import OutFolder, SmallName
 
 __all__ = ["COUNTED", "SHOWN", "SMALL_FILES", "TAKEN", "WAIVED", "SmallFile"]
 
@@ -20,8 +20,8 @@ __all__ = ["COUNTED", "SHOWN", "SMALL_FILES", "TAKEN", "WAIVED", "SmallFile"]
 class SmallFile:
     """One JSON file of a results folder."""
 
-    #: Its name in the folder.
-    name: str
+    #: Its name in the folder, without .json.
+    name: SmallName
     #: What it holds, for the error message if it is damaged.
     expected: str
     #: Tells whether the data have its form.
@@ -79,10 +79,8 @@ def _is_name(data: object) -> bool:
     return isinstance(data, str) and data not in {"", ".", ".."} and not set(data) & set("/\\\0")
 
 
-TAKEN = SmallFile("taken.json", "a list of [student, lab], who submitted", _is_taken, [])
-WAIVED = SmallFile("waived.json", "the reasons of waivers, by task", _is_waived, {})
-COUNTED = SmallFile("counted.json", "the attempt that counts, by lab and student", _is_counted, {})
-SHOWN = SmallFile(
-    "shown.json", "a digest of each submission that Formgrader has shown", _is_shown, {}
-)
+TAKEN = SmallFile("taken", "a list of [student, lab], who submitted", _is_taken, [])
+WAIVED = SmallFile("waived", "the reasons of waivers, by task", _is_waived, {})
+COUNTED = SmallFile("counted", "the attempt that counts, by lab and student", _is_counted, {})
+SHOWN = SmallFile("shown", "a digest of each submission that Formgrader has shown", _is_shown, {})
 SMALL_FILES = (TAKEN, WAIVED, COUNTED, SHOWN)

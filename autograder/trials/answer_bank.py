@@ -18,14 +18,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from autograder.model.result import Result
 from autograder.model.status import NEEDS, shown
 from autograder.model.task import Lab, Task, Verdict
+from autograder.trials.entry import Entry
 from autograder.trials.packing import pack
 
-__all__ = ["BankReport", "Entry", "check_bank", "given_sources", "read_bank", "submission_with"]
+__all__ = ["BankReport", "check_bank", "given_sources", "read_bank", "submission_with"]
 
 _FILE = re.compile(r"(right|wrong)_(\w+)\.py")
 _CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
@@ -35,31 +36,6 @@ _EARNS = re.compile(r"\[earns (\d+(?:\.\d+)?)\]")
 
 Notebook = dict[str, Any]
 Grade = Callable[[Sequence[Notebook]], Sequence[Result]]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One answer of the answer bank."""
-
-    #: The id of its task.
-    task: str
-    #: Whether it is correct.
-    kind: Literal["right", "wrong"]
-    #: Its name, unique among the task's answers of its kind.
-    name: str
-    #: The id of the mistake that it is named after; None if it is named after none.
-    mistake: str | None
-    #: The solution cell.
-    source: str
-    #: The task's points for a right answer, the most it may get for a wrong one.
-    earns: float
-    #: Its docstring, on what is particular about it.
-    about: str
-
-    @property
-    def label(self) -> str:
-        """A unique name among all answers: `lab03-adam_step/right_loops`."""
-        return f"{self.task}/{self.kind}_{self.name}"
 
 
 @dataclass(frozen=True)

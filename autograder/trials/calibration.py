@@ -19,10 +19,11 @@ from autograder.content import find_lab, lab_names
 from autograder.grading.grade import grade
 from autograder.model.status import shown
 from autograder.model.task import Case, Lab, Task, Verdict
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from autograder.notebooks.released import release_of
 from autograder.sandbox.host.sandbox import Sandbox
-from autograder.trials.answer_bank import Entry, given_sources, read_bank, submission_with
+from autograder.trials.answer_bank import given_sources, read_bank, submission_with
+from autograder.trials.entry import Entry
 from autograder.trials.packing import pack
 
 __all__ = [
@@ -134,7 +135,7 @@ def grade_answers(
         by_task = {entry.task: entry for entry in together}
         answers = {task: entry.source for task, entry in by_task.items()}
         raw = json.dumps(submission_with(release, answers)).encode()
-        submission = take_in_bytes(student, lab.name, raw, release)
+        submission = take_in(student, lab.name, raw, release)
         tasks = tuple(task for task in lab.tasks if task.id in by_task)
         graded = grade(replace(lab, tasks=tasks), submission, sandbox, _SECRET)
         for verdict in graded.result.verdicts:

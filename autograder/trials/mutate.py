@@ -31,7 +31,7 @@ from autograder.model.definitions import reachable
 from autograder.model.status import NEEDS
 from autograder.model.submission import RunCell, Submission
 from autograder.model.task import Verdict
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from autograder.notebooks.questions import source_notebook
 from autograder.notebooks.released import release_of
 from autograder.sandbox.host.sandbox import Sandbox
@@ -128,7 +128,7 @@ def solve(
         if (name := cell["metadata"].get("nbgrader", {}).get("grade_id")) in tasks
     }
     raw = json.dumps(submission_with(release, sources)).encode()
-    whole = take_in_bytes("mutant", lab, raw, release)
+    whole = take_in("mutant", lab, raw, release)
     submissions = {task: _cut(whole, find_task(task).defines) for task in sources}
     return Solved(lab=lab, submissions=submissions, limits=limits, isolated=isolated, seed=seed)
 

@@ -8,28 +8,10 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, TypeVar
 
-__all__ = ["Answer", "bound_names", "pack", "together"]
+from autograder.trials.entry import Entry
 
-
-class Answer(Protocol):
-    """The interface to an answer, as packing needs it; `answer_bank.Entry` has it."""
-
-    @property
-    def task(self) -> str:
-        """The id of its task."""
-
-    @property
-    def kind(self) -> str:
-        """`right` or `wrong`."""
-
-    @property
-    def source(self) -> str:
-        """The solution cell."""
-
-
-Some = TypeVar("Some", bound=Answer)
+__all__ = ["bound_names", "pack", "together"]
 
 
 @dataclass(frozen=True)
@@ -42,13 +24,13 @@ class _Names:
     read: frozenset[str]
 
 
-def pack(entries: Iterable[Some], given: Sequence[str] = ()) -> list[list[Some]]:
+def pack(entries: Iterable[Entry], given: Sequence[str] = ()) -> list[list[Entry]]:
     """Distribute the entries over notebooks by first fit, each task at most once in a notebook.
 
     `given` are the sources of the lab's own cells, whose names every answer may read. Right and
     wrong answers are kept apart, because a wrong one may end the process that they share.
     """
-    packs: list[list[Some]] = []
+    packs: list[list[Entry]] = []
     for entry in entries:
         for others in packs:
             if others[0].kind == entry.kind and together([*others, entry], given):
@@ -64,7 +46,7 @@ def bound_names(source: str) -> frozenset[str]:
     return frozenset(_names(source).bound)
 
 
-def together(entries: Sequence[Answer], given: Sequence[str] = ()) -> bool:
+def together(entries: Sequence[Entry], given: Sequence[str] = ()) -> bool:
     """Tell whether the last entry may share a notebook with all those before it."""
     *others, last = entries
     everybodys = {name: what for cell in given for name, what in _names(cell).bound.items()}

@@ -20,7 +20,8 @@ from autograder.base.csv_table import csv_bytes
 from autograder.model.status import shown
 from autograder.model.task import Lab, Task
 from autograder.notebooks.released import release_of
-from autograder.trials.answer_bank import Entry, given_sources, read_bank, submission_with
+from autograder.trials.answer_bank import given_sources, read_bank, submission_with
+from autograder.trials.entry import Entry
 from autograder.trials.packing import bound_names, together
 
 __all__ = ["COLUMNS", "KINDS", "sample", "sample_class"]

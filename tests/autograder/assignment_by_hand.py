@@ -11,6 +11,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from tests.grading import cell_of
+
 __all__ = [
     "DATA",
     "NAME",
@@ -18,7 +20,6 @@ __all__ = [
     "PROBLEM2",
     "SOLVED",
     "answer",
-    "cell_of",
     "code",
     "hand_in",
     "markdown",
@@ -190,11 +191,6 @@ def _without(source: str, region: str, instead: str | None) -> str:
         elif not inside:
             lines.append(line)
     return "\n".join(lines)
-
-
-def cell_of(made: Json, name: str) -> Json:
-    """The cell of this id."""
-    return next(cell for cell in made["cells"] if cell["id"] == name)
 
 
 def answer(made: Json, **bodies: str) -> Json:

@@ -24,7 +24,6 @@ from autograder.model.result import Result
 from autograder.model.submission import SubmissionKey
 from autograder.runs.grader import Grader
 from autograder.runs.room import Classroom
-from autograder.sandbox.host.isolation import missing_layers
 from autograder.store.fingerprint import terms_of
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
@@ -41,10 +40,6 @@ from tests.grading import (
     course_copy,
     released,
     solved,
-)
-
-sandboxed = pytest.mark.skipif(
-    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
 )
 
 TASK, EXPLAIN = "lab01-integer_value", "lab01-explain"
@@ -77,9 +72,7 @@ def class_(tmp_path_factory: pytest.TempPathFactory) -> Class:
 @pytest.fixture
 def room(class_: Class, tmp_path: Path) -> Class:
     """A copy of the graded class, to do with as a test likes."""
-    own = replace(class_, folder=tmp_path / "class")
-    shutil.copytree(class_.folder, own.folder)
-    return own
+    return class_.copied(tmp_path / "class")
 
 
 def command(room: Class, *arguments: object, said: str = "") -> subprocess.CompletedProcess[str]:
@@ -114,7 +107,7 @@ def on_class(room: Class, name: str, *more: str, said: str = "") -> dict[str, An
 # As JSON
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_grading_says_to_a_program_what_it_says_to_a_person(room: Class) -> None:
     data = on_class(room, "grade")
     (lab,) = data["labs"]
@@ -128,7 +121,7 @@ def test_grading_says_to_a_program_what_it_says_to_a_person(room: Class) -> None
     assert room.row("kim", TASK)["release"] == "0.1.0+bbbbbbbb"
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_an_answer_in_words_that_nobody_wrote_is_0_by_itself(room: Class) -> None:
     row = room.row("kim", EXPLAIN)
     assert (row["score"], row["max_score"], row["status"]) == ("0", "2", "not answered")
@@ -145,7 +138,7 @@ def test_an_answer_in_words_that_nobody_wrote_is_0_by_itself(room: Class) -> Non
     assert EXPLAIN not in analysed.read_text()
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_what_reviews_a_class_says_it_as_json(room: Class) -> None:
     audit = read(command(room, "audit", room.out, "--json"))
     assert (audit["submissions"], audit["problems"]) == ({LAB01: 4}, [])
@@ -173,7 +166,7 @@ def test_the_doctor_answers_a_program(tmp_path: Path) -> None:
         assert isinstance(data["budgets_hold"], bool)
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_a_bank_says_which_answers_are_graded_otherwise(tmp_path: Path) -> None:
     folder = tmp_path / "bank" / LAB01 / "integer_value"
     folder.mkdir(parents=True)
@@ -188,7 +181,7 @@ def test_a_bank_says_which_answers_are_graded_otherwise(tmp_path: Path) -> None:
     assert "right_none is right, but earned 0 of 2" in problem
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_the_demo_finds_a_score_that_is_not_true(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,7 +207,7 @@ def test_the_demo_finds_a_score_that_is_not_true(
 
 
 @pytest.mark.slow
-@sandboxed
+@pytest.mark.sandbox
 def test_the_demo_of_all_labs_has_true_scores(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -334,7 +327,7 @@ def entries(room: Class) -> dict[str, bytes]:
     return {p.stem: p.read_bytes() for p in room.out.glob(f"journal/{LAB01}/*.entry")}
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_after_a_lab_changed_grade_keeps_what_is_graded_and_regrade_asks(room: Class) -> None:
     changed, before, grades = with_a_new_given_cell(room), entries(room), room.rows()
     shutil.rmtree(room.submitted / "kim")
@@ -358,7 +351,7 @@ def test_after_a_lab_changed_grade_keeps_what_is_graded_and_regrade_asks(room: C
     assert on_class(changed, "grade")["remarks"] == []
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_a_run_that_was_cut_off_before_the_change_goes_on_after_it(room: Class) -> None:
     changed, before = with_a_new_given_cell(room), entries(room)
     (room.out / "journal" / LAB01 / "lin.entry").unlink()
@@ -488,7 +481,7 @@ def test_an_out_that_cannot_be_a_folder_is_named_with_the_remedy(tmp_path: Path)
     assert "can't be written (File exists); give another OUT" in data["problems"][0]
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_grades_of_other_questions_are_noticed_before_grading(room: Class) -> None:
     path = room.out / "source" / LAB01 / f"{LAB01}.ipynb"
     notebook = json.loads(path.read_bytes())
@@ -503,7 +496,7 @@ def test_grades_of_other_questions_are_noticed_before_grading(room: Class) -> No
     )
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_other_notebooks_and_strangers_are_told_of(room: Class) -> None:
     folder = room.submitted / "ada" / LAB01
     shutil.copy(folder / f"{LAB01}.ipynb", folder / f"{LAB01}-Copy1.ipynb")

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from autograder.content import find_lab
-from autograder.sandbox.host.isolation import missing_layers
 from tests.grading import Class, course_copy, solved
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
-    ),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.sandbox]
 
 COPIES = 20
 

@@ -1,9 +1,7 @@
 """What an instructor does over a semester, by the commands, on a class of three and one absent."""
 
-import csv
 import json
 import shutil
-import sys
 import zipfile
 from contextlib import closing
 from dataclasses import replace
@@ -20,14 +18,12 @@ from autograder.content import lab05
 from autograder.model.submission import SubmissionKey
 from autograder.model.task import Finding
 from autograder.sandbox.host import sandbox
-from autograder.sandbox.host.isolation import missing_layers
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
+from tests.files import csv_records, csv_rows
 from tests.grading import LAB05, SEARCH, Class, cell_of, course_copy, in_words, released, solved
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
-)
+pytestmark = pytest.mark.sandbox
 
 EXPLAIN = "lab05-explain"
 RULES = f"""
@@ -84,9 +80,7 @@ def graded(tmp_path_factory):
 @pytest.fixture
 def room(graded, tmp_path):
     """A copy of the graded class, to do with as a test likes."""
-    own = replace(graded, folder=tmp_path / "class")
-    shutil.copytree(graded.folder, own.folder)
-    return own
+    return graded.copied(tmp_path / "class")
 
 
 @pytest.fixture
@@ -137,17 +131,6 @@ def by_hand(out, student, score=None, comment=None):
         return grade.manual_score, note.manual_comment
 
 
-def table(path):
-    """A CSV file's rows, the header too."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.reader(file))
-
-
-def records(path):
-    header, *rows = table(path)
-    return [dict(zip(header, row, strict=True)) for row in rows]
-
-
 def files(out):
     kept = (p for p in out.rglob("*") if p.is_file() and p.name != ".gradebook.lock")
     return {p.relative_to(out): p.read_bytes() for p in kept}
@@ -169,7 +152,7 @@ def test_a_wrong_judge_is_put_right_without_running_code(room, capsys, monkeypat
     assert room.row("ada")["score"] == "4"
     assert "So says the judge" not in room.page("ada")
     assert by_hand(room.out, "ada") == (1.5, "Well said.")
-    log = records(room.out / "changes.csv")
+    log = csv_records(room.out / "changes.csv")
     assert [(row["student"], row["old"], row["new"]) for row in log] == [
         ("ada", "4", "0"),
         ("ada", "0", "4"),
@@ -297,12 +280,12 @@ def test_all_that_leaves(room, capsys):
     status, _, _ = command(room, capsys, "export", room.out)
     assert status == 0
     folder = room.out / "export"
-    rows = {r["student"]: r for r in records(folder / "students.csv")}
+    rows = {r["student"]: r for r in csv_records(folder / "students.csv")}
     assert rows["ada"][f"{LAB05} final"] == "22.5"
     assert (rows["lin"][f"{LAB05} points"], rows["lin"][f"{LAB05} final"]) == ("1", "0.8")
     assert "1 of 23, less 20% for 2 days: <b>0.8</b> points so far" in room.page("lin")
     assert (rows["kim"][f"{LAB05} final"], rows["kim"]["last_name"]) == ("0", "'=cmd")
-    header, possible, *canvas = table(folder / "canvas.csv")
+    header, possible, *canvas = csv_rows(folder / "canvas.csv")
     assert header == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", LAB05]
     assert (possible[0].strip(), possible[-1]) == ("Points Possible", "23")
     assert canvas[0] == ["Lovelace, Ada", "1001", "", "ada", "", "22.5"]
@@ -310,7 +293,7 @@ def test_all_that_leaves(room, capsys):
         names = [f"feedback/{student}/{LAB05}.html" for student in ("ada", "lin")]
         assert pages.namelist() == names
         assert pages.read(names[0]).decode() == room.page("ada")
-    rates = {row["task"]: row["pass_rate"] for row in records(folder / "statistics.csv")}
+    rates = {row["task"]: row["pass_rate"] for row in csv_records(folder / "statistics.csv")}
     assert rates[SEARCH] == "0.500"
     assert (folder / f"statistics-{LAB05}.png").read_bytes().startswith(b"\x89PNG")
     assert ": item analysis" in (folder / f"items-{LAB05}.html").read_text("utf-8")
@@ -332,11 +315,11 @@ def test_who_waits_for_a_person_has_an_empty_cell(room, capsys):
     by_hand(room.out, "ada", 2.0, "")
     _, said, _ = command(room, capsys, "export", room.out)
     assert f"{LAB05}: 1 of 3 cells of canvas.csv are empty" in said
-    canvas = table(room.out / "export" / "canvas.csv")
+    canvas = csv_rows(room.out / "export" / "canvas.csv")
     assert [(row[3], row[-1]) for row in canvas[2:]] == [("ada", "23"), ("kim", "0"), ("lin", "")]
     _, said, _ = command(room, capsys, "export", room.out, "--partial")
     assert f"{LAB05}: 1 of 3 cells of canvas.csv have the points so far" in said
-    canvas = table(room.out / "export" / "canvas.csv")
+    canvas = csv_rows(room.out / "export" / "canvas.csv")
     assert [(row[3], row[-1]) for row in canvas[2:]] == [("ada", "23"), ("kim", "0"), ("lin", "0")]
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from autograder.base.course import Course
 from autograder.content import find_lab
-from autograder.sandbox.host.isolation import missing_layers
 from autograder.trials.calibration import with_budget
 from benchmarks import conditions
 from benchmarks.conditions import CONDITIONS, signs
@@ -58,9 +57,7 @@ def test_an_answer_on_the_wrong_side_of_its_budget_is_noticed() -> None:
     assert not replace(WRONG, of_memory=False, beyond_mib=-0.1).is_misjudged
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
-)
+@pytest.mark.sandbox
 def test_right_answers_need_less_than_the_budget_and_mistakes_of_memory_more(
     repository: Path, tmp_path: Path
 ) -> None:

@@ -10,15 +10,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from autograder.sandbox.host.isolation import missing_layers
 from tests.browser.conftest import JupyterLab
 from tests.grading import LAB05, SEARCH, Class, command_environment, course_copy, solved
 
 EXPLAIN = "lab05-explain"
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
-)
+pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture

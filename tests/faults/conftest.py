@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from autograder.base.course import Course
-from autograder.sandbox.host.isolation import missing_layers
 from tests.faults.faulty import elsewhere, hand_in_all
 from tests.grading import LAB05, Class, course_copy, released
+from tests.sandbox import require_sandbox
 
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Class:
-    if sys.platform != "linux" or missing_layers():
-        pytest.skip("the sandbox cannot run here")
+    require_sandbox()
     course = course_copy(tmp_path_factory.mktemp("course"))
     Course(course).secret()
     room = Class(tmp_path_factory.mktemp("undisturbed"), course)

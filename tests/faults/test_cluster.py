@@ -21,7 +21,6 @@ from autograder.base.pool import Failure, Work
 from autograder.content import find_lab
 from autograder.platforms import cluster_workers, dask_cluster
 from autograder.platforms.demands import Demands
-from autograder.sandbox.host.isolation import missing_layers
 from autograder.trials.demo import compare
 from autograder.trials.sampled_class import sample
 from tests.faults.faulty import (
@@ -327,10 +326,9 @@ def test_a_class_graded_by_a_cluster_that_loses_workers_and_its_scheduler(
 
 
 @pytest.mark.slow
+@pytest.mark.sandbox
 def test_two_hundred_are_graded_while_workers_come_and_go(dask: Cluster, tmp_path: Path) -> None:
     """One worker of another version, one killed, one that leaves, two that join late."""
-    if missing_layers():
-        pytest.skip("the sandbox cannot run here")
     course = course_copy(tmp_path / "course")
     Course(course).secret()
     alone = Class(tmp_path / "alone", course, LAB01)

@@ -18,9 +18,7 @@ from tests.faults.faulty import assert_as_undisturbed, elsewhere
 from tests.grading import REPOSITORY, Class, command_environment
 from tests.hostile.conftest import _as_user
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
-)
+pytestmark = pytest.mark.sandbox
 AS = ["root", "a user"] if os.getuid() == 0 else ["a user"]
 
 

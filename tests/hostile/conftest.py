@@ -18,7 +18,6 @@ from typing import Any
 import psutil
 import pytest
 
-from autograder.sandbox.host.isolation import missing_layers
 from tests.grading import LAB05, REPOSITORY, Class, cell_of, course_copy, released, solved
 from tests.hostile.answers import ANSWERS
 from tests.hostile.deceive import DECEIVE
@@ -27,6 +26,7 @@ from tests.hostile.kinds import QUICK
 from tests.hostile.reach import REACH
 from tests.hostile.structure import FILES, STRUCTURES
 from tests.hostile.use_up import USE_UP
+from tests.sandbox import require_sandbox
 from tests.sharing import shared
 
 _TABLES = (DECEIVE, ANSWERS, REACH, KERNEL, USE_UP)
@@ -91,8 +91,7 @@ def _of(room: str, tables: Sequence[Sequence[Any]]) -> list[Any]:
 @pytest.fixture(scope="session")
 def graded() -> Iterator[Callable[[str], Hostile]]:
     """A function that has a class graded when it is first asked for, once for all processes."""
-    if sys.platform != "linux" or missing_layers():
-        pytest.skip("the sandbox cannot run here")
+    require_sandbox()
     rooms: dict[str, Hostile] = {}
     with ExitStack() as stack:
 

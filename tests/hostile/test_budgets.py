@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import resource
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +18,6 @@ from autograder.grading.grade import grade
 from autograder.model.task import Budget, Lab, Verdict
 from autograder.sandbox.host import budget as budgets
 from autograder.sandbox.host.enclosure import ProcessEnclosure
-from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import SandboxStudent
 from autograder.sandbox.host.unprotected import Unprotected
@@ -32,9 +30,7 @@ from tests.hostile.measured import (
     MeasuredAttack,
 )
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
-)
+pytestmark = pytest.mark.sandbox
 ATTACKS = {attack.name: attack for attack in MEASURED_ATTACKS}
 LIMITS = Limits(cell_seconds=20)
 

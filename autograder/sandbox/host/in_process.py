@@ -1,29 +1,21 @@
-"""Defines what grading needs of a student: a notebook that answers probes.
+"""Answers probes in this process: for tests, and for stock `nbgrader autograde`.
 
-`LocalStudent` answers in this process: for tests, and for stock `nbgrader autograde`, which runs in
-the student's kernel anyway. `autograder.sandbox.host.student` has the safe implementation.
+Stock grading runs in the student's kernel anyway. `autograder.sandbox.host.student` has the safe
+way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from autograder.model.task import Answer
 from peakmem.core import serialization
 from peakmem.probes import call_probe, describe, is_mark
 
-__all__ = ["Ask", "LocalStudent", "Student"]
+__all__ = ["Ask", "LocalStudent"]
 
 Ask = Callable[[Any], Any]
-
-
-class Student(Protocol):
-    """The interface to a student's notebook: it answers probes."""
-
-    def run(self, probe: str, inputs: Mapping[str, Any], ask: Ask | None = None) -> Answer:
-        """Run the probe (`module:function`) on plain inputs, and return its answer."""
-        ...
 
 
 class LocalStudent:
@@ -33,6 +25,7 @@ class LocalStudent:
         self._names = names
 
     def run(self, probe: str, inputs: Mapping[str, Any], ask: Ask | None = None) -> Answer:
+        """Run the probe (`module:function`) on plain inputs, and return its answer."""
         asked: list[tuple[Any, Any]] = []
 
         def record(question: Any) -> Any:

@@ -7,7 +7,6 @@ _PLACES = {
     "Plan": "plan",
     "Stage": "chain",
     "Step": "plan",
-    "best_every_k": "segments",
     "best_kept_set": "segments",
     "every_k": "segments",
     "joint": "offload",

@@ -20,7 +20,6 @@ from peakmem.plan.plan import Plan, Step, infeasible
 from peakmem.plan.simulator import simulate
 
 __all__ = [
-    "best_every_k",
     "best_kept_set",
     "every_k",
     "keep_all",
@@ -81,21 +80,6 @@ def every_k(chain: Chain, k: int) -> Plan:
     if k < 1:
         raise ValueError(f"expected segments of at least 1 stage, but got k={k}")
     return kept_set(chain, range(k - 1, len(chain) - 1, k), name=f"every {k}")
-
-
-def best_every_k(chain: Chain, budget_bytes: int) -> Plan:
-    """Return the quickest plan of equal segments that stays within the budget.
-
-    Of equally quick plans it is the one with the smallest peak. Raises Infeasible, with the
-    smallest sufficient budget, if there is none.
-    """
-    plans = [every_k(chain, k) for k in range(1, len(chain) + 1)]
-    judged = [(simulate(chain, plan), plan) for plan in plans]
-    fit = [(run.makespan, run.peak_bytes, plan) for run, plan in judged]
-    fit = [entry for entry in fit if entry[1] <= budget_bytes]
-    if not fit:
-        raise infeasible("equal segments", budget_bytes, min(run.peak_bytes for run, _ in judged))
-    return min(fit, key=lambda entry: entry[:2])[2]
 
 
 def kept_set_optimal(chain: Chain, budget_bytes: int) -> Plan:

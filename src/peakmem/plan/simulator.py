@@ -5,14 +5,13 @@ It plays by the rules of `peakmem.plan.player`, on a clock that computes when st
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from peakmem.plan.chain import Chain
-from peakmem.plan.plan import Copy, CopyKind, Plan, Step
+from peakmem.plan.plan import Copy, Plan, Step
 from peakmem.plan.player import Event, Player, Stuck
 
-__all__ = ["Simulation", "Span", "lanes", "simulate"]
+__all__ = ["Simulation", "Span", "simulate"]
 
 
 class Span(NamedTuple):
@@ -33,11 +32,6 @@ class Simulation(NamedTuple):
     timeline: tuple[Event, ...]
 
     @property
-    def memory(self) -> tuple[tuple[float, ...], tuple[int, ...]]:
-        """Times and the bytes live from each time on, for `peakmem.plots.memory_over_time`."""
-        return tuple(e.time for e in self.timeline), tuple(e.live_bytes for e in self.timeline)
-
-    @property
     def spans(self) -> tuple[Span, ...]:
         """Every step and copy with its start and end, in the order of their ends."""
         started: dict[tuple[str, int], float] = {}
@@ -49,19 +43,6 @@ class Simulation(NamedTuple):
                 start = started[event.kind, event.stage]
                 found.append(Span(event.kind, event.stage, start, event.time))
         return tuple(found)
-
-
-def lanes(spans: Iterable[Span]) -> dict[str, list[tuple[str, str, float, float]]]:
-    """Return spans, simulated or real, in two lanes for `peakmem.plots.gantt`: compute and link.
-
-    >>> lanes([Span("keep", 0, 0.0, 1.0)])
-    {'compute': [('keep', '0', 0.0, 1.0)], 'link': []}
-    """
-    found: dict[str, list[tuple[str, str, float, float]]] = {"compute": [], "link": []}
-    for kind, stage, start, end in spans:
-        lane = "link" if kind in get_args(CopyKind) else "compute"
-        found[lane].append((kind, str(stage), start, end))
-    return found
 
 
 def simulate(chain: Chain, plan: Plan) -> Simulation:

@@ -29,7 +29,6 @@ def treated(
     treatments: Iterable[Treatment],
     budget_bytes: int,
     link_bytes_per_s: float,
-    name: str = "treated",
 ) -> Plan:
     """Return the plan for these treatments, one for each stage.
 
@@ -50,7 +49,7 @@ def treated(
     draft = draft_of(chain, (*treatments[:-1], "keep"))
     if draft.least_bytes > budget_bytes:
         raise infeasible("these treatments", budget_bytes, draft.least_bytes)
-    return draft.plan(name, budget_bytes, link_bytes_per_s)
+    return draft.plan("treated", budget_bytes, link_bytes_per_s)
 
 
 class Swap(NamedTuple):

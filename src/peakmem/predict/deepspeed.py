@@ -32,7 +32,6 @@ def deepspeed_config(
     model: ModelShape,
     recipe: Recipe,
     parallelism: Parallelism | None = None,
-    learning_rate: float = 1e-4,
 ) -> dict[str, Any]:
     """Return the configuration for a recipe as plain data for `json.dumps`.
 
@@ -46,7 +45,7 @@ def deepspeed_config(
     """
     parallelism = parallelism or Parallelism()
     _refuse(recipe, parallelism)
-    options: dict[str, Any] = {"lr": learning_rate}
+    options: dict[str, Any] = {"lr": 1e-4}  # required; the reader sets it
     if recipe.optimizer == "momentum":
         options["momentum"] = 0.9
     if recipe.optimizer in ("adam", "adamw") and not recipe.offload:

@@ -17,7 +17,7 @@ from functools import partial
 from peakmem.predict.autograd_rules import Profile, Rule
 from peakmem.predict.shared_attention import SharedAttention
 from peakmem.predict.simulated_autograd import Side, Tape, Value
-from peakmem.predict.stages import Stage
+from peakmem.predict.stages import PipelineStage
 from peakmem.specs.models import ModelShape
 from peakmem.specs.recipes import Parallelism, Recipe
 
@@ -42,7 +42,7 @@ class Layers(ABC):
         profile: Profile,
         parameters: Mapping[str, Value],
         between: int,
-        stage: Stage,
+        stage: PipelineStage,
         many: Parallelism,
     ) -> None:
         self.tape, self.shape, self.recipe, self.profile = tape, shape, recipe, profile

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from peakmem.predict.layers import Layers
     from peakmem.predict.simulated_autograd import Tape, Value
 
-__all__ = ["Stage", "play_stage", "stage_of", "stage_tensors"]
+__all__ = ["PipelineStage", "play_stage", "stage_of", "stage_tensors"]
 
 
 @dataclass(frozen=True)
-class Stage:
+class PipelineStage:
     """A part of a model's layers, on one device."""
 
     layers: range
@@ -33,12 +33,12 @@ class Stage:
     in_flight: int = 1
 
 
-def stage_of(model: ModelShape, parallelism: Parallelism, index: int = 0) -> Stage:
+def stage_of(model: ModelShape, parallelism: Parallelism, index: int = 0) -> PipelineStage:
     """Return a stage of equal layers, counted from 0; ValueError where there is no such stage.
 
     >>> from peakmem.specs.models import model
     >>> stage_of(model("gpt2"), Parallelism(pipeline=4), 1)
-    Stage(layers=range(3, 6), is_first=False, is_last=False, in_flight=3)
+    PipelineStage(layers=range(3, 6), is_first=False, is_last=False, in_flight=3)
     """
     stages = parallelism.pipeline
     if model.n_layers % stages:
@@ -50,10 +50,10 @@ def stage_of(model: ModelShape, parallelism: Parallelism, index: int = 0) -> Sta
         raise ValueError(f"expected a stage from 0 to {stages - 1}, but got {index!r}")
     each = model.n_layers // stages
     layers = range(index * each, (index + 1) * each)
-    return Stage(layers, index == 0, index == stages - 1, in_flight=stages - index)
+    return PipelineStage(layers, index == 0, index == stages - 1, in_flight=stages - index)
 
 
-def stage_tensors(model: ModelShape, stage: Stage) -> Iterator[ParameterTensor]:
+def stage_tensors(model: ModelShape, stage: PipelineStage) -> Iterator[ParameterTensor]:
     """Yield the parameters of a stage; first and last both have a tied embedding."""
     layers = {f"blocks.{layer}" for layer in stage.layers}
     first, last = {"token_embedding", "position_embedding"}, {"final_norm", "head"}

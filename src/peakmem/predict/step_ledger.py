@@ -29,7 +29,7 @@ from peakmem.predict.llama import Llama
 from peakmem.predict.optimizers import is_hidden, play_step
 from peakmem.predict.replicas import part_of_replica
 from peakmem.predict.simulated_autograd import Tape, Value
-from peakmem.predict.stages import Stage, play_stage, stage_of, stage_tensors
+from peakmem.predict.stages import PipelineStage, play_stage, stage_of, stage_tensors
 from peakmem.specs.adapters import adapted_layers
 from peakmem.specs.ledger import Ledger
 from peakmem.specs.models import ModelShape, ParameterTensor
@@ -215,7 +215,9 @@ def _part_of(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> Mod
     )
 
 
-def _parameters(tape: Tape, model: ModelShape, recipe: Recipe, stage: Stage) -> dict[str, Value]:
+def _parameters(
+    tape: Tape, model: ModelShape, recipe: Recipe, stage: PipelineStage
+) -> dict[str, Value]:
     """Put the parameters on the tape, including adapters and scales of quantized matrices."""
     formats, base = recipe.formats, recipe.quantized_base
     parameters = {}
@@ -256,7 +258,7 @@ def _is_matrix(tensor: ParameterTensor) -> bool:
     return tensor.component in ("attention", "mlp") and len(tensor.shape) == 2
 
 
-def _adapted(model: ModelShape, recipe: Recipe, stage: Stage) -> list[ParameterTensor]:
+def _adapted(model: ModelShape, recipe: Recipe, stage: PipelineStage) -> list[ParameterTensor]:
     """Return the matrices that get adapters."""
     if not recipe.lora_rank:
         return []

@@ -23,9 +23,7 @@ __all__ = [
     "ResidualState",
     "ZeroStates",
     "activation_bytes_per_layer",
-    "offload_host_bytes",
     "offload_link_bytes",
-    "selective_recomputation",
     "zero_communicated_bytes",
     "zero_states",
 ]
@@ -109,16 +107,6 @@ def zero_states(
     )
 
 
-def offload_host_bytes(n_parameters: int) -> int:
-    """Return the host memory that ZeRO-Offload takes over all hosts: 14 bytes per parameter.
-
-    >>> offload_host_bytes(13_000_000_000)
-    182000000000
-    """
-    require_whole("n_parameters", n_parameters)
-    return (_GRADIENT + _OPTIMIZER) * n_parameters
-
-
 def offload_link_bytes(n_parameters: int, devices: int = 1) -> int:
     """Return the bytes that cross one device's host link in a step: gradients out, weights in.
 
@@ -188,21 +176,3 @@ def activation_bytes_per_layer(
     inside = Fraction(24 * whole, tensor)
     scores = Fraction(5 * shape.n_heads * sequence**2 * batch, tensor)
     return ceil(outside + inside + (scores if recompute == "none" else 0))
-
-
-def selective_recomputation(shape: ModelShape, sequence: int) -> tuple[float, float]:
-    """Return the share of a layer's saved bytes that recomputing attention frees, and its price.
-
-    The price is the extra operations as a share of training's: s/6h, by equations 8 and 9 of
-    Korthikanti et al. (2022), who print 2.7% for GPT-3. Counting each product gives a third of
-    that: recomputing the scores and their product with the values takes 4 s^2 h operations, of
-    training's 72 s h^2.
-
-    >>> from peakmem.specs.models import model
-    >>> saved, price = selective_recomputation(model("gpt3-175b"), 2048)
-    >>> f"{saved:.0%} of the bytes for {price:.1%} of the operations"
-    '70% of the bytes for 2.8% of the operations'
-    """
-    whole = activation_bytes_per_layer(shape, 1, sequence)
-    left = activation_bytes_per_layer(shape, 1, sequence, recompute="selective")
-    return 1 - left / whole, sequence / (6 * shape.d_model)

@@ -21,14 +21,12 @@ from types import MappingProxyType
 __all__ = [
     "APPROACHES",
     "PARAMETRIC",
-    "PF_DAY",
     "ParametricLoss",
     "TrainingRun",
     "compute_optimal",
     "training_flops",
 ]
 
-PF_DAY = 10**15 * 24 * 3600  # operations; Kaplan et al. count compute in these
 
 _GOPHER_FLOPS = 5.76e23  # the budget that Hoffmann et al. state their results at
 

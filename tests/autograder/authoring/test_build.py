@@ -14,6 +14,7 @@ import pytest
 
 from autograder.authoring.build import BuildError, build, check, find_sources
 from autograder.base.course import Course
+from tests.files import files_in
 
 LAB = "lab05_accumulation"
 TASK = "lab05-accumulate_gradients"
@@ -41,23 +42,15 @@ def spoil(course: Path, old: str, new: str) -> None:
     source_of(course).write_text(text.replace(old, new, 1))
 
 
-def files(course: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(course).as_posix(): path.read_bytes()
-        for path in course.rglob("*")
-        if path.is_file()
-    }
-
-
 # What is built
 
 
 def test_it_writes_two_notebooks_and_leaves_nothing_else(course: Path) -> None:
-    before = files(course)
+    before = files_in(course)
     changed = build(Course(course))
     made = [f"solutions/{LAB}/{LAB}.ipynb", f"labs/{LAB}/{LAB}.ipynb"]
     assert [path.relative_to(course).as_posix() for path in changed] == made
-    assert files(course).keys() == before.keys() | set(made)
+    assert files_in(course).keys() == before.keys() | set(made)
     assert build(Course(course)) == []
 
 
@@ -80,7 +73,7 @@ def test_another_process_builds_the_same_bytes(course: Path, tmp_path: Path) -> 
     )
     assert done.returncode == 0, done.stderr
     assert (done.stdout, done.stderr) == ("", ""), "success is silent"
-    assert files(twin) == files(course)
+    assert files_in(twin) == files_in(course)
 
 
 def test_a_relative_root_builds_the_same(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,14 +152,14 @@ def test_check_names_what_differs_and_touches_nothing(course: Path) -> None:
     orphan = course / "labs" / "lab99_gone" / "lab99_gone.ipynb"
     orphan.parent.mkdir()
     orphan.write_text("{}")
-    before = files(course)
+    before = files_in(course)
     assert check(Course(course)) == [
         f"labs/{LAB}/{LAB}.ipynb differs from what solutions/{LAB}.py builds; "
         f"run `autograder build {LAB}`.",
         "labs/lab99_gone/lab99_gone.ipynb has no source; delete it, or move it elsewhere.",
     ]
     assert len(check(Course(course), [LAB])) == 1
-    assert files(course) == before
+    assert files_in(course) == before
 
 
 # Text of the source, what to put in its place, and what the fault has to be called.
@@ -254,12 +247,12 @@ FAULTS = {
 @pytest.mark.parametrize(("old", "new", "expected"), FAULTS.values(), ids=FAULTS)
 def test_a_fault_stops_the_build(course: Path, old: str, new: str, expected: str) -> None:
     spoil(course, old, new)
-    before = files(course)
+    before = files_in(course)
     with pytest.raises(BuildError) as caught:
         build(Course(course))
     assert any(expected in said for said in caught.value.violations), str(caught.value)
     assert all(said.startswith(f"solutions/{LAB}.py") for said in caught.value.violations)
-    assert files(course) == before
+    assert files_in(course) == before
 
 
 def test_a_stub_without_its_def_line_stops_the_build(course: Path) -> None:

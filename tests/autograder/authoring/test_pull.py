@@ -21,6 +21,7 @@ from autograder.authoring.build import BuildError, build, check
 from autograder.authoring.pull import pull
 from autograder.base.course import Course
 from autograder.cli.app import main
+from tests.files import files_in
 
 LAB = "lab05_accumulation"
 TASK = "lab05-accumulate_gradients"
@@ -49,14 +50,6 @@ def source_of(course: Path) -> Path:
 
 def notebook_of(course: Path) -> Path:
     return course / "solutions" / LAB / f"{LAB}.ipynb"
-
-
-def files(course: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(course).as_posix(): path.read_bytes()
-        for path in course.rglob("*")
-        if path.is_file()
-    }
 
 
 def edit(
@@ -94,9 +87,9 @@ def changed_lines(before: str, after: str) -> list[str]:
 
 
 def test_an_unchanged_notebook_changes_nothing(course: Path) -> None:
-    before = files(course)
+    before = files_in(course)
     assert pull(Course(course), LAB) == []
-    assert files(course) == before
+    assert files_in(course) == before
 
 
 def test_running_it_is_no_edit(course: Path) -> None:
@@ -217,10 +210,10 @@ def test_after_a_pull_more_edits_can_be_pulled(course: Path) -> None:
 
 
 def refused(course: Path) -> str:
-    before = files(course)
+    before = files_in(course)
     with pytest.raises(BuildError) as caught:
         pull(Course(course), LAB)
-    assert files(course) == before
+    assert files_in(course) == before
     return str(caught.value)
 
 
@@ -287,16 +280,16 @@ def test_a_pasted_picture_is_refused(course: Path) -> None:
 
 def test_build_does_not_overwrite_edits(course: Path) -> None:
     add_text(course)
-    before = files(course)
+    before = files_in(course)
     with pytest.raises(BuildError, match=f"autograder build --pull {LAB}"):
         build(Course(course))
     assert [said.partition(" was ")[0] for said in check(Course(course))] == [
         f"solutions/{LAB}/{LAB}.ipynb"
     ]
-    assert files(course) == before
+    assert files_in(course) == before
     notebook_of(course).unlink()
     build(Course(course))
-    assert files(course).keys() == before.keys()
+    assert files_in(course).keys() == before.keys()
     assert check(Course(course)) == []
 
 
@@ -399,11 +392,11 @@ def pull_edits(built: Path, edits: list[tuple[str, int, Any]]) -> bool:
     with TemporaryDirectory() as folder:
         course = shutil.copytree(built, Path(folder, "course"))
         edit(course, lambda _, cells: cells.__setitem__(slice(None), edited(cells, edits)))
-        wanted, before = cells_of(course), files(course)
+        wanted, before = cells_of(course), files_in(course)
         try:
             pull(Course(course), LAB)
         except BuildError:
-            assert files(course) == before
+            assert files_in(course) == before
             return False
         build(Course(course))
         assert cells_of(course) == wanted

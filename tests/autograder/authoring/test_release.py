@@ -18,7 +18,7 @@ from autograder.authoring.build import build
 from autograder.authoring.release import FOLDER, make_release, student_files
 from autograder.base.course import Course
 from autograder.cli.app import main
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from autograder.notebooks.stamp import release_note, release_version
 from peakmem import __version__ as VERSION
 
@@ -191,11 +191,11 @@ def test_a_submission_reports_its_release(course: Path, zips: dict[str, Path]) -
     notebook = released(zips)
     present = json.loads((course / "labs" / LAB / f"{LAB}.ipynb").read_text("utf-8"))
     assert notebook.metadata.peakmem.release == release_version(notebook)
-    handed_in = take_in_bytes("ada", LAB, nbformat.writes(notebook).encode(), present)
+    handed_in = take_in("ada", LAB, nbformat.writes(notebook).encode(), present)
     assert not any(note.kind == "release" for note in handed_in.notes)
     later = json.loads(json.dumps(present))
     later["cells"][0]["source"] = "# Lab 5, mended"
-    handed_in = take_in_bytes("ada", LAB, nbformat.writes(notebook).encode(), later)
+    handed_in = take_in("ada", LAB, nbformat.writes(notebook).encode(), later)
     (note,) = [note.text for note in handed_in.notes if note.kind == "release"]
     assert note == (
         f"This notebook is of release {notebook.metadata.peakmem.release}; it was graded as the "

@@ -13,7 +13,8 @@ from autograder.model.judge import could_not_judge, draw, judge, refuse
 from autograder.model.submission import RunCell
 from autograder.model.task import Lab, Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent
-from autograder.trials.answer_bank import Entry, read_bank
+from autograder.trials.answer_bank import read_bank
+from autograder.trials.entry import Entry
 from tests.answers import BANK
 
 __all__ = ["BANK", "check_bank", "graded_bank"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,7 +36,6 @@ from autograder.content.lab04.sqrt_rule import peak_by_formula, peak_by_simulati
 from autograder.model.judge import judge
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent
-from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
 from peakmem.plan import kept_set_optimal, optimal
 from peakmem.plan.simulator import simulate
@@ -424,7 +422,7 @@ def checkpoint(fn, *args):
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux" or missing_layers() != [], reason="no sandbox here")
+@pytest.mark.sandbox
 def test_memory_hidden_from_the_meter_is_refused_by_the_kernel() -> None:
     honest = _source("checkpoint", "right_hooks")
     cheat = honest.replace("def checkpoint(", "def inner(") + _HIDES_FROM_THE_METER

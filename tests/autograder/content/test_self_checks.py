@@ -1,6 +1,5 @@
 """What grading takes for right passes the self-checks too: solved notebooks, run whole."""
 
-import sys
 from collections import Counter
 
 import pytest
@@ -9,18 +8,12 @@ from autograder.base.course import COURSE
 from autograder.base.limits import Limits
 from autograder.content import find_lab, lab_names
 from autograder.notebooks.released import release_of
-from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.trials.answer_bank import read_bank
 from benchmarks.notebooks import solved_notebooks
 from tests.grading import cell_of, solved
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
-    ),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.sandbox]
 
 # Right in its own exercise, the import undoes another one: the check is there to say so.
 MEANT = "torch's checkpoint has replaced yours, in 4.2 too"

@@ -11,7 +11,8 @@ import matplotlib
 import pytest
 
 from autograder.content import find_lab
-from autograder.trials.answer_bank import Entry, read_bank
+from autograder.trials.answer_bank import read_bank
+from autograder.trials.entry import Entry
 from tests.answers import BANK
 from tests.grading import cell_of, solved
 

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -16,16 +15,14 @@ from autograder.grading.run import collect
 from autograder.model import definitions
 from autograder.model.judge import draw
 from autograder.model.task import Answer
-from autograder.notebooks.intake import take_in_bytes
-from autograder.sandbox.host.isolation import IsolationError, missing_layers
+from autograder.notebooks.intake import take_in
+from autograder.sandbox.host.isolation import IsolationError
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import SandboxStudent
 from tests.answers import answer
 from tests.grading import LAB01, LAB05, SEARCH, cell_of, code_cell, released, solved
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
-)
+pytestmark = pytest.mark.sandbox
 
 DECODE, ENCODE, TO_BF16 = "lab01-decode_fp32", "lab01-encode_fp32", "lab01-to_bf16"
 SECRET = b"a course's secret"
@@ -47,7 +44,7 @@ def graded(sandboxes):
 
     def run(notebook, lab=LAB01):
         raw = json.dumps(notebook).encode()
-        submission = take_in_bytes("ada", lab, raw, released(lab))
+        submission = take_in("ada", lab, raw, released(lab))
         run.whole = grade(find_lab(lab), submission, sandboxes[lab], SECRET)
         result = run.whole.result
         asked = {cell["id"] for cell in released(lab)["cells"]}
@@ -354,7 +351,7 @@ def test_a_function_that_loops_is_stopped_after_two_cases_and_one_alone_with_a_k
     cell_of(notebook, f"{SEARCH}-solution")["source"] = (
         "def largest_micro_batch(run, upper):\n    while True: pass"
     )
-    submission = take_in_bytes("ada", LAB05, json.dumps(notebook).encode(), released(LAB05))
+    submission = take_in("ada", LAB05, json.dumps(notebook).encode(), released(LAB05))
     lab = find_lab(LAB05)
     search = find_task(SEARCH)
     impatient = replace(lab, tasks=(replace(search, seconds=0.5),))
@@ -401,7 +398,7 @@ def test_a_sandbox_that_ends_in_the_very_last_call_is_no_fault_of_the_students()
     task = next(task for task in find_lab(LAB05).tasks if task.ask)
     case = replace(draw(task, b"secret", "ada", b"")[0], fixed=True)  # these are run last
     raw = json.dumps(solved(LAB05)).encode()
-    submission = take_in_bytes("ada", LAB05, raw, released(LAB05))
+    submission = take_in("ada", LAB05, raw, released(LAB05))
     with Sandbox() as sandbox:
 
         def end_sandbox(_question):
@@ -425,7 +422,7 @@ def test_what_one_exercise_leaves_behind_is_not_held_against_another(monkeypatch
         entry = answer("lab03_adam", label)
         cell_of(work, f"{entry.task}-solution")["source"] = entry.source
     release = released("lab03_adam")
-    submission = take_in_bytes("s1", "lab03_adam", json.dumps(work).encode(), release)
+    submission = take_in("s1", "lab03_adam", json.dumps(work).encode(), release)
     lab = find_lab("lab03_adam")
     kept = tuple(t for t in lab.tasks if t.name in ("lean_adam_step", "step_in_backward"))
     statuses = []

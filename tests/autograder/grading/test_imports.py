@@ -11,9 +11,8 @@ from autograder.grading.imports import WITHOUT_TORCH, modules_of, needed, needs_
 from autograder.grading.registry import find_lab
 from autograder.model.submission import RunCell
 from autograder.model.task import Lab
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from autograder.notebooks.questions import COURSE
-from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
 
 SETUP = """\
@@ -136,7 +135,7 @@ def test_of_the_first_labs_solutions_that_of_the_leak_needs_torch(name: str) -> 
     raw = (COURSE.root / "solutions" / name / f"{name}.ipynb").read_bytes()
     release = (COURSE.root / "labs" / name / f"{name}.ipynb").read_bytes()
     assert b"import torch" in release, "else there is nothing to leave out"
-    cells = take_in_bytes("ada", name, raw, lab._release).cells  # type: ignore[attr-defined]
+    cells = take_in("ada", name, raw, lab._release).cells  # type: ignore[attr-defined]
     assert needs_torch(modules_of(cell.source for cell in cells))
     assert needs_torch(modules_of(cell.source for cell in needed(cells)))
     leak, shared = f"{name[:5]}-find_the_leak", f"peakmem.labs.{name[:5]}"
@@ -154,7 +153,7 @@ def test_a_lab_says_what_its_tasks_do_before_they_are_loaded() -> None:
         assert known.hides == loaded.hides
 
 
-@pytest.mark.skipif(bool(missing_layers()), reason="the sandbox cannot run here")
+@pytest.mark.sandbox
 def test_a_sandbox_without_torch_has_none_until_a_cell_imports_it() -> None:
     there = "import sys; print('torch' in sys.modules)"
     with Sandbox(preload=("peakmem.units", "peakmem.labs.session"), measured=False) as light:
@@ -165,7 +164,7 @@ def test_a_sandbox_without_torch_has_none_until_a_cell_imports_it() -> None:
             assert student.run_cell(there)[0]["text"] == "True\n"
 
 
-@pytest.mark.skipif(bool(missing_layers()), reason="the sandbox cannot run here")
+@pytest.mark.sandbox
 def test_a_figure_is_shown_inline_whether_or_not_matplotlib_was_there_before() -> None:
     draw = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
     for preload in ((), ("matplotlib.pyplot",)):

@@ -1,7 +1,6 @@
 """One exercise beside others: the names at its cell, and its run alone, in the sandbox."""
 
 import json
-import sys
 from dataclasses import replace
 
 import pytest
@@ -16,16 +15,13 @@ from autograder.grading.run import collect_alone
 from autograder.model import judge
 from autograder.model.judge import draw, judge_safely
 from autograder.model.task import Answer, Case, Finding
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from autograder.notebooks.questions import source_notebook
 from autograder.notebooks.released import solution_sources
-from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
 from tests.grading import LAB01, cell_of, code_cell, released, solved
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
-)
+pytestmark = pytest.mark.sandbox
 
 INTEGER, FIXED, DECODE = "lab01-integer_value", "lab01-fixed_point_value", "lab01-decode_fp32"
 ENCODE, LIMITS_OF, STALL = "lab01-encode_fp32", "lab01-format_limits", "lab01-stall_value"
@@ -66,7 +62,7 @@ def graded(sandbox):
 
 
 def submitted(notebook):
-    return take_in_bytes("ada", LAB01, json.dumps(notebook).encode(), released(LAB01))
+    return take_in("ada", LAB01, json.dumps(notebook).encode(), released(LAB01))
 
 
 def solution(notebook, task):
@@ -290,7 +286,7 @@ def test_memory_that_another_exercises_cell_holds_is_left_out_where_memory_is_me
     cell_of(work, "lab03-adam_step-solution")["source"] = "hold = bytearray(2034 * 2**20)"
     lab = find_lab(name)
     lab = replace(lab, tasks=tuple(one for one in lab.tasks if one.id == task))
-    submission = take_in_bytes("ada", name, json.dumps(work).encode(), released(name))
+    submission = take_in("ada", name, json.dumps(work).encode(), released(name))
     with Sandbox(lab.hides) as sandbox:
         graded = grade(lab, submission, sandbox, b"secret")
     assert [verdict.status for verdict in graded.result.verdicts] == ["right"]
@@ -316,7 +312,7 @@ def test_a_call_of_another_exercise_that_is_not_solved_earns_nothing(monkeypatch
         )
     lab = find_lab(name)
     lab = replace(lab, tasks=tuple(one for one in lab.tasks if one.id == task))
-    submission = take_in_bytes("ada", name, json.dumps(work).encode(), released(name))
+    submission = take_in("ada", name, json.dumps(work).encode(), released(name))
     with Sandbox(lab.hides) as sandbox:
         solutions = solution_sources(source_notebook(name))
         (verdict,) = grade(lab, submission, sandbox, b"secret", solutions).result.verdicts

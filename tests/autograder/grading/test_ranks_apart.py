@@ -11,7 +11,7 @@ import pytest
 
 from autograder.content import find_lab
 from autograder.grading.grade import _decided
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from autograder.sandbox.host.namespaces import Namespaces
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.uid_isolation import UserIds
@@ -25,7 +25,7 @@ def test_they_wait_for_an_instructor_and_all_others_are_graded(apart: bool) -> N
     first, *others = lab.tasks
     changed = replace(lab, tasks=(replace(first, ranks=True), *others))
     raw = json.dumps(solved()).encode()
-    submission = take_in_bytes("ada", LAB05, raw, released())
+    submission = take_in("ada", LAB05, raw, released())
     sandbox: Any = SimpleNamespace(has_gpu=True, keeps_ranks_apart=apart)
     verdicts, waiting = _decided(changed, submission, sandbox, b"secret" * 6)
     assert (first.id in waiting) is apart

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autograder.grading.unanswered import NO_ANSWER, unanswered
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from tests.autograder.class_by_hand import EXPLAIN
 from tests.autograder.release_by_hand import LAB, markdown, own, release
 from tests.grading import cell_of
@@ -18,7 +18,7 @@ Notebook = dict[str, Any]
 def verdicts(notebook: Notebook) -> list[tuple[str, str, float, float, str]]:
     """What a submission earns unread, after the way that every submission takes."""
     raw = json.dumps(notebook).encode()
-    restored = take_in_bytes("ada", LAB, raw, release()).notebook
+    restored = take_in("ada", LAB, raw, release()).notebook
     return [
         (v.task, v.status, v.points, v.max_points, v.message)
         for v in unanswered(restored, release())
@@ -89,4 +89,4 @@ def test_an_answer_to_a_question_without_points_is_no_verdict() -> None:
     given = release()
     cell_of(given, EXPLAIN)["metadata"]["nbgrader"] |= {"points": 0}
     raw = json.dumps(given).encode()
-    assert unanswered(take_in_bytes("ada", LAB, raw, given).notebook, given) == []
+    assert unanswered(take_in("ada", LAB, raw, given).notebook, given) == []

@@ -15,7 +15,7 @@ from autograder.model.banned_uses import banned_uses
 from autograder.model.restrictions import Ban
 from autograder.model.submission import RunCell
 from autograder.model.task import Task
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from tests.answers import answer, answers
 from tests.autograder.uses import names_used_by
 from tests.grading import cell_of, released, solved
@@ -182,7 +182,7 @@ def test_right_answers_that_meet_in_one_notebook_are_not_refused() -> None:
     torchs = answer(name, "lab04-recompute_attention/right_torchs_checkpoint").source
     notebook = solved(name)
     cell_of(notebook, "lab04-recompute_attention-solution")["source"] = torchs
-    cells = take_in_bytes("ada", name, json.dumps(notebook).encode(), release).cells
+    cells = take_in("ada", name, json.dumps(notebook).encode(), release).cells
     assert "import checkpoint" in torchs
     assert [use for task in lab.tasks for use in banned_uses(task, cells, lab.allows)] == []
     first = [cell for cell in cells if cell.task == "lab04-recompute_attention"]

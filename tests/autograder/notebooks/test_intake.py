@@ -22,7 +22,6 @@ from autograder.notebooks.intake import (
     is_student_id,
     read_submission,
     take_in,
-    take_in_bytes,
 )
 from autograder.notebooks.parse import MAX_FILE_BYTES
 from autograder.notebooks.restore import DELETED
@@ -35,7 +34,7 @@ GIVEN = ["import peakmem\nlimit = 10", "scale = limit * 2"]
 
 def taken(notebook: dict[str, Any] | bytes) -> Submission:
     raw = notebook if isinstance(notebook, bytes) else json.dumps(notebook).encode()
-    return take_in_bytes("s001", LAB, raw, release())
+    return take_in("s001", LAB, raw, release())
 
 
 def run_sources(submission: Submission, kind: str | None = None) -> list[str]:
@@ -67,7 +66,7 @@ def hand_in(submitted: Path, student: str, content: bytes = b"{}") -> Path:
 
 def reason(path: Path) -> str:
     with pytest.raises(Quarantine) as caught:
-        take_in("s001", LAB, path, release())
+        take_in("s001", LAB, read_submission(path), release())
     return str(caught.value)
 
 
@@ -557,5 +556,5 @@ def test_intake_is_quick() -> None:
     big = {**release(), "cells": cells}
     start = time.process_time()
     for _ in range(5):
-        take_in_bytes("s001", LAB, raw, big)
+        take_in("s001", LAB, raw, big)
     assert (time.process_time() - start) / 5 < 0.1  # CPU seconds; 0.005 is usual

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
@@ -26,6 +25,7 @@ from autograder.store.out_folder import OutFolder
 from autograder.store.roll import note_taken
 from autograder.store.scores import manual_grades
 from tests.autograder.results_by_hand import TERMS, give_points
+from tests.files import csv_records
 
 LAB = find_lab("lab04_checkpointing")
 CORE, BONUS = "lab04-checkpoint", "lab04-plan"
@@ -77,13 +77,8 @@ def rules(out: OutFolder, text: str = "") -> list[Result]:
     return publish(out, COURSE)
 
 
-def table(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def row(out: OutFolder, student: str, task: str) -> dict[str, str]:
-    (found,) = (r for r in table(out.grades) if (r["student"], r["task"]) == (student, task))
+    (found,) = (r for r in csv_records(out.grades) if (r["student"], r["task"]) == (student, task))
     return found
 
 
@@ -110,8 +105,10 @@ def exported(out: OutFolder) -> tuple[dict[str, dict[str, str]], dict[str, dict[
     students = people(out, ["ada", "kim", "zoe"])
     write_students(standing, students, out.path / "students.csv")
     write_canvas(standing, students, out.path / "canvas.csv")
-    canvas = {r["SIS User ID"] or r["SIS Login ID"]: r for r in table(out.path / "canvas.csv")}
-    return {r["student"]: r for r in table(out.path / "students.csv")}, canvas
+    canvas = {
+        r["SIS User ID"] or r["SIS Login ID"]: r for r in csv_records(out.path / "canvas.csv")
+    }
+    return {r["student"]: r for r in csv_records(out.path / "students.csv")}, canvas
 
 
 def test_required_the_stretch_counts_as_all_else_and_both_sums_are_kept(out: OutFolder) -> None:

@@ -15,16 +15,12 @@ from autograder.publish.export import COLUMNS, points, write_grades
 from autograder.store.out_folder import OutFolder
 from tests.autograder.class_by_hand import DOUBLE, HALVE, end_of, graded, make_course, verdict
 from tests.autograder.release_by_hand import LAB
+from tests.files import csv_records
 
 
 @pytest.fixture
 def course(tmp_path: Path) -> Course:
     return make_course(tmp_path / "course")
-
-
-def table(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_the_file_is_exactly_this(tmp_path: Path, course: Course) -> None:
@@ -64,7 +60,7 @@ def test_the_order_of_the_results_changes_no_byte(tmp_path: Path, course: Course
 
 def test_an_exercise_without_a_verdict_has_its_row(tmp_path: Path, course: Course) -> None:
     write_grades([graded(verdicts=(verdict(HALVE),))], OutFolder(tmp_path), course)
-    row = table(tmp_path / "grades.csv")[0]
+    row = csv_records(tmp_path / "grades.csv")[0]
     assert (row["task"], row["status"], row["score"]) == (DOUBLE, "not judged", "")
 
 
@@ -74,7 +70,7 @@ def test_the_students_metadata_does_not_set_the_maximum(tmp_path: Path, course: 
     for cell in result.notebook["cells"]:
         cell["metadata"].get("nbgrader", {})["points"] = 100
     write_grades([result], OutFolder(tmp_path), course)
-    assert [row["max_score"] for row in table(tmp_path / "grades.csv")] == ["2", "1", "2"]
+    assert [row["max_score"] for row in csv_records(tmp_path / "grades.csv")] == ["2", "1", "2"]
 
 
 @pytest.mark.parametrize("result", [graded(isolated=False), graded()])
@@ -82,7 +78,9 @@ def test_every_row_says_where_the_sandbox_was_missing(
     tmp_path: Path, course: Course, result
 ) -> None:
     write_grades([result], OutFolder(tmp_path), course)
-    marked = {row["message"].startswith("NOT ISOLATED: ") for row in table(tmp_path / "grades.csv")}
+    marked = {
+        row["message"].startswith("NOT ISOLATED: ") for row in csv_records(tmp_path / "grades.csv")
+    }
     assert marked == {not result.isolated}
 
 
@@ -90,7 +88,7 @@ def test_no_text_of_a_student_is_a_formula(tmp_path: Path, course: Course) -> No
     evil = '=HYPERLINK("http://evil.example";"x")'
     results = [graded("@SUM(1)", verdicts=(verdict(message=f"\t\r\n{evil}"),))]
     write_grades(results, OutFolder(tmp_path), course)
-    row = table(tmp_path / "grades.csv")[0]
+    row = csv_records(tmp_path / "grades.csv")[0]
     assert (row["student"], row["message"]) == ("'@SUM(1)", f"'{evil}")
 
 

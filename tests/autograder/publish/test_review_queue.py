@@ -15,7 +15,7 @@ from autograder.base.course import Course
 from autograder.model.note import Note
 from autograder.model.result import Result
 from autograder.model.submission import SubmissionKey
-from autograder.notebooks.intake import take_in_bytes
+from autograder.notebooks.intake import take_in
 from autograder.notebooks.stamp import release_note
 from autograder.publish.gradebook import look_again, write_gradebook
 from autograder.publish.review_queue import needs, told, write_needs
@@ -131,7 +131,7 @@ def test_notes_that_tell_of_no_repair_are_not_looked_at(course: Course) -> None:
 def test_given_cells_that_differ_are_a_repair_only_in_the_present_release(course: Course) -> None:
     notebook = json.loads(json.dumps(release()))
     notebook["cells"][0]["source"] = "# As it was"
-    changed = take_in_bytes("ada", LAB, json.dumps(notebook).encode(), release()).notes
+    changed = take_in("ada", LAB, json.dumps(notebook).encode(), release()).notes
     assert len(changed) == 1
     assert any(kind == "repaired" for kind, *_ in found([graded(notes=changed)], course))
     of_other = release_note({"peakmem": {"release": "0.1.0+12345678"}}, release())

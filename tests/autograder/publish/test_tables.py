@@ -1,6 +1,5 @@
 """The tables of other systems: numbers stay numbers, and no text of anybody's is a formula."""
 
-import csv
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,9 @@ from autograder.model.submission import SubmissionKey
 from autograder.publish.final_grades import Standing
 from autograder.publish.tables import Cells, write_canvas, write_students
 from autograder.rules.semester import Student
+from tests.files import csv_rows
 
 LAB = "lab01_formats"
-
-
-def rows(path: Path) -> list[list[str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.reader(file))
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"])
@@ -31,7 +26,7 @@ def test_no_name_is_a_formula(tmp_path: Path, sign: str, before: str) -> None:
     cells = [
         cell
         for name in ("students", "canvas")
-        for row in rows(tmp_path / f"{name}.csv")
+        for row in csv_rows(tmp_path / f"{name}.csv")
         for cell in row
     ]
     assert f"'{sign}1+1" in cells
@@ -43,8 +38,8 @@ def test_less_than_no_points_is_a_number(tmp_path: Path) -> None:
     standings = {key: Standing(key, -0.5, 3.0)}
     write_students(standings, {"ada": Student("ada")}, tmp_path / "students.csv")
     write_canvas(standings, {"ada": Student("ada")}, tmp_path / "canvas.csv")
-    assert rows(tmp_path / "students.csv")[1][4:10] == ["-0.5", "3", "-0.5", "0", "0", "-0.5"]
-    assert rows(tmp_path / "canvas.csv")[2][-1] == "-0.5"
+    assert csv_rows(tmp_path / "students.csv")[1][4:10] == ["-0.5", "3", "-0.5", "0", "0", "-0.5"]
+    assert csv_rows(tmp_path / "canvas.csv")[2][-1] == "-0.5"
 
 
 def canvas(tmp_path: Path, *standings: Standing, partial: bool) -> tuple[list[str], Cells]:
@@ -52,7 +47,7 @@ def canvas(tmp_path: Path, *standings: Standing, partial: bool) -> tuple[list[st
     by_key = {standing.key: standing for standing in standings}
     people = {standing.key.student: Student(standing.key.student) for standing in standings}
     counts = write_canvas(by_key, people, tmp_path / "canvas.csv", partial=partial)
-    return [row[-1] for row in rows(tmp_path / "canvas.csv")[2:]], counts[LAB]
+    return [row[-1] for row in csv_rows(tmp_path / "canvas.csv")[2:]], counts[LAB]
 
 
 def test_points_so_far_go_to_canvas_if_they_are_asked_for(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from autograder.review.changes import Change, agreed, between, note_down, told
 from autograder.store.out_folder import OutFolder
 from tests.autograder.class_by_hand import DOUBLE, HALVE, end_of, graded, verdict
 from tests.autograder.release_by_hand import LAB
+from tests.files import csv_records
 
 
 def some(count: int) -> list[Change]:
@@ -19,11 +19,6 @@ def some(count: int) -> list[Change]:
         Change(SubmissionKey(f"s{n:03}", LAB), DOUBLE, "2", "0", "=now", "It was right.")
         for n in range(count)
     ]
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def test_only_scores_that_change_are_changes() -> None:
@@ -57,7 +52,7 @@ def test_many_changes_are_in_a_file_that_goes_when_they_are_written(tmp_path: Pa
     text = told(some(21), OutFolder(tmp_path)).splitlines()
     assert len(text) == 62
     assert text[-2] == f"... and 1 more; {tmp_path}/changes_proposed.csv has all of them."
-    listed = [row["student"] for row in rows(tmp_path / "changes_proposed.csv")]
+    listed = [row["student"] for row in csv_records(tmp_path / "changes_proposed.csv")]
     assert listed == [f"s{n:03}" for n in range(21)]
     note_down(some(21), OutFolder(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["changes.csv"]
@@ -67,7 +62,7 @@ def test_the_log_grows_and_holds_no_formula(tmp_path: Path) -> None:
     note_down(some(1), OutFolder(tmp_path))
     note_down(some(2), OutFolder(tmp_path))
     note_down([], OutFolder(tmp_path))
-    assert [(row["student"], row["why"]) for row in rows(tmp_path / "changes.csv")] == [
+    assert [(row["student"], row["why"]) for row in csv_records(tmp_path / "changes.csv")] == [
         ("s000", "'=now"),
         ("s000", "'=now"),
         ("s001", "'=now"),

@@ -13,7 +13,6 @@ import pytest
 from autograder.base.limits import Limits, ProcessLost
 from autograder.sandbox.host import cgroup
 from autograder.sandbox.host.cgroup import Cgroup, Parent, enclosed
-from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
 
 MIB = 2**20
@@ -116,7 +115,7 @@ def _enclosed_in_less(pid: int, _: int, processes: int) -> Cgroup | None:
 TOUCH = "block = bytearray(b'1') * (200 << 20)\nprint('had it')"
 
 
-@pytest.mark.skipif(bool(missing_layers()), reason="the sandbox cannot run here")
+@pytest.mark.sandbox
 def test_a_submission_is_in_a_group_and_what_the_group_ends_is_told(
     place: Parent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

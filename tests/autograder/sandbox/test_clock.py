@@ -14,7 +14,6 @@ from autograder.base import limits
 from autograder.base.limits import Allowance, Limits, MachineBusy, ProcessLost
 from autograder.sandbox.host import clock
 from autograder.sandbox.host.clock import GRACE, Processes, Stopwatch, Turn, look_at
-from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import SandboxStudent
 
@@ -319,7 +318,6 @@ def test_the_grader_is_charged_for_one_thread_only():
 
 # In the sandbox.
 
-sandboxed = pytest.mark.skipif(bool(missing_layers()), reason="the sandbox cannot run here")
 SHORT = 0.3  # seconds that code may be charged in here
 
 
@@ -349,7 +347,7 @@ OVER_TIME = {
 }
 
 
-@sandboxed
+@pytest.mark.sandbox
 @pytest.mark.parametrize("source", OVER_TIME.values(), ids=OVER_TIME)
 def test_whatever_takes_for_ever_is_stopped_and_the_process_lives(student, monkeypatch, source):
     monkeypatch.setattr(clock, "GRACE", 10**6)  # its children may run before it does
@@ -368,7 +366,7 @@ while True:
 """
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_children_that_nobody_waits_for_are_charged_too(student, monkeypatch):
     monkeypatch.setattr(clock, "GRACE", SHORT)
     try:
@@ -381,7 +379,7 @@ def test_children_that_nobody_waits_for_are_charged_too(student, monkeypatch):
 DEAF = "import os, signal, time\n_ = signal.signal(signal.SIGALRM, signal.SIG_IGN)\n"
 
 
-@sandboxed
+@pytest.mark.sandbox
 @pytest.mark.parametrize(
     "source",
     [
@@ -397,7 +395,7 @@ def test_who_does_not_heed_the_limit_is_lost(student, monkeypatch, source):
     assert not isinstance(caught.value, MachineBusy)
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_who_is_stopped_is_lost(student, monkeypatch):
     monkeypatch.setattr(clock, "GRACE", SHORT)
     signal.pidfd_send_signal(student._handle, signal.SIGSTOP)
@@ -405,7 +403,7 @@ def test_who_is_stopped_is_lost(student, monkeypatch):
         student.run_cell("x = 1")
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_deafness_lasts_for_one_cell(student):
     assert student.run_cell(DEAF) == []
     assert error_of(student, "while True: pass") == "TimeLimit"
@@ -420,7 +418,7 @@ while time.process_time() < end: pass
 """
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_a_crowded_machine_costs_nobody_anything(student, program):
     """By the clock the cell takes four times as long as it may."""
     for processor in os.sched_getaffinity(0):
@@ -431,7 +429,7 @@ def test_a_crowded_machine_costs_nobody_anything(student, program):
     assert time.monotonic() - begun > SHORT, "the machine was crowded"
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_a_machine_that_is_too_crowded_to_judge_says_so(student, monkeypatch):
     monkeypatch.setattr(clock, "_PATIENCE", 0)  # no time by the clock is short enough
     with pytest.raises(MachineBusy, match="too busy to judge"):

@@ -8,6 +8,7 @@ import pytest
 from autograder.base.course import Course
 from autograder.sandbox.host import binds, isolation
 from autograder.sandbox.host.isolation import missing_layers
+from tests import sandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
 
@@ -17,6 +18,14 @@ def test_ci_leaves_out_no_test_for_want_of_a_sandbox():
     assert missing_layers() == []
 
 
+@pytest.mark.sandbox
+def test_a_marked_test_is_left_out_where_nothing_can_be_isolated(request, monkeypatch):
+    monkeypatch.setattr(sandbox, "_missing", lambda: ["bwrap is not installed"])
+    with pytest.raises(pytest.skip.Exception, match="bwrap is not installed"):
+        request.config.hook.pytest_runtest_setup(item=request.node)
+
+
+@pytest.mark.sandbox
 @pytest.mark.parametrize(
     ("trial", "said"),
     [
@@ -28,8 +37,6 @@ def test_ci_leaves_out_no_test_for_want_of_a_sandbox():
 def test_a_chain_that_breaks_is_a_missing_layer_with_its_reason_and_a_remedy(
     monkeypatch, trial, said
 ):
-    if missing_layers():
-        pytest.skip("the sandbox cannot run here")
     monkeypatch.setattr(isolation, "_TRIAL", trial)
     (sentence,) = missing_layers()
     assert said in sentence

@@ -11,7 +11,8 @@ import pytest
 
 from autograder.model.result import Result
 from autograder.model.task import Lab
-from autograder.trials.answer_bank import Entry, check_bank, read_bank, submission_with
+from autograder.trials.answer_bank import check_bank, read_bank, submission_with
+from autograder.trials.entry import Entry
 from autograder.trials.packing import pack, together
 from tests.autograder.release_by_hand import LAB, STUBS, release
 from tests.autograder.small_lab import (

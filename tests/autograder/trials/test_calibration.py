@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,15 +17,11 @@ from autograder.content import find_lab
 from autograder.model.judge import could_not_judge
 from autograder.model.task import Budget, Case, Lab, Task, Verdict
 from autograder.sandbox.host import budget as budgets
-from autograder.sandbox.host.isolation import missing_layers
 from autograder.trials import calibration
-from autograder.trials.answer_bank import Entry, read_bank
+from autograder.trials.answer_bank import read_bank
 from autograder.trials.calibration import Grading, measured_labs, tallies, with_budget
+from autograder.trials.entry import Entry
 from tests.autograder.small_lab import SMALL_LAB, task
-
-sandboxed = pytest.mark.skipif(
-    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
-)
 
 MIB = 2**20
 LAB03 = "lab03_adam"
@@ -41,7 +36,7 @@ def measured(
     return said.get("measured", []), said["problems"]
 
 
-@sandboxed
+@pytest.mark.sandbox
 @pytest.mark.parametrize("labs", [[LAB03], pytest.param(None, marks=pytest.mark.slow)], ids=str)
 def test_no_right_answer_is_refused_its_memory(
     labs: list[str] | None,
@@ -75,7 +70,7 @@ def with_budgets(lab: Lab, changed: Callable[[Budget], Budget]) -> Lab:
     return replace(lab, tasks=tuple(map(change, lab.tasks)))
 
 
-@sandboxed
+@pytest.mark.sandbox
 @pytest.mark.slow
 def test_a_budget_that_is_too_small_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -91,7 +86,7 @@ def test_a_budget_that_is_too_small_is_reported(
     assert [said in problem for problem in problems].count(True) == 1
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_a_machine_that_enforces_no_budget_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,7 +99,7 @@ def test_a_machine_that_enforces_no_budget_is_reported(
     assert "doesn't hold a process to a memory budget" in problems[0]
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_a_course_without_a_bank_is_told_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

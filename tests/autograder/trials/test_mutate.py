@@ -16,15 +16,10 @@ from autograder.base.course import COURSE
 from autograder.base.limits import Limits
 from autograder.content import find_task, lab_names
 from autograder.model.task import Answer, Case, Finding, Verdict
-from autograder.sandbox.host.isolation import missing_layers
 from autograder.trials import mutate
 from autograder.trials.mutants import Mutant, mutants_of
 from autograder.trials.mutate import Solved, check_mutants, read_explained, solve, tasks_named
 from tests.grading import REPOSITORY, command_environment
-
-sandboxed = pytest.mark.skipif(
-    sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
-)
 
 TASK = "lab09-f"
 
@@ -194,7 +189,7 @@ def solved() -> Solved:
     return solve(LAB, COURSE, Limits())
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_a_judge_made_blind_lets_mutants_survive(
     solved: Solved, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,7 +206,7 @@ def test_a_judge_made_blind_lets_mutants_survive(
     assert (unseen.killed, len(unseen.survivors), len(unseen.problems)) == (0, 7, 7)
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_a_case_taken_away_is_a_hole_that_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The case of lab 3 that only this found: fused, with few activations."""
     solved, name = solve("lab03_adam", COURSE, Limits()), "lab03-peak_of_step"
@@ -235,7 +230,7 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@sandboxed
+@pytest.mark.sandbox
 def test_the_command_grades_the_mutants_of_an_exercise(tmp_path: Path) -> None:
     """largest_model has one that is equivalent, which here no file explains."""
     none = ("--explained", str(tmp_path / "none.toml"))
@@ -248,7 +243,7 @@ def test_the_command_grades_the_mutants_of_an_exercise(tmp_path: Path) -> None:
     assert survivor in read_explained(REPOSITORY / "tests" / "mutants" / "lab03_adam.toml")
 
 
-@sandboxed
+@pytest.mark.sandbox
 @pytest.mark.slow
 @pytest.mark.parametrize("lab", lab_names())
 def test_every_survivor_is_explained(lab: str) -> None:

@@ -18,7 +18,7 @@ from autograder.content import find_lab
 from autograder.model.status import shown
 from autograder.model.submission import Submission
 from autograder.model.task import Lab
-from autograder.notebooks.intake import find_submissions, take_in
+from autograder.notebooks.intake import find_submissions, read_submission, take_in
 from autograder.notebooks.released import release_of
 from autograder.trials.answer_bank import read_bank
 from autograder.trials.packing import bound_names
@@ -67,7 +67,7 @@ def names_of(submission: Submission) -> dict[str, Any]:
 def graded(out: Path, lab: Lab) -> dict[tuple[str, str, str], tuple[str, str, str]]:
     grades = {}
     for student, path in find_submissions(out / "submitted", lab.name):
-        names = names_of(take_in(student, lab.name, path, release()))
+        names = names_of(take_in(student, lab.name, read_submission(path), release()))
         for one in lab.tasks:
             verdict = verdict_on(one, names)
             score = "" if verdict.status == "needs_gpu" else f"{verdict.points:g}"
@@ -99,7 +99,7 @@ def test_every_kind_of_mess_is_there(tmp_path: Path, bank: Path, releases: Path)
     for kind, (student, path) in zip(
         KINDS, find_submissions(tmp_path / "out" / "submitted", LAB), strict=True
     ):
-        submission = take_in(student, LAB, path, release())
+        submission = take_in(student, LAB, read_submission(path), release())
         notes.append(f"{kind}: {[note.text for note in submission.notes]}")
         cells[kind] = [cell.source for cell in submission.cells]
         raw = json.loads(submission.raw)

@@ -12,7 +12,6 @@ from checkpoint_schedules import Revolve
 
 from peakmem.core.errors import Infeasible
 from peakmem.plan import (
-    best_every_k,
     best_kept_set,
     every_k,
     keep_all,
@@ -198,19 +197,6 @@ def test_a_kept_sets_peak_is_the_labs_formula(seed: int) -> None:
         assert simulate(chain, kept_set(chain, kept)).peak_bytes == peak
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_best_every_k_is_the_quickest_that_fits(seed: int) -> None:
-    rng = random.Random(seed)
-
-    def least(chain: Chain, budget_bytes: int) -> float | None:
-        runs = [simulate(chain, every_k(chain, k)) for k in range(1, len(chain) + 1)]
-        return min((r.makespan for r in runs if r.peak_bytes <= budget_bytes), default=None)
-
-    for _ in range(30):
-        chain = draw_chain(rng, rng.randint(1, 12))
-        check_against(best_every_k, least, chain, draw_budget(rng, chain))
-
-
 def test_planners_that_can_do_more_are_never_slower() -> None:
     rng = random.Random(5)
     for _ in range(20):
@@ -218,7 +204,7 @@ def test_planners_that_can_do_more_are_never_slower() -> None:
         budget = simulate(chain, every_k(chain, 3)).peak_bytes
         times = [
             simulate(chain, planner(chain, budget)).makespan
-            for planner in (optimal, kept_set_optimal, best_every_k)
+            for planner in (optimal, kept_set_optimal)
         ]
         assert times == sorted(times)
         assert times[0] >= chain.work_time

@@ -13,7 +13,7 @@ from peakmem.plan.chain import Chain, Stage
 from peakmem.plan.plan import Copy, Plan, Step
 from peakmem.plan.rotor import optimal
 from peakmem.plan.segments import every_k, keep_all, kept_set
-from peakmem.plan.simulator import lanes, simulate
+from peakmem.plan.simulator import simulate
 from peakmem.plan.treatments import treated
 
 
@@ -164,13 +164,3 @@ def test_a_swap_behind_compute_costs_nothing() -> None:
 def test_a_kept_output_is_freed_with_its_use() -> None:
     peaks = [simulate(CHAIN, kept_set(CHAIN, kept)).peak_bytes for kept in ((), (0,), (0, 1))]
     assert peaks == [90, 70, 50]
-
-
-def test_pictures_get_what_was_simulated() -> None:
-    run = simulate(CHAIN, treated(CHAIN, ["swap", "keep", "keep"], 60, 30.0))
-    times, memory = run.memory
-    assert max(memory) == run.peak_bytes
-    assert times[-1] == run.makespan
-    drawn = lanes(run.spans)
-    assert [bar[0] for bar in drawn["link"]] == ["out", "in"]
-    assert len(drawn["compute"]) == 6

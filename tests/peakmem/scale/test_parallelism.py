@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from peakmem.scale.parallelism import (
     RESIDUAL_STATES,
     activation_bytes_per_layer,
-    offload_host_bytes,
     offload_link_bytes,
-    selective_recomputation,
     zero_communicated_bytes,
     zero_states,
 )
@@ -47,7 +45,6 @@ def test_a_trillion_parameters_on_1024_devices() -> None:
 def test_offload_trains_13b_on_one_v100_and_its_host_takes_the_rest() -> None:
     assert zero_states(13 * GB, 1, 0).total > 32 * GB
     assert zero_states(13 * GB, 1, 0, offload=True).total == 26 * GB < 32 * GB
-    assert offload_host_bytes(13 * GB) + 26 * GB == zero_states(13 * GB, 1, 0).total
     assert offload_link_bytes(13 * GB) == 52 * GB
 
 
@@ -95,13 +92,6 @@ def test_layer_without_parallelism_is_34_sbh_and_5as2b() -> None:
     assert whole == 34 * sbh + 5 * shape.n_heads * 2048**2
     assert activation_bytes_per_layer(shape, 1, 2048, recompute="selective") == 34 * sbh
     assert activation_bytes_per_layer(shape, 1, 2048, recompute="full") == 2 * sbh
-
-
-@pytest.mark.parametrize(("name", "saved", "price"), [("175B", 70, 2.7), ("530B", 65, 1.6)])
-def test_what_selective_recomputation_saves_and_costs(name: str, saved: int, price: float) -> None:
-    found = selective_recomputation(KORTHIKANTI[name][0], 2048)
-    assert 100 * found[0] == pytest.approx(saved, abs=0.5)
-    assert 100 * found[1] == pytest.approx(price, abs=0.1)
 
 
 def test_residual_states_are_named() -> None:

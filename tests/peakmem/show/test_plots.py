@@ -43,11 +43,6 @@ def draw_running_sum(ax):
     return plots.running_sum(ax, sums, stalls_at=32.0)
 
 
-def draw_memory_over_time(ax):
-    curves = {"keep all": ([0, 1, 2], [4, 8, 0]), "optimal": ([0, 3, 4], [4, 6, 0])}
-    return plots.memory_over_time(ax, curves, units=("GiB", "ms"), budget=7.0)
-
-
 def draw_memory_over_length(ax):
     curves = {"standard": [2.0, 6.0, 20.0], "flash": [2.0, 3.0, 4.0]}
     return plots.memory_over_length(
@@ -138,7 +133,6 @@ every_plot = pytest.mark.parametrize(
         draw_relative_spacing,
         draw_running_sum,
         draw_memory_over_length,
-        draw_memory_over_time,
     ],
 )
 
@@ -218,15 +212,6 @@ def test_memory_over_length_shows_its_data_and_names_the_limit(ax):
     assert list(flash.get_ydata()) == [2.0, 3.0, 4.0]
     assert set(limit.get_ydata()) == {16.0}
     assert [text.get_text() for text in ax.texts] == ["V100-16GB"]
-
-
-def test_memory_over_time_shows_steps_and_the_budget(ax):
-    draw_memory_over_time(ax)
-    keep, optimal, budget = ax.lines
-    assert keep.get_drawstyle() == "steps-post"
-    assert list(keep.get_ydata()) == [4, 8, 0]
-    assert list(optimal.get_xdata()) == [0, 3, 4]
-    assert set(budget.get_ydata()) == {7.0}
 
 
 def test_memory_over_length_needs_no_limit(ax):

@@ -13,7 +13,6 @@ from peakmem.show.plots.formats import number_line, relative_spacing, running_su
 from peakmem.show.plots.memory import (
     live_timelines,
     memory_over_length,
-    memory_over_time,
     peak_over_batch,
     peak_over_segments,
     stacked_bars,
@@ -30,7 +29,6 @@ __all__ = [
     "live_timelines",
     "loss_curves",
     "memory_over_length",
-    "memory_over_time",
     "number_line",
     "peak_over_batch",
     "peak_over_segments",

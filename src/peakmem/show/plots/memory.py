@@ -15,7 +15,6 @@ __all__ = [
     "live_by_owner",
     "live_timelines",
     "memory_over_length",
-    "memory_over_time",
     "peak_over_batch",
     "peak_over_segments",
     "stacked_bars",
@@ -159,31 +158,6 @@ def live_timelines(ax: Axes, curves: Mapping[str, Numbers], *, unit: str) -> Axe
         )
     ax.set_ylim(0, 1.12 * max(map(max, curves.values())))  # room for the peaks' figures
     return labelled(ax, "operators run so far", f"live memory ({unit})")
-
-
-def memory_over_time(
-    ax: Axes,
-    curves: Mapping[str, tuple[Numbers, Numbers]],
-    *,
-    units: tuple[str, str],
-    budget: float | None = None,
-) -> Axes:
-    """Draw live memory over time, one step curve for each plan, and the budget as a line.
-
-    `curves` is name -> (times, memory from each time on); `units` are (memory's, time's).
-
-    >>> from matplotlib.figure import Figure
-    >>> ax = Figure().add_subplot()
-    >>> memory_over_time(ax, {"keep all": ([0, 1, 2], [4, 8, 0])}, units=("GB", "s")).get_xlabel()
-    'time (s)'
-    """
-    for index, (name, (times, memory)) in enumerate(curves.items()):
-        ax.plot(times, memory, label=name, drawstyle="steps-post", **line_look(index))
-    if budget is not None:
-        ax.axhline(budget, color="black", linewidth=1.5, linestyle=":", label="budget")
-    ax.set_xlim(left=0)
-    ax.set_ylim(bottom=0)
-    return labelled(ax, f"time ({units[1]})", f"live memory ({units[0]})")
 
 
 def peak_over_segments(ax: Axes, lengths: Numbers, curves: Mapping[str, Numbers]) -> Axes:

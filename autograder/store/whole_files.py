@@ -7,12 +7,19 @@ import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-__all__ = ["WHOLE", "is_text"]
+from autograder.base.files import is_between
+from autograder.store.out_folder import EXPORTS, GRADED_NOTEBOOKS, PAGES, SOURCE_NOTEBOOKS
+
+__all__ = ["WHOLE", "is_page", "is_text"]
 
 
-def _is_page(path: Path) -> bool:
-    data = path.read_bytes()
-    return data.endswith(b"</html>\n") and is_text(data)
+def is_page(path: Path) -> bool:
+    """Tell whether a file is a page from its start to its end."""
+    return is_between(path, b"<!DOCTYPE html>", b"</html>\n")
+
+
+def _is_page_of_text(path: Path) -> bool:
+    return is_page(path) and is_text(path.read_bytes())
 
 
 def _is_notebook(path: Path) -> bool:
@@ -45,10 +52,10 @@ def is_text(data: bytes) -> bool:
 
 
 WHOLE: Mapping[str, Callable[[Path], bool]] = {
-    "feedback/*/*.html": _is_page,
-    "autograded/*/*/*.ipynb": _is_notebook,
-    "source/*/*.ipynb": _is_notebook,
+    PAGES: _is_page_of_text,
+    GRADED_NOTEBOOKS: _is_notebook,
+    SOURCE_NOTEBOOKS: _is_notebook,
     "*.csv": _is_table,
-    "export/*.csv": _is_table,
-    "export/*.zip": _is_zip,
+    f"{EXPORTS}.csv": _is_table,
+    f"{EXPORTS}.zip": _is_zip,
 }
