@@ -596,7 +596,7 @@ score("lab01-to_bf16", globals())
 #
 # Write `update_lost(param, update, exponent_bits, mantissa_bits)`:
 # - Round `param` and `update` to the format, add them, round the sum. Return True if that is `param` (as
-#   rounded), and False if it moved.
+#   rounded), False if it moved.
 # - Inputs are finite; formats have at most 23 mantissa bits.
 #
 # *Example:* in fp16, $1 + 2^{-11}$ is a tie that goes back to 1: lost. But $1 - 2^{-11}$ is a number of
