@@ -419,7 +419,7 @@ score("lab02-layer_activation_bytes", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the numbers.** A single sequence keeps 275 GB, beside 350 GB of weights. In tensors of
+# **Look at the numbers.** A single sequence keeps 275 GB, on top of 350 GB of weights. In tensors of
 # $2sbh$ that is 57 per layer, and 17 with flash.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-largest_batch-about", "locked": true, "schema_version": 3, "solution": false, "task": false}

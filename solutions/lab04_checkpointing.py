@@ -286,7 +286,7 @@ score("lab04-checkpoint", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-budget-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Out of memory
 #
-# The chain of the prediction, with 12 MiB beside parameters and input. `MemoryMeter` counts live bytes, and
+# The chain of the prediction, with 12 MiB besides parameters and input. `MemoryMeter` counts live bytes, and
 # its `budget_bytes` stops a run that takes more, as a full GPU does.
 
 
@@ -504,7 +504,7 @@ score("lab04-run_in_segments", globals())
 # *Points:* one each.
 #
 # *Example:* $n = 8$, $k = 3$, so $s = 3$, $r = 2$. With `saved=1`, forward ends at $3 + 2 = 5$, and the second
-# segment is recomputed beside 2 inputs: $2 + 3 = 5$. The peak is 5, and 6 layers run again.
+# segment is recomputed next to 2 inputs: $2 + 3 = 5$. The peak is 5, and 6 layers run again.
 #
 # **Predict first.** GPT-3 has 96 layers of 17 units, 1633 with the input. $\sqrt{96} \approx 10$. Which
 # length is best, and what is its peak?
@@ -749,7 +749,7 @@ self_check(
             (mended,),
             logged(leaky_step),
             "A hook runs in both runs of its segment, and what it computes with a graph is saved: "
-            "compute on output.detach(), or leave hooks until backward is done. One number a layer.",
+            "compute on output.detach(), or leave hooks until backward is done. One number per layer.",
             label="the log",
         ),
         Case(

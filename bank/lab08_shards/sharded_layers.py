@@ -25,7 +25,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -187,7 +187,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -269,7 +269,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -349,7 +349,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -427,7 +427,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -510,7 +510,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -590,7 +590,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -695,7 +695,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
