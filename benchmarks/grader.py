@@ -105,7 +105,7 @@ class Row:
 
 
 def main() -> int:
-    """Print one row a lab; return 1 where the overhead is over a fifteenth of stock's, or 0.1 s."""
+    """Print one row per lab; return 1 if the overhead exceeds a fifteenth of stock's, or 0.1 s."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("labs", nargs="*", help="default: all labs")
     parser.add_argument("--submissions", type=int, default=10, metavar="N", help="of each lab")

@@ -121,7 +121,7 @@ def eleuther_bytes(shape: ModelShape, recipe: Recipe) -> int:
     """Return what the formulas of EleutherAI's cookbook give for one GPU.
 
     Parameters with a head of its own beside the embedding; weights, gradients and Adam's state by
-    precision; activations of sbh(10 + 24 + 5as/h) bytes a layer, and sbh(10 + 24) with
+    precision; activations of sbh(10 + 24 + 5as/h) bytes per layer, and sbh(10 + 24) with
     checkpointing. ("Transformer Math 101", and the calculator that goes with it.)
     """
     h, layers, s = shape.d_model, shape.n_layers, recipe.sequence
@@ -137,7 +137,7 @@ def eleuther_bytes(shape: ModelShape, recipe: Recipe) -> int:
 def llm_analysis_bytes(shape: ModelShape, recipe: Recipe) -> int:
     """Return what llm-analysis' formulas of a training give for one GPU.
 
-    Weights in the format of activations, 12 bytes a parameter of masters and Adam's state, 4 of
+    Weights in the format of activations, 12 bytes per parameter of masters and Adam's state, 4 of
     gradients. A layer keeps 7 sbh + 4 asb in attention and a byte for each element of a mask,
     sbh(1 + 2r) in an MLP of inner width rh, and 2 sbh in fp32 in its norms; with checkpointing only
     its input. On top are the logits and one more norm. Embeddings count once, heads not, and an MLP

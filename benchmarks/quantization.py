@@ -73,7 +73,7 @@ def _after_training(names: Names, trainer: Trainer, model: GPT) -> Iterator[Row]
     for whole in (8, 4, _LOW):
         one, many = _bits(whole, shape), _bits(whole, shape, rows=True)
         ways[f"int{whole}, one scale"] = one, _through_codes(names, whole, None)
-        ways[f"int{whole}, one scale a row"] = many, _through_codes(names, whole, 0)
+        ways[f"int{whole}, one scale per row"] = many, _through_codes(names, whole, 0)
     for name in ("int4", "nf4", "nf4_double"):
         ways[f"{name}, blocks of {_BLOCK}"] = bits_a_weight(name, _BLOCK), _through_library(name)
     ways["ternary"] = _bits(math.log2(3), shape), _ternary(names)
@@ -88,7 +88,7 @@ def _after_training(names: Names, trainer: Trainer, model: GPT) -> Iterator[Row]
 def _trained_rounded(names: Names, trainer: Trainer) -> Iterator[Row]:
     shape = trainer.shape
     ways: dict[str, tuple[float, Product]] = {
-        f"int{_LOW}, one scale a row": (_bits(_LOW, shape, rows=True), _fake(names, _LOW)),
+        f"int{_LOW}, one scale per row": (_bits(_LOW, shape, rows=True), _fake(names, _LOW)),
         "ternary": (_bits(math.log2(3), shape), names["ternary_linear"]),
     }
     for way, (bits, product) in ways.items():
@@ -150,12 +150,12 @@ def problems(rows: list[Row]) -> list[str]:
     """
     loss = {(str(row.kind), row.way): row.loss for row in rows}
     after, through = "rounded after training", "trained rounded"
-    row, block = f"int{_LOW}, one scale a row", f"blocks of {_BLOCK}"
+    row, block = f"int{_LOW}, one scale per row", f"blocks of {_BLOCK}"
     at_most = [  # the first is at most so many times the second
-        ((after, "int8, one scale a row"), (after, "fp32"), 1.01),
+        ((after, "int8, one scale per row"), (after, "fp32"), 1.01),
         ((after, "int8 products, outliers in fp32"), (after, "fp32"), 1.01),
-        ((after, "int4, one scale a row"), (after, "int4, one scale"), 1.0),
-        ((after, f"int4, {block}"), (after, "int4, one scale a row"), 1.0),
+        ((after, "int4, one scale per row"), (after, "int4, one scale"), 1.0),
+        ((after, f"int4, {block}"), (after, "int4, one scale per row"), 1.0),
         ((after, f"nf4, {block}"), (after, f"int4, {block}"), 1.0),
         ((through, row), (after, row), 1.0),
         ((through, "ternary"), (after, "ternary"), 1.0),

@@ -564,7 +564,7 @@ score("lab05-accumulate_token_mean", globals())
 # You may keep a group in a list. `islice(iterator, n)` takes the next `n`; a `DataLoader` isn't an iterator
 # and would start over each time, so call `iter(loader)` once.
 #
-# *Points:* updates and their gradients 2, left-overs 1, clipping and schedule 1.
+# *Points:* updates and their gradients 2, leftovers 1, clipping and schedule 1.
 #
 # *Example:* 7 micro-batches, `accumulation_steps=3`: 3 updates, of 3, 3 and 1 micro-batches.
 #

@@ -165,7 +165,7 @@ def test_losses_in_few_bits_are_what_was_measured(repository: Path) -> None:
             assert f"{name} {row['bits']:.2f} | {row['loss']:.4f} |" in lecture
     assert lecture.count("trained rounded |") == 2
     adam, eight_bits = recorded["rows"][-2:]
-    assert f"{eight_bits['bits']:.2f} bits a parameter instead of {adam['bits']:.2f}" in lecture
+    assert f"{eight_bits['bits']:.2f} bits per parameter instead of {adam['bits']:.2f}" in lecture
     assert f"has a loss of {eight_bits['loss']:.4f}" in lecture
     assert recorded["command"] in page
 

@@ -1,4 +1,4 @@
-"""The hidden half of each lab: one module a lab, each with its `LAB`."""
+"""The hidden half of each lab: one module per lab, each with a `LAB`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find_lab(name: str) -> Lab:
             raise
         lab = None
     if lab is None or lab.name != name:
-        raise ValueError(f"there is no lab named {name!r}; the labs are {', '.join(lab_names())}")
+        raise ValueError(f"unknown lab {name!r}; the labs are {', '.join(lab_names())}")
     return lab
 
 

@@ -24,15 +24,15 @@ Sizes = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Leak:
-    """Code that computes right results and wastes memory, and what tells that it was mended."""
+    """Code that computes right results and wastes memory, and what shows that it was fixed."""
 
     #: Such as `lab04`; the task is `lab04-find_the_leak`.
     lab: str
-    #: The name of the function that students mend.
+    #: The name of the function that students fix.
     function: str
     #: `work(function, **sizes)` in the lab's probes: makes inputs, calls, returns plain data.
     work: Callable[..., Any]
-    #: The mended function, to which results are compared.
+    #: The fixed function, with which results are compared.
     reference: Function
     #: Draws the sizes of a small run, for results, and of a large one, for the peak.
     small: Callable[[np.random.Generator], Sizes]

@@ -42,7 +42,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -204,7 +204,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -286,7 +286,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -366,7 +366,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -444,7 +444,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -527,7 +527,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -607,7 +607,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -712,7 +712,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)

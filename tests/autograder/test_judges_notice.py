@@ -70,7 +70,7 @@ UNSEEN = [
     Unseen("lab05-accumulate_gradients", ".waiting", LATER),
     Unseen("lab05-accumulate_token_mean", ".gradients", LATER),
     Unseen("lab05-accumulate_token_mean", ".sizes", LATER),
-    Unseen("lab05-train_epoch", ".events", OTHER_PART, ("left-overs",)),
+    Unseen("lab05-train_epoch", ".events", OTHER_PART, ("leftovers",)),
     Unseen("lab05-train_epoch", ".gradients", LATER),
     Unseen("lab05-train_epoch", ".waiting", LATER),
     *(

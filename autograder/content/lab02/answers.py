@@ -17,7 +17,7 @@ _Count = Callable[..., Mapping[str, int]]
 
 
 def exact_bytes(expected: Any, got: Any) -> bool:
-    """Tell whether two answers are the same.
+    """Tell whether two answers are equal.
 
     All references of this lab are whole numbers. Only a mutant's value is a float, such as bytes
     divided by 2**30, and it is recognised whatever the order of the operations was.

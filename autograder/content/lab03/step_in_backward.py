@@ -73,7 +73,7 @@ def _same_result(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding
     if not (all_like and isinstance(left, list)):
         return Finding(False, "The answers came back garbled.")
     if _close(first, weights):
-        return Finding(False, "After backward the parameters stood still.", ("no_step",))
+        return Finding(False, "After backward the parameters hadn't moved.", ("no_step",))
     uphill = [2 * w - s for w, s in zip(weights, stepped, strict=True)]
     if _close(first, uphill):
         return Finding(False, "", ("uphill",))

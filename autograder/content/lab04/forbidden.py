@@ -20,7 +20,7 @@ NO_TORCH_CHECKPOINT = Ban(
 )
 
 UNSEEN = (
-    "The meter saw less than any run of this exercise takes, as if the work was done where the "
-    "meter does not look: on another thread, or with torch's dispatch modes switched off. A person "
-    "has to look at it."
+    "The meter saw less than any run of this exercise takes, as if the work were done where the "
+    "meter does not look: on another thread, or with torch's dispatch modes switched off. An "
+    "instructor has to look at it."
 )

@@ -1,6 +1,6 @@
 """Self-checks as data: a table of cases with hints, and one function that goes through it.
 
-A self-check prints a line a case instead of a traceback, goes on after a failure, and raises at
+A self-check prints a line per case instead of a traceback, goes on after a failure, and raises at
 its end, so that nbgrader's Validate reports it. Values are compared as grading compares them.
 """
 

@@ -81,7 +81,7 @@ SCHEMA = {
             },
         },
     },
-    # The total, or one score a test.
+    # The total, or one score per test.
     "anyOf": [
         {"required": ["score"]},
         {"required": ["tests"], "properties": {"tests": {"items": {"required": ["score"]}}}},

@@ -237,7 +237,7 @@ def test_gpt3_needs_2800_gb_before_any_activation():
     assert there["parameter"] == there["gradient"] == 2 * parameters  # 350 GB each
     assert there["master"] == 4 * parameters  # 700 GB
     assert there["optimizer_state"] == 8 * parameters  # 1400 GB
-    # QLoRA's "more than 780 GB" for 65B is this without masters: 12 bytes a parameter.
+    # QLoRA's "more than 780 GB" for 65B is this without masters: 12 bytes per parameter.
     assert (sum(there.values()) - there["master"]) // parameters * 65 == 780
 
 
@@ -245,7 +245,7 @@ def test_gpt3_needs_2800_gb_before_any_activation():
     ("zero", "gigabytes"), [(0, 120.0), (1, 31.4), (2, 16.6), (3, 1.9)], ids="stage {}".format
 )
 def test_zero_figure_1(zero, gigabytes):
-    """7.5B parameters on 64 devices; the bytes a parameter are those of any model."""
+    """7.5B parameters on 64 devices; the bytes per parameter are those of any model."""
     gpt2 = model("gpt2")
     there = by_owner_at_the_end(
         gpt2, Recipe(precision="mixed", sequence=8), Parallelism(data=64, zero=zero)

@@ -88,7 +88,9 @@ class _Quantization(Calculator):
             )
             for name, size in weights.items()
         ]
-        words = unbroken_table(rows, ("", "bits a weight", "weights, GB (GiB)", "error", gpu.name))
+        words = unbroken_table(
+            rows, ("", "bits per weight", "weights, GB (GiB)", "error", gpu.name)
+        )
         what = "keys and values of 4096 tokens" if self.use == "inference" else "adapters, rank 64"
         total = weights[self.scheme] + beside
         note = (
@@ -132,7 +134,7 @@ def _sample() -> np.ndarray:
 def _draw(
     weights: dict[str, int], beside: int, memory_bytes: int, chosen: str, what: tuple[str, str]
 ) -> str:
-    """A bar a scheme, what comes beside the weights at its end, and a board's memory as a line.
+    """A bar per scheme, what comes beside the weights at its end, and a board's memory as a line.
 
     `what` is a name of what comes beside, and the owner whose colour it has.
     """
