@@ -3,7 +3,7 @@
 Run as `python -m benchmarks.quantization`. The text is made by a grammar, the model is
 `peakmem.nn.GPT`, and codes are those of lab 9's solution and of `peakmem.numbers.quantization`.
 Only the matrices of attention and MLP have codes; everything else stays in fp32. Losses are on text
-that no training has seen, in nats a character.
+that no training has seen, in nats per character.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def find_lab(name: str) -> Lab:
             raise
         lab = None
     if lab is None or lab.name != name:
-        raise ValueError(f"unknown lab {name!r}; the labs are {', '.join(lab_names())}")
+        raise ValueError(f"there is no lab named {name!r}; the labs are {', '.join(lab_names())}")
     return lab
 
 
