@@ -1,4 +1,4 @@
-"""Benchmark: what a submission costs beyond the student's own compute, beside stock nbgrader.
+"""Benchmark: the overhead of grading a submission, compared with stock nbgrader.
 
 Run as `python -m benchmarks.grader`. Both graders get the same notebooks, right answers of the
 bank, and both write a gradebook entry and a feedback page. The three ways take turns at each
@@ -55,8 +55,8 @@ from peakmem.probes import call_probe
 __all__ = ["main"]
 
 _SECRET = bytes(32)
-_MAX_RATIO = 1 / 15  # what our overhead may be of the stock one's
-_MAX_SECONDS = 0.1  # what it may be on a machine that does nothing else
+_MAX_RATIO = 1 / 15  # our overhead's limit, as a share of the stock one
+_MAX_SECONDS = 0.1  # its limit on an otherwise idle machine
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Row:
 
     @property
     def figures(self) -> dict[str, float]:
-        """What the table shows, in its order: medians in seconds, and the ratio."""
+        """The columns of the table: medians in seconds, and the ratio."""
         overhead, our_overhead = self.overheads
         return {
             "stock": statistics.median(self.stock),
@@ -166,12 +166,12 @@ def _measure(name: str, count: int) -> Row:
 
 
 def _computing() -> ProcessPoolExecutor:
-    """One process of its own: what students import stays out of this one."""
+    """A separate process: students' imports stay out of this one."""
     return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
 
 
 def _compute(name: str, notebook: Notebook) -> tuple[float, float]:
-    """The time of a student's cells and of the probes' calls, with nothing around them."""
+    """The time of a student's cells and of the probes' calls alone."""
     lab = find_lab(name)
     raw = json.dumps(notebook).encode()
     submission = take_in_bytes("bench", name, raw, release_of(name, COURSE.releases))
@@ -247,7 +247,7 @@ def _succeed(result: Mapping[str, Any]) -> None:
 class _Ours:
     """One worker of this grader, with one submission at a time.
 
-    The first starts the worker, and is published alone, which makes a gradebook.
+    The first one starts the worker, and is published alone, which makes a gradebook.
     """
 
     def __init__(self, lab: Lab, notebooks: Sequence[Notebook], out: Path) -> None:

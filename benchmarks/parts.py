@@ -59,7 +59,7 @@ def gpu_tests(device: torch.device) -> list[Figure]:
 
 
 def accuracy(device: torch.device) -> list[Figure]:
-    """Compare predictions with what tensors asked for and with what the allocator gave."""
+    """Compare predictions with the bytes that tensors requested and the allocator gave."""
     with warnings.catch_warnings(action="ignore"):
         cases = configurations(large=True) if device.type == "cuda" else quick()
         rows = [measure(case, device) for case in cases]

@@ -43,7 +43,7 @@ class Row:
 
     kind: Kind
     way: str
-    #: A weight, scales included; of an optimizer, the bits of its state a parameter.
+    #: A weight, scales included; of an optimizer, the bits of its state per parameter.
     bits: float
     loss: float
 
@@ -143,7 +143,7 @@ def _int8(names: Names, threshold: float) -> Product:
 
 
 def problems(rows: list[Row]) -> list[str]:
-    """Return what contradicts lab 9, a sentence each.
+    """Return each contradiction to lab 9 as a sentence.
 
     Eight bits cost nothing, smaller groups are better, NF4 is better than int4, what trains through
     rounding survives it, and Adam needs no 32-bit state.
