@@ -1,4 +1,4 @@
-"""What all tests share: one thread each, and the same examples on every run."""
+"""Settings of all tests: one thread each, and the same examples on every run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """A real browser, for tests of what people open."""
+    """A real browser, for tests of pages."""
     with sync_playwright() as playwright:
         try:
             browser = launch_chromium(playwright)

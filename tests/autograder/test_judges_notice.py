@@ -1,7 +1,7 @@
-"""Judges look at all that an answer says: a change of any leaf of a right one is noticed.
+"""Judges check every part of an answer: they notice a change to any leaf of a right one.
 
-The answers of the bank's first right file are changed leaf by leaf. What no judge looks at, a
-student's process may say as it likes; so each such leaf stands in UNSEEN, with the reason.
+The answers of the bank's first right file are changed leaf by leaf. A student's process may forge
+leaves that no judge checks, so UNSEEN lists each of them with a reason.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ def test_every_leaf_of_a_right_answer_matters_and_nothing_is_never_right(task: T
     assert missed == []
 
 
-# The fuzz itself: judges with the holes that it is there for
+# The fuzz itself: judges with the holes that it should find
 
 
 def _passed(judge: Callable[[Any], bool], value: Any) -> set[str]:

@@ -1,4 +1,4 @@
-"""What an instructor does over a semester, by the commands, on a class of three and one absent."""
+"""An instructor's commands over a semester, on a class of three and one absent student."""
 
 import csv
 import json
@@ -83,7 +83,7 @@ def graded(tmp_path_factory):
 
 @pytest.fixture
 def room(graded, tmp_path):
-    """A copy of the graded class, to do with as a test likes."""
+    """A copy of the graded class, for a test to change."""
     own = replace(graded, folder=tmp_path / "class")
     shutil.copytree(graded.folder, own.folder)
     return own
@@ -126,7 +126,7 @@ def judged_by(ok):
 
 
 def by_hand(out, student, score=None, comment=None):
-    """What a person gave for the answer in words; with arguments, have one give it."""
+    """The manual points for the text answer; with arguments, set them."""
     with closing(Gradebook(f"sqlite:///{out / 'gradebook.db'}")) as book:
         grade = book.find_grade(EXPLAIN, LAB05, LAB05, student)
         note = book.find_comment(EXPLAIN, LAB05, LAB05, student)

@@ -1,4 +1,4 @@
-"""Memory that counts in no process's size: none of it is to be had in the sandbox."""
+"""Memory that counts in no process's size: the sandbox refuses it."""
 
 import sys
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or bool(missing_layers()), reason="the sandbox cannot run here"
 )
 
-# Pages that were let go of stay where they are, for they are shared; `Shmem` counts them.
+# Released pages stay in place because they are shared; `Shmem` counts them.
 SHARED = """
 import mmap
 def had(*of):

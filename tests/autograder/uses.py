@@ -1,4 +1,4 @@
-"""What a task's ban finds in sources, by name."""
+"""The names that a task's ban finds in sources."""
 
 from __future__ import annotations
 

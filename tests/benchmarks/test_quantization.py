@@ -1,4 +1,4 @@
-"""The benchmark of few bits on a model that is trained for seconds, and what it must notice."""
+"""The benchmark of few bits on a model trained for seconds, and the faults it must notice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A student's first minutes: the lab opens, runs, tells what is solved and what is not yet."""
+"""A student's first minutes: the lab opens, runs, and reports solved and unsolved exercises."""
 
 from __future__ import annotations
 

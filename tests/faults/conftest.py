@@ -1,4 +1,4 @@
-"""One class, graded once without any fault: what every disturbed run has to come to."""
+"""One class, graded once without any fault: the result that every disturbed run has to reach."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ FILES = (
     *(f"source/{LAB}/{LAB}.ipynb", "export/students.csv", "export/feedback.zip"),
 )
 CHOSEN = b'{"lab05_accumulation": {"ada": {"folder": "a", "percent_off": 5, "received": ""}}}'
-GIVEN = {"semester.toml", "roster.csv"}  # the instructor's own, which nobody else can put back
+GIVEN = {"semester.toml", "roster.csv"}  # the instructor's own, which only they can restore
 ADA, KIM = SubmissionKey("ada", LAB), SubmissionKey("kim", LAB)
 
 
@@ -134,7 +134,7 @@ def rows_of(data: bytes) -> list[list[str]]:
 
 
 def assert_no_grade_changed(room: Results, sound: Results, harmed: str) -> None:
-    """What is there of these tables is as it was; a submission may be missing."""
+    """The rows left in these tables are unchanged; a submission may be missing."""
     before, now = tables(sound.out), tables(room.out)
     for name in {"grades.csv", "export/students.csv"} - {harmed}:
         assert all(row in rows_of(before[name]) for row in rows_of(now[name]))

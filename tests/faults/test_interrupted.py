@@ -1,4 +1,4 @@
-"""Ctrl-C in a terminal, and the progress that the terminal shows."""
+"""Ctrl-C in a terminal, and the progress on the terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BAR = re.compile(r"lab05_accumulation: +\d+%.*?([1-7])/7 \[\d\d:\d\d<\d\d:\d\d, 
 
 
 class Terminal:
-    """A real terminal in which the command runs, as a person sees it."""
+    """A real terminal in which the command runs, as a user sees it."""
 
     def __init__(self, room: Class) -> None:
         self._ours, theirs = os.openpty()

@@ -1,4 +1,4 @@
-"""Attacks on what comes back: answers, how often they come, and the shell that asks for them."""
+"""Attacks on the replies: answers, their number, and the shell that asks for them."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def bare() -> Iterator[Sandbox]:
 
 @pytest.fixture(autouse=True)
 def _behind_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let solutions use everything: who hides a name from the reader meets the kernel's limits."""
+    """Let solutions use everything: hidden names still meet the kernel's limits."""
     monkeypatch.setattr(grading, "banned_uses", lambda *_: [])
 
 

@@ -1,4 +1,4 @@
-"""Pull: edits of a built notebook come back into the source, whole, or not at all."""
+"""Pull: edits of a built notebook reach the source in full or not at all."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def add_text(course: Path, cell_id: str = "lab05-title", text: str = "\n\nMore."
 
 
 def cells_of(course: Path) -> list[tuple[str, str, dict[str, Any]]]:
-    """What must survive: type, text and the metadata that a source holds, of each cell."""
+    """Parts of each cell that must survive: type, text, and the metadata that a source holds."""
     kept = ("nbgrader", "tags", "slideshow")
     return [
         (
@@ -213,7 +213,7 @@ def test_after_a_pull_more_edits_can_be_pulled(course: Path) -> None:
     assert source_of(course).read_text().count("# More.") == 2
 
 
-# What is refused, with nothing changed
+# Refused edits, with nothing changed
 
 
 def refused(course: Path) -> str:

@@ -1,4 +1,4 @@
-"""The release: nothing hidden gets out, and nothing of a student's is ever overwritten."""
+"""The release: nothing hidden gets out, and no student's file is ever overwritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table that leaves the grader is text to every spreadsheet, whatever it splits a line at."""
+"""Tables that leave the grader are text to every spreadsheet, whatever its delimiters."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Lab 9: the bank's answers, and the references against oracles of another make."""
+"""Lab 9: the bank's answers, and the references against independent oracles."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_codes_are_exact_fractions_rounded_to_even(numbers: list[int], bits: int
     found = quantized(np.array(numbers, np.float64), bits, None)
     for number, code in zip(numbers, found["codes"], strict=True):
         exact = number / step
-        if abs(exact - round(exact)) != Fraction(1, 2):  # a tie of thirds is none in floats
+        if abs(exact - round(exact)) != Fraction(1, 2):  # a tie of thirds isn't a tie in floats
             assert code == round(exact)
         assert abs(exact - int(code)) <= Fraction(1, 2)
 
@@ -198,7 +198,7 @@ def test_a_merged_adapter_is_one_linear_layer() -> None:
     assert np.abs(found["trained"] - found["start"]).max() > 0.01
 
 
-# forged answers, and the code that is given
+# forged answers, and the given code
 
 GARBLED = [None, [], 1, "x", {}, {"losses": [1.0]}, {"equal": "all"}, [("value", None)] * 9]
 

@@ -1,4 +1,4 @@
-"""What grading takes for right passes the self-checks too: solved notebooks, run whole."""
+"""Answers that grading accepts pass the self-checks too: solved notebooks, run in full."""
 
 import sys
 from collections import Counter
@@ -54,8 +54,8 @@ def test_control_work_that_is_missing_fails_them(sandbox, name):
 def _notebooks(lab):
     """Solved notebooks, as many as it takes for each right answer of the bank to be in one.
 
-    Answers that write over each other's names are not put together: what is left out for that has
-    the instructor's solutions around it.
+    Answers that overwrite each other's names go into different notebooks; the instructor's
+    solutions fill the gaps.
     """
     entries = [e for e in read_bank(COURSE.bank, lab) if e.kind == "right"]
     most = max(Counter(entry.task for entry in entries).values())

@@ -1,4 +1,4 @@
-"""Self-check and judge say the same of a right value, whatever the type that it comes in."""
+"""Self-check and judge agree on a right value, whatever its type."""
 
 from __future__ import annotations
 

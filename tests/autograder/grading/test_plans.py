@@ -1,4 +1,4 @@
-"""One exercise beside others: the names at its cell, and its run alone, in the sandbox."""
+"""One exercise among others: the names at its cell, and its separate run, in the sandbox."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What no solution may use, what every one may, and where the names in a notebook meet."""
+"""Names that no solution may use, names that all may, and name collisions in a notebook."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""Scores of ordinary grade cells: by stock's rules what nbgrader itself says, else saner."""
+"""Scores of ordinary grade cells: nbgrader's own under stock's rules, otherwise saner ones."""
 
 import io
 import unittest

@@ -1,4 +1,4 @@
-"""What an ordinary assignment's source says, and how submissions are put in order by it."""
+"""An ordinary assignment's source, and submissions restored to its order."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def test_a_helper_of_the_same_name_is_not_taken_for_the_answer(assignment):
 
 
 def test_lost_metadata_costs_nothing_that_can_be_found(assignment):
-    """What is left by editors that drop metadata and ids."""
+    """Notebooks from editors that drop metadata and ids."""
     made = submission()[PROBLEM1]
     for cell in made["cells"]:
         cell["metadata"] = {}
@@ -287,7 +287,7 @@ def test_lost_metadata_costs_nothing_that_can_be_found(assignment):
     )
     bears = [c["metadata"].get("nbgrader", {}).get("grade_id") for c in restored["cells"]]
     assert bears.count("test_square") == 1
-    # An answer in words cannot be found; its cell comes back, and what was written stays.
+    # A text answer can't be located; its cell comes back, and the student's text stays.
     assert cell_of(restored, "essay")["metadata"][DELETED] is True
     assert any(cell["source"] == "It fits." for cell in restored["cells"])
 

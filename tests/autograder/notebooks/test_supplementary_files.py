@@ -1,4 +1,4 @@
-"""Files beside the notebooks: what is read of a folder that anybody may have written to."""
+"""Supplementary files: what the grader reads from a folder that anyone may have written to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a class shows of a lab, compared with numpy, and the page that says so."""
+"""Item analysis of a class, compared with numpy, and its page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks in the sandbox: processes that talk to each other, and to nobody else."""
+"""Ranks in the sandbox: processes that talk only to each other."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def student(sandbox):
 
 @pytest.fixture(scope="module")
 def outside():
-    """A sandbox that shuts nothing in: there the attacks below reach their aim."""
+    """A sandbox without isolation: there the attacks below reach their aim."""
     with Sandbox(limits=LIMITS, ranks=True, backend=Unprotected()) as prepared:
         yield prepared
 

@@ -1,4 +1,4 @@
-"""The filter of system calls: its numbers against the kernel's own, and what it lets through."""
+"""The filter of system calls: its numbers against the kernel's own, and the calls it allows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(
     place: int = 0,
     *further: int,
 ) -> int:
-    """What the kernel's little machine makes of one call; `place` is the argument's, from 0 on.
+    """The verdict of the kernel's little machine on one call; `place` is the argument's, from 0 on.
 
     `further` arguments come after it.
     """

@@ -1,4 +1,4 @@
-"""Calibration: no right answer is refused its memory, and a budget that does so is reported."""
+"""Calibration: no right answer is refused memory, and a budget that refuses one is reported."""
 
 from __future__ import annotations
 
