@@ -72,7 +72,7 @@ def test_the_map_has_every_module_with_its_own_first_line(repository: Path, plac
 
 
 def modules_in(text: str) -> dict[tuple[str, str], str]:
-    """What a page says of each module: its folder is the heading, its name the row."""
+    """A page's line on each module: its folder is the heading, its name the row."""
     named = {}
     for section in re.split(r"^### ", text, flags=re.MULTILINE)[1:]:
         folder = section.partition("\n")[0]
@@ -294,7 +294,7 @@ def scratch(repository: Path, tmp_path: Path) -> Path:
 
 
 def carry_out(root: Path, about: str, block: str) -> None:
-    """Do what the first line of a block of the guide says."""
+    """Follow the first line of a block of the guide."""
     what, _, rest = about.partition(" ")
     if what == "append":
         path = root / rest.removeprefix("to ")

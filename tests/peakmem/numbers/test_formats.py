@@ -453,7 +453,7 @@ def test_neighbours_at_zero_and_at_the_ends():
     assert neighbours(FP4_E2M1, 0b0111) == (4.0, None)
 
 
-# What goes in and out.
+# Inputs and outputs.
 
 
 def test_one_number_in_gives_a_python_number():

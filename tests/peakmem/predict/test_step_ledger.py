@@ -45,7 +45,7 @@ OPTIMIZERS = {
     ("adamw", "fused"): lambda p: torch.optim.AdamW(p, fused=True),
 }
 
-# What a layer keeps and when: precision x attention x dropout x checkpointing.
+# A layer's saved tensors: precision x attention x dropout x checkpointing.
 LAYERS = [
     Recipe(
         batch=3, sequence=16, precision=precision, attention=attention, dropout=dropout, **segments
@@ -54,7 +54,7 @@ LAYERS = [
         PRECISIONS, ("flash", "standard"), (0.0, 0.1), CHECKPOINTING
     )
 ]
-# What the step adds: precision x optimizer x accumulation.
+# The optimizer's step: precision x optimizer x accumulation.
 STEPS = [
     Recipe(
         batch=4,
@@ -145,7 +145,7 @@ class Real:
 
 
 def saved_bytes(ledger: Ledger) -> int:
-    """What a ledger says is kept when backward starts: activations, the loss's part with them."""
+    """A ledger's saved tensors when backward starts: activations, the loss's part included."""
     phases = [event.phase for event in ledger.events]
     there = ledger.by_owner(phases.index("backward") - 1)
     return there["activation"] + there["logits"]
@@ -271,7 +271,7 @@ def test_zero_offload_trains_13b_on_one_v100():
 def bytes_a_layer(
     shape: ModelShape, recipe: Recipe, profile: str, parallelism: Parallelism | None = None
 ) -> float:
-    """What one more layer keeps, over sbh."""
+    """The bytes that one more layer keeps, over sbh."""
     kept = [
         saved_bytes(build_ledger(replace(shape, n_layers=layers), recipe, parallelism, profile))
         for layers in (2, 3)

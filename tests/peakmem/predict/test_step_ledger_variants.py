@@ -1,4 +1,4 @@
-"""Llama's blocks, adapters, quantized bases, masters and optimizers against steps that are run."""
+"""Llama's blocks, adapters, quantized bases, masters and optimizers against real steps."""
 
 from __future__ import annotations
 

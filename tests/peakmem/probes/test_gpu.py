@@ -9,7 +9,7 @@ from peakmem.probes.gpu import gpu_seconds, require_gpu
 
 
 class _Gpu:
-    """Work is queued for so many ms, and done when someone synchronizes."""
+    """Work is queued for a number of ms, and done on synchronization."""
 
     def __init__(self) -> None:
         self.now_ms = self.queued_ms = 0.0

@@ -1,4 +1,4 @@
-"""What measured_state_bytes is given is an optimizer of torch's, and costs no import of dynamo."""
+"""measured_state_bytes gets a torch optimizer, without an import of dynamo."""
 
 from __future__ import annotations
 

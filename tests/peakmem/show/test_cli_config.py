@@ -1,4 +1,4 @@
-"""`peakmem estimate --config`, as a person or a program calls it."""
+"""`peakmem estimate --config`, called by a user or a program."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_shapes_are_those_that_transformers_builds(name: str) -> None:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_groups_are_those_that_names_tell(name: str) -> None:
-    """What a parameter is called in transformers is what its group has to be."""
+    """A parameter's name in transformers decides its group."""
     table, module = read(CONFIGS[name]), built(name)
     named = [(key.split("."), p.numel()) for key, p in module.named_parameters()]
     of_experts = sum(n for parts, n in named if "experts" in parts)
