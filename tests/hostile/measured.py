@@ -148,7 +148,7 @@ _LIMITS = ("budget",)
 def _beside(
     name: str, scratch: str, setup: str = "", off: tuple[str, ...] = _LIMITS, **more: object
 ) -> MeasuredAttack:
-    """The honest work, while `held` holds what the expression `scratch` makes."""
+    """The honest work, while `held` holds the value of the expression `scratch`."""
     work = f"def work(call, greedy):\n    held = {scratch}\n    return call()\n"
     return MeasuredAttack(name, setup + "\n# %%\n" + work, off, **more)  # type: ignore[arg-type]
 

@@ -120,7 +120,7 @@ def _nested(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _shared(rng: np.random.Generator) -> dict[str, Any]:
-    """Two parameters' moments in one flat buffer of which a part is not seen at all."""
+    """Two parameters' moments in one flat buffer, part of which no view covers."""
     n, m, spare = (int(size) for size in rng.integers(3, 500, 3))
     trees = [
         {"m": _view(0, 0, n), "v": _view(1, 0, n), "again": [_view(1, 0, n)]},

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 MIB = 2**20
-# No verdict rests on these seconds; what tries a limit has less of them, and all patience.
+# No verdict depends on these seconds; tests of a limit have fewer, and wait patiently.
 LIMITS = Limits(cell_seconds=60, submission_seconds=600, memory_bytes=512 * MIB, tmp_bytes=32 * MIB)
 SHORT = 0.5
 
