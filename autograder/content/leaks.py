@@ -37,13 +37,13 @@ class Leak:
     #: Draws the sizes of a small run, for results, and of a large one, for the peak.
     small: Callable[[np.random.Generator], Sizes]
     large: Callable[[np.random.Generator], Sizes]
-    #: What a large run may take, its inputs included.
+    #: The bytes that a large run may take, inputs included.
     most_bytes: Callable[[Sizes], int]
-    #: What a library's kernels take beside it, which the meter doesn't see and the kernel counts.
+    #: The bytes of a library's kernels on top, which the kernel counts and the meter doesn't see.
     scratch_bytes: int = field(default=0, kw_only=True)
     #: Address space for files that are mapped; only then may anything be written to files.
     window_bytes: Callable[[Sizes], int] = field(default=lambda sizes: 0, kw_only=True)
-    #: What students read of a mistake, by its id.
+    #: Messages for students, by mistake id.
     mistakes: Mapping[str, str]
     #: Functions whose results are those of a mistake.
     mutants: Mapping[str, Function] = field(default_factory=dict)

@@ -117,7 +117,7 @@ def test_outside_more_of_them_wait() -> None:
         assert int(printed(student, SIGNALS)) == 2000
 
 
-# Far fewer bytes than the limit are mapped, and each socket is empty: what they can hold counts.
+# Far fewer bytes than the limit are mapped, and each socket is empty: their capacity counts.
 PAIRS = """
 import os, socket, time
 def hoard():

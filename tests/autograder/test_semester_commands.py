@@ -109,7 +109,7 @@ def answer(monkeypatch, said):
 
 
 def in_this_process(items, work, workers):
-    """What `pool.run_all` does, in the only process that knows of a task put into a lab."""
+    """Like `pool.run_all`, in the only process that knows of a task added to a lab."""
     with work.make_worker(0) as do:
         yield from ((item, do(item)) for item in items)
 

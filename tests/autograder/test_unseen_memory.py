@@ -71,7 +71,7 @@ def test_what_libraries_share_through_files_is_to_be_had(sandbox):
     assert printed(sandbox, HONEST) == "3 True\n0\n[1]\n"
 
 
-# As CUDA does: addresses for more memory than there is, of which little is ever touched.
+# Like CUDA: addresses for more memory than exists, little of it ever touched.
 RESERVES = "import mmap; print(len(mmap.mmap(-1, 2**40, flags=mmap.MAP_PRIVATE | 0x4000)))"
 
 

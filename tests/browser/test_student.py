@@ -64,7 +64,7 @@ def test_a_student_opens_runs_solves_and_validates(
 
 
 def squeezed(text: str) -> str:
-    """The text without white space, of which a page has its own."""
+    """The text without white space, since a page adds its own."""
     return "".join(text.split())
 
 

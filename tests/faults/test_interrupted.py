@@ -42,7 +42,7 @@ class Terminal:
 
     def look(self) -> str:
         """All that was shown so far."""
-        with suppress(BlockingIOError, OSError):  # nothing new, or nobody there any more
+        with suppress(BlockingIOError, OSError):  # nothing new, or the command has ended
             while True:
                 self.shown += os.read(self._ours, 65536).decode(errors="replace")
         return self.shown

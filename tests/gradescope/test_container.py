@@ -36,7 +36,7 @@ PLACES = [
 ]
 # Attacks that only deceive the judge or a reader meet the same defences as everywhere.
 ATTACKS = (*REACH, *KERNEL, *USE_UP)
-# What these look for is hidden by namespaces alone: names of folders, and a bound on their number.
+# Only namespaces hide the targets of these: names of folders, and a bound on their number.
 ELSEWHERE = {"searches-the-disk", "inode-flood"}
 
 

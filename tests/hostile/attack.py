@@ -24,7 +24,7 @@ def _is_refused(task: str, sources: Sequence[str]) -> bool:
     return bool(names_used_by(find_task(task), *sources))
 
 
-# What a cell needs to write to the socket that joins it with the grader.
+# Code that a cell needs to write to the grader's socket.
 FRAME = """
 import os
 from peakmem.core import serialization

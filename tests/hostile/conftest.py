@@ -268,7 +268,7 @@ def _accepts(listener: socket.socket) -> bool:
 
 
 def _as_user(folder: Path) -> list[str]:
-    """What to put before a command to run it as an ordinary user, to whom `folder` then belongs.
+    """The prefix that runs a command as an ordinary user, who then owns `folder`.
 
     Where Python or this repository lies in a folder that only root may enter, the user gets a view
     of the file system in which that folder holds nothing else, and may be entered.

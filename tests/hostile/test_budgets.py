@@ -94,8 +94,7 @@ def without_budget(patch: pytest.MonkeyPatch) -> None:
     begin = budgets.Enforced.__init__
 
     def with_more(self: Any, pid: int, budget: Budget, *more: Any) -> None:
-        # The trial before the first cell keeps its own, or the machine would count as one that
-        # holds nobody to a budget.
+        # The trial before the first cell keeps its own, or the machine would seem to lack budgets.
         begin(self, pid, replace(budget, bytes=2**30) if more[1:] else budget, *more)
 
     patch.setattr(budgets.Enforced, "__init__", with_more)

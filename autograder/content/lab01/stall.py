@@ -25,7 +25,7 @@ def stalls_at(step: float, e: int, m: int) -> float:
 
     Only equal additions in a row are taken at once. Between two powers of two the gap is the same,
     and so is the rounded addition, once the first tie has made the last bit even. All is integers,
-    in units small enough forevery number here.
+    in units small enough for every number here.
     """
     exact = Fraction(step)
     least = 2 - (1 << e - 1) - m  # the smallest gap is 2**least

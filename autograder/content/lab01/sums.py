@@ -1,8 +1,8 @@
 """careful_sum: a sum in float16 whose error does not grow with the number of terms.
 
 The student's process sends each array's answer and the arguments of every addition. This side
-replays them: whatever happened over there, the answer counts only if these additions are allowed
-and one of them gives it.
+replays them: whatever the student's process does, the answer counts only if these additions are
+allowed and one of them gives it.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _in_pairs(x: Half) -> np.float16:
 
 
 def _losses_apart(x: Half) -> np.float16:
-    """What each addition loses, added up in float16 and given back once at the end."""
+    """The losses of all additions, added up in float16 and given back once at the end."""
     total = losses = np.float16(0)
     for element in x:
         exact = float(total) + float(element)

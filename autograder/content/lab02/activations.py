@@ -1,4 +1,4 @@
-"""activation_elements and boundary_bytes: what operations and layers hand on."""
+"""activation_elements and boundary_bytes: the outputs of operations and layers."""
 
 from __future__ import annotations
 

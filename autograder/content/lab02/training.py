@@ -181,7 +181,7 @@ predict_training = Task(
         "float32: 4 bytes.",
         "head_untied": "You count the head as a matrix of its own. It is tied: the token embedding "
         "again, and counted there.",
-        "default_context": "context is the shape's; you take GPT-3's forevery model.",
+        "default_context": "context is the shape's; you take GPT-3's for every model.",
         "biases_forgotten": "You leave out the biases of the linear layers, 9 d_model a layer.",
         "saved_at_2_bytes": "Your saved activations are those of 2.6, at 2 bytes per element. This "
         "step is in float32 and has no dropout masks: count with the measured table.",

@@ -108,7 +108,7 @@ _RISE = (
 
 
 def _piece(shapes: Sequence[Sequence[int]], extra_bytes: int) -> tuple[str, ...]:
-    """What a temporary of this size is likely to be: a whole tensor, or a row of one."""
+    """The likely mistake for a temporary of this size: a whole tensor, or a row of one."""
     rows = [4 * shape[-1] for shape in shapes if len(shape) > 1]
     tensors = [4 * math.prod(shape) for shape in shapes]
     if extra_bytes >= max(tensors):

@@ -68,7 +68,7 @@ def _without(container: type) -> Callable[[State], int]:
 
 
 def _reads_each_parameters_state(state: State) -> int | str:
-    """Asks the defaultdict forevery parameter, which makes entries where there are none."""
+    """Asks the defaultdict for every parameter, which makes entries where there are none."""
     return _measured(state) if len(state["trees"]) == len(state["parameters"]) else "changed"
 
 
@@ -81,7 +81,7 @@ def _state(parameters: list[int], sizes: list[int], trees: list[Any]) -> dict[st
 
 
 def _adam(rng: np.random.Generator, count: int) -> dict[str, Any]:
-    """What torch's Adam keeps after its first step: a counter and two moments per parameter."""
+    """The state of torch's Adam after its first step: a counter and two moments per parameter."""
     parameters = [int(n) for n in rng.integers(2, 3000, count)]
     sizes: list[int] = []
     trees = []

@@ -197,7 +197,7 @@ peak_of_step = Task(
     mistakes={
         "no_temporaries": "Your step makes no temporary values, so it never has the peak. Add what "
         "the table says for this optimizer.",
-        "foreach_everywhere": "Your step makes temporary values of P bytes forevery optimizer. "
+        "foreach_everywhere": "Your step makes temporary values of P bytes for every optimizer. "
         "That is foreach's; a for-loop makes less, and fused none.",
         "previous_forgotten": "Your for-loop makes two temporary values of the largest tensor. The "
         "quotient of the tensor before is still live, too.",

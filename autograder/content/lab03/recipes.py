@@ -132,7 +132,7 @@ def _filled(each_bytes: int, left_bytes: int) -> int:
 
 
 def _always(each_bytes: int) -> Callable[[str, int, int], int]:
-    """Counts the same bytes per parameter forevery recipe."""
+    """Counts the same bytes per parameter for every recipe."""
     return lambda recipe, budget, activations: _filled(each_bytes, budget - activations)
 
 
@@ -184,15 +184,15 @@ largest_model = Task(
         write=lambda recipe, b, a: f"largest_model({recipe!r}, {b}, {a})",
     ),
     mistakes={
-        "always_8_bytes": "Your result takes 8 bytes per parameter forevery recipe. Add up the "
+        "always_8_bytes": "Your result takes 8 bytes per parameter for every recipe. Add up the "
         "five sizes of the recipe that is given.",
-        "always_12_bytes": "Your result takes 12 bytes per parameter forevery recipe: the moments "
+        "always_12_bytes": "Your result takes 12 bytes per parameter for every recipe: the moments "
         "and one copy, without weights and gradients. Add up the recipe's five sizes.",
-        "always_16_bytes": "Your result takes 16 bytes per parameter forevery recipe. That holds "
+        "always_16_bytes": "Your result takes 16 bytes per parameter for every recipe. That holds "
         "for 'fp32' and 'mixed'; add up the sizes of the recipe that is given.",
-        "always_18_bytes": "Your result takes 18 bytes per parameter forevery recipe: that is "
+        "always_18_bytes": "Your result takes 18 bytes per parameter for every recipe: that is "
         "'mixed_fp32_grads'. Add up the sizes of the recipe that is given.",
-        "always_20_bytes": "Your result takes 20 bytes per parameter forevery recipe: float32 "
+        "always_20_bytes": "Your result takes 20 bytes per parameter for every recipe: float32 "
         "training with a master copy, which it does not need. Add up the recipe's five sizes.",
         "weights_only": "Your result counts the weights alone. Training needs gradients and the "
         "optimizer's state as well.",

@@ -123,7 +123,7 @@ def _pairs_of_numbers(got: Any, count: int) -> bool:
 
 
 def _gradients(widths: Sequence[int]) -> list[float]:
-    """The gradient of each weight, of which all values are the same.
+    """The gradient of each weight; all its values are equal.
 
     A layer of `rows` inputs is filled with 1 / rows, so ones go through it as ones, and the
     gradient is the product of columns / rows of the layers after it.

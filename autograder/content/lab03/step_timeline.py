@@ -138,7 +138,7 @@ def _timeline(of: type[_Live]) -> Callable[[int, int, Sequence[str]], list[int]]
 
 
 def _before(param_bytes: int, activation_bytes: int, events: Sequence[str]) -> list[int]:
-    """What is live just before each event."""
+    """The live bytes just before each event."""
     after = _timeline(_Live)(param_bytes, activation_bytes, events)
     return [param_bytes, *after][: len(events)]
 

@@ -1,4 +1,4 @@
-"""What solutions of lab 4 may not use, and where a measured figure is doubted."""
+"""Tools that lab 4's solutions may not use, and doubts about measured figures."""
 
 from __future__ import annotations
 

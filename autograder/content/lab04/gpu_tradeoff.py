@@ -2,7 +2,8 @@
 
 Seconds and bytes are taken in the student's process, on a GPU that nothing outside can time. So the
 probe measures the same steps on the same GPU a moment before, and the student's figures are
-compared with those by their ratios. Own figures that cannot be true make it could-not-judge.
+compared with those by their ratios. Implausible figures of the probe make the verdict
+could-not-judge.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ gpu_tradeoff = Task(
         "gibibytes": "Your peak is in GiB or MiB. Return bytes.",
         "no_checkpoint": "Your figures do not depend on the segment length: neither time nor "
         "memory. Run the layers through run_in_segments.",
-        "peak_not_reset": "Your peak is the same forevery segment length: it is that of the "
+        "peak_not_reset": "Your peak is the same for every segment length: it is that of the "
         "whole process. Call torch.cuda.reset_peak_memory_stats() before the step.",
         "live_after": "Your bytes are too few. The peak comes within the step: read "
         "torch.cuda.max_memory_allocated(), not memory_allocated().",

@@ -135,7 +135,7 @@ def _indices(value: Any, n: int) -> list[int] | None:
 
 _NAMED = ("equal_segments", "greedy", "one_cut", "cheapest_outputs", "least_peak")
 
-# What a mistake makes of a chain and a budget.
+# A mistake's answer for a chain and a budget.
 _MUTANTS: dict[str, Callable[[Chain, int], list[int] | None]] = {
     "root_of_n": lambda chain, budget: root_segments(chain),
     "keeps_all": lambda chain, budget: list(range(len(chain) - 1)),

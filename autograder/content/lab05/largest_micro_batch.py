@@ -108,7 +108,7 @@ def _finds(fits: int, upper: int, kind: Any, found: Any) -> Finding:
 
 
 def _wastes(asked: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
-    """What makes a search run too often, read off the sizes that it ran."""
+    """The reason that a search runs too often, judged by the sizes that it ran."""
     sizes = [size for size, _ in asked if type(size) is int]
     steps = {later - earlier for earlier, later in itertools.pairwise(sizes)}
     if steps in ({1}, {-1}):

@@ -36,7 +36,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _large(rng: np.random.Generator) -> Case:
-    """Vectors of which all moments are far more than the device may hold; two have one size."""
+    """Vectors whose moments far exceed the device's limit; two have the same size."""
     sizes = [int(n) for n in rng.integers(380_000, 420_000, 9)]
     sizes.append(sizes[2])
     large = {
@@ -137,7 +137,7 @@ def _device(large: Mapping[str, Any], value: Mapping[str, Any], answer: Answer) 
     if not too_much and not (keeps and not answer.memory):
         return Finding(True)
     if keeps:
-        # What the device holds between steps would have to be on the host instead.
+        # Bytes that the device holds between steps should be on the host instead.
         live = value.get("live_bytes")
         nowhere = isinstance(live, list) and not any(type(x) is not int or x for x in live)
         return Finding(False, _KEPT, ("nothing_on_the_host" if nowhere else "keeps_on_the_device",))

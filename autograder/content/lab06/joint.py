@@ -27,7 +27,7 @@ _FEASIBLE, _NEAR, _LEAST = "feasible everywhere", "within 1.2x", "least time"
 _PARTS = (_FEASIBLE, _NEAR, _LEAST)
 _ROUNDING = 1e-9
 _ALL: tuple[Treatment, ...] = ("keep", "recompute", "swap")
-# Mistake -> the only treatment beside "keep" that it tries.
+# Mistake -> the only treatment besides "keep" that it tries.
 _ONE_KIND: Mapping[str, Treatment] = {"never_swaps": "recompute", "never_recomputes": "swap"}
 
 Problem = tuple[Chain, int, float]

@@ -39,9 +39,9 @@ _SLACK_BYTES = 2**19  # gradients of the small weights, and the grader's own
 
 @dataclass(frozen=True)
 class Saved:
-    """What autograd saves in a program: bytes of whole storages.
+    """The storages that autograd saves in a program, in bytes.
 
-    `once` counts each storage once, `each` once forevery saved tensor, both without parameters;
+    `once` counts each storage once, `each` once for every saved tensor, both without parameters;
     `parameters_once` and `parameters_each` do so for those of parameters.
     """
 
@@ -231,7 +231,7 @@ def _peak(rows: int, value: Mapping[str, Any], answer: Answer) -> Finding:
 
 
 def _chain_gradients(rows: int) -> list[float]:
-    """The gradient of each weight, of which all values are the same, as those of each block are."""
+    """The gradient of each weight; all its values are equal, as are those of each block."""
     values = [1.0]
     for _ in range(_BLOCKS):
         values.append(float(np.tanh(values[-1])))

@@ -252,7 +252,7 @@ schedule = Task(
         "last_stage_too": "Your schedule sends the last stage out. Its backward comes right after "
         "its forward, so it only loses time, and often it blocks the link forever.",
         "no_prefetch": "Your schedule brings a stage back only when its backward is next, so "
-        "compute waits forevery copy. Let a copy start while backward works on another stage.",
+        "compute waits for every copy. Let a copy start while backward works on another stage.",
         "comes_back_at_once": "Your schedule lets stages come back while forward still runs. "
         "They take the room that the last stages need: let copies in start once the last forward "
         "is done.",

@@ -137,7 +137,7 @@ dtype_trace = Task(
         "the module within torch.autocast(x.device.type, dtype=dtype).",
         "always_bfloat16": "Your autocast ignores the dtype it was given. Pass it on: "
         "torch.autocast(x.device.type, dtype=dtype).",
-        "low_for_all": "Your trace names the low dtype forevery module. Read the output's own "
+        "low_for_all": "Your trace names the low dtype for every module. Read the output's own "
         "dtype: not all of them run in 16 bits.",
         "containers_too": "Your trace has modules that contain others. A leaf has no children: "
         "`not list(part.children())`.",

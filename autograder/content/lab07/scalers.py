@@ -11,7 +11,7 @@ __all__ = ["MUTANTS", "LossScaler", "TorchScaler"]
 
 
 class TorchScaler:
-    """torch's own GradScaler under the exercise's names: what every answer is compared with."""
+    """torch's own GradScaler under the exercise's names: the reference for every answer."""
 
     def __init__(
         self,

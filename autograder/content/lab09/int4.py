@@ -15,7 +15,7 @@ from autograder.model.task import Answer, Budget, Case, Finding, Task
 __all__ = ["pack_int4"]
 
 _ROUND_TRIP, _MIB = "value", 2**20
-_TENSORS, _N = 160, 2**18  # 20 MiB packed; what one call takes on the way is small beside that
+_TENSORS, _N = 160, 2**18  # 20 MiB packed; one call's temporaries are small compared with that
 _MOST_BYTES = 30 * _MIB
 
 

@@ -182,7 +182,7 @@ def test_a_cell_type_a_role_and_tags_are_carried(course: Path) -> None:
 
 
 def test_formatting_of_other_cells_stays(course: Path) -> None:
-    """Blank lines, a header's order, a quoted text: what jupytext itself would write otherwise."""
+    """Blank lines, a header's order, a quoted text: jupytext would write them differently."""
     text = source_of(course).read_text()
     text = text.replace("\n# %%\npredicted_factor", "\n\n\n\n#%%\npredicted_factor")
     text = text.replace(
@@ -355,7 +355,7 @@ def new_cells(code: st.SearchStrategy[str], words: st.SearchStrategy[str]) -> An
 
 
 PLACES = st.integers(0, 20)
-# What builds again whatever the text is: new cells, and edits of texts that are no exercise.
+# Edits that build again with any text: new cells, and texts outside exercises.
 TAME = st.one_of(
     st.tuples(st.just("insert"), PLACES, new_cells(CODE, WORDS)),
     st.tuples(st.just("append"), st.sampled_from([0, 2, -1]), lines(WORDS)),

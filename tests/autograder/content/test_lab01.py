@@ -267,7 +267,7 @@ def test_update_lost_is_what_other_libraries_give(dtype: Any, e: int, m: int) ->
         assert is_lost(param, update, e, m) is expected
 
 
-# careful_sum: what a student's process may send
+# careful_sum: possible messages of a student's process
 
 
 def kahan(x: np.ndarray, add: Any) -> float:

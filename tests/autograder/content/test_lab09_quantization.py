@@ -212,7 +212,7 @@ def test_garbled_answers_earn_nothing(task: Task, value: Any) -> None:
 
 @pytest.mark.parametrize("task", [pack_int4, lora, adam8bit_step])
 def test_bytes_that_the_kernel_refused_cost_the_points(task: Task) -> None:
-    """Whatever the meter says inside the process, which a cheat may bend."""
+    """Any figure of the meter inside the process, where a cheat can change it."""
     cases = [case for case in task.cases(np.random.default_rng(0)) if case.budget is not None]
     small: dict[str, Any] = {"equal": 160, "rise_bytes": 1, "numpy_rise_bytes": 0}
     small |= {"n_trained": 2 * 4 * 1280, "moved": True}

@@ -58,7 +58,7 @@ def test_every_mistake_stands_in_the_bank(task: Task) -> None:
 
 
 def _names(task: str, name: str) -> dict[str, Any]:
-    """What an answer of the bank defines."""
+    """The definitions of an answer of the bank."""
     names: dict[str, Any] = {}
     exec(answer(LAB.name, f"lab10-{task}/{name}").source, names)
     return names

@@ -33,7 +33,7 @@ ENTRIES = [
 
 @cache
 def _names(lab: str) -> dict[str, Any]:
-    """What is defined in a solved lab; what only shows something is left out."""
+    """The definitions of a solved lab, without cells that only show something."""
     matplotlib.use("agg")
     names: dict[str, Any] = {"__name__": "notebook"}
     tasks = {task.id for task in find_lab(lab).tasks}

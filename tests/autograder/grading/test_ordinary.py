@@ -101,12 +101,12 @@ def page(out, student):
 
 
 def text_of(path):
-    """What stands on a page; in its source, colours part the words of code."""
+    """The text of a page; in its source, colours split the words of code."""
     return html.unescape(re.sub(r"<[^>]*>", "", path.read_text(encoding="utf-8")))
 
 
 def outputs(out, student, name=PROBLEM1):
-    """What the cells of a student's notebook showed."""
+    """The outputs of a student's notebook."""
     made = json.loads((out / "autograded" / student / NAME / f"{name}.ipynb").read_bytes())
     return [output for cell in made["cells"] for output in cell.get("outputs", ())]
 

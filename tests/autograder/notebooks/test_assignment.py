@@ -117,7 +117,7 @@ def test_nbgraders_settings_are_the_courses(tmp_path):
 
 def test_the_source_folder_is_the_configs_or_nbgraders_own(tmp_path):
     assert Course(write_course(tmp_path / "a", "mine")).sources == tmp_path / "a" / "mine"
-    for name in ("solutions", "source"):  # where nobody says: the first while it is alone
+    for name in ("solutions", "source"):  # without a choice: the first while it is alone
         (tmp_path / "b" / name).mkdir(parents=True)
         assert Course(tmp_path / "b").sources == tmp_path / "b" / name
     assert Course(tmp_path / "nowhere").sources == tmp_path / "nowhere" / "source"

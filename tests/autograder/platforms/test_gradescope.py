@@ -221,7 +221,7 @@ def test_a_text_without_end_is_cut() -> None:
     assert "cut after" in test["output"]
 
 
-# What is handed in there
+# Submissions on Gradescope
 
 
 def test_a_student_is_who_gradescope_says(tmp_path: Path) -> None:

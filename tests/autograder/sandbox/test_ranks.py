@@ -66,7 +66,7 @@ def unprotected(outside):
 
 @pytest.fixture
 def server():
-    """A port of this machine's own, on which somebody listens."""
+    """A port of this machine with a listener."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield listening.getsockname()[1]
 

@@ -127,7 +127,7 @@ def test_the_probe_asks_and_its_answer_comes_back(student):
     assert answer.asked == ((3, "fits"), (5, "fits"))
 
 
-# What is done before the reply, so that the memory's peak is another program's, or nobody's.
+# Actions before the reply that make the memory's peak another program's, or no program's.
 ANOTHER = """
 import os, sys
 from peakmem.core import serialization
@@ -314,7 +314,7 @@ def test_a_loop_that_swallows_every_exception_is_stopped(hurried):
     assert "0.5 s" in lost(hurried, "print('alive')"), "what is lost stays lost, and says why"
 
 
-# Ways to keep talking, so that the other side never waits: what it does while it waits is not due.
+# Ways to keep talking, so that the other side never waits: time while it waits isn't charged.
 TALKS = {
     "a byte now and then": "send((10**6).to_bytes(8, 'big'))\n    while True:\n"
     "        send(b'x'); time.sleep(0.01)",

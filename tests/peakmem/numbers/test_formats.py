@@ -79,7 +79,7 @@ def all_patterns(fmt):
 
 
 def library_values(fmt):
-    """What another library reads from every pattern, in the patterns' order."""
+    """Another library's value of every pattern, in the patterns' order."""
     with np.errstate(invalid="ignore"):  # signalling NaN
         if fmt == TF32:  # the upper 19 bits of fp32
             return (all_patterns(fmt) << 13).view(np.float32).astype(np.float64)

@@ -206,7 +206,7 @@ def test_a_wrong_rule_would_be_seen() -> None:
 def test_where_the_peak_is() -> None:
     activations = build_ledger(WIDE_LOSS, Recipe(batch=8, sequence=16), profile="torch-cpu")
     assert activations.peak_phase == "backward"
-    # What the loss kept, its gradient, and the logits' gradient.
+    # The loss's saved tensor, its gradient, and the logits' gradient.
     logits = 8 * 16 * 3000 * 4
     assert [tensor.bytes for tensor in activations.live()[:3]] == [logits] * 3
     parameters = build_ledger(

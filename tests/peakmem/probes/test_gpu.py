@@ -27,7 +27,7 @@ class _Event:
     def __init__(self, gpu: _Gpu) -> None:
         self.gpu, self.at_ms = gpu, float("nan")
 
-    def record(self) -> None:  # on a stream of its own, which waits for nobody else's work
+    def record(self) -> None:  # on a stream of its own, which doesn't wait for other work
         self.at_ms = self.gpu.now_ms
 
     def synchronize(self) -> None:

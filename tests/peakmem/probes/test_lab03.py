@@ -22,7 +22,7 @@ STATE = {
 
 
 def seen_by(look: Any) -> Any:
-    """What the student's function returns of the optimizer that it is given."""
+    """The student's function's result for the given optimizer."""
     ((kind, value),) = measured_state_bytes(Namespace({"measured_state_bytes": look}), [[STATE]])
     assert kind == "value", value
     return value

@@ -40,8 +40,7 @@ def built(name: str) -> nn.Module:
     with torch.device("meta"):
         module: nn.Module = getattr(transformers, auto).from_config(config)
         if values["model_type"] == "t5" and not values.get("tie_word_embeddings", True):
-            # Transformers 5 ties T5's head whatever the config says, until it loads weights in
-            # which it is a table of its own.
+            # Transformers 5 always ties T5's head, until it loads weights with a separate table.
             module.lm_head.weight = nn.Parameter(torch.empty_like(module.lm_head.weight))  # type: ignore[union-attr]
     return module
 
