@@ -184,7 +184,7 @@ score("lab07-flushed_fraction", globals())
 #
 # *Example:* the largest is -3.0. $3 \cdot 2^{14} = 49152$ is finite, $3 \cdot 2^{15}$ is not: 16384.
 #
-# **Predict first.** To which exponent of two could the model's gradients be scaled, if $2^{24}$ were no limit?
+# **Predict first.** To which exponent of two could the model's gradients be scaled, without the limit of $2^{24}$?
 
 # %%
 predicted_exponent = None  # your prediction, a whole number
@@ -255,7 +255,7 @@ scale_slider(flushed_fraction, GRADIENTS)
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-loss_scaler-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.3 The loss scaler (core, 5 points, 25 minutes)
 #
-# A gradient of 0 is no small error: that weight stops learning. But backward is linear: **multiply the loss by a
+# A gradient of 0 isn't a small error: that weight stops learning. But backward is linear: **multiply the loss by a
 # scale, and every gradient is multiplied by it**. So scale the loss up before backward, and divide the gradients,
 # in float32, before the optimizer sees them.
 #
@@ -760,8 +760,8 @@ score("lab07-find_the_leak", globals())
 #
 # **Convention:** losses are unscaled, as they were before each step. Not allowed: `torch.amp`, `torch.autocast`.
 #
-# *Points:* float32 1, float16 keeps up where naive float16 doesn't 2, bfloat16 1. The weights have to cover 75% of
-# float32's way down the loss in float16, 95% in bfloat16, with at most 80% of its bytes.
+# *Points:* float32 1, float16 keeps up where naive float16 doesn't 2, bfloat16 1. The loss has to fall by
+# 75% of float32's fall in float16, 95% in bfloat16, with at most 80% of its bytes.
 #
 # *Example:* after `train(model, [batch] * 3, "float32")` the list has 3 losses, each lower than the one before.
 #

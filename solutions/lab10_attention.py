@@ -1340,7 +1340,7 @@ self_check(
         ),
         holders_case(
             [("/home/you/train.py:3", 300)],
-            "A smaller sum later is no peak.",
+            "A smaller sum later isn't the peak.",
             "address used again",
             *(a, requested, completed, again),
         ),

@@ -17,7 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Typer takes the environment of GitHub's machines for a terminal with colours.
 os.environ.pop("GITHUB_ACTIONS", None)
 
-# A slow machine is no failure, and a test that passed here passes elsewhere.
+# A slow machine isn't a failure, and a test that passed here passes elsewhere.
 settings.register_profile("course", deadline=None, derandomize=True)
 settings.load_profile("course")
 

@@ -81,7 +81,7 @@ def rewrite(lines): return ["4.0\\n"]
 get_ipython().input_transformers_post.append(rewrite)
 get_ipython().input_transformers_cleanup.append(rewrite)
 """,
-        points=0,  # its own cells are no code any more, the solution's among them
+        points=0,  # its own cells are no longer code, the solution's among them
         says="not defined|defined nothing",
     ),
     Attack(

@@ -1,4 +1,4 @@
-"""Notebooks whose cells or metadata were edited, and files that are no notebooks at all."""
+"""Notebooks whose cells or metadata were edited, and files that aren't notebooks at all."""
 
 from __future__ import annotations
 

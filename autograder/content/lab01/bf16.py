@@ -212,7 +212,7 @@ to_bf16 = Task(
         "is 0, so only odd upper halves go up.",
         "ties_toward_zero": "Adding 0x7FFF alone rounds every tie down. A tie goes to the pattern "
         "whose last bit is 0, so odd upper halves go up.",
-        "truncates": "Cutting the lower half off rounds toward zero. Return the nearest bf16 "
+        "truncates": "Cutting off the lower half rounds toward zero. Return the nearest bf16 "
         "number.",
         "saturates": "Beyond the largest bf16 number yours stays at it; the nearest-even rule "
         "gives infinity there.",

@@ -19,7 +19,7 @@ _Limit = Callable[[int, int], float]
 
 
 def _power(exponent: int) -> float:
-    """2.0**exponent, with inf where that is no float."""
+    """2.0**exponent, or inf if that is too large for a float."""
     return math.ldexp(1.0, exponent) if exponent < 1024 else math.inf
 
 

@@ -204,7 +204,7 @@ saved_bytes = Task(
         "parameters_themselves": "You leave views of parameters out, but count a parameter that is "
         "saved itself. It isn't a view, so its ._base is None.",
         "numbers_too": "You count numbers that are written in Python, such as the 2.0 in 2.0 * x. "
-        "They are no tensors of the program.",
+        "They aren't tensors of the program.",
         "inputs_left_out": "You leave the inputs out. If an operation saved one, it counts.",
         "outputs_left_out": "You leave the function's result out. If an operation saved it, as "
         "exp and tanh do, it counts.",

@@ -91,7 +91,7 @@ find_the_leak = leak_task(
             "backward_to_free": "Your backward() frees the graphs, but it also adds to the model's "
             "gradients, and validation must not. Run the model under torch.no_grad().",
             "mode_changed": "Your function changes the model's mode. Leave train() and eval() to "
-            "the caller; no_grad() is no mode of the model.",
+            "the caller; no_grad() isn't a mode of the model.",
             "gradients_off": "After your function gradients are switched off for good, so no code "
             "can train any more. Use `with torch.no_grad():`, which ends.",
             "gradients_cleared": "Your function clears the model's gradients. They belong to the "

@@ -139,7 +139,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def number_in(value: Any) -> float | None:
-    """Return a returned number as a float; None if it is no number, or too large for a float."""
+    """Return a returned number as a float; None if it isn't one, or is too large for a float."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:

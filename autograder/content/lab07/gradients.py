@@ -250,7 +250,7 @@ best_scale = Task(
         "negative gradient overflows too: take absolute values.",
         "first_tensor_only": "Your function looks at the first tensor only.",
         "last_tensor_only": "Your function looks at the last tensor only.",
-        "no_power_of_two": "Your scale is no power of two. Round down to one: it multiplies "
+        "no_power_of_two": "Your scale isn't a power of two. Round down to one: it multiplies "
         "without any rounding.",
         "at_most_65504": "Your function treats everything above 65504 as an overflow. Up to 65520 "
         "a value still rounds down to 65504: cast, and check whether it is finite.",

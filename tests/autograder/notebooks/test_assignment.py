@@ -304,7 +304,7 @@ def test_a_frame_that_shows_a_hidden_line_is_left_out_however_short():
     error = {"output_type": "error", "ename": "E", "evalue": "no", "traceback": frames}
     (shown,) = withheld([error], {"f(2)"}, "")
     assert shown["traceback"] == [frames[0], frames[2]]
-    # The student wrote this line too, so it is no secret.
+    # The student wrote this line too, so it isn't a secret.
     assert withheld([error], {"f(2)"}, "f(2)") == [error]
 
 

@@ -1,6 +1,6 @@
 """The format of a results folder: an older one is read and brought up to date, a newer refused.
 
-`out_before_versions` was written by the grader as it was before its folders had a version. Its
+An earlier grader, whose folders had no version, wrote `out_before_versions`. Its
 gradebook is kept as SQL. The settings of nbgrader are left out: every command writes them again.
 """
 
