@@ -787,7 +787,7 @@ score("lab01-find_the_leak", globals())
 #
 # *Points:* exact 1, inexact and ties 1, overflow and underflow 1, zeros, infinity, and NaN 1.
 #
-# **Predict first.** Is the relative error of fp32's 0.1 nearer to 1e-4, 1e-8, or 1e-12?
+# **Predict first.** Is the relative error of fp32's 0.1 closer to 1e-4, 1e-8, or 1e-12?
 
 # %%
 predicted_error_of_a_tenth = None  # your prediction, a number

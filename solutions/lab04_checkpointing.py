@@ -80,7 +80,7 @@ if DEVICE == "cuda":
 #
 # Write `checkpoint(fn, *args)`. It returns what `fn(*args)` returns, and leaves the same gradients.
 # - `fn` is called once in forward and once in backward. Under `torch.no_grad()` it's called once.
-# - After forward, at most 8 KiB more is live than before, the result not counted.
+# - After forward, at most 8 KiB more is live than before, not counting the result.
 # - A dropout must drop the same values in both calls. Random numbers that other code draws after your
 #   forward or backward must be the same as without a checkpoint.
 # - `args` are tensors, numbers, None or modules; a tensor may come from another checkpoint. The
@@ -286,7 +286,7 @@ score("lab04-checkpoint", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-budget-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Out of memory
 #
-# The chain of the prediction, with 12 MiB besides parameters and input. `MemoryMeter` counts live bytes, and
+# Here is the predicted chain, with 12 MiB besides parameters and input. `MemoryMeter` counts live bytes, and
 # its `budget_bytes` stops a run that takes more, as a full GPU does.
 
 
@@ -639,7 +639,7 @@ segment_sliders(peak_activations)
 # This training step is checkpointed in fours, and logs the mean square of each layer's output. Its results are
 # right. Its memory isn't: run the next cell. Copy its `leaky_step` as `step_with_log(layers, x)`, and fix it.
 # - It returns the same numbers, leaves the same gradients, and leaves no hook on the layers.
-# - With 16 layers its peak is at most 14 times the bytes of `x`, `x` included, also when it is called again.
+# - With 16 layers its peak is at most 14 times the bytes of `x`, `x` included, even when it is called again.
 # - The layers run through `torch.utils.checkpoint.checkpoint`, as they do now. It checks that the second run of a
 #   segment saves as many tensors as the first, hooks included.
 #
@@ -987,7 +987,7 @@ score("lab04-saved_bytes", globals())
 # plan.
 #
 # **Predict first.** The chain below saves 1158 MiB. Segments of 4 need 592 MiB and take 202 units of time; without
-# checkpoints it takes 114. How long does the best plan take that fits in 592 MiB?
+# checkpoints it takes 114. How long does the best plan within 592 MiB take?
 
 # %%
 predicted_time = None  # your prediction, between 114 and 202
@@ -1324,7 +1324,7 @@ score("lab04-recompute_attention", globals())
 # *Points:* for segments of 16, 8, 4 and 1, peaks within 15% and times within a factor of 1.35 of the grader's own, and
 # the fastest checkpointed length takes under 1.45 times a step without checkpoints. *Example:* `measure(16)` keeps all.
 #
-# **Predict first.** By how many percent does a step take longer with segments of 4?
+# **Predict first.** How many percent longer does a step take with segments of 4?
 
 # %%
 predicted_overhead = None  # your prediction, in percent

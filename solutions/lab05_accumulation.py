@@ -200,7 +200,7 @@ self_check(
     ],
 )
 if predicted(predicted_factor, question="how many times too large without weights?"):
-    squares = [x * x for x in (1.0, 2.0, 3.0, 4.0)]  # what each sample's mean is made of
+    squares = [x * x for x in (1.0, 2.0, 3.0, 4.0)]  # the parts of each sample's mean
     factor = sum(squares) / (sum(squares) / len(squares))
     print(
         f"Each mean counts in full: {factor:g} times too large; you predicted {predicted_factor}."

@@ -87,7 +87,7 @@ else:
 # | `handle = host.put(tensor)` | copies the values out, returns a claim ticket |
 # | `tensor = host.get(handle)` | copies them in, to a **new** tensor |
 # | `host.write(handle, tensor)` | overwrites them on the host |
-# | `host.free(handle)` | gives them up |
+# | `host.free(handle)` | frees them |
 #
 # `put` doesn't free the tensor: it goes when nothing in Python holds it any more. The counters `bytes_out`,
 # `bytes_in` and `live_bytes` tell what moved and what is on the host.
@@ -571,12 +571,12 @@ if predicted(predicted_schedules, question="which of the four finish?"):
 # *Points:* every schedule finishes 2, within 1.25 times the least makespan 2, within 1.05 times 1. Chains have at
 # most 8 stages.
 #
-# **A way up.** To swap a set of stages, send each out after its own forward, `("out", i, i)`, and fetch them
+# **Step by step.** To swap a set of stages, send each out after its own forward, `("out", i, i)`, and fetch them
 # in the order in which backward needs them, the last one first: `("in", i, n - 1)` lets the link begin as
 # soon as forward is over, and wait for room by itself.
 # 1. *Feasible.* Swap the first $k$ stages, with the smallest $k$ that doesn't raise `Infeasible`. (Not all: a
 #    copy out that backward overtakes never starts, and all after it wait forever.)
-# 2. *Quicker.* One large stage may free as much as three small ones. Eight stages have 256 subsets: try all.
+# 2. *Faster.* One large stage may free as much as three small ones. Eight stages have 256 subsets: try all.
 #
 # *Example:* above, `[("out", 0, 0), ("in", 0, 2)]` is right, with a makespan of 18.
 

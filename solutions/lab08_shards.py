@@ -748,7 +748,7 @@ score("lab08-find_the_leak", globals())
 # there are. More ranks only shrink each one's part of the batch. ZeRO divides all three: stage 1 the optimizer,
 # which is the largest part, stage 2 the gradients, stage 3 the weights, and then more GPUs do help, since a
 # share is an N-th. Stages 1 and 2 send about as many bytes as before; stage 3 gathers the weights in
-# forward and again in backward, half as much more.
+# forward and again in backward: 50% more.
 # ### END SOLUTION
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}

@@ -210,7 +210,7 @@ def test_the_limit_is_exact(tmp_path: Path) -> None:
     ids=range(17),
 )
 def test_what_is_no_notebook_is_quarantined_with_a_reason(raw: bytes, said: str) -> None:
-    start = time.process_time()  # which other programs add nothing to
+    start = time.process_time()  # other programs don't count
     with pytest.raises(Quarantine, match=said):
         taken(raw)
     assert time.process_time() - start < 2
