@@ -6,9 +6,10 @@ notebook, so that what else the machine does meets all of them; read the ratios,
 depend on it.
 
 The student's own compute is the cells and the probes' calls in a plain process that has run another
-such notebook before. It is taken off both, so all that a fresh process adds is overhead: stock's
-kernel imports what the cells import, and a fork of ours touches its memory for the first time. So
-are cases and judging. Stock runs demonstrations and self-checks too: its compute has them as well.
+such notebook before. It is taken off both, so everything that a fresh process adds is overhead:
+stock's kernel imports what the cells import, and a fork of ours touches its memory for the first
+time. So are cases and judging. Stock runs demonstrations and self-checks too: its compute has them
+as well.
 
 Not counted are what comes once: starting, which for ours is each worker's, with the process that it
 forks students' from (shown below the table), and making a gradebook, with the lab's cells and a

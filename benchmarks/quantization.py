@@ -1,9 +1,9 @@
 """Losses of a small GPT in few bits: rounded after training, trained rounded, and 8-bit Adam.
 
-Run as `python -m benchmarks.quantization`. The text is made by a grammar, the model is
-`peakmem.nn.GPT`, and codes are those of lab 9's solution and of `peakmem.numbers.quantization`.
-Only the matrices of attention and MLP have codes; everything else stays in fp32. Losses are on text
-that no training has seen, in nats per character.
+Run as `python -m benchmarks.quantization`. A grammar generates the text, the model is
+`peakmem.nn.GPT`, and the codes come from lab 9's solution and `peakmem.numbers.quantization`. Only
+the matrices of attention and MLP have codes; everything else stays in fp32. Losses are on text that
+no training has seen, in nats per character.
 """
 
 from __future__ import annotations

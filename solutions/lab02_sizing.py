@@ -1138,4 +1138,4 @@ if predicted(my_guess_gb, question="how many GB at the peak?"):
 # - A step peaks at the logits' gradient if there are many tokens, in the optimizer's step if there are many
 #   parameters.
 # - A formula holds for one implementation: 34 bytes per $sbh$ on paper, 32 to 112 in reality.
-# - A tensor with a graph keeps all that its graph has saved.
+# - A tensor with a graph keeps everything its graph has saved.

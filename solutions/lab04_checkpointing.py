@@ -489,10 +489,9 @@ score("lab04-run_in_segments", globals())
 # backward, its output included: 1 in the chain above, about 17 in a GPT layer. Gradients don't count. Take $n$
 # layers in segments of $k$ ($k > n$ means $n$), $s = \lceil n/k \rceil$ segments, and $r = n - (s-1)\,k$ layers in
 # the last.
-# - **End of forward:** each segment's input is live (the chain's is the first), and all that the last segment
-#   saves.
+# - **End of forward:** each segment's input is live (the chain's is the first), and everything the last segment saves.
 # - **Backward**, last segment first: a finished segment frees all it holds, its input too. Then the one before
-#   is recomputed: $s - 1$ inputs are live, and all that its $k$ layers save. That includes its last output,
+#   is recomputed: $s - 1$ inputs are live, and everything its $k$ layers save. That includes its last output,
 #   which was the input of the segment after it.
 # - With one segment nothing is recomputed.
 #
@@ -966,7 +965,7 @@ score("lab04-saved_bytes", globals())
 # In an image network, the first layers have huge outputs and the last ones tiny ones. And a GPU has only so
 # much memory. **The goal is the least time that fits.**
 #
-# Each stage has a `forward_time`, `saved_bytes` (all that it keeps for backward, its output included) and
+# Each stage has a `forward_time`, `saved_bytes` (everything it keeps for backward, its output included) and
 # `output_bytes`. A *plan* is a list of strictly increasing indices, each **ending** a segment: `[2, 5]` of 8
 # stages makes segments 0 to 2, 3 to 5, 6 to 7. `[]` is one segment. The last one isn't recomputed.
 # - **Peak:** the largest, over all segments $a \ldots b$, of the `output_bytes` of plan indices below $a$ plus

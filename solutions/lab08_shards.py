@@ -426,7 +426,7 @@ self_check(
         Case(
             (3, 2),
             by_one_process(3),
-            "Average .grad, with all that has added up.",
+            "Average .grad, with everything added up in it.",
             label="three, two of them quiet",
         ),
         Case(

@@ -940,7 +940,7 @@ score("lab10-chunked_cross_entropy", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **The core ends here.** You should now be able to say:
 # - An operation is bound by compute or by memory, and its flops per byte tell which.
-# - Softmax can be updated: new maximum, one factor for all that was added up before.
+# - Softmax can be updated: new maximum, one factor for the sum so far.
 # - Attention needs $O(n)$ memory: one number per row is enough to compute the probabilities again.
 # - Large tensors that are cheap to compute (probabilities, logits) needn't be stored, forward or backward.
 
@@ -953,7 +953,7 @@ score("lab10-chunked_cross_entropy", globals())
 # Write `module_times(model, x)`: run `model(x)`, and return a dict from each module's name in
 # `model.named_modules()` to the seconds of its *own* forward, its children's left out, added up over all its calls. A module that never runs
 # takes 0, or is left out. Leave no hooks behind.
-# - Read the clock by `time.perf_counter()`. Grading replaces it by a clock that modules move: a busy
+# - Read the clock by `time.perf_counter()`. Grading replaces it with a clock that modules move: a busy
 #   machine doesn't change your points.
 # - `module.register_forward_pre_hook(hook)` calls `hook(module, inputs)`,
 #   `register_forward_hook(hook)` calls `hook(module, inputs, output)`. Both return a handle with `remove()`.
@@ -1105,7 +1105,7 @@ if predicted(predicted_linear_percent, question="How many percent in linear laye
 # ## 10.10 A GELU of few bits (stretch, 3 points, 17 minutes)
 #
 # GELU keeps its whole input for backward, 32 bits per value. Its derivative is a smooth curve between -0.13
-# and 1.13. Replace it by a staircase: cut the axis of $x$ into $2^b$ intervals, and give each one level.
+# and 1.13. Replace it with a staircase: cut the axis of $x$ into $2^b$ intervals, and give each one level.
 # Then backward needs each value's interval only: $b$ bits (Novikov and others, 2022).
 #
 # Write `few_bit_gelu(x, bits)` for 1, 2 or 4 bits. The result is `F.gelu(x)`, exactly. Backward multiplies the gradient that comes in by the level of each value.

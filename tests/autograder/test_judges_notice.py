@@ -110,7 +110,7 @@ class Changed:
 
 
 def changes(value: Any, path: Path = ()) -> Iterator[Changed]:
-    """All that can be changed about a plain value."""
+    """All possible changes to a plain value."""
     if isinstance(value, (list, tuple)) and not _is_raised(value):
         if value:
             yield Changed(path, [type(value)(), value[:-1], None])

@@ -1,8 +1,8 @@
 """Every file of a results folder is damaged in every way, and every command that reads it is run.
 
 Either the result is as without the damage, or the command ends with a sentence that names the file
-and the remedy. It never changes a grade, and never shows a traceback. `repair` brings back all that
-leaves the folder.
+and the remedy. It never changes a grade, and never shows a traceback. `repair` restores everything
+published from the folder.
 """
 
 from __future__ import annotations

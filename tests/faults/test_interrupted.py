@@ -41,7 +41,7 @@ class Terminal:
         self.shown = ""
 
     def look(self) -> str:
-        """All that was shown so far."""
+        """The output so far."""
         with suppress(BlockingIOError, OSError):  # nothing new, or the command has ended
             while True:
                 self.shown += os.read(self._ours, 65536).decode(errors="replace")

@@ -128,7 +128,7 @@ recompute_attention_only = Task(
         "square term: run it outside the checkpoint.",
         "nothing_recomputed": "Attention's weights are kept. Run attention through checkpoint.",
         "twice": "Something runs more often than once in forward and once in backward.",
-        "fused": "You replace attention by torch's fused one, which recomputes by itself. This "
+        "fused": "You replace attention with torch's fused one, which recomputes by itself. This "
         "exercise recomputes the block's own attention: run it through checkpoint.",
         "another_result": "The result differs from the block's. It is a + mlp(norm2(a)) with "
         "a = x + attention(norm1(x)).",

@@ -173,7 +173,7 @@ def _is_loss(got: Any, expected: float) -> bool:
     return type(got) is float and bool(np.isclose(got, expected, rtol=1e-3, atol=1.0))
 
 
-_EVERYTHING = MANY * MANY_TANHS // 2  # tensors: half of all that the functions save
+_EVERYTHING = MANY * MANY_TANHS // 2  # tensors: half of everything the functions save
 
 
 @lru_cache(maxsize=64)

@@ -195,7 +195,7 @@ plan = Task(
         "equal_segments": "You only try segments of equal length. Stages are not equal, so a cut "
         "may go anywhere: best after a small output.",
         "greedy": "Your segments are each as long as fits, cut from the front. That may cut after "
-        "a huge output, which then stays; a shorter segment can be cheaper for all that follow.",
+        "a huge output, which then stays; a shorter segment can be cheaper for all later ones.",
         "one_cut": "You cut once at most. Where that does not fit, or only late, more cuts do.",
         "cheapest_outputs": "You keep the cheapest outputs, wherever they are. Where each "
         "segment begins and ends counts too, and the last kept output should come early.",

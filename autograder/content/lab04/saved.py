@@ -183,7 +183,7 @@ saved_bytes = Task(
     ban=Ban(allows=frozenset({"gc"})),
     mistakes={
         "dropped_too": "You count everything that was saved on the way, but part of the graph was "
-        "dropped before the function returned, with all that it had saved. Count what is still "
+        "dropped before the function returned, with everything it had saved. Count what is still "
         "held.",
         "counted_twice": "You count a tensor as often as it was saved. Count each storage once.",
         "counted_twice_and_dropped": "You add up everything that passes through the hook. A "

@@ -128,7 +128,7 @@ sharded_layers = Task(
     mistakes={
         "sums": "Gradients are summed over ranks and not averaged.",
         "no_update": "Updates don't arrive: outputs stay those of the first weights. parameters() "
-        "has to yield the shards that forward gathers, and their .grad is to be filled.",
+        "has to yield the shards that forward gathers, and backward has to fill their .grad.",
         "two_copies": "In your code a layer that comes twice has two shards, which drift apart. "
         "Make one, and use it twice.",
         "layers_stay": "Whole layers stay alive: empty each layer's own parameters when its shard "

@@ -71,7 +71,7 @@ def _notebooks(lab):
 
 
 def _failures(sandbox, notebook):
-    """Each cell that raises, all that is given included, and what it says."""
+    """Each cell that raises, given cells included, and its message."""
     with sandbox.open() as student:
         for cell in notebook["cells"]:
             if cell["cell_type"] != "code":
